@@ -1,0 +1,102 @@
+//! Writing HTML that nothing can break out of, and numbers as people read them.
+
+use std::borrow::Cow;
+
+/// Text as it may stand in an element or a quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// JSON as it may stand in a script element: no `</script>` and no `<!--` can appear in it, and it is the same JSON.
+pub(super) fn json_in_script(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            // These occur in JSON only inside strings, where the escape means the same letter.
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// A whole number with thin spaces between thousands.
+pub(super) fn whole(value: u64) -> String {
+    let digits = value.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 2);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A number with `digits` significant digits but never without its whole part.
+fn significant(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    let whole = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as usize + 1 };
+    format!("{value:.*}", digits.saturating_sub(whole))
+}
+
+fn scaled(value: f64, step: f64, units: &[&'static str]) -> String {
+    let mut unit = 0;
+    let mut shown = value;
+    while shown.abs() >= step * 0.9995 && unit + 1 < units.len() {
+        shown /= step;
+        unit += 1;
+    }
+    let number = if unit == 0 && shown.fract() == 0.0 { format!("{shown}") } else { significant(shown, 3) };
+    format!("{number}{}", units[unit])
+}
+
+/// Nanoseconds in the unit that suits them.
+pub(super) fn nanos(value: f64) -> String {
+    scaled(value, 1000.0, &[" ns", " µs", " ms", " s"])
+}
+
+/// Events a second.
+pub(super) fn rate(value: f64) -> String {
+    scaled(value, 1000.0, &["", " k", " M", " G"])
+}
+
+/// Bytes a second, in powers of 1000 as links and data sheets count.
+pub(super) fn bytes_per_second(value: f64) -> String {
+    scaled(value, 1000.0, &[" B/s", " kB/s", " MB/s", " GB/s", " TB/s"])
+}
+
+/// A size in binary units.
+pub(super) fn size(bytes: u64) -> String {
+    ssdlab_base::format_size(bytes)
+}
+
+/// A share of one, in per cent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{} %", significant(share * 100.0, 3))
+}
+
+/// A figure without unit, such as a write amplification.
+pub(super) fn figure(value: f64) -> String {
+    significant(value, 4)
+}
+
+/// A dash where there is nothing to say.
+pub(super) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> Cow<'static, str> {
+    value.map_or(Cow::Borrowed("–"), |value| Cow::Owned(show(value)))
+}

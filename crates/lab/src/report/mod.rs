@@ -1,0 +1,83 @@
+//! `report.html`: a run as one page to look at.
+//!
+//! The page is a single file that opens offline: style, script, the chart library (Apache ECharts) and the result
+//! itself are inside, and its content policy forbids every request. It promises to show what [`RunResult`] says and
+//! nothing computed elsewhere: tables are written here, charts are drawn in the page by `page.js` from the embedded
+//! result. It never trusts a name: whatever came from a description, a file name or a command line is escaped.
+//!
+//! ```text
+//! RunResult --+-- tables.rs  --> summary, checks, figures, configuration (HTML, readable without script)
+//!             +-- JSON       --> page.js --> ECharts --> the charts
+//! ```
+
+mod html;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use crate::result::RunResult;
+use html::{escape, json_in_script};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Apache ECharts 6.1.0, unchanged; licence and notice lie beside it.
+const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
+
+/// The whole page for a run, complete or not.
+///
+/// Any number of drives, with or without timelines; what is missing is said in words where its chart would be.
+pub fn render(run: &RunResult) -> String {
+    let title = escape(&title(run));
+    let result = match serde_json::to_string(run) {
+        Ok(json) => json_in_script(&json),
+        // Only a map with keys that are not strings cannot become JSON, and a result has none.
+        Err(error) => unreachable!("a result is always JSON: {error}"),
+    };
+    fill(
+        PAGE,
+        &[
+            ("title", &title),
+            ("version", &escape(&run.version)),
+            ("style", STYLE),
+            ("facts", &tables::facts(run)),
+            ("banners", &tables::banners(run)),
+            ("summary", &tables::summary(run)),
+            ("checks", &tables::checks(run)),
+            ("figures", &tables::figures(run)),
+            ("configuration", &tables::configuration(run)),
+            ("result", &result),
+            ("echarts", ECHARTS),
+            ("script", SCRIPT),
+        ],
+    )
+}
+
+/// What the run is about, in one line: the drives and the workload.
+fn title(run: &RunResult) -> String {
+    let names: Vec<&str> = run.devices.iter().map(|device| device.name.as_str()).collect();
+    let drives = match names.as_slice() {
+        [] => "No drive".to_string(),
+        [one] => (*one).to_string(),
+        [first, second] => format!("{first} and {second}"),
+        [first, second, third] => format!("{first}, {second} and {third}"),
+        [first, second, rest @ ..] => format!("{first}, {second} and {} more drives", rest.len()),
+    };
+    format!("{drives} under {}", run.workload)
+}
+
+/// Replaces each `{{key}}` of `template` once, in one pass, so that nothing inside a value is ever taken for a key.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let length = template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>();
+    let mut page = String::with_capacity(length);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (key, behind) = after.split_once("}}").unwrap_or((after, ""));
+        let value = values.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        page.push_str(before);
+        page.push_str(value.unwrap_or_else(|| unreachable!("page.html names the unknown part '{key}'")));
+        rest = behind;
+    }
+    page.push_str(rest);
+    page
+}

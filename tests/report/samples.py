@@ -1,0 +1,170 @@
+"""Result files to make reports of: what a run would leave, without running one.
+
+The figures are invented (seeded, so every run of the test draws the same); only their shape is a result's. The last
+samples are there to break a page: names with markup in them, no timeline, no requests, an interrupted run.
+"""
+
+import math
+import random
+
+CAUSES = ["gc", "host", "mapping", "merge", "metadata", "recovery", "retirement", "rmw", "wear_levelling"]
+HOSTILE = "</script><script>document.body.dataset.broken='1'</script><img src=x onerror=\"document.body.dataset.broken='1'\">"
+
+
+def by_cause(**present):
+    return {cause: present.get(cause, 0) for cause in CAUSES}
+
+
+def quantile(values, share):
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+def summary(values):
+    points = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
+    return {
+        "count": len(values),
+        "mean": sum(values) / len(values),
+        "min": values[0],
+        **{name: quantile(values, share) for name, share in points.items()},
+        "max": values[-1],
+    }
+
+
+def cdf(values):
+    shares = [1 - 10 ** (-step / 20) for step in range(81)] + [1.0]
+    return {"latency_ns": [quantile(values, share) for share in shares], "fraction": shares}
+
+
+def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complete=True, broken=False):
+    rng = random.Random(index)
+    target = 1.8 + 0.9 * (index % 5) + 0.17 * (index // 5)
+    reads = sorted(int(60_000 * (1 + index / 6) * math.exp(rng.gauss(0, 0.35)) + (rng.random() < 0.01) * 3.5e6) for _ in range(8000))
+    writes = sorted(int(250_000 * (1 + index / 9) * math.exp(rng.gauss(0, 0.5)) + (rng.random() < 0.03) * 6e6) for _ in range(12000))
+    everything = sorted(reads + writes)
+    requests = {"read": 400_000, "write": 600_000, "trim": 1_200, "flush": 88}
+    interval = 50_000_000
+    wave = [target * (1 - math.exp(-at / 25)) + 1 * math.exp(-at / 25) + rng.gauss(0, 0.04) for at in range(intervals)]
+    iops = [45_000 / (1 + amplification / 4) * (1 + rng.gauss(0, 0.015)) for amplification in wave]
+    done = [int(rate * interval / 1e9) for rate in iops]
+    host = 600_000
+    gc = int(host * (target - 1.05))
+    erases = [max(0, int(rng.gauss(900 + 60 * index, 14 + 3 * index))) for _ in range(4096)]
+    low, high = min(erases), max(erases)
+    width = (high - low) // 64 + 1
+    bins = [0] * ((high - low) // width + 1)
+    for count in erases:
+        bins[(count - low) // width] += 1
+    mean = sum(erases) / len(erases)
+    return {
+        "name": name,
+        "complete": complete,
+        "timed": timed,
+        "requests": requests,
+        "bytes": {"read": 400_000 * 4096, "write": 600_000 * 4096, "trim": 1_200 * 65536, "flush": 0},
+        "latency_ns": {"all": summary(everything), "read": summary(reads), "write": summary(writes), "trim": None, "flush": None},
+        "virtual_time_ns": interval * intervals if timed else 0,
+        "wall_time_s": 1.25,
+        "wall_precondition_s": 3.5,
+        "throughput": {
+            "iops": sum(iops) / max(1, len(iops)), "read_iops": 0.4 * sum(iops) / max(1, len(iops)),
+            "write_iops": 0.6 * sum(iops) / max(1, len(iops)),
+            "read_bytes_per_s": 0.4 * 4096 * sum(iops) / max(1, len(iops)), "write_bytes_per_s": 0.6 * 4096 * sum(iops) / max(1, len(iops)),
+        },
+        "outstanding": {"mean": 31.7, "max": 32},
+        "flash": {
+            "reads": {"total": 400_000 + gc, "by_cause": by_cause(host=400_000, gc=gc)},
+            "programs": {"total": host + gc + 40_000, "by_cause": by_cause(host=host, gc=gc, rmw=30_000, wear_levelling=10_000)},
+            "erases": {"total": gc // 250, "by_cause": by_cause(gc=gc // 250)},
+            "copybacks": {"total": 0, "by_cause": by_cause()},
+        },
+        "write_amplification": {
+            "total": (host + gc + 40_000) / host,
+            "by_cause": by_cause(host=1.0, gc=gc / host, rmw=0.05, wear_levelling=10_000 / host),
+        },
+        "theory": {"model": "greedy, uniform random", "write_amplification": target * 1.02} if index < 2 else None,
+        "erases": {
+            "total": sum(erases), "mean": mean, "min": low, "max": high,
+            "stddev": math.sqrt(sum((count - mean) ** 2 for count in erases) / len(erases)),
+        },
+        "buffer": {"hits": 5200, "write_hits": 5000, "write_misses": 90_000, "read_hits": 200, "read_misses": 300_000, "evictions": 90_000, "full_pages": 80_000, "partial_pages": 10_000},
+        "map_cache": {"hits": 0, "misses": 0, "loads": 0, "flushes": 0},
+        "gc": {"foreground_victims": 5100, "background_victims": 0, "wear_levelling_victims": 12, "stall_ns": 1_750_000_000, "grown_bad_blocks": 0},
+        "utilization": {
+            "channels": [0.3 + 0.02 * rng.random() for _ in range(channels)],
+            "dies": [min(1, (0.55 + 0.08 * (index % 4)) + 0.15 * rng.random()) for _ in range(channels * dies)],
+        },
+        "memory": {"mapping_bytes": 8 << 20, "buffer_bytes": 1 << 20, "simulator_bytes": 117_000_000},
+        "design": {"gc_valid_share_mean": 0.62},
+        "spare": {"nominal": 0.07, "effective": 0.063},
+        "precondition": {
+            "written_bytes": 70 << 30, "window_bytes": 1 << 30, "windows": [3.1, 3.5, 3.55, 3.56], "steady": True,
+            "notes": ["Brought to steady state in 4 windows of 1 GiB."],
+        },
+        "host": {"misaligned_requests": 17, "failed_requests": 0, "unmapped_sectors_read": 0, "trimmed_mapped_sectors": 9000, "padding_bytes": 65536},
+        "checks": [
+            {"name": "requests_generated_equal_completed", "held": True, "detail": "1,001,288 generated, 1,001,288 completed."},
+            {"name": "valid_pages_equal_mapped_pages", "held": not broken, "detail": f"1,835,008 pages are valid and {1_835_008 + broken} are mapped."},
+            {"name": "programs_equal_sum_over_causes", "held": True, "detail": "1,640,000 programs."},
+        ],
+        "warnings": ["Steady state was not reached: the last two windows differ by 3 %."] if index % 3 == 1 else [],
+        "configuration": {"name": name, "flash": {"channels": channels, "page_size": "4k"}, "gc": {"victim": "greedy"}},
+        "timeline": {
+            "axis": "time" if timed else "requests",
+            "interval": interval if timed else 5_000,
+            "time_ns": [interval * (at + 1) if timed else 0 for at in range(intervals)],
+            "requests_total": [sum(done[: at + 1]) for at in range(intervals)],
+            "requests": done,
+            "read_bytes": [int(0.4 * count) * 4096 for count in done],
+            "write_bytes": [int(0.6 * count) * 4096 for count in done],
+            "iops": iops,
+            "latency_mean_ns": [32e9 / rate for rate in iops],
+            "latency_p99_ns": [None if at % 50 == 49 else int(150e9 / rate) for at, rate in enumerate(iops)],
+            "latency_max_ns": [int(400e9 / rate * (1 + rng.random())) for rate in iops],
+            "write_amplification": [None if at % 60 == 59 else value for at, value in enumerate(wave)],
+            "reads": {"host": done},
+            "programs": {"host": done},
+            "erases": [count // 250 for count in done],
+            "gc_stall_ns": [0] * intervals,
+        },
+        "latency_cdf": {"all": cdf(everything), "read": cdf(reads), "write": cdf(writes)},
+        "wear_histogram": {"bin": width, "erases": [low + width * at for at in range(len(bins))], "blocks": bins},
+    }
+
+
+def idle(name):
+    """A drive that nothing was asked of."""
+    blank = device(name, intervals=0)
+    blank["requests"] = blank["bytes"] = {"read": 0, "write": 0, "trim": 0, "flush": 0}
+    blank["latency_ns"] = {kind: None for kind in ("all", "read", "write", "trim", "flush")}
+    for operations in blank["flash"].values():
+        operations.update(total=0, by_cause=by_cause())
+    blank.update(write_amplification=None, theory=None, latency_cdf={}, checks=[], warnings=[])
+    blank["utilization"] = {"channels": [], "dies": []}
+    blank["wear_histogram"] = {"bin": 1, "erases": [0], "blocks": [4096]}
+    return blank
+
+
+def run(devices, **keys):
+    return {
+        "format": 1, "version": "0.1.0", "complete": True, "seed": 1,
+        "command": ["ssdlab", "run", "--device", "tlc", "--workload", "rw=randwrite,bs=4k,iodepth=32"],
+        "workload": "rw=randwrite,bs=4k,iodepth=32", "replay": "closed:32", "precondition": "steady",
+        "devices": devices, **keys,
+    }
+
+
+def samples():
+    """Each sample with how many charts it must show and how many of them say in words that there is nothing."""
+    names = ["mlc-greedy", "tlc-960g", "tlc-cost-benefit", "qlc-4t", "slc-cache", "sata-240g", "waflash-256g", "openssd", "a-drive-with-a-very-long-name-that-has-to-be-cut-somewhere", "ten", "eleven", "twelve"]
+    return {
+        "one": (run([device("mlc-greedy")]), 7, 0),
+        "three": (run([device(name, index) for index, name in enumerate(names[:3])]), 9, 0),
+        "twelve": (run([device(name, index, channels=(4, 8, 16)[index % 3]) for index, name in enumerate(names)]), 18, 0),
+        "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
+        "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
+        "counting": (run([device("counts-only", timed=False), device("counts-too", 1, timed=False)]), 6, 3),
+        "idle": (run([idle("idle")]), 6, 5),
+        "hostile": (run([device(HOSTILE, broken=True), device("${x}{{y}}'\"&amp;\u2028", 1)], workload=HOSTILE, command=[HOSTILE]), 8, 0),
+        "interrupted": (run([device("whole"), device("cut-short", 1, intervals=77, complete=False)], complete=False), 8, 0),
+        "empty": (run([]), 6, 6),
+    }
