@@ -1,0 +1,73 @@
+# What a newcomer does, one command each. `make help` lists them.
+
+CARGO ?= cargo
+PYTHON ?= python3
+OUT ?= out
+SSDLAB := target/release/ssdlab
+
+DRIVES := demo-slc demo-tlc demo-qlc
+RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
+# Seconds that each fuzz target runs in `make test`, where cargo-fuzz is installed.
+FUZZ_SECONDS ?= 20
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-report test-fuzz bench build fmt lint clean need-rust need-python
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+demo: build ## Replay a real program's recording and the steady-state experiment on three drives; reports under out/
+	@echo
+	@echo "== RocksDB on ext4, recorded block by block (examples/recordings), on three drives written full before =="
+	$(SSDLAB) run --device $(DRIVES) --workload $(RECORDING) \
+		--precondition fill --replay closed:8 --out $(OUT)/rocksdb
+	@echo
+	@echo "== Uniform random overwrites, 32 at a time, until write amplification is steady and then once over the drive =="
+	$(SSDLAB) run --device $(DRIVES) --workload rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=100%,norandommap,randseed=1 \
+		--precondition steady --set buffer.policy=none --out $(OUT)/steady
+	@echo
+	@echo "Reports to look at: $(OUT)/rocksdb/report.html and $(OUT)/steady/report.html"
+
+build: need-rust ## Build the command: target/release/ssdlab
+	$(CARGO) build --release --locked -p ssdlab-cli
+
+test: test-rust test-report test-fuzz ## Run all tests: Rust, the report in headless Chromium, the fuzz targets
+
+test-rust: need-rust
+	$(CARGO) test --workspace --locked
+
+# The tests' own build of the command: no second one for this.
+test-report: need-rust need-python
+	$(CARGO) build --profile test --locked -p ssdlab-cli
+	$(PYTHON) tests/report/chromium.py target/debug/ssdlab
+
+test-fuzz: need-rust
+	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS)
+
+bench: need-rust ## Measure requests a second and bytes a page, beside the last recorded figures
+	@CARGO="$(CARGO)" benches/run
+
+fmt: need-rust ## Format all code
+	$(CARGO) fmt --all
+
+lint: need-rust ## Check format and lints, warnings as errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+clean: ## Remove what was built and what the demo wrote
+	$(CARGO) clean
+	rm -rf $(OUT)
+
+need-rust:
+	@command -v $(CARGO) >/dev/null 2>&1 || { \
+		echo "error: cargo is missing: install Rust 1.88 or later, see https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null 2>&1 || { \
+		echo "error: a C compiler is missing (cc; zstd and xz need it): Debian, Ubuntu: apt-get install build-essential;" \
+			"Fedora: dnf install gcc; macOS: xcode-select --install" >&2; exit 1; }
+
+need-python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+		echo "error: python3 is missing (3.11 or later, for the report's test): Debian, Ubuntu: apt-get install python3;" \
+			"Fedora: dnf install python3; macOS: brew install python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: $(PYTHON) is older than 3.11: install a later one, or name it with make PYTHON=..." >&2; exit 1; }
