@@ -1,0 +1,311 @@
+//! `[capacity]`, `[interface]`, `[buffer]`, `[ftl]` and `[gc]`: what the controller makes of the chips.
+
+use ssdlab_base::{Nanos, format_size};
+use ssdlab_flash::{FlashConfig, Geometry};
+
+use super::error::DescriptionError;
+use super::flash::{LONGEST_WAIT, SLOWEST_LINK};
+use super::keys;
+use super::quantity::BILLION;
+use super::reader::{Field, Section};
+use crate::{Allocation, BufferConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
+
+/// Commands in flight a drive may have over all queues.
+const MOST_COMMANDS: u64 = 1 << 20;
+/// The largest buffer.
+const LARGEST_BUFFER: u64 = 64 << 30;
+/// Host write streams.
+const MOST_STREAMS: u32 = 256;
+/// `gc.free_blocks` where the description gives none.
+const FREE_BLOCKS: u32 = 3;
+
+/// Reads `[capacity]`: user bytes, rounded down to a whole mapping unit.
+pub(super) fn capacity(root: &Section<'_>, geometry: &Geometry, unit: u32) -> Result<u64, DescriptionError> {
+    let capacity = root.section("capacity", keys::CAPACITY)?;
+    let physical = geometry.bytes();
+    let (field, user) = match (capacity.get("over_provisioning"), capacity.get("user")) {
+        (Some(_), Some(field)) => {
+            return Err(field.error("found beside over_provisioning, expected one of them".to_string()));
+        }
+        (None, None) => {
+            return Err(capacity.error("", "missing, expected over_provisioning or user".to_string()));
+        }
+        (None, Some(field)) => {
+            let user = field.size()?;
+            (field, user)
+        }
+        (Some(field), None) => {
+            let hundred = u128::from(100 * BILLION);
+            // At most `physical`, so it fits.
+            let user = (u128::from(physical) * hundred / (hundred + u128::from(field.share()?))) as u64;
+            (field, user)
+        }
+    };
+    let user = user - user % u64::from(unit);
+    if user == 0 {
+        return Err(field.expected(&format!(
+            "a user capacity of at least one mapping unit ({unit} bytes); the flash holds {physical} bytes"
+        )));
+    }
+    if user >= physical {
+        return Err(field.error(format!(
+            "found a user capacity of {user} bytes ({}), expected less than the {physical} bytes ({}) of flash: \
+             a drive needs spare blocks to write at all",
+            format_size(user),
+            format_size(physical)
+        )));
+    }
+    Ok(user)
+}
+
+/// Reads `[interface]`.
+pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, DescriptionError> {
+    let interface = root.section("interface", keys::INTERFACE)?;
+    let kind = match interface.get("kind") {
+        Some(field) => field.choice(&INTERFACE_KINDS)?,
+        None => InterfaceKind::Nvme,
+    };
+    let (most_queues, deepest) = match kind {
+        InterfaceKind::Nvme => (65_535, 65_536),
+        InterfaceKind::Sata => (1, 32),
+    };
+    let limited = |field: Field<'_>, most: u32, what: &str| {
+        field.count(1, u32::MAX)?;
+        field
+            .count(1, most)
+            .map_err(|_| field.expected(&format!("at most {most} {what}")))
+    };
+    let (queues_of, depth_of) = match kind {
+        InterfaceKind::Nvme => ("queues (NVMe)", "commands in a queue (NVMe)"),
+        InterfaceKind::Sata => ("queue (SATA)", "commands in the queue (SATA NCQ)"),
+    };
+    let queues = match interface.get("queues") {
+        Some(field) => limited(field, most_queues, queues_of)?,
+        None => 1,
+    };
+    let queue_depth = match interface.get("queue_depth") {
+        Some(field) => limited(field, deepest, depth_of)?,
+        None => 32,
+    };
+    let commands = u64::from(queues) * u64::from(queue_depth);
+    if commands > MOST_COMMANDS {
+        let reason = format!(
+            "found {queues} queues of {queue_depth}, {commands} commands, expected at most {MOST_COMMANDS} commands"
+        );
+        return Err(interface.error("queues", reason));
+    }
+    let bandwidth = match interface.get("bandwidth") {
+        Some(field) => {
+            let bandwidth = field.bandwidth()?;
+            if bandwidth != 0 && bandwidth < SLOWEST_LINK {
+                let expected = format!("at least {SLOWEST_LINK} bytes a second, or 0 for a link that takes no time");
+                return Err(field.expected(&expected));
+            }
+            bandwidth
+        }
+        None => 0,
+    };
+    Ok(InterfaceConfig {
+        kind,
+        queues,
+        queue_depth,
+        bandwidth,
+        command_overhead: duration(&interface, "command_overhead", Nanos::ZERO)?,
+    })
+}
+
+/// The words of `interface.kind`.
+pub(super) const INTERFACE_KINDS: [(&str, InterfaceKind); 2] =
+    [("nvme", InterfaceKind::Nvme), ("sata", InterfaceKind::Sata)];
+
+fn duration(section: &Section<'_>, key: &'static str, default: Nanos) -> Result<Nanos, DescriptionError> {
+    section
+        .get(key)
+        .map_or(Ok(default), |field| field.duration(LONGEST_WAIT))
+}
+
+/// One of the names registered for `kind`, or the default.
+fn registered(section: &Section<'_>, key: &'static str, kind: &str, default: &str) -> Result<String, DescriptionError> {
+    let Some(field) = section.get(key) else {
+        return Ok(default.to_string());
+    };
+    let names: Vec<&str> = crate::registered()
+        .iter()
+        .filter(|registered| registered.kind == kind)
+        .map(|registered| registered.name)
+        .collect();
+    field.name(&names).map(str::to_string)
+}
+
+/// Reads `[buffer]`.
+pub(super) fn buffer(root: &Section<'_>, page_bytes: u32) -> Result<BufferConfig, DescriptionError> {
+    let buffer = root.section("buffer", keys::BUFFER)?;
+    let policy = registered(&buffer, "policy", "buffer.policy", "none")?;
+    let latency = duration(&buffer, "latency", Nanos::from_us(1))?;
+    let given = match buffer.get("size") {
+        Some(field) => {
+            let size = field.size()?;
+            if size > LARGEST_BUFFER || size % 512 != 0 {
+                let expected = format!("a multiple of 512 bytes of at most {LARGEST_BUFFER} bytes");
+                return Err(field.expected(&expected));
+            }
+            Some((field, size))
+        }
+        None => None,
+    };
+    let bytes = match given {
+        _ if policy == "none" => 0,
+        Some((field, size)) if size < u64::from(page_bytes) => {
+            return Err(field.expected(&format!(
+                "at least one page ({page_bytes} bytes) for the policy '{policy}'"
+            )));
+        }
+        Some((_, size)) => size,
+        None => {
+            let reason = format!("missing, expected a size such as \"64m\" for the policy '{policy}'");
+            return Err(buffer.error("size", reason));
+        }
+    };
+    Ok(BufferConfig { policy, bytes, latency })
+}
+
+/// Reads `[ftl]`.
+pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, DescriptionError> {
+    let ftl = root.section("ftl", keys::FTL)?;
+    let page_bytes = geometry.page_bytes;
+    // The largest power of two sectors that divides a page.
+    let whole = 1_u32 << page_bytes.trailing_zeros();
+    let mapping_unit = match ftl.get("mapping_unit") {
+        Some(field) => {
+            let size = field.size()?;
+            match u32::try_from(size) {
+                Ok(unit) if unit >= 512 && unit.is_power_of_two() && unit <= whole => unit,
+                _ => {
+                    return Err(field.expected(&format!(
+                        "a power of two from 512 to {whole} bytes, which divides the page of {page_bytes}"
+                    )));
+                }
+            }
+        }
+        None => whole,
+    };
+    let units = u128::from(geometry.pages()) * u128::from(page_bytes / mapping_unit);
+    if units >= (1 << 32) - 2 {
+        return Err(ftl.error(
+            "mapping_unit",
+            format!(
+                "found {units} mapping units of {mapping_unit} bytes, expected fewer than {}",
+                (1_u64 << 32) - 2
+            ),
+        ));
+    }
+    Ok(FtlConfig {
+        design: registered(&ftl, "design", "ftl.design", "page")?,
+        mapping_unit,
+        allocation: match ftl.get("allocation") {
+            Some(field) => allocation(&field)?,
+            None => Allocation::RoundRobin(CWDP),
+        },
+        separate_gc_frontier: ftl
+            .get("separate_gc_frontier")
+            .map_or(Ok(true), |field| field.boolean())?,
+        streams: ftl.get("streams").map_or(Ok(1), |field| field.count(1, MOST_STREAMS))?,
+    })
+}
+
+/// Channel first, then way, die and plane.
+const CWDP: [Level; 4] = [Level::Channel, Level::Way, Level::Die, Level::Plane];
+
+fn allocation(field: &Field<'_>) -> Result<Allocation, DescriptionError> {
+    let expected = "\"dynamic\", \"round-robin\", or an order of channel, way, die and plane such as \"cwdp\" or \
+                    \"round-robin:cwdp\"";
+    let text = field.text(expected)?;
+    match text {
+        "dynamic" => return Ok(Allocation::Dynamic),
+        "round-robin" => return Ok(Allocation::RoundRobin(CWDP)),
+        _ => {}
+    }
+    let (round_robin, order) = match text.strip_prefix("round-robin:") {
+        Some(order) => (true, order),
+        None => (false, text),
+    };
+    let levels = order_of(order).ok_or_else(|| field.expected(expected))?;
+    Ok(if round_robin {
+        Allocation::RoundRobin(levels)
+    } else {
+        Allocation::Static(levels)
+    })
+}
+
+fn order_of(order: &str) -> Option<[Level; 4]> {
+    let mut levels = Vec::with_capacity(4);
+    for letter in order.chars() {
+        let level = match letter {
+            'c' => Level::Channel,
+            'w' => Level::Way,
+            'd' => Level::Die,
+            'p' => Level::Plane,
+            _ => return None,
+        };
+        if levels.contains(&level) {
+            return None;
+        }
+        levels.push(level);
+    }
+    levels.try_into().ok()
+}
+
+/// Reads `[gc]`.
+pub(super) fn gc(root: &Section<'_>, flash: &FlashConfig) -> Result<GcConfig, DescriptionError> {
+    let gc = root.section("gc", keys::GC)?;
+    let blocks = flash.geometry.blocks_per_plane;
+    let fewer = |field: &Field<'_>, count: u32| {
+        if count < blocks {
+            return Ok(count);
+        }
+        Err(field.expected(&format!("fewer than the {blocks} blocks of a plane")))
+    };
+    let free_blocks = match gc.get("free_blocks") {
+        Some(field) => fewer(&field, field.count(2, u32::MAX)?)?,
+        None if blocks <= FREE_BLOCKS => {
+            let reason = format!("the default is {FREE_BLOCKS}, expected fewer than the {blocks} blocks of a plane");
+            return Err(gc.error("free_blocks", reason));
+        }
+        None => FREE_BLOCKS,
+    };
+    let background_free_blocks = match gc.get("background_free_blocks") {
+        Some(field) => {
+            let count = fewer(&field, field.count(0, u32::MAX)?)?;
+            if count != 0 && count <= free_blocks {
+                let expected = format!("more than gc.free_blocks ({free_blocks}), or 0 for no background collection");
+                return Err(field.expected(&expected));
+            }
+            count
+        }
+        None => 0,
+    };
+    let copyback = match gc.get("copyback") {
+        Some(field) => {
+            let copyback = field.boolean()?;
+            if copyback && !flash.copyback {
+                return Err(field.expected("flash.copyback = true with it: these chips have no copyback"));
+            }
+            copyback
+        }
+        None => flash.copyback,
+    };
+    Ok(GcConfig {
+        victim: registered(&gc, "victim", "gc.victim", "greedy")?,
+        choices: gc.get("choices").map_or(Ok(10), |field| field.count(1, u32::MAX))?,
+        free_blocks,
+        background_free_blocks,
+        idle_after: duration(&gc, "idle_after", Nanos::from_ms(100))?,
+        copyback,
+        dynamic_wear_levelling: gc
+            .get("dynamic_wear_levelling")
+            .map_or(Ok(true), |field| field.boolean())?,
+        static_wear_threshold: gc
+            .get("static_wear_threshold")
+            .map_or(Ok(0), |field| field.count(0, u32::MAX))?,
+    })
+}

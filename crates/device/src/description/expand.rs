@@ -1,0 +1,183 @@
+//! A resolved drive written back as a description: every default filled in, every quantity in its canonical form.
+//!
+//! It promises that reading it back gives the same configuration, and it is what results carry so that a run can be
+//! repeated from its own file.
+
+use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
+use toml::{Table, Value};
+
+use super::controller::INTERFACE_KINDS;
+use super::flash::{FAULT_KINDS, MULTI_PLANE};
+use super::quantity::{bandwidth, latency, size, span};
+use crate::{Allocation, DriveConfig, Level};
+
+/// The description that says all of `config` and nothing else.
+pub fn expanded(config: &DriveConfig) -> Table {
+    let capacity = table([("user", size(config.user_bytes))]);
+    let interface = &config.interface;
+    let interface = table([
+        ("kind", word(&INTERFACE_KINDS, interface.kind)),
+        ("queues", count(interface.queues)),
+        ("queue_depth", count(interface.queue_depth)),
+        ("bandwidth", bandwidth(interface.bandwidth)),
+        ("command_overhead", span(interface.command_overhead)),
+    ]);
+    let buffer = table([
+        ("policy", text(&config.buffer.policy)),
+        ("size", size(config.buffer.bytes)),
+        ("latency", span(config.buffer.latency)),
+    ]);
+    let ftl = table([
+        ("design", text(&config.ftl.design)),
+        ("mapping_unit", size(u64::from(config.ftl.mapping_unit))),
+        ("allocation", allocation(config.ftl.allocation)),
+        ("separate_gc_frontier", Value::Boolean(config.ftl.separate_gc_frontier)),
+        ("streams", count(config.ftl.streams)),
+    ]);
+    let gc = &config.gc;
+    let gc = table([
+        ("victim", text(&gc.victim)),
+        ("choices", count(gc.choices)),
+        ("free_blocks", count(gc.free_blocks)),
+        ("background_free_blocks", count(gc.background_free_blocks)),
+        ("idle_after", span(gc.idle_after)),
+        ("copyback", Value::Boolean(gc.copyback)),
+        ("dynamic_wear_levelling", Value::Boolean(gc.dynamic_wear_levelling)),
+        ("static_wear_threshold", count(gc.static_wear_threshold)),
+    ]);
+    Table::from_iter(
+        [
+            ("name", text(&config.name)),
+            ("flash", flash(&config.flash, config.timed)),
+            ("capacity", capacity),
+            ("interface", interface),
+            ("buffer", buffer),
+            ("ftl", ftl),
+            ("gc", gc),
+        ]
+        .map(|(key, value)| (key.to_string(), value)),
+    )
+}
+
+fn flash(config: &FlashConfig, timed: bool) -> Value {
+    let geometry = &config.geometry;
+    let mut flash = Table::from_iter(
+        [
+            ("channels", count(geometry.channels)),
+            ("chips_per_channel", count(geometry.chips_per_channel)),
+            ("dies_per_chip", count(geometry.dies_per_chip)),
+            ("planes_per_die", count(geometry.planes_per_die)),
+            ("blocks_per_plane", count(geometry.blocks_per_plane)),
+            ("pages_per_block", count(geometry.pages_per_block)),
+            ("page_size", size(u64::from(geometry.page_bytes))),
+            ("oob_size", size(u64::from(geometry.oob_bytes))),
+            ("multi_plane", word(&MULTI_PLANE, config.multi_plane)),
+            ("copyback", Value::Boolean(config.copyback)),
+            ("cache_program", Value::Boolean(config.cache_program)),
+            ("program_suspend", Value::Boolean(config.program_suspend)),
+            ("erase_suspend", Value::Boolean(config.erase_suspend)),
+        ]
+        .map(|(key, value)| (key.to_string(), value)),
+    );
+    let mut insert = |key: &str, value: Value| flash.insert(key.to_string(), value);
+    match config.scheduler {
+        SchedulerKind::Fifo => insert("scheduler", text("fifo")),
+        SchedulerKind::ReadsFirst => insert("scheduler", text("reads-first")),
+        SchedulerKind::HostFirst { starvation } => {
+            insert("scheduler_starvation", span(starvation));
+            insert("scheduler", text("host-first"))
+        }
+    };
+    let timing = &config.timing;
+    if timed {
+        insert(
+            "timing",
+            table([
+                ("read", latencies(&timing.read)),
+                ("program", latencies(&timing.program)),
+                ("erase", latency(timing.erase)),
+                ("transfer", span(timing.transfer)),
+                ("command", span(timing.command)),
+                ("suspend", span(timing.suspend)),
+                ("resume", span(timing.resume)),
+            ]),
+        );
+    } else {
+        insert("timing", text("none"));
+    }
+    let faults = &config.faults;
+    let mut rates = Table::from_iter(
+        [
+            ("program_failure", faults.program_failure),
+            ("erase_failure", faults.erase_failure),
+            ("uncorrectable_read", faults.uncorrectable_read),
+            ("factory_bad", faults.factory_bad),
+        ]
+        .map(|(key, rate)| (key.to_string(), Value::Float(rate))),
+    );
+    if let Some(endurance) = faults.endurance {
+        rates.insert("endurance".to_string(), count(endurance));
+    }
+    let script = faults
+        .script
+        .iter()
+        .map(|fault| {
+            table([
+                ("kind", word(&FAULT_KINDS, fault.kind)),
+                ("block", count(fault.block)),
+                ("nth", count(fault.nth)),
+            ])
+        })
+        .collect();
+    rates.insert("script".to_string(), Value::Array(script));
+    insert("faults", Value::Table(rates));
+    Value::Table(flash)
+}
+
+fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Table(Table::from_iter(entries.map(|(key, value)| (key.to_string(), value))))
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_string())
+}
+
+fn count(count: u32) -> Value {
+    Value::Integer(i64::from(count))
+}
+
+/// The word of a choice. Each list holds every value of its type.
+fn word<T: PartialEq>(choices: &[(&str, T)], value: T) -> Value {
+    text(
+        choices
+            .iter()
+            .find(|(_, choice)| *choice == value)
+            .map_or("", |(name, _)| name),
+    )
+}
+
+fn latencies(list: &[Latency]) -> Value {
+    match list {
+        [one] => latency(*one),
+        list => Value::Array(list.iter().map(|entry| latency(*entry)).collect()),
+    }
+}
+
+fn allocation(allocation: Allocation) -> Value {
+    let order = |levels: [Level; 4]| -> String {
+        levels
+            .iter()
+            .map(|level| match level {
+                Level::Channel => 'c',
+                Level::Way => 'w',
+                Level::Die => 'd',
+                Level::Plane => 'p',
+            })
+            .collect()
+    };
+    Value::String(match allocation {
+        Allocation::Static(levels) => order(levels),
+        Allocation::RoundRobin(levels) => format!("round-robin:{}", order(levels)),
+        Allocation::Dynamic => "dynamic".to_string(),
+    })
+}

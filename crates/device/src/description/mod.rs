@@ -1,0 +1,212 @@
+//! A drive's description: TOML that reads like a datasheet, made into a [`DriveConfig`].
+//!
+//! ```text
+//! text --parse--> tree of values with their places <--set-- key=value
+//!                  |
+//!                resolve      refuses unknown keys, wrong types, impossible drives
+//!                  v
+//!             DriveConfig --expanded--> every default filled in; resolves to the same configuration
+//! ```
+//!
+//! It promises that nothing is guessed in silence: what is not understood is refused with file, line, column, key, what
+//! was found and what was expected, and every default is documented. It never panics, whatever the text, and what it
+//! accepts fits the numbers the rest of the drive counts with. Whether GC could run out of blocks is for
+//! [`crate::Drive::new`] to say.
+
+mod controller;
+mod error;
+mod expand;
+mod flash;
+mod keys;
+mod quantity;
+mod reader;
+mod tree;
+
+use std::io::Read;
+use std::path::Path;
+
+use ssdlab_base::format_size;
+
+pub use error::{DescriptionError, Place};
+pub use expand::expanded;
+pub use keys::keys;
+use reader::Section;
+use tree::{Tree, Value};
+
+use crate::{DriveConfig, InterfaceKind};
+
+/// The longest description, in bytes.
+const LONGEST_TEXT: u64 = 1 << 20;
+/// The longest name, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// A description as it was written, with its overrides.
+///
+/// ```
+/// use ssdlab_device::Description;
+/// let text = r#"
+///     [flash]
+///     channels = 4
+///     chips_per_channel = 4
+///     dies_per_chip = 2
+///     planes_per_die = 2
+///     blocks_per_plane = 4096
+///     pages_per_block = 256
+///     page_size = "4k"
+///     cell = "slc"
+///     [capacity]
+///     over_provisioning = "7%"
+/// "#;
+/// let mut description = Description::parse(text, "example.toml")?;
+/// description.set("interface.queue_depth=64")?;
+/// let drive = description.resolve()?;
+/// assert_eq!(drive.name, "example");
+/// assert_eq!(drive.interface.queue_depth, 64);
+///
+/// let error = description.set("flash.chanels=8").and_then(|()| description.resolve()).unwrap_err();
+/// assert!(error.to_string().starts_with("--set 'flash.chanels=8': flash.chanels: found an unknown key"));
+/// # Ok::<(), ssdlab_device::DescriptionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Description {
+    tree: Tree,
+}
+
+impl Description {
+    /// Reads a file of at most one mebibyte.
+    pub fn load(path: &Path) -> Result<Description, DescriptionError> {
+        let file = path.display().to_string();
+        let error = |reason: String| DescriptionError {
+            place: Place::Whole { file: file.clone() },
+            key: String::new(),
+            reason,
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
+            .map_err(|cause| error(format!("cannot be read: {cause}")))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|cause| error(format!("not UTF-8 after byte {}", cause.utf8_error().valid_up_to())))?;
+        Description::parse(&text, &file)
+    }
+
+    /// Reads text; `file` is what messages call it, and its stem is the drive's name if the text gives none.
+    pub fn parse(text: &str, file: &str) -> Result<Description, DescriptionError> {
+        if text.len() as u64 > LONGEST_TEXT {
+            return Err(DescriptionError {
+                place: Place::Whole { file: file.to_string() },
+                key: String::new(),
+                reason: format!("found more than {LONGEST_TEXT} bytes, expected a description"),
+            });
+        }
+        Ok(Description {
+            tree: Tree::parse(text, file)?,
+        })
+    }
+
+    /// Lays one `key=value` over the description, with the same dotted keys. The value is TOML, or text without quotes.
+    ///
+    /// Of keys that exclude each other the override wins: `capacity.user` takes the file's `over_provisioning` away.
+    pub fn set(&mut self, assignment: &str) -> Result<(), DescriptionError> {
+        self.tree.set(assignment)
+    }
+
+    /// The drive it describes.
+    pub fn resolve(&self) -> Result<DriveConfig, DescriptionError> {
+        let root = Section::root(&self.tree, keys::ROOT)?;
+        for key in ["summary", "source", "notes"] {
+            if let Some(field) = root.get(key) {
+                field.text("text")?;
+            }
+        }
+        let name = self.name(&root)?;
+        let (flash, timed) = flash::read(&root)?;
+        let ftl = controller::ftl(&root, &flash.geometry)?;
+        Ok(DriveConfig {
+            name,
+            user_bytes: controller::capacity(&root, &flash.geometry, ftl.mapping_unit)?,
+            interface: controller::interface(&root)?,
+            buffer: controller::buffer(&root, flash.geometry.page_bytes)?,
+            gc: controller::gc(&root, &flash)?,
+            ftl,
+            flash,
+            timed,
+        })
+    }
+
+    fn name(&self, root: &Section<'_>) -> Result<String, DescriptionError> {
+        let expected = format!("a name of 1 to {LONGEST_NAME} characters without '/', '\\' or control characters");
+        let fits = |name: &str| {
+            !name.is_empty()
+                && name.chars().count() <= LONGEST_NAME
+                && !name.chars().any(|c| c.is_control() || c == '/' || c == '\\')
+        };
+        match root.get("name") {
+            Some(field) => match field.text(&expected)? {
+                name if fits(name) => Ok(name.to_string()),
+                _ => Err(field.expected(&expected)),
+            },
+            None => Path::new(&self.tree.file)
+                .file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+                .filter(|name| fits(name))
+                .ok_or_else(|| root.error("name", format!("missing, expected {expected}"))),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        match self.tree.root.get(key).map(|node| &node.value) {
+            Some(Value::Text(text)) => Some(text.trim()),
+            _ => None,
+        }
+    }
+
+    /// The description's `summary`: one line on what the drive is.
+    pub fn summary(&self) -> Option<&str> {
+        self.text("summary")
+    }
+
+    /// The description's `source`: where its numbers come from.
+    pub fn source(&self) -> Option<&str> {
+        self.text("source")
+    }
+
+    /// The description's `notes`: what it assumes and what it leaves out.
+    pub fn notes(&self) -> Option<&str> {
+        self.text("notes")
+    }
+}
+
+/// The drive's capacity, shape, interface and policies in one line.
+///
+/// The text is for people; programs read [`expanded`].
+pub fn one_line(config: &DriveConfig) -> String {
+    let geometry = &config.flash.geometry;
+    let interface = match config.interface.kind {
+        InterfaceKind::Nvme => "NVMe",
+        InterfaceKind::Sata => "SATA",
+    };
+    let buffer = match config.buffer.policy.as_str() {
+        "none" => "no buffer".to_string(),
+        policy => format!("{} {policy} buffer", format_size(config.buffer.bytes)),
+    };
+    format!(
+        "{} user of {} flash ({}x{}x{}x{} channels, chips, dies, planes; {} pages), {interface} depth {}, {buffer}, \
+         {} FTL, {} GC",
+        format_size(config.user_bytes),
+        format_size(geometry.bytes()),
+        geometry.channels,
+        geometry.chips_per_channel,
+        geometry.dies_per_chip,
+        geometry.planes_per_die,
+        format_size(u64::from(geometry.page_bytes)),
+        config.interface.queue_depth,
+        config.ftl.design,
+        config.gc.victim,
+    )
+}
+
+/// The [`expanded`] description as TOML text.
+pub fn to_toml(config: &DriveConfig) -> String {
+    expanded(config).to_string()
+}

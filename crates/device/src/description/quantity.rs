@@ -1,0 +1,166 @@
+//! Quantities only descriptions use, read exactly and printed so that they read back the same.
+
+use ssdlab_base::{Nanos, parse_size};
+use ssdlab_flash::Latency;
+
+/// Billionths in a unit: what shares are counted in.
+pub(super) const BILLION: u64 = 1_000_000_000;
+
+/// Digits with an optional fraction of at most nine digits, times `scale` (a multiple of a power of ten is exact).
+fn decimal(number: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = match number.split_once('.') {
+        Some((whole, fraction)) => (whole, fraction),
+        None => (number, "0"),
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let whole = whole.parse::<u64>().ok()?.checked_mul(scale)?;
+    let fraction = u128::from(fraction.parse::<u64>().ok()?) * u128::from(scale) / 10_u128.pow(fraction.len() as u32);
+    whole.checked_add(u64::try_from(fraction).ok()?)
+}
+
+/// `7%` as billionths of a percent.
+pub(super) fn parse_share(text: &str) -> Option<u64> {
+    decimal(text.trim().strip_suffix('%')?.trim(), BILLION)
+}
+
+/// `560MB/s` (powers of 1000), `534MiB/s` (powers of 1024), or a size a second.
+pub(super) fn parse_bandwidth(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let Some(amount) = text.strip_suffix("/s") else {
+        return parse_size(text).ok();
+    };
+    let end = amount.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = (amount[..end].trim(), &amount[end..]);
+    let scale = match unit {
+        "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    decimal(number, scale)
+}
+
+/// A number as TOML can hold it: an integer, or text beyond 63 bits.
+fn plain(number: u64) -> toml::Value {
+    match i64::try_from(number) {
+        Ok(number) => toml::Value::Integer(number),
+        Err(_) => toml::Value::String(number.to_string()),
+    }
+}
+
+/// A size in its largest whole unit.
+pub(super) fn size(bytes: u64) -> toml::Value {
+    let units = [("t", 40), ("g", 30), ("m", 20), ("k", 10)];
+    match units
+        .iter()
+        .find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift)
+    {
+        Some((unit, shift)) => toml::Value::String(format!("{}{unit}", bytes >> shift)),
+        None => plain(bytes),
+    }
+}
+
+/// A bandwidth as a datasheet writes it, where that is exact.
+pub(super) fn bandwidth(bytes_per_second: u64) -> toml::Value {
+    if bytes_per_second != 0 && bytes_per_second.is_multiple_of(1_000_000) {
+        toml::Value::String(format!("{}MB/s", bytes_per_second / 1_000_000))
+    } else {
+        plain(bytes_per_second)
+    }
+}
+
+fn span_text(span: Nanos) -> String {
+    let (scale, unit) = match span.0 {
+        0 => return "0".to_string(),
+        1..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let (whole, rest) = (span.0 / scale, span.0 % scale);
+    if rest == 0 {
+        return format!("{whole}{unit}");
+    }
+    let digits = scale.ilog10() as usize;
+    let fraction = format!("{rest:0digits$}");
+    format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
+}
+
+/// A span of time in the unit that suits it, exactly.
+pub(super) fn span(span: Nanos) -> toml::Value {
+    toml::Value::String(span_text(span))
+}
+
+/// A latency or a range.
+pub(super) fn latency(latency: Latency) -> toml::Value {
+    if latency.min == latency.max {
+        span(latency.min)
+    } else {
+        toml::Value::String(format!("{}..{}", span_text(latency.min), span_text(latency.max)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdlab_base::parse_duration;
+
+    use super::*;
+
+    #[test]
+    fn shares_and_bandwidths_are_exact() {
+        assert_eq!(parse_share("7%"), Some(7 * BILLION));
+        assert_eq!(parse_share(" 7.37 %"), Some(7_370_000_000));
+        for wrong in [
+            "7",
+            "%",
+            "-7%",
+            "7.%",
+            ".5%",
+            "1e3%",
+            "99999999999999999999%",
+            "7.1234567891%",
+        ] {
+            assert_eq!(parse_share(wrong), None, "{wrong}");
+        }
+        assert_eq!(parse_bandwidth("560MB/s"), Some(560_000_000));
+        assert_eq!(parse_bandwidth("3.5 GB/s"), Some(3_500_000_000));
+        assert_eq!(parse_bandwidth("1.5MiB/s"), Some(1_572_864));
+        assert_eq!(parse_bandwidth("400m"), Some(400 << 20));
+        for wrong in ["MB/s", "5/s", "5 mb/s", "/s", "18446744073709551615GB/s", "é/s"] {
+            assert_eq!(parse_bandwidth(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_the_same() {
+        for ns in [
+            0,
+            1,
+            999,
+            1_000,
+            51_200,
+            1_500_000,
+            20_480,
+            999_999_999,
+            1_000_000_001,
+            u64::MAX,
+        ] {
+            assert_eq!(parse_duration(&span_text(Nanos(ns))), Ok(Nanos(ns)));
+        }
+        for bytes in [0, 1, 512, 4096, 6144, 238 << 30, 5 << 40, u64::MAX] {
+            let read = match size(bytes) {
+                toml::Value::Integer(integer) => integer as u64,
+                toml::Value::String(text) => parse_size(&text).expect("a size"),
+                other => panic!("{other} is no size"),
+            };
+            assert_eq!(read, bytes);
+        }
+    }
+}

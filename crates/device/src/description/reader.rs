@@ -1,0 +1,344 @@
+//! Typed access to the tree: every value is read through here, so every refusal names its place, its key, what was
+//! found and what was expected.
+
+use ssdlab_base::{Nanos, parse_duration, parse_size};
+use ssdlab_flash::Latency;
+
+use super::error::{DescriptionError, Place, closest, listed, shown};
+use super::quantity::{parse_bandwidth, parse_share};
+use super::tree::{Node, Origin, Table, Tree, Value};
+
+/// A table of the description and the keys it may hold. A table that is not there reads as an empty one.
+#[derive(Clone)]
+pub(super) struct Section<'t> {
+    tree: &'t Tree,
+    path: String,
+    table: Option<&'t Table>,
+    origin: Option<Origin>,
+    known: &'static [&'static str],
+}
+
+/// One value of it.
+#[derive(Clone)]
+pub(super) struct Field<'t> {
+    tree: &'t Tree,
+    path: String,
+    node: &'t Node,
+}
+
+fn joined(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_string()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+impl<'t> Section<'t> {
+    /// The whole description; an unknown key in it is refused.
+    pub(super) fn root(tree: &'t Tree, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
+        Section {
+            tree,
+            path: String::new(),
+            table: Some(&tree.root),
+            origin: None,
+            known,
+        }
+        .checked()
+    }
+
+    /// The table under `key`; an unknown key in it is refused.
+    pub(super) fn section(
+        &self,
+        key: &'static str,
+        known: &'static [&'static str],
+    ) -> Result<Section<'t>, DescriptionError> {
+        match self.get(key) {
+            Some(field) => field.section(known),
+            None => Ok(Section {
+                tree: self.tree,
+                path: joined(&self.path, key),
+                table: None,
+                origin: None,
+                known,
+            }),
+        }
+    }
+
+    fn checked(self) -> Result<Section<'t>, DescriptionError> {
+        let unknown = self
+            .table
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| !self.known.contains(&key.as_str()))
+            .min_by_key(|(_, node)| node.key_origin);
+        let Some((key, node)) = unknown else {
+            return Ok(self);
+        };
+        let hint = match closest(key, self.known) {
+            Some(name) => format!("; did you mean '{name}'?"),
+            None => String::new(),
+        };
+        Err(DescriptionError {
+            place: self.tree.place(node.key_origin),
+            key: joined(&self.path, &shown(key)),
+            reason: format!("found an unknown key, expected one of {}{hint}", listed(self.known)),
+        })
+    }
+
+    /// The value under `key`, if there is one.
+    pub(super) fn get(&self, key: &'static str) -> Option<Field<'t>> {
+        debug_assert!(self.known.contains(&key), "'{key}' is missing from the list of keys");
+        let node = self.table?.get(key)?;
+        Some(Field {
+            tree: self.tree,
+            path: joined(&self.path, key),
+            node,
+        })
+    }
+
+    /// The value under `key`, which must be there.
+    pub(super) fn require(&self, key: &'static str, expected: &str) -> Result<Field<'t>, DescriptionError> {
+        self.get(key)
+            .ok_or_else(|| self.error(key, format!("missing, expected {expected}")))
+    }
+
+    /// A problem of this table, or of what `key` in it should be.
+    pub(super) fn error(&self, key: &str, reason: String) -> DescriptionError {
+        let origin = self
+            .table
+            .and_then(|table| table.get(key))
+            .map(|node| node.origin)
+            .or(self.origin);
+        DescriptionError {
+            place: match origin {
+                Some(origin) => self.tree.place(origin),
+                None => Place::Whole {
+                    file: self.tree.file.clone(),
+                },
+            },
+            key: if key.is_empty() {
+                self.path.clone()
+            } else {
+                joined(&self.path, key)
+            },
+            reason,
+        }
+    }
+}
+
+impl<'t> Field<'t> {
+    /// A problem of this value.
+    pub(super) fn error(&self, reason: String) -> DescriptionError {
+        DescriptionError {
+            place: self.tree.place(self.node.origin),
+            key: self.path.clone(),
+            reason,
+        }
+    }
+
+    /// `found X, expected Y`.
+    pub(super) fn expected(&self, expected: &str) -> DescriptionError {
+        let found = match &self.node.value {
+            Value::Text(text) => format!("\"{}\"", shown(text)),
+            Value::Integer(Some(integer)) => integer.to_string(),
+            Value::Integer(None) => "a number beyond 128 bits".to_string(),
+            Value::Float(float) => float.to_string(),
+            Value::Boolean(boolean) => boolean.to_string(),
+            Value::Time => "a date or time of day".to_string(),
+            Value::List(list) => format!("a list of {}", list.len()),
+            Value::Table(_) => "a table".to_string(),
+        };
+        self.error(format!("found {found}, expected {expected}"))
+    }
+
+    pub(super) fn section(&self, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
+        let Value::Table(table) = &self.node.value else {
+            return Err(self.expected(&format!("a table with the keys {}", listed(known))));
+        };
+        Section {
+            tree: self.tree,
+            path: self.path.clone(),
+            table: Some(table),
+            origin: Some(self.node.origin),
+            known,
+        }
+        .checked()
+    }
+
+    pub(super) fn list(&self, expected: &str) -> Result<Vec<Field<'t>>, DescriptionError> {
+        let Value::List(list) = &self.node.value else {
+            return Err(self.expected(expected));
+        };
+        Ok(self.items(list))
+    }
+
+    fn items(&self, list: &'t [Node]) -> Vec<Field<'t>> {
+        list.iter()
+            .enumerate()
+            .map(|(index, node)| Field {
+                tree: self.tree,
+                path: format!("{}[{index}]", self.path),
+                node,
+            })
+            .collect()
+    }
+
+    /// The text, if it is one.
+    pub(super) fn as_text(&self) -> Option<&'t str> {
+        match &self.node.value {
+            Value::Text(text) => Some(text),
+            _ => self.node.written.as_deref(),
+        }
+    }
+
+    pub(super) fn text(&self, expected: &str) -> Result<&'t str, DescriptionError> {
+        self.as_text().ok_or_else(|| self.expected(expected))
+    }
+
+    pub(super) fn boolean(&self) -> Result<bool, DescriptionError> {
+        match self.node.value {
+            Value::Boolean(boolean) => Ok(boolean),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// A whole number in `min..=max`.
+    pub(super) fn count(&self, min: u32, max: u32) -> Result<u32, DescriptionError> {
+        let count = match self.node.value {
+            Value::Integer(integer) => integer.and_then(|integer| u32::try_from(integer).ok()),
+            _ => None,
+        };
+        count.filter(|count| (min..=max).contains(count)).ok_or_else(|| {
+            self.expected(&if max == u32::MAX {
+                format!("a whole number of at least {min}")
+            } else {
+                format!("a whole number from {min} to {max}")
+            })
+        })
+    }
+
+    /// Bytes: a plain number, or text with a unit.
+    pub(super) fn size(&self) -> Result<u64, DescriptionError> {
+        let expected = "a size such as 4096, \"4k\", \"16m\" or \"1.5g\" (powers of 1024)";
+        match &self.node.value {
+            Value::Text(text) => parse_size(text).ok(),
+            Value::Integer(integer) => integer.and_then(|integer| u64::try_from(integer).ok()),
+            _ => None,
+        }
+        .ok_or_else(|| self.expected(expected))
+    }
+
+    /// Bytes a second: as a size, or with the unit a datasheet uses.
+    pub(super) fn bandwidth(&self) -> Result<u64, DescriptionError> {
+        let expected = "bytes a second: \"560MB/s\" (powers of 1000), \"534MiB/s\", \"534m\" (powers of 1024) or a \
+                        plain number";
+        match &self.node.value {
+            Value::Text(text) => parse_bandwidth(text),
+            Value::Integer(integer) => integer.and_then(|integer| u64::try_from(integer).ok()),
+            _ => None,
+        }
+        .ok_or_else(|| self.expected(expected))
+    }
+
+    /// A span of time up to `max`, with its unit; 0 needs none.
+    pub(super) fn duration(&self, max: Nanos) -> Result<Nanos, DescriptionError> {
+        let latency = self.latency(max)?;
+        if latency.min != latency.max {
+            return Err(self.expected("one time, not a range"));
+        }
+        Ok(latency.min)
+    }
+
+    /// A span of time or a range of them.
+    pub(super) fn latency(&self, max: Nanos) -> Result<Latency, DescriptionError> {
+        let expected =
+            || self.expected("a time with its unit, such as \"20us\" or \"1.5ms\", or a range \"400us..600us\"");
+        let latency = match &self.node.value {
+            Value::Integer(Some(0)) => Latency {
+                min: Nanos::ZERO,
+                max: Nanos::ZERO,
+            },
+            Value::Text(text) => {
+                let (from, to) = text.split_once("..").unwrap_or((text, text));
+                let (Ok(min), Ok(max)) = (parse_duration(from), parse_duration(to)) else {
+                    return Err(expected());
+                };
+                Latency { min, max }
+            }
+            _ => return Err(expected()),
+        };
+        if latency.min > latency.max {
+            return Err(self.expected("a range from its shortest to its longest time"));
+        }
+        if latency.max > max {
+            return Err(self.expected(&format!("at most {max}")));
+        }
+        Ok(latency)
+    }
+
+    /// One latency, or a list of them by page position in the wordline.
+    pub(super) fn latencies(&self, max: Nanos, most: u32) -> Result<Vec<Latency>, DescriptionError> {
+        let Value::List(list) = &self.node.value else {
+            return Ok(vec![self.latency(max)?]);
+        };
+        if list.is_empty() || list.len() > most as usize {
+            let expected =
+                format!("from 1 to {most} times, by page position in the wordline (at most a block's pages)");
+            return Err(self.expected(&expected));
+        }
+        self.items(list).iter().map(|item| item.latency(max)).collect()
+    }
+
+    /// A probability: 0 to 1, or a percentage.
+    pub(super) fn probability(&self) -> Result<f64, DescriptionError> {
+        match &self.node.value {
+            Value::Float(float) => Some(*float),
+            Value::Integer(Some(0)) => Some(0.0),
+            Value::Integer(Some(1)) => Some(1.0),
+            Value::Text(text) => text
+                .trim()
+                .strip_suffix('%')
+                .and_then(|number| number.trim().parse::<f64>().ok())
+                .map(|percent| percent / 100.0),
+            _ => None,
+        }
+        .filter(|share| (0.0..=1.0).contains(share))
+        // Minus zero is zero.
+        .map(|share| share.abs())
+        .ok_or_else(|| self.expected("a probability from 0 to 1, such as 0.001 or \"0.1%\""))
+    }
+
+    /// A percentage, in billionths of a percent.
+    pub(super) fn share(&self) -> Result<u64, DescriptionError> {
+        match &self.node.value {
+            Value::Text(text) => parse_share(text),
+            _ => None,
+        }
+        .ok_or_else(|| self.expected("a percentage such as \"7%\", at most nine digits after the point"))
+    }
+
+    /// One of the named choices.
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, DescriptionError> {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let name = self.name(&names)?;
+        choices
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| self.expected(&listed(&names)))
+    }
+
+    /// One of the names.
+    pub(super) fn name(&self, names: &[&str]) -> Result<&'t str, DescriptionError> {
+        let expected = listed(names);
+        let text = self.text(&expected)?;
+        if names.contains(&text) {
+            return Ok(text);
+        }
+        Err(self.expected(&match closest(text, names) {
+            Some(name) => format!("{expected}; did you mean '{name}'?"),
+            None => expected,
+        }))
+    }
+}

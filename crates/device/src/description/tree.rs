@@ -1,0 +1,249 @@
+//! A description's text as a tree of values that remember where they were written, with overrides laid over it.
+//!
+//! Nothing here knows what a key means, except for the few that exclude each other ([`EXCLUSIVE`]).
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{DescriptionError, Place, shown};
+
+/// Where a value was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    /// At this byte of the file.
+    File(usize),
+    /// In the override of this index.
+    Set(usize),
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    /// `None` when it does not fit 128 bits.
+    Integer(Option<i128>),
+    Float(f64),
+    Boolean(bool),
+    Time,
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// A value with its place.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+    /// Where the value's key stands (the value itself in a list).
+    pub(super) key_origin: Origin,
+    /// The text of a number or truth value that an override gave without quotes: it may be meant as text.
+    pub(super) written: Option<String>,
+}
+
+/// Keys and their values.
+pub(super) type Table = BTreeMap<String, Node>;
+
+/// The text, its overrides and the tree they make.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) file: String,
+    text: String,
+    sets: Vec<String>,
+    pub(super) root: Table,
+}
+
+/// An override of the first key takes the second away: they are two ways to say one thing.
+const EXCLUSIVE: [(&str, &str); 7] = [
+    ("capacity.user", "capacity.over_provisioning"),
+    ("capacity.over_provisioning", "capacity.user"),
+    ("flash.timing.transfer", "flash.timing.channel_bandwidth"),
+    ("flash.timing.channel_bandwidth", "flash.timing.transfer"),
+    ("flash.cell", "flash.timing"),
+    ("flash.timing", "flash.cell"),
+    ("flash.timing.preset", "flash.cell"),
+];
+
+impl Tree {
+    pub(super) fn parse(text: &str, file: &str) -> Result<Tree, DescriptionError> {
+        let mut tree = Tree {
+            file: file.to_string(),
+            text: text.to_string(),
+            sets: Vec::new(),
+            root: Table::new(),
+        };
+        match DeTable::parse(text) {
+            Ok(table) => {
+                tree.root = from_table(table.into_inner(), &Origin::File);
+                Ok(tree)
+            }
+            Err(error) => Err(DescriptionError {
+                place: match error.span() {
+                    Some(span) => tree.place(Origin::File(span.start)),
+                    None => Place::Whole { file: tree.file },
+                },
+                key: String::new(),
+                reason: format!("not TOML: {}", shown(error.message())),
+            }),
+        }
+    }
+
+    /// Lays `key=value` over the tree.
+    pub(super) fn set(&mut self, text: &str) -> Result<(), DescriptionError> {
+        let origin = Origin::Set(self.sets.len());
+        let error = |key: &str, reason: String| DescriptionError {
+            place: Place::Set { text: text.to_string() },
+            key: key.to_string(),
+            reason,
+        };
+        let Some((key, written)) = text.split_once('=') else {
+            return Err(error(
+                "",
+                "found no '=', expected key=value, such as gc.victim=fifo".to_string(),
+            ));
+        };
+        let (key, written) = (key.trim(), written.trim());
+        let plain =
+            |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        if key.len() > 100 || !key.split('.').all(plain) {
+            let reason = format!(
+                "found the key '{}', expected a dotted key such as flash.page_size",
+                shown(key)
+            );
+            return Err(error("", reason));
+        }
+        if written.is_empty() {
+            return Err(error(key, "found no value after '='".to_string()));
+        }
+        for (given, excluded) in EXCLUSIVE {
+            if given == key {
+                remove(&mut self.root, excluded);
+            }
+        }
+        let node = from_override(written, origin);
+        let path: Vec<&str> = key.split('.').collect();
+        let Some((last, parents)) = path.split_last() else {
+            return Err(error("", "found no key".to_string()));
+        };
+        let mut table = &mut self.root;
+        for (depth, part) in parents.iter().enumerate() {
+            let entry = table.entry((*part).to_string()).or_insert_with(|| Node {
+                value: Value::Table(Table::new()),
+                origin,
+                key_origin: origin,
+                written: None,
+            });
+            if path[..=depth] == ["flash", "timing"] {
+                spell_out_preset(entry);
+            }
+            let Value::Table(inner) = &mut entry.value else {
+                return Err(error(
+                    key,
+                    format!("'{}' is not a table of keys", path[..=depth].join(".")),
+                ));
+            };
+            table = inner;
+        }
+        table.insert((*last).to_string(), node);
+        self.sets.push(text.to_string());
+        Ok(())
+    }
+
+    /// The place of an origin, for people.
+    pub(super) fn place(&self, origin: Origin) -> Place {
+        match origin {
+            Origin::Set(index) => Place::Set {
+                text: self.sets.get(index).cloned().unwrap_or_default(),
+            },
+            Origin::File(offset) => {
+                let mut end = offset.min(self.text.len());
+                while !self.text.is_char_boundary(end) {
+                    end -= 1;
+                }
+                let before = &self.text[..end];
+                let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+                Place::File {
+                    file: self.file.clone(),
+                    line: before.matches('\n').count() + 1,
+                    column: before[line_start..].chars().count() + 1,
+                }
+            }
+        }
+    }
+}
+
+/// `timing = "tlc"` becomes `timing = { preset = "tlc" }`, so that an override can change one latency of it.
+fn spell_out_preset(node: &mut Node) {
+    if let Value::Text(_) = node.value {
+        let preset = node.clone();
+        node.value = Value::Table(Table::from([("preset".to_string(), preset)]));
+    }
+}
+
+fn remove(root: &mut Table, key: &str) {
+    let mut table = root;
+    let mut rest = key;
+    while let Some((part, below)) = rest.split_once('.') {
+        match table.get_mut(part).map(|node| &mut node.value) {
+            Some(Value::Table(inner)) => table = inner,
+            _ => return,
+        }
+        rest = below;
+    }
+    table.remove(rest);
+}
+
+/// A TOML value, or else the text itself: `4k`, `nvme`, `1.5ms`.
+fn from_override(written: &str, origin: Origin) -> Node {
+    let parsed = DeValue::parse(written).ok().map(Spanned::into_inner);
+    let value = match parsed {
+        Some(value) => from_value(value, &|_| origin),
+        None => Value::Text(written.to_string()),
+    };
+    let may_be_text = matches!(
+        value,
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Time
+    );
+    Node {
+        value,
+        origin,
+        key_origin: origin,
+        written: may_be_text.then(|| written.to_string()),
+    }
+}
+
+fn from_table(table: DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Table {
+    table
+        .into_iter()
+        .map(|(key, value)| {
+            let key_origin = origin(key.span().start);
+            let mut node = from_spanned(value, origin);
+            node.key_origin = key_origin;
+            (key.into_inner().into_owned(), node)
+        })
+        .collect()
+}
+
+fn from_spanned(value: Spanned<DeValue<'_>>, origin: &dyn Fn(usize) -> Origin) -> Node {
+    let place = origin(value.span().start);
+    Node {
+        value: from_value(value.into_inner(), origin),
+        origin: place,
+        key_origin: place,
+        written: None,
+    }
+}
+
+fn from_value(value: DeValue<'_>, origin: &dyn Fn(usize) -> Origin) -> Value {
+    match value {
+        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::Integer(integer) => Value::Integer(i128::from_str_radix(integer.as_str(), integer.radix()).ok()),
+        // What the parser took for a float but Rust does not read is not a number.
+        DeValue::Float(float) => Value::Float(float.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(boolean) => Value::Boolean(boolean),
+        DeValue::Datetime(_) => Value::Time,
+        DeValue::Array(list) => Value::List(list.into_iter().map(|node| from_spanned(node, origin)).collect()),
+        DeValue::Table(table) => Value::Table(from_table(table, origin)),
+    }
+}

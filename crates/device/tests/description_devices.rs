@@ -1,0 +1,224 @@
+//! The drives that ship under `devices/` and the examples of the documentation resolve to what they say.
+
+use std::path::{Path, PathBuf};
+
+use ssdlab_base::Nanos;
+use ssdlab_device::description::{keys, one_line, to_toml};
+use ssdlab_device::{Description, DriveConfig, InterfaceKind};
+use ssdlab_flash::{MultiPlane, presets};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(repository().join("devices"))
+        .expect("devices/ ships with the sources")
+        .map(|entry| entry.expect("devices/ can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn drive(name: &str) -> DriveConfig {
+    let path = repository().join("devices").join(format!("{name}.toml"));
+    Description::load(&path)
+        .and_then(|description| description.resolve())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_shipped_drive_resolves_and_says_what_it_is() {
+    let files = shipped();
+    assert!(files.len() >= 15, "only {} drives ship", files.len());
+    for path in files {
+        let description = Description::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let config = description.resolve().unwrap_or_else(|error| panic!("{error}"));
+        let stem = path.file_stem().expect("a file has a stem").to_string_lossy();
+        assert_eq!(config.name, stem, "the name is the file's");
+        assert!(description.source().is_some(), "{stem} names its source");
+        let summary = description.summary().unwrap_or_default();
+        assert!((20..=120).contains(&summary.chars().count()), "{stem}: '{summary}'");
+        assert!(!one_line(&config).contains('\n'));
+        let spare = config.flash.geometry.bytes() - config.user_bytes;
+        assert!(
+            spare * 100 >= config.user_bytes * 5,
+            "{stem} has {spare} bytes of spare"
+        );
+    }
+}
+
+#[test]
+fn every_shipped_drive_reads_back_from_its_expanded_form() {
+    for path in shipped() {
+        let config = Description::load(&path)
+            .and_then(|description| description.resolve())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let again = Description::parse(&to_toml(&config), "expanded.toml")
+            .and_then(|description| description.resolve())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(again, config);
+    }
+}
+
+#[test]
+fn the_benchmark_drive_is_the_one_the_benchmarks_define() {
+    let bench = drive("bench-32g");
+    let geometry = bench.flash.geometry;
+    assert_eq!(geometry.bytes(), 32 << 30);
+    assert_eq!((geometry.channels, geometry.chips_per_channel), (8, 4));
+    assert_eq!((geometry.dies_per_chip, geometry.planes_per_die), (1, 2));
+    assert_eq!((geometry.page_bytes, geometry.pages_per_block), (4096, 256));
+    // Spare is 10 % of the user capacity, to a page.
+    assert_eq!(bench.user_bytes, (32 << 30) * 10 / 11 / 4096 * 4096);
+    assert_eq!(bench.flash.timing.read[0].max, Nanos::from_us(50));
+    assert_eq!(bench.flash.timing.program[0].max, Nanos::from_us(500));
+    assert_eq!(bench.flash.timing.erase.max, Nanos(3_500_000));
+    assert_eq!(bench.interface.queue_depth, 32);
+    assert_eq!((bench.buffer.policy.as_str(), bench.buffer.bytes), ("none", 0));
+}
+
+#[test]
+fn the_papers_drives_have_the_papers_capacities() {
+    for (name, physical, user) in [
+        ("waflash-256g-4k", 256 << 30, None),
+        ("waflash-256g-8k", 256 << 30, None),
+        ("waflash-256g-16k", 256 << 30, None),
+        ("shrd-sm843-120g", 120 << 30, Some(110_u64 << 30)),
+        ("amf-16g", 16 << 30, None),
+        ("amf-512g", 512 << 30, None),
+        ("wa-ssd-v-16g", 16 << 30, Some(14 << 30)),
+        ("wa-ssd-i-40g", 40 << 30, None),
+        ("wa-ssd-m-64g", 64 << 30, None),
+        ("wa-ssd-s-32g", 32 << 30, None),
+        ("jasmine-openssd-256g", 256 << 30, None),
+    ] {
+        let config = drive(name);
+        assert_eq!(config.flash.geometry.bytes(), physical, "{name}");
+        if let Some(user) = user {
+            assert_eq!(config.user_bytes, user, "{name}");
+        }
+    }
+    // Table 1 of WAFLASH.
+    let timing = drive("waflash-256g-4k").flash.timing;
+    assert_eq!(timing.read[0].max, Nanos::from_us(20));
+    assert_eq!(timing.program[0].max, Nanos::from_us(200));
+    assert_eq!(timing.erase.max, Nanos(1_500_000));
+    assert_eq!(timing.transfer, Nanos(51_200));
+    // Table I of the write amplification paper.
+    let vendor = drive("wa-ssd-v-16g");
+    assert_eq!(vendor.interface.kind, InterfaceKind::Sata);
+    assert_eq!(vendor.flash.multi_plane, MultiPlane::Off);
+    let program = vendor.flash.timing.program[0];
+    assert_eq!((program.min, program.max), (Nanos::from_us(200), Nanos::from_us(2_200)));
+}
+
+#[test]
+fn the_demonstration_drives_hold_the_bundled_recordings() {
+    for name in ["demo-slc", "demo-tlc", "demo-qlc"] {
+        let config = drive(name);
+        assert_eq!(config.user_bytes, 8_589_934_592, "{name}");
+        assert_eq!(config.flash.geometry.bytes(), 9 << 30, "{name}");
+        assert_eq!(config.ftl.mapping_unit, 4096, "{name}");
+    }
+}
+
+#[test]
+fn the_four_terabyte_drive_has_a_billion_mapping_units() {
+    let config = drive("tlc-nvme-4t");
+    assert_eq!(config.user_bytes / 512, 7_814_037_168);
+    assert_eq!(config.flash.geometry.page_bytes, 16_384);
+    assert_eq!(
+        config.flash.geometry.bytes() / u64::from(config.ftl.mapping_unit),
+        1 << 30
+    );
+}
+
+fn documentation() -> String {
+    std::fs::read_to_string(repository().join("docs/description.md")).expect("docs/description.md ships")
+}
+
+#[test]
+fn the_documentation_lists_every_key_and_every_preset() {
+    let text = documentation();
+    for key in keys() {
+        let row = format!("| `{key}` |");
+        assert!(text.contains(&row), "docs/description.md has no row '{row}'");
+    }
+    for preset in &presets::PRESETS {
+        let row = text
+            .lines()
+            .find(|line| line.starts_with(&format!("| `\"{}\"` |", preset.name)))
+            .unwrap_or_else(|| panic!("docs/description.md has no row for the preset {}", preset.name));
+        assert!(row.contains(preset.source), "{row} does not name '{}'", preset.source);
+    }
+}
+
+#[test]
+fn the_documentation_lists_no_key_that_does_not_exist() {
+    let keys = keys();
+    for line in documentation().lines() {
+        let Some(cell) = line.strip_prefix("| `").and_then(|rest| rest.split_once("` |")) else {
+            continue;
+        };
+        if !cell.0.starts_with('"') {
+            assert!(keys.iter().any(|key| key == cell.0), "'{}' is no key", cell.0);
+        }
+    }
+}
+
+#[test]
+fn the_documentation_s_examples_resolve() {
+    let text = documentation();
+    let examples: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .collect();
+    assert!(examples.len() >= 2);
+    for example in &examples {
+        let description = Description::parse(example, "example.toml").unwrap_or_else(|error| panic!("{error}"));
+        description
+            .resolve()
+            .unwrap_or_else(|error| panic!("{error}\n{example}"));
+    }
+    // The complete one is complete: every key but those that exclude another.
+    let complete: toml::Table = examples[0].parse().expect("the example is TOML");
+    let mut found = Vec::new();
+    collect(&complete, "", &mut found);
+    let excluded = [
+        "flash.cell",
+        "flash.timing.channel_bandwidth",
+        "capacity.user",
+        "flash.timing.preset",
+    ];
+    for key in keys() {
+        assert!(
+            found.contains(&key) || excluded.contains(&key.as_str()),
+            "the complete example leaves out {key}"
+        );
+    }
+}
+
+fn collect(table: &toml::Table, path: &str, found: &mut Vec<String>) {
+    for (key, value) in table {
+        let path = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        match value {
+            toml::Value::Table(inner) => collect(inner, &path, found),
+            toml::Value::Array(list) => {
+                for entry in list {
+                    if let toml::Value::Table(inner) = entry {
+                        collect(inner, &path, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+        found.push(path);
+    }
+}

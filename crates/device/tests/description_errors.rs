@@ -1,0 +1,408 @@
+//! What a wrong description is told: the place, the key, what was found and what was expected.
+
+use ssdlab_device::{Description, DriveConfig};
+
+const GOOD: &str = r#"
+[flash]
+channels = 2
+chips_per_channel = 2
+dies_per_chip = 1
+planes_per_die = 2
+blocks_per_plane = 64
+pages_per_block = 32
+page_size = "4k"
+cell = "slc"
+[capacity]
+over_provisioning = "20%"
+"#;
+
+fn resolve(text: &str, sets: &[&str]) -> Result<DriveConfig, String> {
+    let mut description = Description::parse(text, "d.toml").map_err(|error| error.to_string())?;
+    for set in sets {
+        description.set(set).map_err(|error| error.to_string())?;
+    }
+    description.resolve().map_err(|error| error.to_string())
+}
+
+/// The message for `GOOD` with one text replaced by another.
+fn message(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from));
+    resolve(&GOOD.replace(from, to), &[]).expect_err("it is wrong")
+}
+
+fn set_message(set: &str) -> String {
+    resolve(GOOD, &[set]).expect_err("it is wrong")
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_place_and_the_closest_one() {
+    let message = message("channels = 2\nchips", "channels = 2\nchanels = 2\nchips");
+    assert!(
+        message.starts_with("d.toml:4:1: flash.chanels: found an unknown key, expected one of channels, "),
+        "{message}"
+    );
+    assert!(message.ends_with("; did you mean 'channels'?"), "{message}");
+}
+
+#[test]
+fn an_unknown_table_is_refused() {
+    let message = message("[capacity]", "[capacities]\n[capacity]");
+    assert!(
+        message.starts_with("d.toml:11:2: capacities: found an unknown key"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_override_is_named_when_it_is_wrong() {
+    let message = set_message("gc.victm=fifo");
+    assert!(
+        message.starts_with("--set 'gc.victm=fifo': gc.victm: found an unknown key"),
+        "{message}"
+    );
+    assert!(message.contains("did you mean 'victim'"), "{message}");
+    assert_eq!(
+        set_message("flash.channels=0"),
+        "--set 'flash.channels=0': flash.channels: found 0, expected a whole number of at least 1"
+    );
+    assert_eq!(
+        set_message("flash.channels"),
+        "--set 'flash.channels': found no '=', expected key=value, such as gc.victim=fifo"
+    );
+    assert_eq!(
+        set_message("flash.channels="),
+        "--set 'flash.channels=': flash.channels: found no value after '='"
+    );
+    assert!(set_message("flash..channels=4").contains("expected a dotted key"));
+    assert!(set_message("flash.channels.x=4").contains("'flash.channels' is not a table"));
+    assert!(set_message("flash=4").contains("found 4, expected a table"));
+}
+
+#[test]
+fn wrong_values_say_what_was_expected() {
+    for (from, to, expected) in [
+        (
+            "channels = 2",
+            "channels = \"two\"",
+            "d.toml:3:12: flash.channels: found \"two\", expected a whole number",
+        ),
+        (
+            "channels = 2",
+            "channels = -1",
+            "flash.channels: found -1, expected a whole number of at least 1",
+        ),
+        ("channels = 2", "channels = 2.5", "found 2.5, expected a whole number"),
+        (
+            "channels = 2",
+            "channels = 1979-05-27",
+            "found a date or time of day, expected a whole number",
+        ),
+        (
+            "channels = 2",
+            "channels = 99999999999999999999",
+            "expected a whole number of at least 1",
+        ),
+        (
+            "\"4k\"",
+            "\"4 kilos\"",
+            "flash.page_size: found \"4 kilos\", expected a size such as",
+        ),
+        ("\"4k\"", "0", "found 0, expected a multiple of 512 bytes from 512"),
+        ("\"4k\"", "1000", "found 1000, expected a multiple of 512"),
+        (
+            "\"4k\"",
+            "\"2m\"",
+            "expected a multiple of 512 bytes from 512 to 1048576",
+        ),
+        ("\"20%\"", "\"20\"", "found \"20\", expected a percentage"),
+        ("\"20%\"", "true", "found true, expected a percentage"),
+        (
+            "\"slc\"",
+            "\"slk\"",
+            "found \"slk\", expected slc, mlc, tlc or qlc; did you mean 'slc'?",
+        ),
+        (
+            "pages_per_block = 32\n",
+            "",
+            "d.toml:2:1: flash.pages_per_block: missing, expected a whole number",
+        ),
+        (
+            "cell = \"slc\"\n",
+            "",
+            "flash.timing: missing, expected a table of latencies, a preset",
+        ),
+    ] {
+        let message = message(from, to);
+        assert!(message.contains(expected), "{message}\nis not\n{expected}");
+    }
+}
+
+#[test]
+fn wrong_times_say_what_was_expected() {
+    for (timing, expected) in [
+        ("read=20", "flash.timing.read: found 20, expected a time with its unit"),
+        ("read=\"20\"", "found \"20\", expected a time with its unit"),
+        ("read=600us..400us", "expected a range from its shortest to its longest"),
+        ("read=2h", "expected at most 60.0 s"),
+        ("read=[]", "found a list of 0, expected from 1 to 32 times"),
+        ("read=[\"20us\", 5]", "flash.timing.read[1]: found 5, expected a time"),
+        ("transfer=1us..2us", "expected one time, not a range"),
+        ("channel_bandwidth=fast", "expected bytes a second"),
+        ("channel_bandwidth=1", "expected at least 65536 bytes a second"),
+        ("preset=none", "found \"none\", expected slc, mlc, tlc or qlc"),
+        ("tR=20us", "found an unknown key, expected one of preset, read,"),
+    ] {
+        let message = set_message(&format!("flash.timing.{timing}"));
+        assert!(message.contains(expected), "{message}\nis not\n{expected}");
+    }
+    let text = GOOD.replace(
+        "cell = \"slc\"",
+        "timing = { read = \"20us\", program = \"200us\", erase = \"1ms\" }",
+    );
+    let message = resolve(&text, &[]).expect_err("no transfer");
+    assert!(
+        message.starts_with("d.toml:10:10: flash.timing.transfer: missing"),
+        "{message}"
+    );
+    let message = resolve(GOOD, &["flash.program_suspend=true"]).expect_err("no suspend time");
+    assert!(message.contains("'suspend' is missing"), "{message}");
+    assert!(
+        resolve(
+            GOOD,
+            &[
+                "flash.program_suspend=true",
+                "flash.timing.suspend=5us",
+                "flash.timing.resume=5us"
+            ]
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn two_ways_to_say_one_thing_are_refused_in_the_text_and_replaced_by_an_override() {
+    let both = GOOD.replace("\"20%\"", "\"20%\"\nuser = \"20m\"");
+    let message = resolve(&both, &[]).expect_err("both");
+    assert!(
+        message.contains("capacity.user: found beside over_provisioning, expected one of them"),
+        "{message}"
+    );
+    assert_eq!(
+        resolve(GOOD, &["capacity.user=20m"]).expect("replaced").user_bytes,
+        20 << 20
+    );
+    let message = message_of_neither();
+    assert!(
+        message.contains("capacity: missing, expected over_provisioning or user"),
+        "{message}"
+    );
+    let message = resolve(&GOOD.replace("\"slc\"", "\"slc\"\ntiming = \"tlc\""), &[]).expect_err("both");
+    assert!(message.contains("found \"tlc\" beside cell = \"slc\""), "{message}");
+    let tlc = resolve(GOOD, &["flash.timing=tlc"]).expect("replaced");
+    assert_eq!(tlc, resolve(GOOD, &["flash.cell=tlc"]).expect("replaced"));
+}
+
+fn message_of_neither() -> String {
+    resolve(&GOOD.replace("over_provisioning = \"20%\"", ""), &[]).expect_err("neither")
+}
+
+#[test]
+fn impossible_geometry_and_too_little_spare_are_refused_with_the_numbers() {
+    for (sets, expected) in [
+        (
+            &[
+                "flash.channels=4294967295",
+                "flash.chips_per_channel=4294967295",
+                "flash.dies_per_chip=4294967295",
+                "flash.planes_per_die=4294967295",
+                "flash.blocks_per_plane=4294967295",
+            ][..],
+            "expected fewer than 2147483648",
+        ),
+        (
+            &["flash.blocks_per_plane=268435456"],
+            "found 2147483648 blocks (8 planes of 268435456)",
+        ),
+        (
+            &["flash.blocks_per_plane=268435455", "flash.pages_per_block=4"],
+            "pages (2147483640 blocks of 4), expected fewer than 4294967296",
+        ),
+        (&["flash.pages_per_block=4294967295"], "expected fewer than 4294967296"),
+        (
+            &[
+                "flash.blocks_per_plane=4194304",
+                "flash.pages_per_block=16",
+                "ftl.mapping_unit=512",
+            ],
+            "found 4294967296 mapping units of 512 bytes, expected fewer than 4294967294",
+        ),
+        (&["flash.oob_size=8k"], "expected at most the 4096 bytes of a page"),
+        (
+            &["capacity.user=1t"],
+            "expected less than the 67108864 bytes (64 MiB) of flash",
+        ),
+        (
+            &["capacity.user=64m"],
+            "found a user capacity of 67108864 bytes (64 MiB), expected less than",
+        ),
+        (
+            &["capacity.over_provisioning=0%"],
+            "expected less than the 67108864 bytes",
+        ),
+        (
+            &["capacity.user=0"],
+            "expected a user capacity of at least one mapping unit (4096 bytes)",
+        ),
+        (
+            &["capacity.user=4095"],
+            "expected a user capacity of at least one mapping unit (4096 bytes)",
+        ),
+        (
+            &["capacity.over_provisioning=99999999%"],
+            "expected a user capacity of at least one mapping unit",
+        ),
+        (
+            &["flash.blocks_per_plane=3"],
+            "gc.free_blocks: the default is 3, expected fewer than the 3 blocks",
+        ),
+    ] {
+        let message = resolve(GOOD, sets).expect_err("impossible");
+        assert!(message.contains(expected), "{message}\nis not\n{expected}");
+    }
+}
+
+#[test]
+fn the_controller_s_limits_are_refused_with_the_reason() {
+    for (sets, expected) in [
+        (
+            &["interface.kind=sata", "interface.queue_depth=33"][..],
+            "found 33, expected at most 32 commands in the queue (SATA NCQ)",
+        ),
+        (
+            &["interface.kind=sata", "interface.queues=2"],
+            "found 2, expected at most 1 queue (SATA)",
+        ),
+        (
+            &["interface.queue_depth=0"],
+            "found 0, expected a whole number of at least 1",
+        ),
+        (
+            &["interface.queues=65535", "interface.queue_depth=65536"],
+            "expected at most 1048576 commands",
+        ),
+        (
+            &["interface.bandwidth=10"],
+            "expected at least 65536 bytes a second, or 0",
+        ),
+        (&["interface.kind=scsi"], "found \"scsi\", expected nvme or sata"),
+        (
+            &["ftl.mapping_unit=8k"],
+            "expected a power of two from 512 to 4096 bytes",
+        ),
+        (
+            &["ftl.mapping_unit=1536"],
+            "expected a power of two from 512 to 4096 bytes",
+        ),
+        (&["ftl.allocation=cwd"], "an order of channel, way, die and plane"),
+        (&["ftl.allocation=ccdp"], "an order of channel, way, die and plane"),
+        (
+            &["ftl.allocation=round-robin:"],
+            "an order of channel, way, die and plane",
+        ),
+        (&["ftl.streams=0"], "found 0, expected a whole number from 1 to 256"),
+        (
+            &["ftl.separate_gc_frontier=yes"],
+            "found \"yes\", expected true or false",
+        ),
+        (&["gc.free_blocks=1"], "found 1, expected a whole number of at least 2"),
+        (&["gc.free_blocks=64"], "expected fewer than the 64 blocks of a plane"),
+        (
+            &["gc.background_free_blocks=3"],
+            "expected more than gc.free_blocks (3), or 0",
+        ),
+        (&["gc.copyback=true"], "flash.copyback = true"),
+        (
+            &["flash.faults.program_failure=1.5"],
+            "found 1.5, expected a probability from 0 to 1",
+        ),
+        (&["flash.faults.program_failure=nan"], "expected a probability"),
+        (
+            &["flash.faults.endurance=0"],
+            "found 0, expected a whole number of at least 1",
+        ),
+        (
+            &["flash.faults.script=[{kind=\"program\", block=512}]"],
+            "flash.faults.script[0].block: found 512, expected a whole number from 0 to 511",
+        ),
+        (
+            &["flash.faults.script=[{kind=\"burn\", block=5}]"],
+            "expected read, program, erase or factory",
+        ),
+        (
+            &["flash.faults.script=[{block=5}]"],
+            "flash.faults.script[0].kind: missing",
+        ),
+        (
+            &["flash.scheduler=lifo"],
+            "expected fifo, reads-first or host-first; did you mean 'fifo'?",
+        ),
+        (&["name=a/b"], "expected a name of 1 to 100 characters"),
+    ] {
+        let message = resolve(GOOD, sets).expect_err("beyond a limit");
+        assert!(message.contains(expected), "{message}\nis not\n{expected}");
+    }
+}
+
+#[test]
+fn unknown_policies_list_the_known_ones() {
+    for (set, known) in [
+        ("gc.victim=gredy", "did you mean 'greedy'?"),
+        ("buffer.policy=mru", "expected none, "),
+        ("ftl.design=pages", "did you mean 'page'?"),
+    ] {
+        let message = set_message(set);
+        assert!(message.contains(known), "{message}\nis not\n{known}");
+    }
+    let message = set_message("buffer.policy=lru");
+    assert!(message.contains("buffer.size: missing, expected a size"), "{message}");
+    let message = resolve(GOOD, &["buffer.policy=lru", "buffer.size=512"]).expect_err("too small");
+    assert!(message.contains("expected at least one page (4096 bytes)"), "{message}");
+}
+
+#[test]
+fn text_that_is_not_toml_is_refused_with_its_place() {
+    let message = message("channels = 2\nchips", "channels 2\nchips");
+    assert!(message.starts_with("d.toml:3:"), "{message}");
+    assert!(message.contains("not TOML"), "{message}");
+    let twice = message_twice();
+    assert!(twice.starts_with("d.toml:4:1: not TOML"), "{twice}");
+    // Columns count characters, not bytes.
+    let text = "name = \"été\" x";
+    let message = resolve(text, &[]).expect_err("not TOML");
+    assert!(message.starts_with("d.toml:1:14"), "{message}");
+    // Nesting has an end.
+    let deep = format!("flash = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(resolve(&deep, &[]).is_err());
+}
+
+fn message_twice() -> String {
+    message("channels = 2\nchips", "channels = 2\nchannels = 2\nchips")
+}
+
+#[test]
+fn files_that_are_missing_enormous_or_not_text_are_refused() {
+    let folder = std::env::temp_dir().join(format!("ssdlab-description-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let load = |path: &std::path::Path| Description::load(path).expect_err("refused").to_string();
+    let missing = folder.join("missing.toml");
+    let message = load(&missing);
+    assert!(message.contains("missing.toml: cannot be read:"), "{message}");
+    assert!(load(&folder).contains("cannot be read:"));
+    let binary = folder.join("binary.toml");
+    std::fs::write(&binary, b"name = \"\xff\"").expect("written");
+    assert!(load(&binary).contains("not UTF-8 after byte 8"));
+    let enormous = folder.join("enormous.toml");
+    std::fs::write(&enormous, vec![b'#'; 2 << 20]).expect("written");
+    assert!(load(&enormous).contains("found more than 1048576 bytes"));
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
