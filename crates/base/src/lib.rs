@@ -1,0 +1,16 @@
+//! The words every room of ssdlab speaks: virtual time, sizes, requests and
+//! seeded randomness.
+//!
+//! This crate knows nothing of drives. It promises that a quantity carries its
+//! unit in its type or its name, and that a random number always comes from a
+//! seed that somebody handed down.
+
+mod quantity;
+mod request;
+mod rng;
+mod time;
+
+pub use quantity::{Amount, QuantityError, format_size, parse_amount, parse_duration, parse_size};
+pub use request::{Op, Request, SECTOR_BYTES};
+pub use rng::{Rng, rng};
+pub use time::Nanos;

@@ -1,0 +1,68 @@
+//! What a host asks of a drive.
+
+use crate::Nanos;
+
+/// Bytes in a logical sector, the unit of every host address.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// The commands a drive takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Read sectors.
+    Read,
+    /// Write sectors.
+    Write,
+    /// Deallocate sectors: they read as zeroes from then on.
+    Trim,
+    /// Make every write and trim completed so far survive a power cut.
+    Flush,
+    /// Write zeroes without sending them; the drive may deallocate instead.
+    WriteZeroes,
+}
+
+/// One request on its way down to a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Arrival in virtual time.
+    pub at: Nanos,
+    /// What is asked.
+    pub op: Op,
+    /// Force unit access: complete only when the data is on flash.
+    pub fua: bool,
+    /// Host queue the request arrives on.
+    pub queue: u16,
+    /// Write stream, 0 where the host gives none.
+    pub stream: u16,
+    /// Given back with the completion; the sender's own.
+    pub tag: u32,
+    /// First sector; 0 for a flush.
+    pub sector: u64,
+    /// How many sectors; 0 for a flush.
+    pub sectors: u64,
+}
+
+impl Request {
+    /// A request of `sectors` sectors from `sector`, arriving at time zero on queue 0.
+    pub const fn new(op: Op, sector: u64, sectors: u64) -> Request {
+        Request {
+            at: Nanos::ZERO,
+            op,
+            fua: false,
+            queue: 0,
+            stream: 0,
+            tag: 0,
+            sector,
+            sectors,
+        }
+    }
+
+    /// The first sector behind the request.
+    pub const fn end(&self) -> u64 {
+        self.sector + self.sectors
+    }
+
+    /// The request's length in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.sectors * SECTOR_BYTES
+    }
+}

@@ -1,0 +1,163 @@
+//! What a configuration must satisfy so that garbage collection never runs out of blocks, and what spare it leaves.
+
+use ssdlab_flash::Flash;
+
+use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Spare};
+
+/// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
+const MAX_UNIT_BYTES: u32 = 32 << 10;
+
+fn refuse<T>(key: &str, reason: String) -> Result<T, DriveError> {
+    Err(DriveError {
+        key: key.to_string(),
+        reason,
+    })
+}
+
+impl DriveConfig {
+    /// Mapping units of the user's capacity.
+    pub fn user_units(&self) -> u32 {
+        (self.user_bytes / u64::from(self.ftl.mapping_unit)) as u32
+    }
+
+    /// Blocks of each plane that only relocation may open. One is enough to finish any job; with a threshold of three or
+    /// more there are two, which leaves room for records of trims and for failed programs.
+    pub(crate) const fn gc_reserve(&self) -> u32 {
+        if self.gc.free_blocks >= 3 { 2 } else { 1 }
+    }
+
+    /// Segments with unsaved trims that are tolerated before a trim saves them: what the reserve has room for.
+    pub(crate) fn trim_backlog(&self) -> u32 {
+        if self.gc_reserve() >= 2 {
+            (self.flash.geometry.pages_per_block / 2).min(64)
+        } else {
+            0
+        }
+    }
+
+    /// Write frontiers a plane keeps open.
+    pub(crate) fn frontiers(&self) -> u32 {
+        self.ftl.streams + u32::from(self.ftl.separate_gc_frontier)
+    }
+
+    /// Refuses what cannot work, with the numbers.
+    pub(crate) fn validate(&self) -> Result<(), DriveError> {
+        let geometry = &self.flash.geometry;
+        let unit = self.ftl.mapping_unit;
+        if unit == 0 || !unit.is_multiple_of(512) || !(unit / 512).is_power_of_two() {
+            return refuse(
+                "ftl.mapping_unit",
+                format!("{unit} bytes is not a power of two times 512"),
+            );
+        }
+        if unit > geometry.page_bytes || !geometry.page_bytes.is_multiple_of(unit) {
+            return refuse(
+                "ftl.mapping_unit",
+                format!("{unit} bytes does not divide a page of {}", geometry.page_bytes),
+            );
+        }
+        if unit > MAX_UNIT_BYTES || geometry.page_bytes / unit > 64 {
+            return refuse(
+                "ftl.mapping_unit",
+                format!("{unit} bytes: at most 32 KiB, and at most 64 units a page"),
+            );
+        }
+        let units = geometry.pages() * u64::from(geometry.page_bytes / unit);
+        if units >= u64::from(u32::MAX) - 1 {
+            return refuse(
+                "ftl.mapping_unit",
+                format!("{units} physical units are more than 32 bits can number"),
+            );
+        }
+        if self.user_bytes == 0 || !self.user_bytes.is_multiple_of(u64::from(unit)) {
+            return refuse(
+                "capacity",
+                format!("{} user bytes is not a whole number of units", self.user_bytes),
+            );
+        }
+        if self.gc.free_blocks < 2 {
+            return refuse(
+                "gc.free_blocks",
+                format!(
+                    "{} is too few: relocation needs a block of its own",
+                    self.gc.free_blocks
+                ),
+            );
+        }
+        if self.ftl.streams == 0 {
+            return refuse("ftl.streams", "there is at least 1 stream".to_string());
+        }
+        if self.interface.queues == 0 || self.interface.queue_depth == 0 {
+            return refuse("interface.queue_depth", "queues and depth are at least 1".to_string());
+        }
+        if self.interface.kind == InterfaceKind::Sata && (self.interface.queues > 1 || self.interface.queue_depth > 32)
+        {
+            return refuse("interface.queue_depth", "SATA has one queue of at most 32".to_string());
+        }
+        if self.buffer.policy != "none" && self.buffer.bytes < u64::from(unit) {
+            return refuse(
+                "buffer.size",
+                format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes),
+            );
+        }
+        let faults = &self.flash.faults;
+        if (faults.program_failure > 0.0 || !faults.script.is_empty()) && self.gc.free_blocks < 3 {
+            return refuse(
+                "gc.free_blocks",
+                "program failures need a reserve: at least 3".to_string(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses a configuration whose planes cannot hold the user's data beside what GC needs.
+    pub(crate) fn check_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
+        let geometry = &self.flash.geometry;
+        let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
+        let kept = self.gc.free_blocks + self.frontiers();
+        // Some closed block must always have a page's worth of invalid units.
+        let block = u64::from(geometry.pages_per_block) * units_per_page - units_per_page.saturating_sub(1);
+        let room = |blocks: u32| u64::from(blocks.saturating_sub(kept)) * block;
+        let needed = u64::from(self.user_units()) + u64::from(metadata_units);
+        let planes = usable.len() as u64;
+        let (needed, room, whole) = match self.ftl.allocation {
+            Allocation::Static(_) => {
+                let stripe = needed.div_ceil(units_per_page).div_ceil(planes) * units_per_page;
+                (
+                    stripe,
+                    usable.iter().map(|blocks| room(*blocks)).min().unwrap_or(0),
+                    "each plane",
+                )
+            }
+            _ => (needed, usable.iter().map(|blocks| room(*blocks)).sum(), "the drive"),
+        };
+        if needed < room {
+            return Ok(());
+        }
+        refuse(
+            "capacity",
+            format!(
+                "too little spare: {whole} must hold {needed} units, but only {room} remain when {kept} of its {} blocks \
+                 a plane are kept for garbage collection (gc.free_blocks = {}) and write frontiers ({}): garbage \
+                 collection could run out of blocks; lower the user capacity or gc.free_blocks",
+                usable.iter().min().unwrap_or(&0),
+                self.gc.free_blocks,
+                self.frontiers(),
+            ),
+        )
+    }
+
+    /// The nominal and the effective spare. What GC keeps free is not spare, nor is, on average, half of every open
+    /// block beyond the first; bad blocks are not either.
+    pub(crate) fn spare(&self, flash: &Flash, usable: &[u32]) -> Spare {
+        let geometry = flash.geometry();
+        let user = self.user_bytes as f64;
+        let block = f64::from(geometry.pages_per_block) * f64::from(geometry.page_bytes);
+        let kept = f64::from(self.gc.free_blocks) + f64::from(self.frontiers() - 1) / 2.0;
+        let blocks: f64 = usable.iter().map(|blocks| (f64::from(*blocks) - kept).max(0.0)).sum();
+        Spare {
+            nominal: (geometry.bytes() as f64 - user) / user,
+            effective: (blocks * block - user) / user,
+        }
+    }
+}

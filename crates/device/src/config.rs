@@ -1,0 +1,120 @@
+//! What the controller is, as plain numbers: the resolved form of a description.
+
+use ssdlab_base::Nanos;
+use ssdlab_flash::FlashConfig;
+
+/// How the host speaks to the drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceConfig {
+    /// NVMe-like or SATA.
+    pub kind: InterfaceKind,
+    /// Submission queues (1 for SATA).
+    pub queues: u32,
+    /// Commands in the drive at one time, for each queue; more wait on the host's side.
+    pub queue_depth: u32,
+    /// Link speed in bytes a second for each direction; 0 is infinitely fast.
+    pub bandwidth: u64,
+    /// Fixed cost of a command before it is dispatched.
+    pub command_overhead: Nanos,
+}
+
+/// The two interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfaceKind {
+    /// Several queues, round-robin arbitration, full-duplex link.
+    Nvme,
+    /// One queue of at most 32; non-queued commands (flush, trim) drain it; half-duplex link.
+    Sata,
+}
+
+/// The write buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferConfig {
+    /// Registered policy name (`none`, `fifo`, `lru`...).
+    pub policy: String,
+    /// Data space in bytes, allocated by the sector.
+    pub bytes: u64,
+    /// RAM access for a command that the buffer serves.
+    pub latency: Nanos,
+}
+
+/// The flash translation layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FtlConfig {
+    /// Registered design name (`page`...).
+    pub design: String,
+    /// Mapping unit in bytes: a power of two times 512, at most a page.
+    pub mapping_unit: u32,
+    /// Where pages go.
+    pub allocation: Allocation,
+    /// Relocations have a write frontier of their own.
+    pub separate_gc_frontier: bool,
+    /// Host write streams with a frontier each (at least 1).
+    pub streams: u32,
+}
+
+/// How host pages spread over the planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// The LPN decides, striped over the levels in this order, fastest first (e.g. C W D P).
+    Static([Level; 4]),
+    /// The next plane in this order takes the next page, whatever its LPN.
+    RoundRobin([Level; 4]),
+    /// The least loaded die takes the next page, round robin between equals.
+    Dynamic,
+}
+
+/// A level of parallelism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// C
+    Channel,
+    /// W: chip (way) of a channel
+    Way,
+    /// D: die of a chip
+    Die,
+    /// P: plane of a die
+    Plane,
+}
+
+/// Garbage collection and wear levelling.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GcConfig {
+    /// Registered victim policy (`greedy`, `cost-benefit`, `fifo`, `random`, `d-choices`).
+    pub victim: String,
+    /// Candidates that `d-choices` draws.
+    pub choices: u32,
+    /// Foreground GC runs in a plane while fewer blocks than this are free (the open blocks do not count). At least 2.
+    pub free_blocks: u32,
+    /// Background GC, when the drive has been idle for `idle_after`, runs until this many are free; 0 switches it off.
+    pub background_free_blocks: u32,
+    /// How long without host commands counts as idle.
+    pub idle_after: Nanos,
+    /// Move pages inside their plane by copyback where whole pages are valid.
+    pub copyback: bool,
+    /// Dynamic wear levelling: open the least worn free block (else the one that was freed first).
+    pub dynamic_wear_levelling: bool,
+    /// Static wear levelling: move cold data when a plane's erase counts differ by more than this; 0 switches it off.
+    pub static_wear_threshold: u32,
+}
+
+/// A whole drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriveConfig {
+    /// The drive's name.
+    pub name: String,
+    /// The chips.
+    pub flash: FlashConfig,
+    /// User capacity in bytes: a multiple of the mapping unit.
+    pub user_bytes: u64,
+    /// The interface.
+    pub interface: InterfaceConfig,
+    /// The buffer.
+    pub buffer: BufferConfig,
+    /// The FTL.
+    pub ftl: FtlConfig,
+    /// GC and wear levelling.
+    pub gc: GcConfig,
+    /// Operations take time (`timing = "none"` counts only).
+    pub timed: bool,
+}

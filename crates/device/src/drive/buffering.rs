@@ -1,0 +1,225 @@
+//! Writes through the buffer: coming in, leaving, and being on flash.
+
+use ssdlab_flash::Cause;
+
+use super::dispatch::{Stall, mask_of};
+use super::{Drive, Eviction, Timer};
+use crate::buffer::Slot;
+use crate::ftl::UnitWrite;
+use crate::token::Owner;
+
+impl Drive {
+    pub(super) fn write_buffered(&mut self, command: u32) -> Result<(), Stall> {
+        let request = self.commands[command as usize].request;
+        if request.sectors == 0 {
+            return Ok(());
+        }
+        let per_unit = self.sectors_per_unit;
+        let first = request.sector / per_unit;
+        let units = (request.end() - 1) / per_unit - first + 1;
+        let cell = self.media.flash.store.cell_bytes();
+        let mut cells = vec![0; per_unit as usize * cell];
+        while u64::from(self.commands[command as usize].cursor) < units {
+            let lpn = first + u64::from(self.commands[command as usize].cursor);
+            let from = request.sector.max(lpn * per_unit);
+            let to = request.end().min((lpn + 1) * per_unit);
+            if cell > 0 {
+                let source = (from - request.sector) as usize * cell..(to - request.sector) as usize * cell;
+                let target = (from % per_unit) as usize * cell;
+                let length = source.len();
+                cells[target..target + length].copy_from_slice(&self.commands[command as usize].cells[source]);
+            }
+            self.buffer_unit(lpn as u32, mask_of(from % per_unit, to - from), &cells, request.stream)?;
+            self.commands[command as usize].cursor += 1;
+        }
+        if request.fua {
+            self.force_out(command, first as u32, (first + units) as u32)?;
+        }
+        if self.commands[command as usize].covers.is_none() {
+            // Counted once, when the whole command is in.
+            self.commands[command as usize].covers = Some(self.writes_dispatched);
+            self.writes_dispatched += 1;
+        }
+        let latency = self.config.buffer.latency;
+        if latency.0 > 0 && self.media.flash.timed() {
+            self.commands[command as usize].remaining += 1;
+            self.set_timer(self.media.now + latency, Timer::Finish(command));
+        }
+        Ok(())
+    }
+
+    /// Brings one unit's sectors into the buffer, making room first.
+    pub(super) fn buffer_unit(&mut self, lpn: u32, mask: u64, cells: &[u8], stream: u16) -> Result<(), Stall> {
+        loop {
+            let number = self.writes_dispatched;
+            let buffer = self.buffer.as_mut().expect("a buffered write has a buffer");
+            let cost = buffer.cost(lpn, mask);
+            if cost <= buffer.room() {
+                let hit = buffer.write(lpn, mask, cells, number, stream);
+                self.counters.buffer.write_hits += u64::from(hit);
+                self.counters.buffer.write_misses += u64::from(!hit);
+                return Ok(());
+            }
+            // What is already on its way out counts: nothing leaves that need not.
+            if buffer.room() + self.leaving_sectors >= cost || buffer.units() == 0 {
+                return Err(Stall::BufferFull);
+            }
+            let mut slots = std::mem::take(&mut self.slots);
+            buffer.victims(self.media.units_per_page as usize, &mut slots);
+            let left = self.evict(&slots, None);
+            self.slots = slots;
+            left?;
+        }
+    }
+
+    /// Sends units to flash, as many to a page as may share one. On `Err` those not sent stay in the buffer.
+    fn evict(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<(), Stall> {
+        let mut at = 0;
+        while at < slots.len() {
+            at += self.evict_page(&slots[at..], waiter)?;
+        }
+        Ok(())
+    }
+
+    fn evict_page(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<usize, Stall> {
+        let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
+        let mut units = [UnitWrite {
+            lpn: 0,
+            mask: 0,
+            cells: &[],
+        }; 64];
+        let first = buffer.entry(slots[0]);
+        let (lead, stream) = (first.lpn, first.stream);
+        let mut count = 0;
+        for slot in slots.iter().take(self.media.units_per_page as usize) {
+            let entry = buffer.entry(*slot);
+            if entry.stream != stream || (count > 0 && !self.ftl.share_page(lead, entry.lpn)) {
+                break;
+            }
+            units[count] = UnitWrite {
+                lpn: entry.lpn,
+                mask: entry.mask,
+                cells: &entry.cells,
+            };
+            count += 1;
+        }
+        let slot = self.free_evictions.pop().unwrap_or_else(|| {
+            self.evictions.push(Eviction {
+                sectors: 0,
+                serial: 0,
+                command: None,
+            });
+            self.evictions.len() as u32 - 1
+        });
+        let owner = Owner::Eviction(slot);
+        if let Err(error) = self
+            .ftl
+            .write(&mut self.media, &units[..count], stream, Cause::Host, owner)
+        {
+            self.free_evictions.push(slot);
+            return Err(error.into());
+        }
+        let mut sectors = 0;
+        for slot in &slots[..count] {
+            let entry = buffer.take(*slot);
+            let held = u64::from(entry.mask.count_ones());
+            sectors += held;
+            self.counters.buffer.evictions += 1;
+            if held == self.sectors_per_unit {
+                self.counters.buffer.full_pages += 1;
+            } else {
+                self.counters.buffer.partial_pages += 1;
+            }
+        }
+        if !self.media.flash.timed() {
+            buffer.release(sectors);
+            self.free_evictions.push(slot);
+            self.settle_untimed();
+            return Ok(count);
+        }
+        let serial = self.evictions_base + self.evicting.len() as u64;
+        self.evictions[slot as usize] = Eviction {
+            sectors,
+            serial,
+            command: waiter,
+        };
+        self.evicting.push_back(false);
+        self.leaving_sectors += sectors;
+        if let Some(command) = waiter {
+            self.commands[command as usize].remaining += 1;
+        }
+        Ok(count)
+    }
+
+    /// An eviction is on flash: its space is free, and a flush may be complete.
+    pub(super) fn evicted(&mut self, slot: u32) {
+        let Eviction {
+            sectors,
+            serial,
+            command,
+        } = self.evictions[slot as usize];
+        self.free_evictions.push(slot);
+        self.leaving_sectors -= sectors;
+        self.buffer
+            .as_mut()
+            .expect("what left was in a buffer")
+            .release(sectors);
+        self.room_freed = true;
+        self.evicting[(serial - self.evictions_base) as usize] = true;
+        while self.evicting.front() == Some(&true) {
+            self.evicting.pop_front();
+            self.evictions_base += 1;
+        }
+        if let Some(command) = command {
+            self.release_command(command);
+        }
+        let base = self.evictions_base;
+        while let Some(index) = self.eviction_waiters.iter().position(|(until, _)| *until <= base) {
+            let (_, command) = self.eviction_waiters.remove(index);
+            self.release_command(command);
+        }
+    }
+
+    /// FUA: the units of a write leave at once, and the command waits for exactly them.
+    fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
+        let mut slots = std::mem::take(&mut self.slots);
+        self.buffer
+            .as_ref()
+            .expect("a buffered write has a buffer")
+            .in_range(first, end, &mut slots);
+        let result = self.evict(&slots, Some(command));
+        self.slots = slots;
+        result
+    }
+
+    /// Everything that came in before write number `before` leaves.
+    pub(super) fn evict_older_than(&mut self, before: u64) -> Result<(), Stall> {
+        let Some(buffer) = &self.buffer else { return Ok(()) };
+        if buffer.units() == 0 {
+            return Ok(());
+        }
+        let mut slots = std::mem::take(&mut self.slots);
+        buffer.older_than(before, &mut slots);
+        let result = self.evict(&slots, None);
+        self.slots = slots;
+        result
+    }
+
+    /// Trimmed units leave the buffer without going to flash.
+    pub(super) fn drop_buffered(&mut self, first: u32, end: u32) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if buffer.units() == 0 {
+            return;
+        }
+        let mut slots = std::mem::take(&mut self.slots);
+        buffer.in_range(first, end, &mut slots);
+        for slot in &slots {
+            let entry = buffer.take(*slot);
+            let sectors = u64::from(entry.mask.count_ones());
+            buffer.release(sectors);
+            self.counters.trimmed_buffered_sectors += sectors;
+            self.room_freed = true;
+        }
+        self.slots = slots;
+    }
+}

@@ -1,0 +1,431 @@
+//! Dispatch: what each command decides, in one place a command.
+
+use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
+use ssdlab_flash::{Cause, NONE, OpKind};
+
+use super::{Drive, Timer};
+use crate::Status;
+use crate::ftl::{Found, NoSpace, TrimTarget, UnitWrite};
+use crate::media::Place;
+use crate::token::Owner;
+
+/// Why a command could not take full effect yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stall {
+    /// The FTL has no page to give before a block is erased.
+    NoSpace,
+    /// The buffer is full of pages on their way to flash.
+    BufferFull,
+}
+
+impl From<NoSpace> for Stall {
+    fn from(_: NoSpace) -> Stall {
+        Stall::NoSpace
+    }
+}
+
+impl Drive {
+    /// Runs a command that has arrived inside the drive.
+    #[inline]
+    pub(super) fn dispatch(&mut self, command: u32) {
+        if !self.stalled.is_empty() && self.overlaps_stalled(command, self.stalled.len()) {
+            self.stalled.push_back(command);
+            return;
+        }
+        if let Err(stall) = self.take_effect(command) {
+            self.stall(command, stall);
+            self.stalled.push_back(command);
+        }
+        self.collect_garbage();
+    }
+
+    /// Lets the command take effect; on `Err` it keeps its place and is tried again.
+    #[inline]
+    fn take_effect(&mut self, command: u32) -> Result<(), Stall> {
+        let op = self.commands[command as usize].request.op;
+        if self.read_only && op != Op::Read {
+            return self.refuse(command);
+        }
+        match op {
+            Op::Read => self.read(command),
+            Op::Write => self.write(command)?,
+            Op::Trim | Op::WriteZeroes => self.trim(command)?,
+            Op::Flush => self.flush(command)?,
+        }
+        let state = &mut self.commands[command as usize];
+        state.order = self.order;
+        if let Some(since) = state.stalled_since.take() {
+            self.counters.gc_stall += self.media.now.since(since);
+        }
+        self.order += 1;
+        self.release_command(command);
+        Ok(())
+    }
+
+    fn refuse(&mut self, command: u32) -> Result<(), Stall> {
+        let state = &mut self.commands[command as usize];
+        let nothing_to_lose = state.request.op == Op::Flush && self.buffer.as_ref().is_none_or(|b| b.units() == 0);
+        if !nothing_to_lose {
+            state.status = Status::ReadOnly;
+        }
+        state.order = self.order;
+        self.order += 1;
+        self.release_command(command);
+        Ok(())
+    }
+
+    fn stall(&mut self, command: u32, why: Stall) {
+        if why == Stall::NoSpace {
+            self.commands[command as usize]
+                .stalled_since
+                .get_or_insert(self.media.now);
+        }
+    }
+
+    /// Whether a command touches sectors of one of the first `count` stalled ones. A flush covers completed writes
+    /// only, so it waits for none.
+    fn overlaps_stalled(&self, command: u32, count: usize) -> bool {
+        let request = &self.commands[command as usize].request;
+        self.stalled.iter().take(count).any(|other| {
+            let other = &self.commands[*other as usize].request;
+            request.sector < other.end() && other.sector < request.end()
+        })
+    }
+
+    /// Tries stalled commands again, in order.
+    pub(super) fn retry_stalled(&mut self) {
+        let mut index = 0;
+        while index < self.stalled.len() {
+            let command = self.stalled[index];
+            if self.overlaps_stalled(command, index) {
+                index += 1;
+                continue;
+            }
+            match self.take_effect(command) {
+                Ok(()) => {
+                    self.stalled.remove(index);
+                }
+                Err(stall) => {
+                    self.stall(command, stall);
+                    index += 1;
+                }
+            }
+        }
+        self.collect_garbage();
+    }
+
+    // ---- read ----
+
+    fn read(&mut self, command: u32) {
+        let request = self.commands[command as usize].request;
+        if request.sectors == 0 {
+            return;
+        }
+        let cell = self.media.flash.store.cell_bytes();
+        if cell > 0 {
+            self.commands[command as usize].cells = vec![0; request.sectors as usize * cell];
+        }
+        let per_unit = self.sectors_per_unit;
+        let mut sector = request.sector;
+        let mut from_buffer = false;
+        // Neighbours on one page share its read.
+        let (mut page, mut page_sectors) = (NONE, 0);
+        while sector < request.end() {
+            let lpn = (sector / per_unit) as u32;
+            let end = request.end().min((u64::from(lpn) + 1) * per_unit);
+            let mask = mask_of(sector % per_unit, end - sector);
+            let held = self.buffered_mask(lpn) & mask;
+            from_buffer |= held != 0;
+            if cell > 0 {
+                self.read_cells(command, lpn, sector, end, held);
+            }
+            if held == mask {
+                self.counters.buffer.read_hits += 1;
+            } else {
+                let missing = (mask & !held).count_ones();
+                match self.ftl.find(lpn) {
+                    Found::Unmapped => self.counters.unmapped_sectors_read += u64::from(missing),
+                    Found::At { unit } => {
+                        if self.buffer.is_some() {
+                            self.counters.buffer.read_misses += 1;
+                        }
+                        if self.media.flash.oob.is_poisoned(unit) {
+                            self.commands[command as usize].status = Status::UncorrectableRead;
+                        }
+                        let this = unit / self.media.units_per_page;
+                        if this != page {
+                            self.read_page(command, page, page_sectors);
+                            (page, page_sectors) = (this, 0);
+                        }
+                        page_sectors += missing;
+                    }
+                }
+            }
+            sector = end;
+        }
+        self.read_page(command, page, page_sectors);
+        let latency = self.config.buffer.latency;
+        if from_buffer && latency > Nanos::ZERO && self.media.flash.timed() {
+            self.commands[command as usize].remaining += 1;
+            self.set_timer(self.media.now + latency, Timer::Finish(command));
+        }
+    }
+
+    /// Starts the read of `sectors` sectors of a physical page, unless the controller still holds it.
+    #[inline]
+    fn read_page(&mut self, command: u32, page: u32, sectors: u32) {
+        if page == NONE {
+            return;
+        }
+        let pages = self.media.pages_per_block();
+        let place = Place {
+            block: page / pages,
+            page: page % pages,
+        };
+        if !self.media.flash.is_written(place.block, place.page) {
+            self.wait_for_merge(command, place);
+            return;
+        }
+        if !self.media.flash.timed() {
+            if self
+                .media
+                .flash
+                .execute(OpKind::Read, Cause::Host, place.block, place.page)
+            {
+                self.commands[command as usize].status = Status::UncorrectableRead;
+            }
+            return;
+        }
+        self.commands[command as usize].remaining += 1;
+        let bytes = sectors * SECTOR_BYTES as u32;
+        self.media.read(place, bytes, Cause::Host, Owner::Command(command));
+    }
+
+    /// A page on its way to flash is in RAM; only if it is still being completed from its old version does a read wait.
+    fn wait_for_merge(&mut self, command: u32, place: Place) {
+        let Some(op) = self.media.flash.find_program(place.block, place.page) else {
+            return;
+        };
+        if self.media.flash.waits(op) {
+            self.commands[command as usize].remaining += 1;
+            self.program_waiters.push((op, command));
+        }
+    }
+
+    fn buffered_mask(&self, lpn: u32) -> u64 {
+        let Some(buffer) = &self.buffer else { return 0 };
+        buffer.find(lpn).map_or(0, |slot| buffer.entry(slot).mask)
+    }
+
+    /// What the sectors of one unit hold: the buffer's version where it has one, else flash's.
+    fn read_cells(&mut self, command: u32, lpn: u32, sector: u64, end: u64, held: u64) {
+        let cell = self.media.flash.store.cell_bytes();
+        let per_unit = self.sectors_per_unit;
+        let start = ((sector - self.commands[command as usize].request.sector) as usize) * cell;
+        let count = end - sector;
+        let out = &mut self.commands[command as usize].cells[start..start + count as usize * cell];
+        if let Found::At { unit } = self.ftl.find(lpn) {
+            out.copy_from_slice(
+                self.media
+                    .flash
+                    .store
+                    .get(u64::from(unit) * per_unit + sector % per_unit, count),
+            );
+        }
+        let Some(buffer) = &self.buffer else { return };
+        let Some(slot) = buffer.find(lpn) else { return };
+        for index in 0..count {
+            let at = (sector + index) % per_unit;
+            if held >> at & 1 != 0 {
+                let range = at as usize * cell..(at as usize + 1) * cell;
+                out[index as usize * cell..(index as usize + 1) * cell]
+                    .copy_from_slice(&buffer.entry(slot).cells[range]);
+            }
+        }
+    }
+
+    // ---- write ----
+
+    fn write(&mut self, command: u32) -> Result<(), Stall> {
+        if self.buffer.is_some() {
+            return self.write_buffered(command);
+        }
+        let request = self.commands[command as usize].request;
+        if request.sectors == 0 {
+            return Ok(());
+        }
+        let first = request.sector / self.sectors_per_unit;
+        let units = (request.end() - 1) / self.sectors_per_unit - first + 1;
+        while u64::from(self.commands[command as usize].cursor) < units {
+            let cursor = self.commands[command as usize].cursor;
+            let taken = self.write_page(command, first as u32 + cursor, units as u32 - cursor)?;
+            self.commands[command as usize].cursor += taken;
+        }
+        Ok(())
+    }
+
+    /// Writes the next page of a write command: up to a page's units from `lpn` on. Returns how many.
+    #[inline]
+    fn write_page(&mut self, command: u32, lpn: u32, left: u32) -> Result<u32, Stall> {
+        let request = self.commands[command as usize].request;
+        let cell = self.media.flash.store.cell_bytes();
+        let per_unit = self.sectors_per_unit;
+        let wanted = left.min(self.media.units_per_page);
+        let count = (1..wanted)
+            .find(|index| !self.ftl.share_page(lpn, lpn + index))
+            .unwrap_or(wanted);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let unit_cells = per_unit as usize * cell;
+        scratch.clear();
+        scratch.resize(count as usize * unit_cells, 0);
+        let mut units = [UnitWrite {
+            lpn: 0,
+            mask: 0,
+            cells: &[],
+        }; 64];
+        if cell > 0 {
+            let base = u64::from(lpn) * per_unit;
+            let from = request.sector.max(base);
+            let to = request.end().min(base + u64::from(count) * per_unit);
+            let source = &self.commands[command as usize].cells
+                [(from - request.sector) as usize * cell..(to - request.sector) as usize * cell];
+            scratch[(from - base) as usize * cell..(to - base) as usize * cell].copy_from_slice(source);
+        }
+        for index in 0..count {
+            let base = u64::from(lpn + index) * per_unit;
+            let from = request.sector.max(base);
+            let to = request.end().min(base + per_unit);
+            let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
+            units[index as usize] = UnitWrite {
+                lpn: lpn + index,
+                mask: mask_of(from - base, to - from),
+                cells,
+            };
+        }
+        let owner = Owner::Command(command);
+        let written = self.ftl.write(
+            &mut self.media,
+            &units[..count as usize],
+            request.stream,
+            Cause::Host,
+            owner,
+        );
+        self.scratch = scratch;
+        written?;
+        if self.media.flash.timed() {
+            self.commands[command as usize].remaining += 1;
+        } else {
+            self.settle_untimed();
+        }
+        Ok(count)
+    }
+
+    // ---- trim ----
+
+    /// Whole units are unmapped; a unit that is covered in part is written with zeroes there if it holds data.
+    fn trim(&mut self, command: u32) -> Result<(), Stall> {
+        let request = self.commands[command as usize].request;
+        if request.sectors == 0 {
+            return Ok(());
+        }
+        let per_unit = self.sectors_per_unit;
+        let first = request.sector.div_ceil(per_unit) as u32;
+        let end = (request.end() / per_unit) as u32;
+        // Stages: the head's part of a unit, the tail's, then segments of whole units.
+        if self.commands[command as usize].cursor == 0 {
+            let head_end = request.end().min(u64::from(first) * per_unit);
+            self.zero_part(command, request.sector, head_end)?;
+            self.commands[command as usize].cursor = 1;
+        }
+        if self.commands[command as usize].cursor == 1 {
+            // A request inside one unit was dealt with as its head.
+            if u64::from(first) * per_unit <= request.end() {
+                self.zero_part(command, request.sector.max(u64::from(end) * per_unit), request.end())?;
+            }
+            self.commands[command as usize].cursor = 2;
+        }
+        if first >= end {
+            return Ok(());
+        }
+        let segment = self.ftl.trim_segment_units();
+        let backlog = self.config.trim_backlog();
+        loop {
+            // Tried again after a stall, this comes first: the segment before is unmapped but not saved.
+            if self.ftl.trims_pending() > backlog {
+                self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+                if !self.media.flash.timed() {
+                    self.settle_untimed();
+                }
+            }
+            let from = first + (self.commands[command as usize].cursor - 2);
+            if from >= end {
+                return Ok(());
+            }
+            let to = end.min((from / segment + 1) * segment);
+            self.drop_buffered(from, to);
+            let trimmed = self.ftl.trim(&mut self.media, from, to);
+            self.counters.trimmed_mapped_sectors += trimmed * per_unit;
+            self.commands[command as usize].cursor += to - from;
+        }
+    }
+
+    /// Zeroes sectors `from..to` of one unit, if it holds anything.
+    fn zero_part(&mut self, command: u32, from: u64, to: u64) -> Result<(), Stall> {
+        if from >= to {
+            return Ok(());
+        }
+        let lpn = (from / self.sectors_per_unit) as u32;
+        let mask = mask_of(from % self.sectors_per_unit, to - from);
+        let held = self.buffered_mask(lpn) != 0;
+        if !held && self.ftl.find(lpn) == Found::Unmapped {
+            return Ok(());
+        }
+        let cells = vec![0; self.sectors_per_unit as usize * self.media.flash.store.cell_bytes()];
+        if self.buffer.is_some() {
+            return self.buffer_unit(lpn, mask, &cells, 0);
+        }
+        let unit = UnitWrite {
+            lpn,
+            mask,
+            cells: &cells,
+        };
+        self.ftl
+            .write(&mut self.media, &[unit], 0, Cause::Host, Owner::Command(command))?;
+        if self.media.flash.timed() {
+            self.commands[command as usize].remaining += 1;
+        } else {
+            self.settle_untimed();
+        }
+        Ok(())
+    }
+
+    // ---- flush ----
+
+    fn flush(&mut self, command: u32) -> Result<(), Stall> {
+        let covers = *self.commands[command as usize]
+            .covers
+            .get_or_insert(self.writes_dispatched);
+        self.evict_older_than(covers)?;
+        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+        if !self.media.flash.timed() {
+            self.settle_untimed();
+            return Ok(());
+        }
+        if self.media.metadata_in_flight > 0 {
+            self.commands[command as usize].remaining += 1;
+            self.metadata_waiters.push(command);
+        }
+        if !self.evicting.is_empty() {
+            self.commands[command as usize].remaining += 1;
+            let until = self.evictions_base + self.evicting.len() as u64;
+            self.eviction_waiters.push((until, command));
+        }
+        Ok(())
+    }
+}
+
+/// The bits of `count` sectors from `first` on.
+#[inline]
+pub(super) const fn mask_of(first: u64, count: u64) -> u64 {
+    (u64::MAX >> (64 - count)) << first
+}

@@ -1,0 +1,485 @@
+//! A drive: the one thing that is replayed, hosted, served and tortured.
+//!
+//! The main path of a command is short. It arrives at the interface, enters the drive, and is dispatched: reads look in
+//! the buffer and then on flash, writes go to the buffer or straight to the FTL, trims and flushes change what survives
+//! a power cut. Whatever it started on flash reports back, and with the last report it completes. A command that finds
+//! no room is stalled and tried again when a block is erased or the buffer has drained; what touches other sectors may
+//! pass it.
+
+mod buffering;
+mod dispatch;
+mod events;
+mod power;
+mod state;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_flash::{Contents, Observer, OpId};
+
+use crate::buffer::{POLICIES as BUFFERS, Slot, WriteBuffer};
+use crate::ftl::{DESIGNS, Ftl};
+use crate::gc::Gc;
+use crate::gc::victim::POLICIES as VICTIMS;
+use crate::interface::{Direction, Interface};
+use crate::media::{Frontier, Media, Place};
+use crate::token::Owner;
+use crate::{Completion, Counters, DriveConfig, Status};
+
+pub use power::Recovery;
+
+/// What a run chooses about a drive beside its description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Seed of latencies, faults and random policies.
+    pub seed: u64,
+    /// What is kept of written data.
+    pub contents: Contents,
+}
+
+/// Why a drive cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct DriveError {
+    /// The description's dotted key.
+    pub key: String,
+    /// What is wrong, with the numbers.
+    pub reason: String,
+}
+
+/// The data that goes with a write.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// None: zeroes where contents are kept.
+    Nothing,
+    /// One stamp for every sector of the request; see [`stamp_cell`].
+    Stamp(u64),
+    /// All bytes of the request.
+    Bytes(&'a [u8]),
+}
+
+/// What a sector holds after a write with `stamp`: the stamp bound to its address, so that misplaced data shows.
+pub const fn stamp_cell(stamp: u64, sector: u64) -> u64 {
+    stamp ^ sector.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// A command in the drive or waiting for it.
+#[derive(Clone, Debug)]
+struct Command {
+    request: Request,
+    queue: u16,
+    status: Status,
+    /// What the command still waits for; it completes at zero.
+    remaining: u32,
+    /// How far its dispatch got: units of a write, stages of a trim.
+    cursor: u32,
+    /// Write commands dispatched before a flush, which it covers.
+    covers: Option<u64>,
+    order: u64,
+    stalled_since: Option<Nanos>,
+    /// Cells of a write, or of what a read found.
+    cells: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Dispatch(u32),
+    Finish(u32),
+    Complete(u32),
+}
+
+/// Pages on their way from the buffer to flash.
+#[derive(Clone, Copy, Debug)]
+struct Eviction {
+    sectors: u64,
+    serial: u64,
+    /// A FUA write that waits for exactly this.
+    command: Option<u32>,
+}
+
+/// A page whose program failed and that found no room yet.
+#[derive(Clone, Copy, Debug)]
+struct Orphan {
+    place: Place,
+    frontier: Frontier,
+    cause: ssdlab_flash::Cause,
+    owner: Owner,
+}
+
+/// A simulated drive.
+pub struct Drive {
+    config: DriveConfig,
+    media: Media,
+    ftl: Box<dyn Ftl>,
+    gc: Gc,
+    buffer: Option<WriteBuffer>,
+    interface: Interface,
+    commands: Vec<Command>,
+    free_commands: Vec<u32>,
+    outstanding: u64,
+    order: u64,
+    writes_dispatched: u64,
+    /// Commands that found no room, in order; what overlaps them waits too.
+    stalled: VecDeque<u32>,
+    timers: BinaryHeap<Reverse<(Nanos, u64, Timer)>>,
+    timer_serial: u64,
+    idle_at: Option<Nanos>,
+    evictions: Vec<Eviction>,
+    free_evictions: Vec<u32>,
+    /// Evictions issued and not on flash, by serial number from `evictions_base` on.
+    evicting: VecDeque<bool>,
+    evictions_base: u64,
+    leaving_sectors: u64,
+    /// (serial, command): complete when every eviction before `serial` is on flash.
+    eviction_waiters: Vec<(u64, u32)>,
+    metadata_waiters: Vec<u32>,
+    program_waiters: Vec<(OpId, u32)>,
+    orphans: Vec<Orphan>,
+    read_only: bool,
+    room_freed: bool,
+    counters: Counters,
+    completions: Vec<Completion>,
+    read_data: Vec<(u32, Vec<u8>)>,
+    done: Vec<ssdlab_flash::Done>,
+    slots: Vec<Slot>,
+    scratch: Vec<u8>,
+    sectors_per_unit: u64,
+}
+
+impl Drive {
+    /// A fresh drive; refuses a configuration that could run out of blocks.
+    pub fn new(config: &DriveConfig, options: Options) -> Result<Drive, DriveError> {
+        config.validate()?;
+        let media = Media::new(config, options);
+        Drive::assemble(config, media)
+    }
+
+    fn assemble(config: &DriveConfig, media: Media) -> Result<Drive, DriveError> {
+        let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
+        let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
+        let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
+        let ftl = design(config);
+        let usable: Vec<u32> = (0..config.flash.geometry.planes())
+            .map(|plane| media.pool.usable(plane))
+            .collect();
+        config.check_space(&usable, ftl.metadata_units())?;
+        let cell_bytes = media.flash.store.cell_bytes();
+        Ok(Drive {
+            gc: Gc::new(config, victim(&config.gc)),
+            buffer: policy.map(|policy| WriteBuffer::new(policy(), config.buffer.bytes, cell_bytes)),
+            interface: Interface::new(&config.interface),
+            sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
+            config: config.clone(),
+            media,
+            ftl,
+            commands: Vec::new(),
+            free_commands: Vec::new(),
+            outstanding: 0,
+            order: 0,
+            writes_dispatched: 0,
+            stalled: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            timer_serial: 0,
+            idle_at: None,
+            evictions: Vec::new(),
+            free_evictions: Vec::new(),
+            evicting: VecDeque::new(),
+            evictions_base: 0,
+            leaving_sectors: 0,
+            eviction_waiters: Vec::new(),
+            metadata_waiters: Vec::new(),
+            program_waiters: Vec::new(),
+            orphans: Vec::new(),
+            read_only: false,
+            room_freed: false,
+            counters: Counters::default(),
+            completions: Vec::new(),
+            read_data: Vec::new(),
+            done: Vec::new(),
+            slots: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &DriveConfig {
+        &self.config
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Nanos {
+        self.media.now
+    }
+
+    /// User capacity in sectors.
+    pub fn user_sectors(&self) -> u64 {
+        self.config.user_bytes / SECTOR_BYTES
+    }
+
+    /// Commands submitted and not completed.
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// Whether spares are gone: reads go on, writes are refused.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Completions since the last drain; the caller clears it.
+    pub fn completions(&mut self) -> &mut Vec<Completion> {
+        &mut self.completions
+    }
+
+    /// Tags and cells of completed reads, where contents are kept; the caller clears it.
+    pub fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
+        &mut self.read_data
+    }
+
+    /// Attach or detach an observer.
+    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.media.flash.observe(observer);
+    }
+
+    /// Brings what a request will need into the processor's cache; a hint, without effect on the drive.
+    #[inline]
+    pub fn prefetch(&self, request: &Request) {
+        let lpn = request.sector / self.sectors_per_unit;
+        if request.end() <= self.user_sectors() {
+            self.ftl.prefetch(lpn as u32);
+        }
+    }
+
+    /// Takes a request at `request.at`; events before that time must have run.
+    #[inline]
+    pub fn submit(&mut self, request: &Request) {
+        self.submit_with(request, Data::Nothing);
+    }
+
+    /// As [`Drive::submit`], with data. Data is ignored where contents are not kept.
+    pub fn submit_with(&mut self, request: &Request, data: Data<'_>) {
+        assert!(
+            request.at >= self.media.now,
+            "a request arrives at {}, in the past of {}",
+            request.at,
+            self.media.now
+        );
+        debug_assert!(
+            self.next_event().is_none_or(|at| at >= request.at),
+            "earlier events have run"
+        );
+        self.media.now = request.at;
+        self.outstanding += 1;
+        if self.idle_at.take().is_some() || self.outstanding == 1 {
+            self.gc.set_background(false);
+        }
+        let command = self.new_command(request, data);
+        if request.end() > self.user_sectors() || request.sector.checked_add(request.sectors).is_none() {
+            self.commands[command as usize].status = Status::OutOfRange;
+            self.order += 1;
+            self.commands[command as usize].order = self.order - 1;
+            self.report(command);
+            return;
+        }
+        let queue = self.commands[command as usize].queue;
+        if self.interface.arrive(command, queue, request.op) {
+            self.enter(command);
+        }
+    }
+
+    fn new_command(&mut self, request: &Request, data: Data<'_>) -> u32 {
+        let cell = self.media.flash.store.cell_bytes();
+        let cells = if cell > 0 && request.op == Op::Write && request.end() <= self.user_sectors() {
+            cells_of(request, data, cell)
+        } else {
+            Vec::new()
+        };
+        let command = Command {
+            request: *request,
+            queue: self.interface.queue_of(request.queue),
+            status: Status::Success,
+            remaining: 1,
+            cursor: 0,
+            covers: None,
+            order: 0,
+            stalled_since: None,
+            cells,
+        };
+        if let Some(slot) = self.free_commands.pop() {
+            self.commands[slot as usize] = command;
+            slot
+        } else {
+            self.commands.push(command);
+            self.commands.len() as u32 - 1
+        }
+    }
+
+    /// A command enters the drive: its overhead, and its data if it brings some, come before its dispatch.
+    #[inline]
+    fn enter(&mut self, command: u32) {
+        let request = &self.commands[command as usize].request;
+        let mut ready = self.media.now;
+        if self.media.flash.timed() {
+            ready += self.interface.overhead();
+            if request.op == Op::Write {
+                ready = self.interface.transfer(ready, request.bytes(), Direction::ToDrive);
+            }
+        }
+        if ready > self.media.now {
+            self.set_timer(ready, Timer::Dispatch(command));
+        } else {
+            self.dispatch(command);
+        }
+    }
+
+    fn set_timer(&mut self, at: Nanos, timer: Timer) {
+        self.timer_serial += 1;
+        self.timers.push(Reverse((at, self.timer_serial, timer)));
+    }
+
+    /// One of the things a command waits for has come.
+    #[inline]
+    fn release_command(&mut self, command: u32) {
+        let state = &mut self.commands[command as usize];
+        state.remaining -= 1;
+        if state.remaining == 0 {
+            self.finish(command);
+        }
+    }
+
+    /// All is done inside the drive; a read's data still crosses the link.
+    #[inline]
+    fn finish(&mut self, command: u32) {
+        let request = &self.commands[command as usize].request;
+        if request.op == Op::Read && self.media.flash.timed() {
+            let ready = self
+                .interface
+                .transfer(self.media.now, request.bytes(), Direction::ToHost);
+            if ready > self.media.now {
+                self.set_timer(ready, Timer::Complete(command));
+                return;
+            }
+        }
+        self.complete(command);
+    }
+
+    #[inline]
+    fn complete(&mut self, command: u32) {
+        let queue = self.commands[command as usize].queue;
+        self.report(command);
+        self.interface.leave(queue);
+        while let Some(next) = self.interface.next() {
+            self.enter(next);
+        }
+    }
+
+    /// The completion goes to the host.
+    #[inline]
+    fn report(&mut self, command: u32) {
+        let state = &mut self.commands[command as usize];
+        let request = state.request;
+        let (status, order) = (state.status, state.order);
+        let bytes = request.bytes();
+        let kind = match request.op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim | Op::WriteZeroes => 2,
+            Op::Flush => 3,
+        };
+        if request.op == Op::Read && !state.cells.is_empty() {
+            let cells = std::mem::take(&mut state.cells);
+            self.read_data.push((request.tag, cells));
+        }
+        self.counters.commands[kind] += 1;
+        if status == Status::Success {
+            self.counters.bytes[kind] += bytes;
+        } else {
+            self.counters.failed_commands += 1;
+        }
+        self.free_commands.push(command);
+        self.outstanding -= 1;
+        if self.outstanding == 0 && self.media.flash.timed() {
+            self.idle_at = self.gc.idle_after().map(|after| self.media.now + after);
+        }
+        self.completions.push(Completion {
+            tag: request.tag,
+            op: request.op,
+            status,
+            submitted: request.at,
+            at: self.media.now,
+            order,
+            bytes,
+        });
+    }
+}
+
+fn cells_of(request: &Request, data: Data<'_>, cell: usize) -> Vec<u8> {
+    let mut cells = vec![0; request.sectors as usize * cell];
+    match data {
+        Data::Nothing => {}
+        Data::Stamp(stamp) => {
+            for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
+                let value = stamp_cell(stamp, request.sector + index as u64);
+                out[..8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        Data::Bytes(bytes) => {
+            assert_eq!(bytes.len(), cells.len(), "a write brings as many bytes as it says");
+            cells.copy_from_slice(bytes);
+        }
+    }
+    cells
+}
+
+/// Finds a registered name, or says which there are.
+fn pick<T: Copy>(key: &str, name: &str, known: &[(&'static str, &'static str, T)]) -> Result<T, DriveError> {
+    known
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .map(|(.., make)| *make)
+        .ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
+            DriveError {
+                key: key.to_string(),
+                reason: format!("'{name}' is not known; there are {}", names.join(", ")),
+            }
+        })
+}
+
+/// A policy or design that a description can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The kind: `ftl.design`, `gc.victim`, `buffer.policy`, `flash.scheduler`.
+    pub kind: &'static str,
+    /// The name.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+}
+
+/// All policies and designs, in a stable order.
+pub fn registered() -> Vec<Registered> {
+    fn rows<T>(
+        kind: &'static str,
+        known: &'static [(&'static str, &'static str, T)],
+    ) -> impl Iterator<Item = Registered> {
+        known
+            .iter()
+            .map(move |(name, summary, _)| Registered { kind, name, summary })
+    }
+    const SCHEDULERS: &[(&str, &str, ())] = &[
+        ("fifo", "operations of a die in order of arrival", ()),
+        ("reads-first", "reads before programs and erases", ()),
+        (
+            "host-first",
+            "the host's operations before GC's, with a starvation bound",
+            (),
+        ),
+    ];
+    rows("ftl.design", DESIGNS)
+        .chain(rows("gc.victim", VICTIMS))
+        .chain(rows("buffer.policy", BUFFERS))
+        .chain(rows("flash.scheduler", SCHEDULERS))
+        .collect()
+}

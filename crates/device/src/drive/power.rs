@@ -1,0 +1,91 @@
+//! Power: the cut that takes the RAM away, and the recovery that needs nothing but flash.
+
+use ssdlab_base::Nanos;
+use ssdlab_flash::{Cause, Flash, OpKind};
+
+use super::{Drive, DriveError, Options};
+use crate::DriveConfig;
+use crate::block_pool::BlockState;
+use crate::media::Media;
+
+/// What a recovery cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Pages whose OOB was read.
+    pub pages_read: u64,
+    /// Blocks whose erase had been cut, erased again.
+    pub blocks_erased: u64,
+    /// Modelled time: dies work in parallel, each channel carries the OOB areas of its dies.
+    pub time: Nanos,
+}
+
+impl Drive {
+    /// Power goes now. What had ended on flash is kept, what was in flight is torn or never happened, RAM is lost.
+    pub fn power_cut(mut self) -> Flash {
+        self.media.flash.power_cut(self.media.now);
+        self.media.flash
+    }
+
+    /// A drive over chips that lost power: everything is found again from OOB areas.
+    pub fn recover(config: &DriveConfig, options: Options, flash: Flash) -> Result<(Drive, Recovery), DriveError> {
+        config.validate()?;
+        let media = Media::over(config, options, flash);
+        let mut drive = Drive::assemble(config, media)?;
+        let recovery = drive.rebuild();
+        Ok((drive, recovery))
+    }
+
+    fn rebuild(&mut self) -> Recovery {
+        let geometry = *self.media.flash.geometry();
+        let mut recovery = Recovery::default();
+        self.media.pool.forget();
+        recovery.pages_read = self.ftl.recover(&mut self.media);
+        let (mut die_time, mut channel_time) = (
+            vec![Nanos::ZERO; geometry.dies() as usize],
+            vec![Nanos::ZERO; geometry.channels as usize],
+        );
+        let timing = self.config.flash.timing.clone();
+        let oob_time = self
+            .media
+            .flash
+            .transfer_time(geometry.oob_bytes.min(geometry.page_bytes));
+        for block in 0..geometry.blocks() {
+            let state = *self.media.flash.blocks.get(block);
+            let die = self.media.flash.die_of(block);
+            let channel = die / (geometry.chips_per_channel * geometry.dies_per_chip);
+            if state.bad {
+                self.media.pool.adopt(block, BlockState::Bad);
+                continue;
+            }
+            if state.torn {
+                self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
+                recovery.blocks_erased += 1;
+                die_time[die as usize] += timing.erase.max;
+                channel_time[channel as usize] += timing.command;
+                self.media.pool.adopt(block, BlockState::Free);
+                continue;
+            }
+            for page in 0..state.programmed {
+                die_time[die as usize] += timing.read[page as usize % timing.read.len()].max;
+            }
+            channel_time[channel as usize] += (timing.command + oob_time) * u64::from(state.programmed);
+            let found = match state.programmed {
+                0 => BlockState::Free,
+                pages if pages < geometry.pages_per_block && self.media.reopen(block, pages) => continue,
+                _ => BlockState::Closed,
+            };
+            self.media.pool.adopt(block, found);
+        }
+        self.media
+            .flash
+            .count(OpKind::Read, Cause::Recovery, recovery.pages_read);
+        self.media.pool.rebuild_free(&self.media.flash);
+        let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
+        recovery.time = slowest(die_time).max(slowest(channel_time));
+        for plane in 0..geometry.planes() {
+            self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+        }
+        self.settle();
+        recovery
+    }
+}

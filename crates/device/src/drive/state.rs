@@ -1,0 +1,261 @@
+//! What a drive tells about itself, and its state as bytes.
+
+use std::io::{self, Read, Write};
+
+use ssdlab_base::{Nanos, rng};
+use ssdlab_flash::{Cause, OpKind};
+
+use super::{Drive, Options};
+use crate::block_pool::BlockState;
+use crate::{Check, Counters, DriveConfig, Spare, Utilization, Wear};
+
+/// First bytes of a saved state; the number changes with the layout.
+const MAGIC: &[u8; 16] = b"ssdlab drive 1\n\0";
+
+impl Drive {
+    /// Counters.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            flash: *self.media.flash.counts(),
+            padding_bytes: self.media.padding_bytes,
+            victims: self.gc.victims,
+            grown_bad_blocks: self.gc.grown_bad,
+            ..self.counters
+        }
+    }
+
+    /// Erase counts over all blocks that are not bad.
+    pub fn wear(&self) -> Wear {
+        let good: Vec<u32> = self
+            .media
+            .flash
+            .blocks
+            .all()
+            .iter()
+            .filter(|block| !block.bad)
+            .map(|block| block.erases)
+            .collect();
+        let total = good.iter().map(|erases| u64::from(*erases)).sum();
+        let count = good.len().max(1) as f64;
+        let mean = total as f64 / count;
+        let variance = good
+            .iter()
+            .map(|erases| (f64::from(*erases) - mean).powi(2))
+            .sum::<f64>()
+            / count;
+        Wear {
+            total,
+            mean,
+            min: good.iter().copied().min().unwrap_or(0),
+            max: good.iter().copied().max().unwrap_or(0),
+            stddev: variance.sqrt(),
+        }
+    }
+
+    /// Erases of every block, bad ones included, by block number.
+    pub fn erase_counts(&self) -> Vec<u32> {
+        self.media.flash.blocks.all().iter().map(|block| block.erases).collect()
+    }
+
+    /// Free blocks of the whole drive.
+    pub fn free_blocks(&self) -> u64 {
+        let planes = 0..self.config.flash.geometry.planes();
+        planes.map(|plane| u64::from(self.media.pool.free_blocks(plane))).sum()
+    }
+
+    /// Busy times so far.
+    pub fn utilization(&self) -> Utilization {
+        let (channels, dies) = self.media.flash.busy();
+        Utilization { channels, dies }
+    }
+
+    /// The nominal and the effective spare now.
+    pub fn spare(&self) -> Spare {
+        let planes = 0..self.config.flash.geometry.planes();
+        let usable: Vec<u32> = planes.map(|plane| self.media.pool.usable(plane)).collect();
+        self.config.spare(&self.media.flash, &usable)
+    }
+
+    /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
+    pub fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut memory = self.ftl.memory();
+        let buffer = if self.buffer.is_some() {
+            self.config.buffer.bytes
+        } else {
+            0
+        };
+        memory.push(("buffer_bytes", buffer));
+        let tables: u64 = self.ftl.memory().iter().map(|(_, bytes)| bytes).sum();
+        memory.push(("simulator_bytes", tables + self.media.flash.oob.bytes()));
+        memory
+    }
+
+    /// The design's own figures.
+    pub fn design(&self) -> Vec<(&'static str, f64)> {
+        let victims: u64 = self.gc.victims[..2].iter().sum();
+        let units = victims as f64 * f64::from(self.media.units_per_block());
+        let share = if victims == 0 {
+            0.0
+        } else {
+            self.gc.valid_in_victims as f64 / units
+        };
+        vec![
+            ("victims_foreground", self.gc.victims[0] as f64),
+            ("victims_background", self.gc.victims[1] as f64),
+            ("victims_wear_levelling", self.gc.victims[2] as f64),
+            ("victim_valid_share", share),
+            ("free_blocks_at_end", self.free_blocks() as f64),
+        ]
+    }
+
+    /// Walks everything and checks the conservation laws.
+    pub fn check(&self) -> Vec<Check> {
+        let mut checks = self.ftl.check(&self.media);
+        let counts = self.media.flash.counts();
+        let programs = counts.total(OpKind::Program) + counts.total(OpKind::Copyback);
+        let by_cause: u64 = Cause::ALL
+            .iter()
+            .map(|cause| counts.get(OpKind::Program, *cause) + counts.get(OpKind::Copyback, *cause))
+            .sum();
+        checks.push(Check {
+            name: "programs_equal_sum_over_causes",
+            held: programs == by_cause,
+            detail: format!("{programs} pages programmed, {by_cause} over all causes"),
+        });
+        if self.media.flash.in_flight() == 0 {
+            let pinned: u64 = (0..self.config.flash.geometry.blocks())
+                .map(|b| u64::from(self.media.pool.pins(b)))
+                .sum();
+            checks.push(Check {
+                name: "no_pins_when_idle",
+                held: pinned == 0,
+                detail: format!("{pinned} pins on blocks with nothing in flight"),
+            });
+        }
+        if let Some(buffer) = &self.buffer {
+            let limit = self.config.buffer.bytes / 512;
+            checks.push(Check {
+                name: "buffer_within_its_size",
+                held: buffer.used_sectors() <= limit,
+                detail: format!("{} of {limit} sectors used", buffer.used_sectors()),
+            });
+        }
+        checks
+    }
+
+    /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.quiesce();
+        self.media.flash.set_timed(timed);
+        self.idle_at = None;
+    }
+
+    /// Lets what the drive does by itself come to its end; no command may be outstanding.
+    fn quiesce(&mut self) {
+        assert_eq!(
+            self.outstanding, 0,
+            "only an idle drive can be switched, reset or saved"
+        );
+        self.idle_at = None;
+        while let Some(at) = self.next_event() {
+            self.run_until(at);
+        }
+    }
+
+    /// Forgets counters, utilization and virtual time; keeps data, mapping and wear. Only while idle.
+    pub fn reset_statistics(&mut self) {
+        self.quiesce();
+        self.media.flash.reset_statistics();
+        self.interface.restart();
+        self.media.now = Nanos::ZERO;
+        self.media.padding_bytes = 0;
+        self.counters = Counters::default();
+        self.gc.reset_counters();
+        self.completions.clear();
+        self.order = 0;
+    }
+
+    /// Writes the whole state; only while idle, and only where contents are not kept.
+    pub fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        assert_eq!(self.outstanding, 0, "only an idle drive can be saved");
+        if self.media.flash.store.cell_bytes() > 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a drive that keeps contents is not saved",
+            ));
+        }
+        if self.buffer.as_ref().is_some_and(|buffer| buffer.units() > 0) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the write buffer must be flushed first",
+            ));
+        }
+        to.write_all(MAGIC)?;
+        self.media.flash.save(to)?;
+        to.write_all(&self.media.sequence().to_le_bytes())?;
+        let states: Vec<u8> = self.media.pool.states().iter().map(|state| *state as u8).collect();
+        to.write_all(&states)?;
+        let order: Vec<u64> = (0..states.len() as u32)
+            .map(|block| self.media.pool.closed_order(block))
+            .collect();
+        to.write_all(bytemuck::cast_slice(&order))?;
+        for (block, next_page) in self.media.open_blocks() {
+            to.write_all(&block.to_le_bytes())?;
+            to.write_all(&next_page.to_le_bytes())?;
+        }
+        self.ftl.save(to)?;
+        to.write_all(MAGIC)
+    }
+
+    /// Reads a state that a drive of the same configuration saved. Policies draw from the seed anew.
+    pub fn restore(config: &DriveConfig, options: Options, from: &mut dyn Read) -> io::Result<Drive> {
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
+        let mut drive = Drive::new(config, options).map_err(|error| bad(&error.to_string()))?;
+        let mut magic = [0; 16];
+        from.read_exact(&mut magic)?;
+        if &magic != MAGIC {
+            return Err(bad("this is not a saved drive of this version"));
+        }
+        drive.media.flash.load_state(from)?;
+        let mut sequence = [0; 8];
+        from.read_exact(&mut sequence)?;
+        drive.media.set_sequence(u64::from_le_bytes(sequence));
+        let blocks = config.flash.geometry.blocks();
+        let mut states = vec![0_u8; blocks as usize];
+        from.read_exact(&mut states)?;
+        let mut order = vec![0_u64; blocks as usize];
+        from.read_exact(bytemuck::cast_slice_mut(&mut order))?;
+        drive.media.pool.forget();
+        for slot in 0..drive.media.open_blocks().count() {
+            let (mut block, mut next_page) = ([0; 4], [0; 4]);
+            from.read_exact(&mut block)?;
+            from.read_exact(&mut next_page)?;
+            drive
+                .media
+                .set_open_block(slot, u32::from_le_bytes(block), u32::from_le_bytes(next_page));
+        }
+        drive.ftl.restore(&mut drive.media, from)?;
+        for block in 0..blocks {
+            let state = block_state(states[block as usize]).ok_or_else(|| bad("a block has an unknown state"))?;
+            drive.media.pool.restore_state(block, state, order[block as usize]);
+        }
+        drive.media.pool.rebuild_free(&drive.media.flash);
+        from.read_exact(&mut magic)?;
+        if &magic != MAGIC {
+            return Err(bad("the saved drive is damaged"));
+        }
+        Ok(drive)
+    }
+
+    /// Draws policies and faults from the beginning of the seed's streams, as a restored drive does.
+    pub fn reseed(&mut self, options: Options) {
+        self.media.rng = rng(options.seed, "controller policies");
+        self.media.flash.reseed(options.seed);
+    }
+}
+
+fn block_state(byte: u8) -> Option<BlockState> {
+    use BlockState::{Bad, Closed, Free, Open};
+    // A drive at rest has no block in any other state.
+    [Free, Open, Closed, Bad].into_iter().find(|state| *state as u8 == byte)
+}

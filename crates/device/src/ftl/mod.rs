@@ -1,0 +1,144 @@
+//! Flash translation layers: designs that say where logical units are on flash.
+//!
+//! A design is one folder and one line in [`DESIGNS`]. The drive calls it when a command is dispatched, when garbage
+//! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
+
+pub(crate) mod page;
+
+use ssdlab_flash::Cause;
+
+use crate::media::{Frontier, Media, Place};
+use crate::token::Owner;
+use crate::{Check, DriveConfig};
+
+/// A unit to be written: which, which of its sectors, and their cells where contents are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnitWrite<'a> {
+    /// The logical unit.
+    pub(crate) lpn: u32,
+    /// The sectors given, bit 0 the first; all others come from the old version.
+    pub(crate) mask: u64,
+    /// Cells of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
+    pub(crate) cells: &'a [u8],
+}
+
+/// The frontier has no page to give: garbage collection has to free a block first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoSpace;
+
+/// How far a relocation call got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Relocated {
+    /// Where to go on in the victim, in units.
+    pub(crate) cursor: u32,
+    /// Programs started that will report to their owner.
+    pub(crate) started: u32,
+    /// The frontier ran out; call again when a block is free.
+    pub(crate) stuck: bool,
+}
+
+/// What a read of a unit found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing was ever written there, or it was trimmed.
+    Unmapped,
+    /// On flash, or on its way there (then it is still in the controller's RAM).
+    At {
+        /// The physical unit.
+        unit: u32,
+    },
+}
+
+/// Where records of trims go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrimTarget {
+    /// With the host's data.
+    Host,
+    /// To the relocation frontier of a plane, out of GC's reserve.
+    Gc(u32),
+}
+
+/// A flash translation layer.
+pub(crate) trait Ftl: Send {
+    /// Writes at most a page's worth of units into one page. `Err` leaves everything as it was.
+    fn write(
+        &mut self,
+        media: &mut Media,
+        units: &[UnitWrite<'_>],
+        stream: u16,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<(), NoSpace>;
+
+    /// Whether two units may share a page.
+    fn share_page(&self, first: u32, second: u32) -> bool;
+
+    /// Where a unit is.
+    fn find(&self, lpn: u32) -> Found;
+
+    /// Unmaps whole units `first..end`; returns how many held data.
+    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64;
+
+    /// Starts the programs that make every trim so far survive a power cut; returns how many were started.
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace>;
+
+    /// Segments of the logical space with trims that are not on flash yet.
+    fn trims_pending(&self) -> u32;
+
+    /// Units in a segment of the logical space whose trims are saved together.
+    fn trim_segment_units(&self) -> u32;
+
+    /// Moves valid units of `victim` from `cursor` on, until about `limit` programs are started.
+    fn relocate(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> Relocated;
+
+    /// A page's program failed: its units that are still current go elsewhere. `Ok(false)` when none is.
+    fn rewrite(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<bool, NoSpace>;
+
+    /// Data for page `to` could not be read from page `from`: what was taken from there is lost and must say so.
+    fn poison(&mut self, media: &mut Media, from: Place, to: Place);
+
+    /// Brings the map entry of a unit that will be needed soon into the cache.
+    fn prefetch(&self, lpn: u32);
+
+    /// Rebuilds the mapping from flash alone. Returns pages read.
+    fn recover(&mut self, media: &mut Media) -> u64;
+
+    /// Units of metadata kept on flash beside the user's.
+    fn metadata_units(&self) -> u32;
+
+    /// Mapped units and valid units, counted by walking everything.
+    fn check(&self, media: &Media) -> Vec<Check>;
+
+    /// RAM that a real drive would need, by name.
+    fn memory(&self) -> Vec<(&'static str, u64)>;
+
+    /// The map's state for a snapshot.
+    fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()>;
+
+    /// The state a snapshot holds.
+    fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()>;
+}
+
+type Make = fn(&DriveConfig) -> Box<dyn Ftl>;
+
+/// Every FTL design: name, summary, constructor.
+pub(crate) const DESIGNS: &[(&str, &str, Make)] = &[(
+    "page",
+    "full page mapping in RAM, mapping unit of at most a page",
+    |config| Box::new(page::PageFtl::new(config)),
+)];

@@ -1,0 +1,368 @@
+//! FTL design `page`: the whole map in RAM, one entry a mapping unit.
+//!
+//! A mapping unit is a page or a power-of-two part of one; a unit written in part is completed from its old version
+//! (read-modify-write). Trims survive power loss as bitmap pages: the logical space is cut into segments, and the
+//! newest bitmap of a segment says which of its units were unmapped when it was written. Bitmaps are units like any
+//! other, mapped behind the user's, so garbage collection moves them too.
+
+mod placement;
+mod recovery;
+mod relocation;
+mod trim;
+
+use std::io::{self, Read, Write};
+
+use ssdlab_flash::{Cause, HugeArray, NONE, OpId, OpKind};
+
+use crate::ftl::{Found, Ftl, NoSpace, Relocated, TrimTarget, UnitWrite};
+use crate::media::{Frontier, Media, Place, Programming};
+use crate::token::Owner;
+use crate::{Check, DriveConfig};
+use placement::Placement;
+use trim::TrimState;
+
+/// A map entry of a unit that holds nothing.
+const UNMAPPED: u32 = u32::MAX;
+
+/// Units that can share a page: 32 KiB pages of 512-byte units.
+const MAX_UNITS: usize = 64;
+
+/// Full page mapping.
+pub(crate) struct PageFtl {
+    /// LPN to physical unit; user units first, trim bitmaps behind them.
+    map: HugeArray<u32>,
+    /// One bit a physical unit: holds current data.
+    valid: HugeArray<u64>,
+    mapped_units: u64,
+    user_units: u32,
+    units_per_page: u32,
+    full_mask: u64,
+    copyback: bool,
+    placement: Placement,
+    trims: TrimState,
+}
+
+impl PageFtl {
+    pub(crate) fn new(config: &DriveConfig) -> PageFtl {
+        let geometry = &config.flash.geometry;
+        let unit_bytes = config.ftl.mapping_unit;
+        let user_units = config.user_units();
+        let trims = TrimState::new(user_units, unit_bytes);
+        let entries = user_units as usize + trims.segments() as usize;
+        let units_per_page = geometry.page_bytes / unit_bytes;
+        let mut map = HugeArray::new(entries);
+        map.as_mut_slice().fill(UNMAPPED);
+        PageFtl {
+            map,
+            valid: HugeArray::new((geometry.pages() as usize * units_per_page as usize).div_ceil(64)),
+            mapped_units: 0,
+            user_units,
+            units_per_page,
+            full_mask: full_mask(unit_bytes),
+            copyback: config.gc.copyback && config.flash.copyback,
+            placement: Placement::new(config),
+            trims,
+        }
+    }
+
+    #[inline]
+    fn is_valid(&self, unit: u32) -> bool {
+        self.valid.get(unit as usize / 64) >> (unit % 64) & 1 != 0
+    }
+
+    #[inline]
+    fn set_valid(&mut self, media: &mut Media, unit: u32, block: u32) {
+        self.valid.as_mut_slice()[unit as usize / 64] |= 1 << (unit % 64);
+        media.pool.add_valid(block);
+    }
+
+    /// The unit at `unit` is no longer current; returns its block.
+    #[inline]
+    fn invalidate(&mut self, media: &mut Media, unit: u32) -> u32 {
+        let word = &mut self.valid.as_mut_slice()[unit as usize / 64];
+        debug_assert!(*word >> (unit % 64) & 1 != 0, "unit {unit} was valid");
+        *word &= !(1 << (unit % 64));
+        let block = media.block_of(unit);
+        media.pool.drop_valid(block);
+        block
+    }
+
+    /// Maps `lpn` to `unit`, superseding its old place; returns the old place.
+    #[inline]
+    fn remap(&mut self, media: &mut Media, lpn: u32, unit: u32, block: u32) -> u32 {
+        let entry = &mut self.map.as_mut_slice()[lpn as usize];
+        let old = std::mem::replace(entry, unit);
+        if old == UNMAPPED {
+            self.mapped_units += 1;
+            self.trims.mapped(lpn);
+        } else {
+            self.invalidate(media, old);
+        }
+        self.set_valid(media, unit, block);
+        old
+    }
+
+    /// The read that completes a partial unit from `old`, or the program that still holds it in RAM.
+    fn old_version(&self, media: &mut Media, old: u32, bytes: u32) -> Option<OpId> {
+        let place = media.place_of(old);
+        if media.flash.is_written(place.block, place.page) {
+            if media.flash.timed() {
+                return Some(media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody));
+            }
+            media
+                .flash
+                .execute(OpKind::Read, Cause::ReadModifyWrite, place.block, place.page);
+            return None;
+        }
+        // Still in RAM: only its own reads may have to end first.
+        let program = media.flash.find_program(place.block, place.page)?;
+        media.flash.waits(program).then(|| media.flash.last_waiter(program))
+    }
+
+    /// Programs `units` into `place`: completes partial ones, remaps all, and keeps the order of what they supersede.
+    #[inline]
+    fn write_at(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        units: &[UnitWrite<'_>],
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) {
+        let first = media.unit_at(place);
+        let mut lpns = [0; MAX_UNITS];
+        let mut pins = [NONE; MAX_UNITS];
+        let mut after = [NONE; MAX_UNITS];
+        let (mut pinned, mut waits) = (0, 0);
+        let mut program_cause = cause;
+        for (index, write) in units.iter().enumerate() {
+            let unit = first + index as u32;
+            lpns[index] = write.lpn;
+            let current = self.map.get(write.lpn as usize);
+            let poisoned = current != UNMAPPED && media.flash.oob.is_poisoned(current);
+            if write.mask != self.full_mask && current != UNMAPPED {
+                program_cause = Cause::ReadModifyWrite;
+                let missing = (self.full_mask & !write.mask).count_ones() * 512;
+                if let Some(op) = self.old_version(media, current, missing)
+                    && !after[..waits].contains(&op)
+                {
+                    after[waits] = op;
+                    waits += 1;
+                }
+                if poisoned {
+                    media.flash.oob.poison(unit);
+                }
+            }
+            self.keep_cells(media, write, unit, current);
+            let old = self.remap(media, write.lpn, unit, place.block);
+            if old != UNMAPPED {
+                pins[pinned] = media.block_of(old);
+                pinned += 1;
+            }
+        }
+        media.program(
+            place,
+            &lpns[..units.len()],
+            Programming {
+                kind: OpKind::Program,
+                cause: program_cause,
+                frontier,
+                owner,
+                pins: &pins[..pinned],
+                after: &after[..waits],
+                source: NONE,
+            },
+        );
+    }
+
+    fn keep_cells(&self, media: &mut Media, write: &UnitWrite<'_>, unit: u32, old: u32) {
+        let cell = media.flash.store.cell_bytes();
+        if cell == 0 {
+            return;
+        }
+        let sectors = u64::from(media.unit_bytes / 512);
+        let mut cells = vec![0; sectors as usize * cell];
+        if old != UNMAPPED {
+            cells.copy_from_slice(media.flash.store.get(u64::from(old) * sectors, sectors));
+        }
+        for sector in 0..sectors as usize {
+            if write.mask >> sector & 1 != 0 {
+                let range = sector * cell..(sector + 1) * cell;
+                cells[range.clone()].copy_from_slice(&write.cells[range]);
+            }
+        }
+        media
+            .flash
+            .store
+            .get_mut(u64::from(unit) * sectors, sectors)
+            .copy_from_slice(&cells);
+    }
+}
+
+/// All sectors of a unit.
+pub(crate) const fn full_mask(unit_bytes: u32) -> u64 {
+    u64::MAX >> (64 - unit_bytes / 512)
+}
+
+impl Ftl for PageFtl {
+    fn write(
+        &mut self,
+        media: &mut Media,
+        units: &[UnitWrite<'_>],
+        stream: u16,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<(), NoSpace> {
+        let frontier = Frontier::Host(stream);
+        let plane = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
+        let place = media.take_page(plane, frontier).ok_or(NoSpace)?;
+        self.write_at(media, place, units, frontier, cause, owner);
+        let empty = self.units_per_page as usize - units.len();
+        media.padding_bytes += empty as u64 * u64::from(media.unit_bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn share_page(&self, first: u32, second: u32) -> bool {
+        self.placement.share_page(first, second)
+    }
+
+    #[inline]
+    fn find(&self, lpn: u32) -> Found {
+        match self.map.get(lpn as usize) {
+            UNMAPPED => Found::Unmapped,
+            unit => Found::At { unit },
+        }
+    }
+
+    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+        self.trim_units(media, first, end)
+    }
+
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+        self.write_trim_bitmaps(media, to, owner)
+    }
+
+    fn trims_pending(&self) -> u32 {
+        self.trims.pending()
+    }
+
+    fn trim_segment_units(&self) -> u32 {
+        self.trims.segment_units()
+    }
+
+    fn relocate(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> Relocated {
+        self.relocate_units(media, victim, cursor, limit, cause, owner)
+    }
+
+    fn rewrite(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<bool, NoSpace> {
+        self.rewrite_page(media, place, frontier, cause, owner)
+    }
+
+    fn poison(&mut self, media: &mut Media, from: Place, to: Place) {
+        let upp = self.units_per_page;
+        let (from, to) = (media.unit_at(from), media.unit_at(to));
+        for target in to..to + upp {
+            let lpn = media.flash.oob.lpn(target);
+            if media.flash.oob.lpns(from, upp).contains(&lpn) {
+                media.flash.oob.poison(target);
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: u32) {
+        std::hint::black_box(self.map.get(lpn as usize));
+    }
+
+    fn recover(&mut self, media: &mut Media) -> u64 {
+        self.rebuild(media)
+    }
+
+    fn metadata_units(&self) -> u32 {
+        self.trims.segments()
+    }
+
+    fn check(&self, media: &Media) -> Vec<Check> {
+        let mapped = self.map.as_slice().iter().filter(|unit| **unit != UNMAPPED).count() as u64;
+        let valid: u64 = self
+            .valid
+            .as_slice()
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum();
+        let counted: u64 = (0..media.flash.geometry().blocks())
+            .map(|block| u64::from(media.pool.valid(block)))
+            .sum();
+        let entries = self.map.as_slice().iter().enumerate();
+        let wrong = entries
+            .filter(|(_, unit)| **unit != UNMAPPED)
+            .filter(|(lpn, unit)| media.flash.oob.lpn(**unit) != *lpn as u32 || !self.is_valid(**unit))
+            .count();
+        vec![
+            Check {
+                name: "valid_pages_equal_mapped_pages",
+                held: mapped == valid && valid == counted && mapped == self.mapped_units,
+                detail: format!("{mapped} units mapped, {valid} valid, {counted} counted in blocks"),
+            },
+            Check {
+                name: "oob_owner_equals_map_entry",
+                held: wrong == 0,
+                detail: format!("{wrong} of {mapped} mapped units are owned by another LPN on flash"),
+            },
+        ]
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("mapping_bytes", self.map.bytes()),
+            ("valid_bitmap_bytes", self.valid.bytes()),
+            ("trim_bitmap_bytes", self.trims.bytes()),
+        ]
+    }
+
+    fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(bytemuck::cast_slice(self.map.as_slice()))?;
+        self.placement.save(to)?;
+        self.trims.save(to)
+    }
+
+    fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
+        from.read_exact(bytemuck::cast_slice_mut(self.map.as_mut_slice()))?;
+        self.placement.restore(from)?;
+        self.trims.restore(from)?;
+        let units = self.valid.len() as u64 * 64;
+        self.mapped_units = 0;
+        for lpn in 0..self.map.len() {
+            let unit = self.map.get(lpn);
+            if unit == UNMAPPED {
+                continue;
+            }
+            if u64::from(unit) >= units {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a map entry points behind the flash",
+                ));
+            }
+            self.mapped_units += 1;
+            self.set_valid(media, unit, media.block_of(unit));
+        }
+        Ok(())
+    }
+}

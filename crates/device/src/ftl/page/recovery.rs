@@ -1,0 +1,92 @@
+//! Recovery after power loss, from OOB areas alone.
+//!
+//! Every written page is read once. Of several copies of a unit the one with the highest sequence number is current; a
+//! torn page counts for nothing. A unit that the newest bitmap of its segment calls unmapped, and that was written
+//! before that bitmap, was trimmed.
+
+use ssdlab_flash::NO_LPN;
+
+use super::{PageFtl, UNMAPPED};
+use crate::media::{Media, Place};
+
+impl PageFtl {
+    pub(super) fn rebuild(&mut self, media: &mut Media) -> u64 {
+        self.map.as_mut_slice().fill(UNMAPPED);
+        self.valid.as_mut_slice().fill(0);
+        self.trims.clear();
+        self.mapped_units = 0;
+        let pages_read = self.newest_copies(media);
+        self.drop_trimmed(media);
+        for lpn in 0..self.map.len() as u32 {
+            let unit = self.map.get(lpn as usize);
+            if unit != UNMAPPED {
+                self.mapped_units += 1;
+                self.trims.mapped(lpn);
+                self.set_valid(media, unit, media.block_of(unit));
+            }
+        }
+        pages_read
+    }
+
+    fn newest_copies(&mut self, media: &mut Media) -> u64 {
+        let entries = self.map.len() as u32;
+        let mut pages_read = 0;
+        let mut newest = 0;
+        for block in 0..media.flash.geometry().blocks() {
+            let state = *media.flash.blocks.get(block);
+            if state.torn {
+                continue;
+            }
+            for page in 0..state.programmed {
+                let place = Place { block, page };
+                let first = media.unit_at(place);
+                pages_read += 1;
+                if !media.flash.blocks.readable(first / self.units_per_page) {
+                    continue;
+                }
+                let sequence = media.flash.oob.sequence(block, page);
+                newest = newest.max(sequence);
+                for unit in first..first + self.units_per_page {
+                    let lpn = media.flash.oob.lpn(unit);
+                    if lpn == NO_LPN {
+                        continue;
+                    }
+                    assert!(lpn < entries, "unit {unit} names LPN {lpn}, behind the map");
+                    let current = self.map.get(lpn as usize);
+                    if current == UNMAPPED || sequence > self.sequence_of(media, current) {
+                        self.map.set(lpn as usize, unit);
+                    }
+                }
+            }
+        }
+        // A torn page may carry a higher number that was never read: skip well past what could be in flight.
+        media.set_sequence(newest + (1 << 20));
+        pages_read
+    }
+
+    fn sequence_of(&self, media: &Media, unit: u32) -> u64 {
+        let place = media.place_of(unit);
+        media.flash.oob.sequence(place.block, place.page)
+    }
+
+    fn drop_trimmed(&mut self, media: &Media) {
+        for segment in 0..self.trims.segments() {
+            let bitmap = self.map.get((self.user_units + segment) as usize);
+            if bitmap == UNMAPPED {
+                continue;
+            }
+            let written = self.sequence_of(media, bitmap);
+            let words = media.flash.oob.record(bitmap).expect("a bitmap unit has its bits");
+            let first = segment * self.trims.segment_units();
+            let end = (first + self.trims.segment_units()).min(self.user_units);
+            for lpn in first..end {
+                let unit = self.map.get(lpn as usize);
+                let bit = (lpn - first) as usize;
+                let was_mapped = words[bit / 64] >> (bit % 64) & 1 != 0;
+                if unit != UNMAPPED && !was_mapped && self.sequence_of(media, unit) < written {
+                    self.map.set(lpn as usize, UNMAPPED);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Moving what is valid out of a block: for garbage collection, wear levelling and retirement.
+
+use ssdlab_flash::{Cause, NONE, OpKind};
+
+use super::{MAX_UNITS, PageFtl};
+use crate::ftl::{NoSpace, Relocated};
+use crate::media::{Frontier, Media, Place, Programming};
+use crate::token::Owner;
+
+/// How units are moved.
+#[derive(Clone, Copy)]
+struct Move {
+    cause: Cause,
+    frontier: Frontier,
+    owner: Owner,
+    /// The controller still holds the data: nothing is read.
+    from_ram: bool,
+}
+
+impl PageFtl {
+    /// The next valid unit of a block at or after `from` (both numbered over the drive), before `end`.
+    #[inline]
+    fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
+        let words = self.valid.as_slice();
+        let mut at = from;
+        while at < end {
+            let word = words[at as usize / 64] >> (at % 64);
+            if word != 0 {
+                let found = at + word.trailing_zeros();
+                return (found < end).then_some(found);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
+    pub(super) fn relocate_units(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> Relocated {
+        let first = media.unit_at(Place { block: victim, page: 0 });
+        let end = first + media.units_per_block();
+        let plane = media.pool.plane_of(victim);
+        let mut at = first + cursor;
+        let mut started = 0;
+        while started < limit {
+            let Some(next) = self.next_valid(at, end) else {
+                return Relocated {
+                    cursor: end - first,
+                    started,
+                    stuck: false,
+                };
+            };
+            if !media.has_page(plane, Frontier::Gc) {
+                return Relocated {
+                    cursor: next - first,
+                    started,
+                    stuck: true,
+                };
+            }
+            at = self.move_page_of_units(media, next, end, plane, cause, owner);
+            started += 1;
+        }
+        Relocated {
+            cursor: at - first,
+            started,
+            stuck: false,
+        }
+    }
+
+    /// Fills one page of the relocation frontier with valid units from `unit` on; returns where to go on.
+    #[inline]
+    fn move_page_of_units(
+        &mut self,
+        media: &mut Media,
+        unit: u32,
+        end: u32,
+        plane: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> u32 {
+        let mut sources = [0; MAX_UNITS];
+        let mut count = 0;
+        let mut at = unit;
+        while count < self.units_per_page as usize {
+            let Some(next) = self.next_valid(at, end) else {
+                at = end;
+                break;
+            };
+            sources[count] = next;
+            count += 1;
+            at = next + 1;
+        }
+        let place = media
+            .take_page(plane, Frontier::Gc)
+            .expect("a page was seen to be there");
+        self.move_units(
+            media,
+            &sources[..count],
+            place,
+            Move {
+                cause,
+                frontier: Frontier::Gc,
+                owner,
+                from_ram: false,
+            },
+        );
+        at
+    }
+
+    /// Reads the pages of `sources` and programs their units into `place`.
+    #[inline]
+    fn move_units(&mut self, media: &mut Media, sources: &[u32], place: Place, how: Move) {
+        let Move {
+            cause,
+            frontier,
+            owner,
+            from_ram,
+        } = how;
+        let first = media.unit_at(place);
+        let mut lpns = [0; MAX_UNITS];
+        let mut pins = [NONE; MAX_UNITS];
+        let mut after = [NONE; MAX_UNITS];
+        let mut reads = 0;
+        let timed = media.flash.timed();
+        let copyback = self.copyback
+            && !from_ram
+            && frontier == Frontier::Gc
+            && sources.len() == self.units_per_page as usize
+            && sources[0].is_multiple_of(self.units_per_page)
+            && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page;
+        let mut last_page = NONE;
+        let mut read_failed = false;
+        for (index, source) in sources.iter().enumerate() {
+            let from = media.place_of(*source);
+            let lpn = media.flash.oob.lpn(*source);
+            let unit = first + index as u32;
+            lpns[index] = lpn;
+            pins[index] = from.block;
+            let page = *source / self.units_per_page;
+            if page != last_page && !copyback && !from_ram {
+                last_page = page;
+                if timed {
+                    // Only what is moved crosses the channel.
+                    let page_units = sources[index..]
+                        .iter()
+                        .take_while(|other| **other / self.units_per_page == page)
+                        .count();
+                    let bytes = page_units as u32 * media.unit_bytes;
+                    after[reads] = media.read(from, bytes, cause, Owner::Nobody);
+                    reads += 1;
+                } else {
+                    read_failed = media.flash.execute(OpKind::Read, cause, from.block, from.page);
+                }
+            }
+            if read_failed {
+                media.flash.oob.poison(unit);
+            }
+            self.copy_unit(media, *source, unit);
+            let old = self.remap(media, lpn, unit, place.block);
+            debug_assert_eq!(old, *source, "a valid unit is the one that is mapped");
+        }
+        let (kind, source) = if copyback {
+            (OpKind::Copyback, sources[0] / self.units_per_page)
+        } else {
+            (OpKind::Program, NONE)
+        };
+        media.program(
+            place,
+            &lpns[..sources.len()],
+            Programming {
+                kind,
+                cause,
+                frontier,
+                owner,
+                pins: &pins[..sources.len()],
+                after: &after[..reads],
+                source,
+            },
+        );
+    }
+
+    /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
+    #[inline]
+    fn copy_unit(&self, media: &mut Media, from: u32, to: u32) {
+        if media.flash.store.cell_bytes() > 0 {
+            let sectors = u64::from(media.unit_bytes / 512);
+            let cells = media.flash.store.get(u64::from(from) * sectors, sectors).to_vec();
+            media
+                .flash
+                .store
+                .get_mut(u64::from(to) * sectors, sectors)
+                .copy_from_slice(&cells);
+        }
+        media.flash.oob.carry(from, to);
+    }
+
+    /// The units of a page whose program failed go to another page, straight from RAM. False when none is current.
+    pub(super) fn rewrite_page(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<bool, NoSpace> {
+        let first = media.unit_at(place);
+        let mut sources = [0; MAX_UNITS];
+        let mut count = 0;
+        let mut at = first;
+        while let Some(unit) = self.next_valid(at, first + self.units_per_page) {
+            sources[count] = unit;
+            count += 1;
+            at = unit + 1;
+        }
+        if count == 0 {
+            return Ok(false);
+        }
+        let plane = match frontier {
+            Frontier::Gc => media.pool.plane_of(place.block),
+            Frontier::Host(_) => {
+                let lpn = media.flash.oob.lpn(sources[0]);
+                self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?
+            }
+        };
+        let target = media.take_page(plane, frontier).ok_or(NoSpace)?;
+        self.move_units(
+            media,
+            &sources[..count],
+            target,
+            Move {
+                cause,
+                frontier,
+                owner,
+                from_ram: true,
+            },
+        );
+        Ok(true)
+    }
+}

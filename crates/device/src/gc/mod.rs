@@ -1,0 +1,296 @@
+//! Garbage collection, static wear levelling and retirement: one job a plane, emptying one block at a time.
+//!
+//! A job moves a few pages at a time, so that the die's queue stays short and host operations can pass. When its victim
+//! is empty the block waits for its last pin and is erased. Relocation has blocks of its own to go to (the reserve), and
+//! a victim always has something invalid, so a job that was begun can be finished whatever the host does.
+
+pub(crate) mod victim;
+
+use ssdlab_base::Nanos;
+use ssdlab_flash::{Cause, Class, NONE, OpKind, Submit};
+
+use crate::block_pool::BlockState;
+use crate::ftl::{Ftl, TrimTarget};
+use crate::media::Media;
+use crate::token::Owner;
+use crate::{DriveConfig, GcConfig};
+use victim::VictimPolicy;
+
+/// Relocations of one job in flight: enough to keep a die busy, few enough that the host is not queued behind a block.
+const RELOCATIONS_IN_FLIGHT: u32 = 8;
+
+/// Static wear levelling moves at most one block for this many victims of garbage collection in a plane.
+const VICTIMS_PER_WEAR_MOVE: u32 = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    victim: u32,
+    cursor: u32,
+    cause: Cause,
+}
+
+/// The jobs of all planes.
+pub(crate) struct Gc {
+    config: GcConfig,
+    policy: Box<dyn VictimPolicy>,
+    jobs: Vec<Option<Job>>,
+    /// Relocations of each plane that are not on flash yet, of its job and of the one before.
+    in_flight: Vec<u32>,
+    /// The drive is idle: the background's threshold holds.
+    background: bool,
+    retiring: Vec<Vec<u32>>,
+    victims_since_wear_move: Vec<u32>,
+    /// Blocks whose erase waits for records of trims to be on flash.
+    await_metadata: Vec<u32>,
+    /// Victims of the foreground, the background, and wear levelling.
+    pub(crate) victims: [u64; 3],
+    /// Valid units found in victims, for the mean.
+    pub(crate) valid_in_victims: u64,
+    pub(crate) grown_bad: u64,
+}
+
+impl Gc {
+    pub(crate) fn new(config: &DriveConfig, policy: Box<dyn VictimPolicy>) -> Gc {
+        let planes = config.flash.geometry.planes() as usize;
+        Gc {
+            config: config.gc.clone(),
+            policy,
+            jobs: vec![None; planes],
+            in_flight: vec![0; planes],
+            background: false,
+            retiring: vec![Vec::new(); planes],
+            victims_since_wear_move: vec![0; planes],
+            await_metadata: Vec::new(),
+            victims: [0; 3],
+            valid_in_victims: 0,
+            grown_bad: 0,
+        }
+    }
+
+    /// Whether the drive counts as idle, so that background collection may run.
+    pub(crate) fn set_background(&mut self, on: bool) {
+        self.background = on && self.config.background_free_blocks > 0;
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn reset_counters(&mut self) {
+        self.victims = [0; 3];
+        self.valid_in_victims = 0;
+    }
+
+    /// How long without host commands before background collection.
+    pub(crate) fn idle_after(&self) -> Option<Nanos> {
+        (self.config.background_free_blocks > self.config.free_blocks).then_some(self.config.idle_after)
+    }
+
+    /// A block must be emptied and never used again.
+    pub(crate) fn retire(&mut self, media: &mut Media, block: u32) {
+        if !media.pool.is_retiring(block) {
+            media.pool.set_retiring(block);
+            self.retiring[media.pool.plane_of(block) as usize].push(block);
+        }
+    }
+
+    /// Runs the job of a plane as far as it goes now, starting one if the plane needs it.
+    pub(crate) fn pump(&mut self, media: &mut Media, ftl: &mut dyn Ftl, plane: u32) {
+        loop {
+            let mut job = match self.jobs[plane as usize] {
+                Some(job) => job,
+                None => match self.begin(media, plane) {
+                    Some(job) => job,
+                    None => return,
+                },
+            };
+            let limit = if media.flash.timed() {
+                RELOCATIONS_IN_FLIGHT.saturating_sub(self.in_flight[plane as usize])
+            } else {
+                u32::MAX
+            };
+            if limit > 0 {
+                let owner = Owner::Gc(plane);
+                let moved = ftl.relocate(media, job.victim, job.cursor, limit, job.cause, owner);
+                job.cursor = moved.cursor;
+                if media.flash.timed() {
+                    self.in_flight[plane as usize] += moved.started;
+                }
+                self.jobs[plane as usize] = Some(job);
+                if moved.stuck {
+                    return;
+                }
+            }
+            if job.cursor < media.units_per_block() {
+                return;
+            }
+            // All that was valid is on its way, and pins the victim until it is there: the job need not wait.
+            if !self.finish(media, ftl, job.victim, plane) {
+                return;
+            }
+            self.jobs[plane as usize] = None;
+        }
+    }
+
+    /// A relocation of a plane's job is on flash.
+    pub(crate) fn relocated(&mut self, media: &mut Media, ftl: &mut dyn Ftl, plane: u32) {
+        self.in_flight[plane as usize] -= 1;
+        // Refill in halves: half as many calls, and neighbours on other planes find each other.
+        if self.in_flight[plane as usize] <= RELOCATIONS_IN_FLIGHT / 2 {
+            self.pump(media, ftl, plane);
+        }
+    }
+
+    fn begin(&mut self, media: &mut Media, plane: u32) -> Option<Job> {
+        let (victim, cause) = self.choose(media, plane)?;
+        media.pool.collect(victim);
+        let job = Job {
+            victim,
+            cursor: 0,
+            cause,
+        };
+        self.jobs[plane as usize] = Some(job);
+        Some(job)
+    }
+
+    fn choose(&mut self, media: &mut Media, plane: u32) -> Option<(u32, Cause)> {
+        let first = plane * media.pool.blocks_per_plane;
+        let retiring = &mut self.retiring[plane as usize];
+        if let Some(index) = retiring
+            .iter()
+            .position(|block| media.pool.state(*block) == BlockState::Closed)
+        {
+            return Some((retiring.swap_remove(index), Cause::Retirement));
+        }
+        let wanted = if self.background {
+            self.config.free_blocks.max(self.config.background_free_blocks)
+        } else {
+            self.config.free_blocks
+        };
+        let free = media.pool.free_or_erasing(plane);
+        if free >= wanted {
+            return None;
+        }
+        if let Some(cold) = self.cold_block(media, plane) {
+            self.victims[2] += 1;
+            return Some((cold, Cause::WearLevelling));
+        }
+        let units = media.units_per_block();
+        let view = media.pool.view(plane, units);
+        let victim = first + self.policy.choose(&view, &mut media.rng)?;
+        assert_eq!(
+            media.pool.state(victim),
+            BlockState::Closed,
+            "policy {} chose an open block",
+            self.policy.name()
+        );
+        // Moving a block that is all valid frees nothing.
+        let victim = if pages_needed(media, victim) < media.pages_per_block() {
+            victim
+        } else {
+            first + media.pool.view(plane, units).fewest_valid()?
+        };
+        if pages_needed(media, victim) >= media.pages_per_block() {
+            return None;
+        }
+        self.victims[usize::from(free >= self.config.free_blocks)] += 1;
+        self.valid_in_victims += u64::from(media.pool.valid(victim));
+        self.victims_since_wear_move[plane as usize] += 1;
+        Some((victim, Cause::Gc))
+    }
+
+    /// The least worn closed block of a plane, if its wear lags too far behind.
+    fn cold_block(&mut self, media: &Media, plane: u32) -> Option<u32> {
+        let threshold = self.config.static_wear_threshold;
+        if threshold == 0 || self.victims_since_wear_move[plane as usize] < VICTIMS_PER_WEAR_MOVE {
+            return None;
+        }
+        self.victims_since_wear_move[plane as usize] = 0;
+        let first = plane * media.pool.blocks_per_plane;
+        let blocks = (first..first + media.pool.blocks_per_plane).filter(|b| media.pool.state(*b) != BlockState::Bad);
+        let most = blocks.clone().map(|block| media.flash.blocks.get(block).erases).max()?;
+        let closed = blocks.filter(|block| media.pool.state(*block) == BlockState::Closed);
+        let (least, cold) = closed
+            .map(|block| (media.flash.blocks.get(block).erases, block))
+            .min()?;
+        // A full block needs a whole block to go to: with the reserve alone it could not be finished.
+        let room = media.pool.free_blocks(plane) > media.gc_reserve.max(1);
+        (most - least > threshold && room).then_some(cold)
+    }
+
+    /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
+    fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, plane: u32) -> bool {
+        if media.pool.is_trimmed(victim)
+            && ftl.trims_pending() > 0
+            && ftl.save_trims(media, TrimTarget::Gc(plane), Owner::Nobody).is_err()
+        {
+            return false;
+        }
+        media.pool.await_erase(victim);
+        if media.pool.is_trimmed(victim) && media.metadata_in_flight > 0 {
+            media.pool.pin(victim);
+            self.await_metadata.push(victim);
+        }
+        if media.pool.pins(victim) == 0 {
+            self.erase(media, victim);
+        }
+        true
+    }
+
+    /// Records of trims are on flash: what waited for them need not wait any longer.
+    pub(crate) fn metadata_done(&mut self, media: &mut Media) {
+        for block in self.await_metadata.drain(..) {
+            if media.pool.unpin(block) {
+                media.unpinned.push(block);
+            }
+        }
+    }
+
+    /// Starts the erase of an empty block that nothing pins; a retiring one goes bad instead.
+    pub(crate) fn erase(&mut self, media: &mut Media, block: u32) {
+        assert_eq!(
+            media.pool.pins(block),
+            0,
+            "block {block} is erased only when nothing pins it"
+        );
+        if media.pool.is_retiring(block) {
+            self.grow_bad(media, block);
+            return;
+        }
+        if !media.flash.timed() {
+            let failed = media.flash.execute(OpKind::Erase, Cause::Gc, block, 0);
+            self.erased(media, block, failed);
+            return;
+        }
+        let submit = Submit {
+            kind: OpKind::Erase,
+            cause: Cause::Gc,
+            class: Class::Erase,
+            block,
+            page: 0,
+            source: NONE,
+            bytes: 0,
+            token: Owner::Nobody.pack(),
+            pin: NONE,
+            waits_for: 0,
+        };
+        media.flash.submit(media.now, submit);
+    }
+
+    /// An erase has ended.
+    pub(crate) fn erased(&mut self, media: &mut Media, block: u32, failed: bool) {
+        if failed {
+            self.grow_bad(media, block);
+        } else {
+            media.pool.erased(block, media.flash.blocks.get(block).erases, true);
+        }
+    }
+
+    fn grow_bad(&mut self, media: &mut Media, block: u32) {
+        media.pool.erased(block, 0, false);
+        media.flash.retire(block);
+        self.grown_bad += 1;
+    }
+}
+
+/// Pages that the valid units of a block fill.
+fn pages_needed(media: &Media, block: u32) -> u32 {
+    media.pool.valid(block).div_ceil(media.units_per_page)
+}

@@ -1,0 +1,19 @@
+//! Greedy: the fewest valid units.
+
+use ssdlab_base::Rng;
+
+use super::VictimPolicy;
+use crate::block_pool::PoolView;
+
+/// The block that costs least to empty now.
+pub(super) struct Greedy;
+
+impl VictimPolicy for Greedy {
+    fn name(&self) -> &'static str {
+        "greedy"
+    }
+
+    fn choose(&mut self, pool: &PoolView<'_>, _: &mut Rng) -> Option<u32> {
+        pool.fewest_valid()
+    }
+}

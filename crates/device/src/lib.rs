@@ -1,0 +1,22 @@
+//! The controller: commands, write buffer, FTL designs, GC, wear levelling, recovery.
+//!
+//! A [`Drive`] takes [`ssdlab_base::Request`]s at points in virtual time and gives back [`Completion`]s. It decides
+//! where data goes when a command is dispatched; the chips then take their time.
+
+mod block_pool;
+mod buffer;
+mod capacity;
+mod config;
+pub mod description;
+mod drive;
+mod ftl;
+mod gc;
+mod interface;
+mod media;
+mod stats;
+mod token;
+
+pub use config::{Allocation, BufferConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
+pub use description::{Description, DescriptionError};
+pub use drive::{Data, Drive, DriveError, Options, Recovery, Registered, registered, stamp_cell};
+pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

@@ -1,0 +1,385 @@
+//! What every FTL design builds on: the chips, the pool of blocks, the write frontiers, and the one way to program.
+//!
+//! Mapping is the design's; order, space, pins and counting are kept here, so that no design can get them wrong.
+
+use ssdlab_base::{Nanos, Rng, rng};
+use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
+
+use crate::block_pool::{BlockPool, BlockState};
+use crate::token::Owner;
+use crate::{DriveConfig, Options};
+
+/// Which frontier a page goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frontier {
+    /// Host data of a stream.
+    Host(u16),
+    /// Relocations.
+    Gc,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenBlock {
+    block: u32,
+    next_page: u32,
+}
+
+const CLOSED: OpenBlock = OpenBlock {
+    block: NONE,
+    next_page: 0,
+};
+
+/// A page that was given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The block.
+    pub(crate) block: u32,
+    /// The page in it.
+    pub(crate) page: u32,
+}
+
+/// Chips, pool, frontiers.
+pub(crate) struct Media {
+    /// The chips.
+    pub(crate) flash: Flash,
+    /// The blocks.
+    pub(crate) pool: BlockPool,
+    /// Virtual time.
+    pub(crate) now: Nanos,
+    /// Randomness of the policies.
+    pub(crate) rng: Rng,
+    /// Mapping units in a page.
+    pub(crate) units_per_page: u32,
+    /// Bytes of a mapping unit.
+    pub(crate) unit_bytes: u32,
+    pages_per_block: u32,
+    /// Blocks of each plane that only relocation may open.
+    pub(crate) gc_reserve: u32,
+    separate_gc: bool,
+    streams: u32,
+    frontiers: Vec<OpenBlock>,
+    sequence: u64,
+    /// Pins of programs that supersede units in several blocks, `units_per_page` a program.
+    many_pins: Vec<u32>,
+    /// Planes in which a block was opened since GC last looked.
+    pub(crate) opened: Vec<u32>,
+    /// Blocks whose last pin went: their erase is due.
+    pub(crate) unpinned: Vec<u32>,
+    /// Bytes of host pages programmed without data.
+    pub(crate) padding_bytes: u64,
+    /// Programs of metadata that are not done.
+    pub(crate) metadata_in_flight: u32,
+    /// Pages whose untimed program failed, to be dealt with by the drive.
+    pub(crate) failed_untimed: Vec<Place>,
+}
+
+impl Media {
+    /// Fresh chips and everything free.
+    pub(crate) fn new(config: &DriveConfig, options: Options) -> Media {
+        let geometry = config.flash.geometry;
+        let units_per_page = geometry.page_bytes / config.ftl.mapping_unit;
+        let flash = Flash::new(
+            &config.flash,
+            units_per_page,
+            options.contents,
+            options.seed,
+            config.timed,
+        );
+        Media::over(config, options, flash)
+    }
+
+    /// The controller's side over chips that exist already.
+    pub(crate) fn over(config: &DriveConfig, options: Options, flash: Flash) -> Media {
+        let geometry = *flash.geometry();
+        let pool = BlockPool::new(&geometry, &flash, config.gc.dynamic_wear_levelling);
+        let frontiers = geometry.planes() * (config.ftl.streams + 1);
+        Media {
+            flash,
+            pool,
+            now: Nanos::ZERO,
+            rng: rng(options.seed, "controller policies"),
+            units_per_page: geometry.page_bytes / config.ftl.mapping_unit,
+            unit_bytes: config.ftl.mapping_unit,
+            pages_per_block: geometry.pages_per_block,
+            gc_reserve: config.gc_reserve(),
+            separate_gc: config.ftl.separate_gc_frontier,
+            streams: config.ftl.streams,
+            frontiers: vec![CLOSED; frontiers as usize],
+            sequence: 1,
+            many_pins: Vec::new(),
+            opened: Vec::new(),
+            unpinned: Vec::new(),
+            padding_bytes: 0,
+            metadata_in_flight: 0,
+            failed_untimed: Vec::new(),
+        }
+    }
+
+    /// Pages in a block.
+    #[inline]
+    pub(crate) const fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+
+    /// Units in a block.
+    #[inline]
+    pub(crate) const fn units_per_block(&self) -> u32 {
+        self.pages_per_block * self.units_per_page
+    }
+
+    /// The block and page of a physical unit.
+    #[inline]
+    pub(crate) const fn place_of(&self, unit: u32) -> Place {
+        let ppn = unit / self.units_per_page;
+        Place {
+            block: ppn / self.pages_per_block,
+            page: ppn % self.pages_per_block,
+        }
+    }
+
+    /// The block of a physical unit.
+    #[inline]
+    pub(crate) const fn block_of(&self, unit: u32) -> u32 {
+        unit / self.units_per_page / self.pages_per_block
+    }
+
+    /// The first physical unit of a page.
+    #[inline]
+    pub(crate) const fn unit_at(&self, place: Place) -> u32 {
+        (place.block * self.pages_per_block + place.page) * self.units_per_page
+    }
+
+    /// The number of the frontier in its plane's row.
+    #[inline]
+    fn slot(&self, plane: u32, frontier: Frontier) -> usize {
+        let index = match frontier {
+            Frontier::Host(stream) => u32::from(stream).min(self.streams - 1),
+            Frontier::Gc if self.separate_gc => self.streams,
+            Frontier::Gc => 0,
+        };
+        (plane * (self.streams + 1) + index) as usize
+    }
+
+    /// Whether a page can be given out in this plane now.
+    #[inline]
+    pub(crate) fn has_page(&self, plane: u32, frontier: Frontier) -> bool {
+        let reserve = if frontier == Frontier::Gc { 0 } else { self.gc_reserve };
+        self.frontiers[self.slot(plane, frontier)].block != NONE || self.pool.free_blocks(plane) > reserve
+    }
+
+    /// Gives out the next page of a frontier, opening a block if need be.
+    #[inline]
+    pub(crate) fn take_page(&mut self, plane: u32, frontier: Frontier) -> Option<Place> {
+        let slot = self.slot(plane, frontier);
+        let mut open = self.frontiers[slot];
+        if open.block == NONE {
+            let reserve = if frontier == Frontier::Gc { 0 } else { self.gc_reserve };
+            if self.pool.free_blocks(plane) <= reserve {
+                return None;
+            }
+            open = OpenBlock {
+                block: self.pool.open(plane)?,
+                next_page: 0,
+            };
+            self.opened.push(plane);
+        }
+        let place = Place {
+            block: open.block,
+            page: open.next_page,
+        };
+        open.next_page += 1;
+        let full = open.next_page == self.pages_per_block
+            || !(place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1));
+        if full {
+            self.pool.fill_up(place.block, open.next_page);
+            open = CLOSED;
+        }
+        self.frontiers[slot] = open;
+        Some(place)
+    }
+
+    /// Nothing more goes into this block if it is a frontier; programs in flight still end.
+    pub(crate) fn abandon(&mut self, block: u32) {
+        if let Some(open) = self.frontiers.iter_mut().find(|open| open.block == block) {
+            self.pool.fill_up(block, open.next_page);
+            *open = CLOSED;
+            self.close_if_written(block);
+        }
+    }
+
+    /// Makes a partly written block a frontier again after recovery; false if all frontiers are taken.
+    pub(crate) fn reopen(&mut self, block: u32, next_page: u32) -> bool {
+        let plane = self.pool.plane_of(block);
+        let row = (plane * (self.streams + 1)) as usize;
+        let count = if self.separate_gc {
+            self.streams + 1
+        } else {
+            self.streams
+        };
+        let free = self.frontiers[row..row + count as usize]
+            .iter_mut()
+            .find(|open| open.block == NONE);
+        let Some(open) = free else { return false };
+        *open = OpenBlock { block, next_page };
+        self.pool.adopt(block, BlockState::Open);
+        true
+    }
+
+    /// Open blocks and their next pages, for snapshots.
+    pub(crate) fn open_blocks(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.frontiers.iter().map(|open| (open.block, open.next_page))
+    }
+
+    pub(crate) fn set_open_block(&mut self, slot: usize, block: u32, next_page: u32) {
+        self.frontiers[slot] = OpenBlock { block, next_page };
+    }
+
+    /// The number the next program will carry.
+    pub(crate) const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub(crate) fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Writes a page's OOB and starts its program. `pins` are the blocks whose units it supersedes; they stay pinned
+    /// until it is done. `class` keeps pages of one block in order.
+    #[inline]
+    pub(crate) fn program(&mut self, place: Place, lpns: &[u32], write: Programming<'_>) -> OpId {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.flash.oob.write(place.block, place.page, lpns, sequence);
+        if !self.flash.timed() {
+            let failed = self.flash.execute(write.kind, write.cause, place.block, place.page);
+            self.close_if_written(place.block);
+            if failed {
+                self.failed_untimed.push(place);
+            }
+            return NONE;
+        }
+        if write.cause == Cause::Metadata {
+            self.metadata_in_flight += 1;
+        }
+        let shared = !self.separate_gc;
+        let class = if write.frontier == Frontier::Gc && !shared {
+            Class::GcWrite
+        } else {
+            Class::HostWrite
+        };
+        let page_bytes = self.unit_bytes * self.units_per_page;
+        let pin = write.pins.first().copied().unwrap_or(NONE);
+        let op = self.flash.submit(
+            self.now,
+            Submit {
+                kind: write.kind,
+                cause: write.cause,
+                class,
+                block: place.block,
+                page: place.page,
+                source: write.source,
+                bytes: if write.kind == OpKind::Copyback { 0 } else { page_bytes },
+                token: write.owner.pack(),
+                pin,
+                waits_for: write.after.len() as u16,
+            },
+        );
+        for pin in write.pins {
+            self.pool.pin(*pin);
+        }
+        if self.units_per_page > 1 {
+            self.remember_pins(op, write.pins);
+        }
+        for earlier in write.after {
+            self.flash.link(*earlier, op);
+        }
+        op
+    }
+
+    /// Starts a read of `bytes` bytes of a page; the block stays pinned until it is done.
+    #[inline]
+    pub(crate) fn read(&mut self, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
+        let class = if cause == Cause::Host {
+            Class::HostRead
+        } else {
+            Class::GcRead
+        };
+        self.pool.pin(place.block);
+        self.flash.submit(
+            self.now,
+            Submit {
+                kind: OpKind::Read,
+                cause,
+                class,
+                block: place.block,
+                page: place.page,
+                source: NONE,
+                bytes,
+                token: owner.pack(),
+                pin: place.block,
+                waits_for: 0,
+            },
+        )
+    }
+
+    fn remember_pins(&mut self, op: OpId, pins: &[u32]) {
+        let stride = self.units_per_page as usize;
+        let first = op as usize * stride;
+        if self.many_pins.len() < first + stride {
+            self.many_pins.resize(first + stride, NONE);
+        }
+        let slots = &mut self.many_pins[first..first + stride];
+        slots.fill(NONE);
+        slots[..pins.len()].copy_from_slice(pins);
+    }
+
+    /// Lets go of what a finished operation pinned.
+    #[inline]
+    pub(crate) fn release_pins(&mut self, done: &Done) {
+        if self.units_per_page == 1 || done.kind == OpKind::Read {
+            if done.pin != NONE && self.pool.unpin(done.pin) {
+                self.unpinned.push(done.pin);
+            }
+            return;
+        }
+        for index in 0..self.units_per_page as usize {
+            let pin = self.many_pins[done.op as usize * self.units_per_page as usize + index];
+            if pin != NONE && self.pool.unpin(pin) {
+                self.unpinned.push(pin);
+            }
+        }
+    }
+
+    /// The blocks a finished program pinned, to be kept pinned for longer.
+    pub(crate) fn pins_of(&self, done: &Done) -> Vec<u32> {
+        if self.units_per_page == 1 {
+            return if done.pin == NONE { Vec::new() } else { vec![done.pin] };
+        }
+        let first = done.op as usize * self.units_per_page as usize;
+        let slots = &self.many_pins[first..first + self.units_per_page as usize];
+        slots.iter().copied().filter(|pin| *pin != NONE).collect()
+    }
+
+    /// A full block whose programs have all ended is closed.
+    #[inline]
+    pub(crate) fn close_if_written(&mut self, block: u32) {
+        if self.pool.state(block) == BlockState::Full {
+            self.pool
+                .close_if_written(block, self.flash.blocks.get(block).programmed);
+        }
+    }
+}
+
+/// How a page is programmed.
+pub(crate) struct Programming<'a> {
+    pub(crate) kind: OpKind,
+    pub(crate) cause: Cause,
+    pub(crate) frontier: Frontier,
+    pub(crate) owner: Owner,
+    /// Blocks whose units are superseded.
+    pub(crate) pins: &'a [u32],
+    /// Operations whose data goes into the page.
+    pub(crate) after: &'a [OpId],
+    /// A copyback's source.
+    pub(crate) source: u32,
+}

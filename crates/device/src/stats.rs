@@ -1,0 +1,128 @@
+//! What a drive tells about itself. Results are read from here and nowhere else.
+
+use ssdlab_base::{Nanos, Op};
+use ssdlab_flash::OpCounts;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Success,
+    /// A page could not be read.
+    UncorrectableRead,
+    /// The drive is out of spare blocks and refuses writes.
+    ReadOnly,
+    /// The range ends behind the drive's last sector.
+    OutOfRange,
+}
+
+/// A command that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request's tag.
+    pub tag: u32,
+    /// The request's operation.
+    pub op: Op,
+    /// How it ended.
+    pub status: Status,
+    /// When the request arrived.
+    pub submitted: Nanos,
+    /// When it ended.
+    pub at: Nanos,
+    /// Dispatch order: commands took effect in this order, counted from 0.
+    pub order: u64,
+    /// Bytes of the request (0 for a flush).
+    pub bytes: u64,
+}
+
+/// Counters since the drive was made; cheap to copy, so a timeline samples them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// Flash operations by kind and cause.
+    pub flash: OpCounts,
+    /// Commands completed: read, write, trim, flush (write zeroes count as trims).
+    pub commands: [u64; 4],
+    /// Bytes of those commands: read, write, trim, flush (always 0).
+    pub bytes: [u64; 4],
+    /// Bytes of user data programmed for the host into pages, without padding.
+    pub padding_bytes: u64,
+    /// The write buffer's doings.
+    pub buffer: BufferCounters,
+    /// Sectors read that had never been written (or were trimmed).
+    pub unmapped_sectors_read: u64,
+    /// Sectors trimmed that held data.
+    pub trimmed_mapped_sectors: u64,
+    /// Sectors trimmed while still in the buffer: they never went to flash.
+    pub trimmed_buffered_sectors: u64,
+    /// Victims collected in the foreground, in the background, and for wear levelling.
+    pub victims: [u64; 3],
+    /// Blocks gone bad since the factory.
+    pub grown_bad_blocks: u64,
+    /// Time that host writes waited for GC to free a block, summed over commands.
+    pub gc_stall: Nanos,
+    /// Commands that ended with an error.
+    pub failed_commands: u64,
+}
+
+/// What the write buffer did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferCounters {
+    /// Page writes that met their page in the buffer.
+    pub write_hits: u64,
+    /// Page writes that did not.
+    pub write_misses: u64,
+    /// Page reads served wholly from the buffer.
+    pub read_hits: u64,
+    /// Page reads that needed flash.
+    pub read_misses: u64,
+    /// Pages that left for flash.
+    pub evictions: u64,
+    /// ... of them full.
+    pub full_pages: u64,
+    /// ... of them partial.
+    pub partial_pages: u64,
+}
+
+/// How much of the flash is spare.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spare {
+    /// (physical - user) / user.
+    pub nominal: f64,
+    /// The same without what GC's reserve, the open blocks and bad blocks take.
+    pub effective: f64,
+}
+
+/// A law that a run must keep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// A stable key, such as `valid_pages_equal_mapped_pages`.
+    pub name: &'static str,
+    /// Whether it held.
+    pub held: bool,
+    /// The numbers, as a sentence.
+    pub detail: String,
+}
+
+/// Erase counts over all blocks that are not bad.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wear {
+    /// All erases.
+    pub total: u64,
+    /// The mean of a block.
+    pub mean: f64,
+    /// The least of a block.
+    pub min: u32,
+    /// The most of a block.
+    pub max: u32,
+    /// The standard deviation over blocks.
+    pub stddev: f64,
+}
+
+/// Busy time of every channel and die since the drive was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Utilization {
+    /// For each channel.
+    pub channels: Vec<Nanos>,
+    /// For each die.
+    pub dies: Vec<Nanos>,
+}

@@ -1,0 +1,40 @@
+//! Who waits for a flash operation, packed into the 32 bits that travel with it.
+
+/// The owner of a flash operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Nobody: its effect is enough.
+    Nobody,
+    /// A host command, by slot.
+    Command(u32),
+    /// Pages leaving the write buffer, by slot.
+    Eviction(u32),
+    /// The relocation job of a plane.
+    Gc(u32),
+}
+
+const KIND_SHIFT: u32 = 29;
+const INDEX_MASK: u32 = (1 << KIND_SHIFT) - 1;
+
+impl Owner {
+    #[inline]
+    pub(crate) const fn pack(self) -> u32 {
+        match self {
+            Owner::Nobody => 0,
+            Owner::Command(index) => 1 << KIND_SHIFT | index,
+            Owner::Eviction(index) => 2 << KIND_SHIFT | index,
+            Owner::Gc(plane) => 3 << KIND_SHIFT | plane,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn unpack(token: u32) -> Owner {
+        let index = token & INDEX_MASK;
+        match token >> KIND_SHIFT {
+            1 => Owner::Command(index),
+            2 => Owner::Eviction(index),
+            3 => Owner::Gc(index),
+            _ => Owner::Nobody,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Large flat arrays of plain numbers, one entry a page or a unit.
+//!
+//! The memory comes from the kernel as zeroes, is not touched before it is used, and asks for huge pages: a drive's
+//! tables are read at random, and with small pages most of those reads would miss the TLB as well as the cache.
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+
+/// A fixed-size array of `T`, all zero bytes at first.
+pub struct HugeArray<T> {
+    map: MmapMut,
+    len: usize,
+    kind: PhantomData<T>,
+}
+
+impl<T: Pod> HugeArray<T> {
+    /// An array of `len` entries.
+    ///
+    /// # Panics
+    /// When the machine has no address space left for it.
+    pub fn new(len: usize) -> HugeArray<T> {
+        let bytes = len.checked_mul(size_of::<T>()).expect("array size fits in memory");
+        let map = MmapMut::map_anon(bytes.max(1)).expect("out of memory for the drive's tables");
+        #[cfg(target_os = "linux")]
+        if bytes >= 1 << 21 {
+            // Only advice: a kernel without huge pages serves small ones.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        HugeArray {
+            map,
+            len,
+            kind: PhantomData,
+        }
+    }
+
+    /// All entries.
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[..self.len * size_of::<T>()])
+    }
+
+    /// All entries, to change.
+    #[inline(always)]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        let bytes = self.len * size_of::<T>();
+        bytemuck::cast_slice_mut(&mut self.map[..bytes])
+    }
+
+    /// One entry.
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> T {
+        self.as_slice()[index]
+    }
+
+    /// Change one entry.
+    #[inline(always)]
+    pub fn set(&mut self, index: usize, value: T) {
+        self.as_mut_slice()[index] = value;
+    }
+
+    /// How many entries.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of address space taken.
+    pub const fn bytes(&self) -> u64 {
+        (self.len * size_of::<T>()) as u64
+    }
+}

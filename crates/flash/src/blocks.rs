@@ -1,0 +1,153 @@
+//! Blocks and pages: what state they are in, and the rules of NAND.
+//!
+//! The rules hold in every build. Breaking one is the controller's bug, so it panics with the address, the state, the
+//! operation's cause and the time.
+
+use std::collections::BTreeSet;
+
+use ssdlab_base::Nanos;
+
+use crate::{Cause, Geometry};
+
+/// What the chips know of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Pages programmed since the last erase, torn and failed ones included: pages below are written, the rest erased.
+    pub programmed: u32,
+    /// Erases survived.
+    pub erases: u32,
+    /// Page reads since the last erase.
+    pub reads: u32,
+    /// Bad from the factory or marked bad by the controller.
+    pub bad: bool,
+    /// An erase was cut: the block must be erased again before it is used.
+    pub torn: bool,
+}
+
+/// All blocks of the drive, and the pages in them that cannot be read.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    blocks: Vec<Block>,
+    pages_per_block: u32,
+    /// Pages whose program was cut or failed, by PPN; few at any time.
+    unreadable: BTreeSet<u32>,
+}
+
+/// Who asks, for the message of a broken rule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) cause: Cause,
+    pub(crate) now: Nanos,
+}
+
+impl Blocks {
+    pub(crate) fn new(geometry: &Geometry) -> Blocks {
+        Blocks {
+            blocks: vec![Block::default(); geometry.blocks() as usize],
+            pages_per_block: geometry.pages_per_block,
+            unreadable: BTreeSet::new(),
+        }
+    }
+
+    /// One block.
+    #[inline]
+    pub fn get(&self, block: u32) -> &Block {
+        &self.blocks[block as usize]
+    }
+
+    /// All blocks, by number.
+    pub fn all(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    pub(crate) fn restore(&mut self, block: u32, state: Block) {
+        self.blocks[block as usize] = state;
+    }
+
+    /// Whether a written page holds data that can be read.
+    #[inline]
+    pub fn readable(&self, ppn: u32) -> bool {
+        self.unreadable.is_empty() || !self.unreadable.contains(&ppn)
+    }
+
+    /// Pages whose program was cut or failed, by PPN.
+    pub fn unreadable(&self) -> impl Iterator<Item = u32> + '_ {
+        self.unreadable.iter().copied()
+    }
+
+    pub(crate) fn spoil(&mut self, ppn: u32) {
+        self.unreadable.insert(ppn);
+    }
+
+    /// Never use the block again.
+    pub(crate) fn retire(&mut self, block: u32) {
+        self.blocks[block as usize].bad = true;
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, block: u32, page: u32, asked: Asked) {
+        let state = &mut self.blocks[block as usize];
+        if page < state.programmed {
+            state.reads += 1;
+        } else {
+            broken("read of an erased page", block, page, state, asked);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn program(&mut self, block: u32, page: u32, asked: Asked) {
+        let state = &mut self.blocks[block as usize];
+        if page == state.programmed && page < self.pages_per_block && !state.bad && !state.torn {
+            state.programmed += 1;
+        } else {
+            broken(
+                "program twice, out of order, or on a bad or torn block",
+                block,
+                page,
+                state,
+                asked,
+            );
+        }
+    }
+
+    pub(crate) fn erase(&mut self, block: u32, asked: Asked) {
+        let state = &mut self.blocks[block as usize];
+        if state.bad {
+            broken("erase of a bad block", block, 0, state, asked);
+        }
+        state.programmed = 0;
+        state.reads = 0;
+        state.erases += 1;
+        state.torn = false;
+        if !self.unreadable.is_empty() {
+            let first = block * self.pages_per_block;
+            let gone: Vec<u32> = self
+                .unreadable
+                .range(first..first + self.pages_per_block)
+                .copied()
+                .collect();
+            for ppn in gone {
+                self.unreadable.remove(&ppn);
+            }
+        }
+    }
+
+    /// Power went while the block was being erased.
+    pub(crate) fn tear_erase(&mut self, block: u32) {
+        let state = &mut self.blocks[block as usize];
+        state.torn = true;
+        // Whatever was there can no longer be trusted.
+        let first = block * self.pages_per_block;
+        let programmed = state.programmed;
+        self.unreadable.extend(first..first + programmed);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn broken(rule: &str, block: u32, page: u32, state: &Block, asked: Asked) -> ! {
+    panic!(
+        "NAND rule broken, a bug in the controller: {rule}: block {block} page {page}, {state:?}, cause {:?}, at {}",
+        asked.cause, asked.now
+    )
+}

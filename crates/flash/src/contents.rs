@@ -1,0 +1,193 @@
+//! What the pages hold: nothing, a stamp a sector, or all bytes; and the OOB area.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::array::HugeArray;
+use crate::{Contents, Geometry};
+
+/// Stored sectors, addressed by physical sector (PPN times sectors a page, plus the sector in the page).
+pub struct Store {
+    cells: HugeArray<u8>,
+    cell: usize,
+}
+
+impl Store {
+    pub(crate) fn new(geometry: &Geometry, contents: Contents) -> Store {
+        let sectors = geometry.pages() as usize * (geometry.page_bytes as usize / 512);
+        Store {
+            cells: HugeArray::new(sectors * contents.cell_bytes()),
+            cell: contents.cell_bytes(),
+        }
+    }
+
+    /// Bytes kept a sector; 0 when nothing is kept.
+    #[inline]
+    pub const fn cell_bytes(&self) -> usize {
+        self.cell
+    }
+
+    /// The cells of `count` sectors.
+    pub fn get(&self, sector: u64, count: u64) -> &[u8] {
+        let first = sector as usize * self.cell;
+        &self.cells.as_slice()[first..first + count as usize * self.cell]
+    }
+
+    /// The cells of `count` sectors, to fill.
+    pub fn get_mut(&mut self, sector: u64, count: u64) -> &mut [u8] {
+        let (first, cell) = (sector as usize * self.cell, self.cell);
+        &mut self.cells.as_mut_slice()[first..first + count as usize * cell]
+    }
+}
+
+/// The out-of-band area of every page: what recovery has to go by.
+///
+/// A page's OOB holds the LPN of each mapping unit in it and one sequence number. The sequence number is kept as its
+/// low 32 bits beside the block's first one.
+pub struct Oob {
+    lpns: HugeArray<u32>,
+    sequence_low: HugeArray<u32>,
+    block_sequence: Vec<u64>,
+    units_per_page: u32,
+    pages_per_block: u32,
+    /// Contents of metadata units, by physical unit: kept in every mode, since recovery reads them.
+    records: BTreeMap<u32, Box<[u64]>>,
+    /// Units whose data was lost on the way here, by physical unit: a flag in a real OOB.
+    poisoned: BTreeSet<u32>,
+}
+
+/// The LPN of a unit that holds nothing.
+pub const NO_LPN: u32 = u32::MAX;
+
+impl Oob {
+    pub(crate) fn new(geometry: &Geometry, units_per_page: u32) -> Oob {
+        let pages = geometry.pages() as usize;
+        Oob {
+            lpns: HugeArray::new(pages * units_per_page as usize),
+            sequence_low: HugeArray::new(pages),
+            block_sequence: vec![0; geometry.blocks() as usize],
+            units_per_page,
+            pages_per_block: geometry.pages_per_block,
+            records: BTreeMap::new(),
+            poisoned: BTreeSet::new(),
+        }
+    }
+
+    /// Bytes this takes in the simulator.
+    pub fn bytes(&self) -> u64 {
+        self.lpns.bytes() + self.sequence_low.bytes() + self.block_sequence.len() as u64 * 8
+    }
+
+    /// The LPN stored with a physical unit.
+    #[inline]
+    pub fn lpn(&self, unit: u32) -> u32 {
+        self.lpns.get(unit as usize)
+    }
+
+    /// The LPNs of a run of physical units.
+    #[inline]
+    pub fn lpns(&self, first: u32, count: u32) -> &[u32] {
+        &self.lpns.as_slice()[first as usize..(first + count) as usize]
+    }
+
+    /// Writes the OOB of a page at the time its program is decided.
+    #[inline]
+    pub fn write(&mut self, block: u32, page: u32, lpns: &[u32], sequence: u64) {
+        let ppn = block * self.pages_per_block + page;
+        if page == 0 {
+            self.block_sequence[block as usize] = sequence;
+        }
+        self.sequence_low.set(ppn as usize, sequence as u32);
+        let first = (ppn * self.units_per_page) as usize;
+        let stored = &mut self.lpns.as_mut_slice()[first..first + self.units_per_page as usize];
+        if let ([stored], [lpn]) = (&mut *stored, lpns) {
+            *stored = *lpn;
+            return;
+        }
+        stored[..lpns.len()].copy_from_slice(lpns);
+        stored[lpns.len()..].fill(NO_LPN);
+    }
+
+    /// The sequence number of a page.
+    #[inline]
+    pub fn sequence(&self, block: u32, page: u32) -> u64 {
+        let base = self.block_sequence[block as usize];
+        let low = self.sequence_low.get((block * self.pages_per_block + page) as usize);
+        base + u64::from(low.wrapping_sub(base as u32))
+    }
+
+    /// Whether a page with `sequence` may still go into `block` (its distance to the first must fit in 32 bits).
+    #[inline]
+    pub fn sequence_fits(&self, block: u32, sequence: u64) -> bool {
+        sequence - self.block_sequence[block as usize] < u64::from(u32::MAX)
+    }
+
+    /// The words of a metadata unit.
+    pub fn record(&self, unit: u32) -> Option<&[u64]> {
+        self.records.get(&unit).map(|words| &**words)
+    }
+
+    /// Stores a metadata unit's words.
+    pub fn put_record(&mut self, unit: u32, words: Box<[u64]>) {
+        self.records.insert(unit, words);
+    }
+
+    /// Marks a unit as lost: reading it is an error from now on.
+    pub fn poison(&mut self, unit: u32) {
+        self.poisoned.insert(unit);
+    }
+
+    /// Whether a unit's data was lost.
+    #[inline]
+    pub fn is_poisoned(&self, unit: u32) -> bool {
+        !self.poisoned.is_empty() && self.poisoned.contains(&unit)
+    }
+
+    /// What goes with a unit that is moved: its metadata words and its mark of lost data.
+    #[inline]
+    pub fn carry(&mut self, from: u32, to: u32) {
+        if !self.records.is_empty()
+            && let Some(words) = self.records.get(&from).cloned()
+        {
+            self.records.insert(to, words);
+        }
+        if self.is_poisoned(from) {
+            self.poisoned.insert(to);
+        }
+    }
+
+    pub(crate) fn erase(&mut self, block: u32) {
+        if self.records.is_empty() && self.poisoned.is_empty() {
+            return;
+        }
+        let units = self.pages_per_block * self.units_per_page;
+        let first = u64::from(block) * u64::from(units);
+        let gone: Vec<u32> = self
+            .records
+            .range(first as u32..=(first + u64::from(units) - 1) as u32)
+            .map(|(unit, _)| *unit)
+            .collect();
+        for unit in gone {
+            self.records.remove(&unit);
+        }
+        self.poisoned
+            .retain(|unit| u64::from(*unit) < first || u64::from(*unit) >= first + u64::from(units));
+    }
+
+    pub(crate) fn parts(&self) -> (&[u32], &[u32], &[u64], &BTreeMap<u32, Box<[u64]>>) {
+        (
+            self.lpns.as_slice(),
+            self.sequence_low.as_slice(),
+            &self.block_sequence,
+            &self.records,
+        )
+    }
+
+    pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32], &mut [u64], &mut BTreeMap<u32, Box<[u64]>>) {
+        (
+            self.lpns.as_mut_slice(),
+            self.sequence_low.as_mut_slice(),
+            &mut self.block_sequence,
+            &mut self.records,
+        )
+    }
+}

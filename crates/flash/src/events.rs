@@ -1,0 +1,105 @@
+//! The next event of every resource, in one small tournament tree.
+//!
+//! A die or a channel has at most one event to come, so the queue is an array indexed by resource with the winner on
+//! top: setting a time costs one path to the root, and equal times go to the lower index, always.
+
+use ssdlab_base::Nanos;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at: u64,
+    resource: u32,
+}
+
+/// The earliest event over a fixed number of resources.
+#[derive(Clone, Debug)]
+pub(crate) struct EventTree {
+    leaves: usize,
+    nodes: Vec<Node>,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl EventTree {
+    pub(crate) fn new(resources: usize) -> EventTree {
+        let leaves = resources.next_power_of_two().max(2);
+        let mut nodes = vec![Node { at: NEVER, resource: 0 }; leaves * 2];
+        for (index, node) in nodes[leaves..].iter_mut().enumerate() {
+            node.resource = index as u32;
+        }
+        for index in (1..leaves).rev() {
+            nodes[index] = nodes[index * 2];
+        }
+        EventTree { leaves, nodes }
+    }
+
+    /// Sets when `resource` is next heard of.
+    #[inline]
+    pub(crate) fn set(&mut self, resource: u32, at: Nanos) {
+        self.put(resource, at.0);
+    }
+
+    /// Takes the event of `resource` out.
+    #[inline]
+    pub(crate) fn clear(&mut self, resource: u32) {
+        self.put(resource, NEVER);
+    }
+
+    #[inline]
+    fn put(&mut self, resource: u32, at: u64) {
+        let mut index = self.leaves + resource as usize;
+        self.nodes[index].at = at;
+        while index > 1 {
+            let left = self.nodes[index & !1];
+            let right = self.nodes[index | 1];
+            index /= 2;
+            let winner = if right.at < left.at { right } else { left };
+            let node = &mut self.nodes[index];
+            if node.at == winner.at && node.resource == winner.resource {
+                return;
+            }
+            *node = winner;
+        }
+    }
+
+    /// The earliest event's time.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Nanos> {
+        (self.nodes[1].at != NEVER).then_some(Nanos(self.nodes[1].at))
+    }
+
+    /// The earliest event's resource and time, left in the tree.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<(u32, Nanos)> {
+        let top = self.nodes[1];
+        (top.at != NEVER).then_some((top.resource, Nanos(top.at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The tree against a plain scan for the minimum.
+        #[test]
+        fn the_winner_is_the_earliest_and_of_equals_the_lowest(
+            count in 1usize..70,
+            steps in prop::collection::vec((any::<usize>(), prop::option::of(0u64..50)), 1..200),
+        ) {
+            let mut tree = EventTree::new(count);
+            let mut model = vec![None; count];
+            for (resource, at) in steps {
+                let resource = resource % count;
+                model[resource] = at;
+                match at {
+                    Some(at) => tree.set(resource as u32, Nanos(at)),
+                    None => tree.clear(resource as u32),
+                }
+                let expected = (0..count).filter_map(|r| model[r].map(|at| (at, r as u32))).min();
+                prop_assert_eq!(tree.peek(), expected.map(|(at, r)| (r, Nanos(at))));
+            }
+        }
+    }
+}

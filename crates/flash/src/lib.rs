@@ -1,0 +1,26 @@
+//! The chips: geometry, timing, page states and rules, wear, faults, Ready/Busy lines, stored contents.
+//!
+//! This room knows nothing of what logical addresses mean. It orders operations on channels, dies and planes, enforces
+//! the rules of NAND in every build, and counts every operation by its cause.
+
+mod array;
+mod blocks;
+mod config;
+mod contents;
+mod events;
+mod faults;
+mod flash;
+mod op;
+pub mod presets;
+mod schedule;
+mod snapshot;
+
+pub use array::HugeArray;
+pub use blocks::{Block, Blocks};
+pub use config::{
+    Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
+};
+pub use contents::{NO_LPN, Oob, Store};
+pub use flash::{Done, Flash, NONE, OpId, Submit};
+pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
+pub use schedule::Class;

@@ -1,0 +1,78 @@
+//! The chips' state as bytes, for snapshots of an aged drive: blocks and OOB, not contents.
+
+use std::io::{self, Read, Write};
+
+use crate::{Block, Flash};
+
+impl Flash {
+    /// Writes block states and OOB areas; nothing may be in flight.
+    pub fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        assert_eq!(self.in_flight(), 0, "the chips are saved only while idle");
+        let mut words = Vec::with_capacity(self.blocks.all().len());
+        for block in self.blocks.all() {
+            let flags = u32::from(block.bad) | u32::from(block.torn) << 1;
+            words.push([block.programmed, block.erases, block.reads, flags]);
+        }
+        to.write_all(bytemuck::cast_slice(&words))?;
+        let (lpns, low, base, records) = self.oob.parts();
+        to.write_all(bytemuck::cast_slice(lpns))?;
+        to.write_all(bytemuck::cast_slice(low))?;
+        to.write_all(bytemuck::cast_slice(base))?;
+        to.write_all(&(records.len() as u64).to_le_bytes())?;
+        for (unit, words) in records {
+            to.write_all(&unit.to_le_bytes())?;
+            to.write_all(&(words.len() as u32).to_le_bytes())?;
+            to.write_all(bytemuck::cast_slice(words))?;
+        }
+        let spoiled: Vec<u32> = self.blocks.unreadable().collect();
+        to.write_all(&(spoiled.len() as u64).to_le_bytes())?;
+        to.write_all(bytemuck::cast_slice(&spoiled))
+    }
+
+    /// Reads what [`Flash::save`] wrote into fresh chips of the same geometry.
+    pub fn load_state(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        let mut words = vec![[0_u32; 4]; self.blocks.all().len()];
+        from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
+        for (block, [programmed, erases, reads, flags]) in words.into_iter().enumerate() {
+            let state = Block {
+                programmed,
+                erases,
+                reads,
+                bad: flags & 1 != 0,
+                torn: flags & 2 != 0,
+            };
+            self.restore_block(block as u32, state);
+        }
+        let (lpns, low, base, records) = self.oob.parts_mut();
+        from.read_exact(bytemuck::cast_slice_mut(lpns))?;
+        from.read_exact(bytemuck::cast_slice_mut(low))?;
+        from.read_exact(bytemuck::cast_slice_mut(base))?;
+        for _ in 0..read_u64(from)? {
+            let (mut unit, mut len) = ([0; 4], [0; 4]);
+            from.read_exact(&mut unit)?;
+            from.read_exact(&mut len)?;
+            let len = u32::from_le_bytes(len) as usize;
+            if len > 1 << 16 {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a metadata record is too long",
+                ));
+            }
+            let mut words = vec![0_u64; len];
+            from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
+            records.insert(u32::from_le_bytes(unit), words.into());
+        }
+        for _ in 0..read_u64(from)? {
+            let mut ppn = [0; 4];
+            from.read_exact(&mut ppn)?;
+            self.blocks.spoil(u32::from_le_bytes(ppn));
+        }
+        Ok(())
+    }
+}
+
+fn read_u64(from: &mut dyn Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    from.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
