@@ -1,0 +1,523 @@
+//! One job while it runs: what it sends next, and when it may.
+//!
+//! The order of questions is fio's own loop (`do_io`): is the time up, is everything sent, is a slot free, is it time
+//! to think, to flush, is the rate kept, and only then where the request goes and how long it is.
+
+use ssdlab_base::{Nanos, Op, Request, Rng, SECTOR_BYTES, rng};
+
+use rand::Rng as _;
+
+use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
+use super::permutation::Permutation;
+use super::plan::{JobPlan, MapKind};
+use super::random_map::RandomMap;
+use super::skew::{below, unit};
+
+/// What a job wants at a point in time.
+pub(crate) enum Step {
+    /// Send this; its tag is a slot of the job.
+    Send(Request),
+    /// Nothing before this time, which lies ahead.
+    Sleep(Nanos),
+    /// Nothing before one of its requests completes.
+    Blocked,
+    /// Nothing ever again, and nothing in flight.
+    Finished,
+}
+
+/// Thinking: fio's `thinktime`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    None,
+    /// Wait until nothing is in flight.
+    Drain,
+    Until(Nanos),
+}
+
+const NO_FLUSH: u32 = u32::MAX;
+const NOWHERE: u64 = u64::MAX;
+
+/// A running job.
+pub(crate) struct JobRun {
+    pub(crate) plan: JobPlan,
+    rng: Rng,
+    queue: u16,
+    /// Free slots; a slot is the tag of one request in flight.
+    free: Vec<u32>,
+    flush_tag: u32,
+    started: Nanos,
+    deadline: Nanos,
+    ended: bool,
+    end_flushed: bool,
+    /// Whether any of rates, pauses or flushes has to be looked at.
+    paced: bool,
+    issued: [u64; 3],
+    issued_bytes: [u64; 3],
+    completed: u64,
+    /// Writes sent when the last flush was. fio 3.33 repeats a flush after every read until the next write;
+    /// its manual, and this, have one for every so many writes.
+    flushed_writes: u64,
+    /// A direction drawn that waits for its rate.
+    pending: Option<usize>,
+    poisson_next: [Nanos; 3],
+    pause: Pause,
+    /// A transfer was sent since the last look at `thinktime`.
+    sent_since_think: bool,
+    think_mark: u64,
+    last_think: Nanos,
+    /// Where the last transfer of each direction began and ended, from the start of the region.
+    last_start: [u64; 3],
+    last_end: [u64; 3],
+    /// Requests left before a random job takes a new offset.
+    sequence_left: u64,
+    /// The next request writes what the last one trimmed.
+    write_next: bool,
+    permutation: Option<Permutation>,
+    pass_position: u64,
+    map: Option<RandomMap>,
+}
+
+impl JobRun {
+    /// The job before it starts, sending on `queue` with the slots `first_tag..first_tag + depth`.
+    pub(crate) fn new(plan: JobPlan, queue: u16, first_tag: u32) -> JobRun {
+        let job = plan.settings.clone();
+        let paced = plan.rate != [0; 3] || job.fsync > 0 || job.think > Nanos::ZERO;
+        let mut run = JobRun {
+            rng: rng(plan.seed, "fio requests"),
+            queue,
+            // Lowest tag on top.
+            free: (first_tag..first_tag + plan.depth).rev().collect(),
+            flush_tag: NO_FLUSH,
+            started: Nanos::ZERO,
+            deadline: Nanos::MAX,
+            ended: false,
+            end_flushed: false,
+            paced,
+            issued: [0; 3],
+            issued_bytes: [0; 3],
+            completed: 0,
+            flushed_writes: 0,
+            pending: None,
+            poisson_next: [Nanos::ZERO; 3],
+            pause: Pause::None,
+            sent_since_think: false,
+            think_mark: 0,
+            last_think: Nanos::ZERO,
+            last_start: [NOWHERE; 3],
+            last_end: [0; 3],
+            sequence_left: 0,
+            write_next: false,
+            permutation: None,
+            pass_position: 0,
+            map: None,
+            plan,
+        };
+        match run.plan.map {
+            MapKind::None => {}
+            MapKind::Permutation(_) => run.new_pass(),
+            MapKind::Bitmap { blocks, .. } => run.map = Some(RandomMap::new(blocks)),
+        }
+        run
+    }
+
+    /// The job's own clock starts.
+    pub(crate) fn begin(&mut self, at: Nanos) {
+        self.started = at;
+        self.last_think = at;
+        self.poisson_next = [at; 3];
+        let runtime = self.plan.settings.runtime;
+        if runtime > Nanos::ZERO {
+            self.deadline = Nanos(at.0.saturating_add(runtime.0));
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.plan.depth - self.free.len() as u32
+    }
+
+    /// A request of this job has completed.
+    pub(crate) fn complete(&mut self, tag: u32) {
+        assert!(
+            self.free.len() < self.plan.depth as usize,
+            "completion of tag {tag}, but nothing is in flight"
+        );
+        debug_assert!(!self.free.contains(&tag), "tag {tag} completed twice");
+        self.free.push(tag);
+        if tag == self.flush_tag {
+            self.flush_tag = NO_FLUSH;
+        } else {
+            self.completed += 1;
+        }
+    }
+
+    /// What to do at `now`.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Nanos) -> Step {
+        if self.ended || now >= self.deadline || self.is_exhausted() {
+            return self.finish(now);
+        }
+        if self.free.is_empty() {
+            return Step::Blocked;
+        }
+        if self.paced {
+            return self.poll_paced(now);
+        }
+        let direction = self.draw_direction();
+        Step::Send(self.transfer(direction, now))
+    }
+
+    fn poll_paced(&mut self, now: Nanos) -> Step {
+        if self.flush_tag != NO_FLUSH && !self.plan.settings.queued_flush {
+            return Step::Blocked;
+        }
+        if let Some(step) = self.think(now) {
+            return step;
+        }
+        let every = self.plan.settings.fsync;
+        let writes = self.issued[WRITE];
+        if every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) {
+            return Step::Send(self.flush(now));
+        }
+        let drawn = match self.pending {
+            Some(direction) => direction,
+            None => self.draw_direction(),
+        };
+        let (direction, due) = self.rated(drawn, now);
+        if due > now {
+            self.pending = Some(direction);
+            // fio's inline submission lets everything in flight complete before it sleeps.
+            if self.plan.settings.inline && self.in_flight() > 0 {
+                return Step::Blocked;
+            }
+            return Step::Sleep(Nanos(due.0.min(self.deadline.0)));
+        }
+        self.pending = None;
+        let request = self.transfer(direction, now);
+        if self.plan.settings.poisson && self.plan.rate[direction] > 0 {
+            self.draw_poisson(direction);
+        }
+        Step::Send(request)
+    }
+
+    fn is_exhausted(&self) -> bool {
+        let job = &self.plan.settings;
+        if job.time_based {
+            return false;
+        }
+        let bytes = match job.mode.kind {
+            Kind::One(direction) => self.issued_bytes[direction],
+            Kind::Mixed => self.issued_bytes[READ] + self.issued_bytes[WRITE],
+            Kind::TrimThenWrite => self.issued_bytes[WRITE],
+        };
+        bytes >= self.plan.total_bytes || self.issued.iter().sum::<u64>() >= self.plan.total_ios
+    }
+
+    fn finish(&mut self, now: Nanos) -> Step {
+        self.ended = true;
+        if self.in_flight() > 0 {
+            return Step::Blocked;
+        }
+        let job = &self.plan.settings;
+        if job.flush_at_end && job.mode.uses(WRITE) && !self.end_flushed {
+            self.end_flushed = true;
+            return Step::Send(self.flush(now));
+        }
+        Step::Finished
+    }
+
+    /// Starts, keeps or ends a pause; `None` when there is nothing to wait for.
+    fn think(&mut self, now: Nanos) -> Option<Step> {
+        let job = self.plan.settings.clone();
+        if job.think == Nanos::ZERO {
+            return None;
+        }
+        if self.sent_since_think && self.pause == Pause::None {
+            self.sent_since_think = false;
+            let count = if job.think_counts_issued {
+                self.issued.iter().sum()
+            } else {
+                self.completed
+            };
+            let timed = job.think_io_time > Nanos::ZERO;
+            let long_enough = timed && now.since(self.last_think) >= job.think_io_time + job.think;
+            // With a time given and no count, only the time counts.
+            let by_count = !timed || job.think_blocks.is_some();
+            if long_enough || by_count && count >= self.think_mark + job.think_blocks.unwrap_or(1) {
+                self.think_mark = count;
+                self.last_think = now;
+                self.pause = Pause::Drain;
+            }
+        }
+        if self.pause == Pause::Drain {
+            if self.in_flight() > 0 {
+                return Some(Step::Blocked);
+            }
+            self.pause = Pause::Until(Nanos(now.0.saturating_add(job.think.0)));
+        }
+        if let Pause::Until(end) = self.pause {
+            if end > now {
+                return Some(Step::Sleep(Nanos(end.0.min(self.deadline.0))));
+            }
+            self.pause = Pause::None;
+        }
+        None
+    }
+
+    /// When the rate lets the next transfer in `direction` go.
+    fn due(&self, direction: usize) -> Nanos {
+        let rate = self.plan.rate[direction];
+        if rate == 0 {
+            return Nanos::ZERO;
+        }
+        if self.plan.settings.poisson {
+            return self.poisson_next[direction];
+        }
+        let span = u128::from(self.issued_bytes[direction]) * 1_000_000_000 / u128::from(rate);
+        Nanos(self.started.0.saturating_add(u64::try_from(span).unwrap_or(u64::MAX)))
+    }
+
+    fn draw_poisson(&mut self, direction: usize) {
+        let mean = 1e9 * self.plan.settings.sizes[direction].min() as f64 / self.plan.rate[direction] as f64;
+        // 1 - u is never 0, so the logarithm is finite; a float too large for u64 saturates.
+        let gap = (-libm::log(1.0 - unit(&mut self.rng)) * mean) as u64;
+        self.poisson_next[direction] = Nanos(self.poisson_next[direction].0.saturating_add(gap));
+    }
+
+    /// The direction to take, which in a mix may be the other one if that one is behind, and when.
+    fn rated(&self, direction: usize, now: Nanos) -> (usize, Nanos) {
+        let due = self.due(direction);
+        let job = &self.plan.settings;
+        if due <= now || job.mode.kind != Kind::Mixed {
+            return (direction, due);
+        }
+        let other = if direction == READ { WRITE } else { READ };
+        let percent = if other == READ {
+            job.read_percent
+        } else {
+            100 - job.read_percent
+        };
+        let other_due = self.due(other);
+        if percent > 0 && other_due < due {
+            (other, other_due)
+        } else {
+            (direction, due)
+        }
+    }
+
+    #[inline]
+    fn draw_direction(&mut self) -> usize {
+        match self.plan.settings.mode.kind {
+            Kind::One(direction) => direction,
+            Kind::Mixed => {
+                let read = below(&mut self.rng, 100) < u64::from(self.plan.settings.read_percent);
+                if read { READ } else { WRITE }
+            }
+            Kind::TrimThenWrite if self.write_next => WRITE,
+            Kind::TrimThenWrite => TRIM,
+        }
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        self.free.pop().expect("a slot was seen to be free")
+    }
+
+    fn flush(&mut self, now: Nanos) -> Request {
+        let tag = self.take_slot();
+        self.flush_tag = tag;
+        self.flushed_writes = self.issued[WRITE];
+        Request {
+            at: now,
+            queue: self.queue,
+            tag,
+            ..Request::new(Op::Flush, 0, 0)
+        }
+    }
+
+    /// The next transfer in `direction`, counted as sent.
+    #[inline]
+    fn transfer(&mut self, direction: usize, now: Nanos) -> Request {
+        let (start, length) = self.place(direction);
+        debug_assert!(length > 0);
+        debug_assert!(start + length <= self.plan.region);
+        self.last_start[direction] = start;
+        self.last_end[direction] = start + length;
+        self.issued[direction] += 1;
+        self.issued_bytes[direction] += length;
+        self.sent_since_think = true;
+        self.write_next = direction == TRIM;
+        let write = direction == WRITE;
+        let settings = &self.plan.settings;
+        let (fua, stream) = (
+            write && settings.force_unit_access,
+            if write { settings.stream } else { 0 },
+        );
+        let op = match direction {
+            READ => Op::Read,
+            WRITE => Op::Write,
+            _ => Op::Trim,
+        };
+        let sector = (self.plan.offset + start) / SECTOR_BYTES;
+        let tag = self.take_slot();
+        Request {
+            at: now,
+            op,
+            fua,
+            queue: self.queue,
+            stream,
+            tag,
+            sector,
+            sectors: length / SECTOR_BYTES,
+        }
+    }
+
+    /// Start and length of the next transfer, in bytes from the start of the region.
+    #[inline]
+    fn place(&mut self, direction: usize) -> (u64, u64) {
+        let mode = self.plan.settings.mode;
+        if mode.kind == Kind::TrimThenWrite && direction == WRITE {
+            return (self.last_start[TRIM], self.last_end[TRIM] - self.last_start[TRIM]);
+        }
+        if !mode.random {
+            return self.sequential(direction);
+        }
+        if self.sequence_left > 0 {
+            self.sequence_left -= 1;
+            if !self.plan.settings.identical {
+                return self.sequential(direction);
+            }
+            let start = if self.last_start[direction] == NOWHERE {
+                0
+            } else {
+                self.last_start[direction]
+            };
+            return (start, self.draw_size(direction, false, self.plan.region - start));
+        }
+        self.sequence_left = self.plan.settings.sequence_length - 1;
+        let percent = self.plan.settings.percent_random[direction];
+        if percent < 100 && below(&mut self.rng, 100) >= u64::from(percent) {
+            return self.sequential(direction);
+        }
+        self.random(direction)
+    }
+
+    #[inline]
+    fn random(&mut self, direction: usize) -> (u64, u64) {
+        if let Some(picker) = &self.plan.pickers[direction] {
+            let start = picker.pick(&mut self.rng) * self.plan.align[direction];
+            return (start, self.draw_size(direction, true, self.plan.region - start));
+        }
+        match self.plan.map {
+            MapKind::Permutation(blocks) => {
+                if self.pass_position == blocks {
+                    self.new_pass();
+                }
+                let permutation = self.permutation.as_ref().expect("a pass was begun");
+                let size = self.plan.settings.sizes[direction].min();
+                let start = permutation.at(self.pass_position) * size;
+                self.pass_position += 1;
+                (start, size)
+            }
+            MapKind::Bitmap { blocks, block_bytes } => {
+                let length = self.draw_size(direction, true, self.plan.region);
+                let map = self.map.as_mut().expect("a bitmap was built with the job");
+                if map.is_full() {
+                    map.clear();
+                }
+                let block = map
+                    .next_free(below(&mut self.rng, blocks))
+                    .expect("a map that is not full has a free block");
+                // As in fio, a request is cut short where the next block was covered before.
+                let marked = map.mark(block, length.div_ceil(block_bytes));
+                (block * block_bytes, length.min(marked * block_bytes))
+            }
+            MapKind::None => unreachable!("a random job without a map has a picker for each of its directions"),
+        }
+    }
+
+    /// A new order, as fio has it when `randseed` is given: with one order for all passes, garbage collection would
+    /// find its blocks emptied in the order they were filled.
+    fn new_pass(&mut self) {
+        if let MapKind::Permutation(blocks) = self.plan.map {
+            let rng = &mut self.rng;
+            self.permutation = Some(Permutation::new(blocks, || rng.next_u64()));
+        }
+        self.pass_position = 0;
+    }
+
+    /// The place behind the last transfer in this direction, from the start again at the region's end.
+    fn sequential(&mut self, direction: usize) -> (u64, u64) {
+        let region = self.plan.region;
+        let job = &self.plan.settings;
+        let smallest = job.sizes[if job.sizes_by_randomness { READ } else { direction }].min();
+        let hole = job.sequence_hole;
+        let mut start = self.last_end[direction];
+        if hole != 0 && start != 0 {
+            // fio goes on from the other end when a step leaves the region.
+            start = start
+                .checked_add_signed(hole)
+                .filter(|start| *start < region)
+                .unwrap_or_else(|| {
+                    if hole > 0 {
+                        0
+                    } else {
+                        (region - hole.unsigned_abs()).min(region - smallest)
+                    }
+                });
+        }
+        if start + smallest > region {
+            start = 0;
+        }
+        (start, self.draw_size(direction, false, region - start))
+    }
+
+    /// A length of at most `room` bytes.
+    #[inline]
+    fn draw_size(&mut self, direction: usize, random: bool, room: u64) -> u64 {
+        let job = &self.plan.settings;
+        let index = if !job.sizes_by_randomness {
+            direction
+        } else if random {
+            WRITE
+        } else {
+            READ
+        };
+        match &job.sizes[index] {
+            Sizes::Fixed(size) => (*size).min(room),
+            Sizes::Range(low, high) => {
+                let step = if job.unaligned { SECTOR_BYTES } else { *low };
+                for _ in 0..TRIES {
+                    // fio's formula: low + high * u, cut to a multiple of the step and to the upper end.
+                    let length = (low + below(&mut self.rng, *high)) / step * step;
+                    let length = length.min(*high);
+                    if length <= room {
+                        return length;
+                    }
+                }
+                (*low).min(room)
+            }
+            Sizes::Split(entries) => {
+                for _ in 0..TRIES {
+                    let mut share = below(&mut self.rng, 100) as u32;
+                    for (size, percent) in entries {
+                        if share < *percent {
+                            if *size <= room {
+                                return *size;
+                            }
+                            break;
+                        }
+                        share -= percent;
+                    }
+                }
+                entries
+                    .iter()
+                    .map(|(size, _)| *size)
+                    .min()
+                    .unwrap_or(SECTOR_BYTES)
+                    .min(room)
+            }
+        }
+    }
+}
+
+/// Draws of a size that does not fit before the smallest is taken.
+const TRIES: u32 = 32;

@@ -1,0 +1,158 @@
+//! Workloads in fio's own words: job files, and one line of the same options.
+//!
+//! The semantics and defaults are those of fio 3.33, read from its manual and sources and compared with its output.
+//! A key that fio knows and that would change the requests, but is not supported, is an error that says so; a key
+//! that cannot change them is accepted and noted. `docs/workloads.md` lists every key.
+//!
+//! ```text
+//! text ──ini──> sections ──settings──> typed jobs ──plan(capacity, seed)──> clones with numbers ──> FioWorkload
+//! ```
+//!
+//! ```
+//! use ssdlab_base::Nanos;
+//! use ssdlab_workload::{Next, Workload, fio::FioJob};
+//!
+//! let job = FioJob::parse_line("rw=randwrite,bs=4k,iodepth=32,size=50%")?;
+//! let mut workload = job.generator(1 << 30, 1)?;
+//! assert!(matches!(workload.next(Nanos::ZERO)?, Next::Request(request) if request.sectors == 8));
+//! # Ok::<(), ssdlab_workload::WorkloadError>(())
+//! ```
+
+mod generator;
+mod ini;
+mod job;
+mod keys;
+mod mode;
+mod permutation;
+mod plan;
+mod random_map;
+mod reader;
+mod settings;
+mod skew;
+mod value;
+
+use std::path::Path;
+
+use ssdlab_base::SECTOR_BYTES;
+
+pub use generator::FioWorkload;
+pub use keys::{KEYS, Key, Support};
+
+use settings::JobSettings;
+
+use crate::WorkloadError;
+
+/// A job file is text that a person wrote; anything larger is something else.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The jobs of a job file or of a one-line specification, checked as far as they can be without a drive.
+#[derive(Clone, Debug)]
+pub struct FioJob {
+    jobs: Vec<JobSettings>,
+}
+
+/// The same, by the name of its one-line form: `FioSpec::parse_line("rw=randwrite,bs=4k")`.
+pub type FioSpec = FioJob;
+
+impl FioJob {
+    /// Reads a job file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and everything that [`FioJob::parse_text`] refuses.
+    pub fn parse_file(path: &Path) -> Result<FioJob, WorkloadError> {
+        let shown = path.display();
+        let failed = |error: std::io::Error| WorkloadError(format!("{shown}: cannot be read: {error}"));
+        let length = std::fs::metadata(path).map_err(failed)?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(WorkloadError(format!(
+                "{shown}: {length} bytes are too many for a job file, expected at most {FILE_BYTES_MAX}"
+            )));
+        }
+        let bytes = std::fs::read(path).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            WorkloadError(format!(
+                "{shown}: byte {} is not text in UTF-8, expected a fio job file",
+                error.utf8_error().valid_up_to()
+            ))
+        })?;
+        FioJob::parse_text(&text, &shown.to_string())
+    }
+
+    /// Reads the text of a job file; `source` names it in messages.
+    ///
+    /// # Errors
+    /// The first line that is wrong, with its key, what was found and what was expected.
+    pub fn parse_text(text: &str, source: &str) -> Result<FioJob, WorkloadError> {
+        let sections = ini::parse_file(text, source)?;
+        let jobs = sections.iter().map(JobSettings::read).collect::<Result<_, _>>()?;
+        Ok(FioJob { jobs })
+    }
+
+    /// Reads one line of options separated by commas, such as
+    /// `rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=4g,randseed=1`.
+    ///
+    /// # Errors
+    /// The first key that is wrong, with what was found and what was expected.
+    pub fn parse_line(text: &str) -> Result<FioJob, WorkloadError> {
+        let section = ini::parse_line(text)?;
+        Ok(FioJob {
+            jobs: vec![JobSettings::read(&section)?],
+        })
+    }
+
+    /// The workload on a drive of `capacity_bytes` bytes of user capacity, with everything random drawn from `seed`
+    /// (or from a job's own `randseed`).
+    ///
+    /// # Errors
+    /// A job that does not fit the drive.
+    pub fn generator(&self, capacity_bytes: u64, seed: u64) -> Result<FioWorkload, WorkloadError> {
+        if capacity_bytes < SECTOR_BYTES {
+            return Err(WorkloadError(format!(
+                "a drive of {capacity_bytes} bytes holds no sector, expected at least {SECTOR_BYTES} bytes"
+            )));
+        }
+        let plans = plan::plan(&self.jobs, capacity_bytes, seed)?;
+        Ok(FioWorkload::new(plans, self.notes()))
+    }
+
+    /// What a person should know: keys accepted without effect, depths that were capped.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut idle: Vec<&str> = Vec::new();
+        for job in &self.jobs {
+            for key in job.without_effect() {
+                if !idle.contains(&key) {
+                    idle.push(key);
+                }
+            }
+            if let Some(engine) = job.synchronous_engine.as_deref().filter(|_| job.depth > 1) {
+                notes.push(format!(
+                    "job '{}': ioengine={engine} is synchronous, so its depth is 1 and not {}",
+                    job.name, job.depth
+                ));
+            }
+        }
+        if !idle.is_empty() {
+            notes.push(format!(
+                "without effect on a stream of block requests: {}",
+                idle.join(", ")
+            ));
+        }
+        notes
+    }
+}
+
+/// Whether `text` is a one-line specification and not the path of a file: it sets `rw` or `readwrite`.
+///
+/// ```
+/// use ssdlab_workload::fio::is_spec;
+/// assert!(is_spec("rw=randwrite,bs=4k"));
+/// assert!(!is_spec("traces/fin1.csv"));
+/// ```
+pub fn is_spec(text: &str) -> bool {
+    let sets_rw = |piece: &str| {
+        let key = piece.split_once('=').map(|(key, _)| key.trim());
+        matches!(key, Some("rw" | "readwrite"))
+    };
+    text.split(',').any(sets_rw)
+}

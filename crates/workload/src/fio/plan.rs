@@ -1,0 +1,373 @@
+//! A job on a drive of a known size: regions, limits and rates in numbers, everything checked.
+
+use std::fmt::Write as _;
+
+use ssdlab_base::{Nanos, SECTOR_BYTES, format_size, rng};
+
+use rand::Rng as _;
+
+use crate::WorkloadError;
+
+use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
+use super::settings::JobSettings;
+use super::skew::{Picker, Skew, below};
+
+/// One clone of a job, ready to run.
+#[derive(Clone, Debug)]
+pub(crate) struct JobPlan {
+    pub(crate) settings: std::sync::Arc<JobSettings>,
+    pub(crate) phase: u32,
+    /// Seed of everything the job draws.
+    pub(crate) seed: u64,
+    pub(crate) depth: u32,
+    /// First byte of the region and its length, whole blocks.
+    pub(crate) offset: u64,
+    pub(crate) region: u64,
+    /// Stop when so many bytes have been sent (writes only, for trims followed by writes).
+    pub(crate) total_bytes: u64,
+    /// Stop when so many transfers have been sent.
+    pub(crate) total_ios: u64,
+    pub(crate) start_delay: Nanos,
+    /// Bytes a second for each direction, 0 for no limit.
+    pub(crate) rate: [u64; 3],
+    /// Block numbers for random offsets, where the direction is used; `None` where a random map chooses.
+    pub(crate) pickers: [Option<Picker>; 3],
+    /// Offsets are multiples of this.
+    pub(crate) align: [u64; 3],
+    pub(crate) map: MapKind,
+}
+
+/// How a job covers each block once before any comes twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapKind {
+    /// It does not.
+    None,
+    /// One block size: a permutation of so many blocks.
+    Permutation(u64),
+    /// Several block sizes: a bitmap of so many blocks of so many bytes.
+    Bitmap { blocks: u64, block_bytes: u64 },
+}
+
+/// Plans every clone of every job, in the order of the file.
+pub(crate) fn plan(jobs: &[JobSettings], capacity: u64, seed: u64) -> Result<Vec<JobPlan>, WorkloadError> {
+    let mut plans = Vec::new();
+    let mut phase = 0;
+    for (index, job) in jobs.iter().enumerate() {
+        if job.stonewall && index > 0 {
+            phase += 1;
+        }
+        let shared = std::sync::Arc::new(job.clone());
+        for clone in 0..job.clones {
+            // As in fio, the same randseed gives each job and clone numbers of its own.
+            let job_seed = rng(job.seed.unwrap_or(seed), &format!("fio job {}", plans.len())).next_u64();
+            plans.push(plan_clone(&shared, clone, phase, job_seed, capacity)?);
+        }
+    }
+    let slots: u64 = plans.iter().map(|plan| u64::from(plan.depth)).sum();
+    if slots > MAX_SLOTS {
+        return Err(WorkloadError(format!(
+            "{}: all jobs together keep {slots} requests in flight, expected at most {MAX_SLOTS}: lower iodepth or numjobs",
+            jobs[0].place.source
+        )));
+    }
+    Ok(plans)
+}
+
+/// Requests in flight over all jobs.
+const MAX_SLOTS: u64 = 1 << 24;
+
+fn plan_clone(
+    job: &std::sync::Arc<JobSettings>,
+    clone: u32,
+    phase: u32,
+    seed: u64,
+    capacity: u64,
+) -> Result<JobPlan, WorkloadError> {
+    let capacity = capacity / SECTOR_BYTES * SECTOR_BYTES;
+    let used: Vec<usize> = [READ, WRITE, TRIM].into_iter().filter(|d| job.mode.uses(*d)).collect();
+    let sized = if job.sizes_by_randomness {
+        vec![READ, WRITE]
+    } else {
+        used.clone()
+    };
+    let min_bs = sized.iter().map(|d| job.sizes[*d].min()).min().unwrap_or(SECTOR_BYTES);
+    let max_bs = sized.iter().map(|d| job.sizes[*d].max()).max().unwrap_or(SECTOR_BYTES);
+    let (offset, region) = place_region(job, clone, capacity, min_bs)?;
+    if region < max_bs {
+        let key = ["bssplit", "bsrange", "bs"]
+            .into_iter()
+            .find(|key| job.has(key))
+            .unwrap_or("bs");
+        return Err(job.error(
+            key,
+            &format!("a block of {max_bs} bytes does not fit into the job's region of {region} bytes; give a smaller block or a larger size"),
+        ));
+    }
+    if job.sequence_hole.unsigned_abs() >= region {
+        return Err(job.error(
+            "rw",
+            &format!("the step is not smaller than the job's region of {region} bytes"),
+        ));
+    }
+    let total_bytes = match job.io_size {
+        None => region.saturating_mul(job.loops),
+        Some(io_size) => {
+            let bytes = io_size.of(region);
+            if bytes == 0 {
+                return Err(job.error("io_size", "comes to 0 bytes, expected more"));
+            }
+            // As fio counts: loops repeat what one pass does, io_size alone runs as many passes as it needs.
+            bytes.max(bytes.min(region).saturating_mul(job.loops))
+        }
+    };
+    let both = u64::from(job.mode.kind == Kind::TrimThenWrite) + 1;
+    let total_ios = match job.number_ios {
+        0 => u64::MAX,
+        count => count.saturating_mul(job.loops).saturating_mul(both),
+    };
+    let mut rate = job.rate;
+    for direction in [READ, WRITE, TRIM] {
+        if job.rate_iops[direction] > 0 {
+            rate[direction] = job.rate_iops[direction].saturating_mul(job.sizes[direction].min());
+        }
+    }
+    let start_delay = match job.start_delay {
+        (low, high) if low == high => low,
+        (low, high) => Nanos(low.0 + below(&mut rng(seed, "fio start delay"), high.0 - low.0 + 1)),
+    };
+    let mut plan = JobPlan {
+        settings: job.clone(),
+        phase,
+        seed,
+        depth: if job.synchronous_engine.is_some() { 1 } else { job.depth },
+        offset,
+        region,
+        total_bytes,
+        total_ios,
+        start_delay,
+        rate,
+        pickers: [None, None, None],
+        align: std::array::from_fn(|d| job.align[d].filter(|_| job.mode.random).unwrap_or(job.sizes[d].min())),
+        map: MapKind::None,
+    };
+    if job.mode.random {
+        plan.choose_random(&used, min_bs)?;
+    }
+    Ok(plan)
+}
+
+fn place_region(job: &JobSettings, clone: u32, capacity: u64, min_bs: u64) -> Result<(u64, u64), WorkloadError> {
+    use super::value::Extent;
+    let increment = job.offset_increment.of(capacity);
+    let step = increment.checked_mul(u64::from(clone));
+    let start = step
+        .and_then(|step| job.offset.of(capacity).checked_add(step))
+        .unwrap_or(u64::MAX);
+    let by_share = |extent| matches!(extent, Extent::Percent(share) if share > 0);
+    let start = if by_share(job.offset) || by_share(job.offset_increment) {
+        start
+            .checked_next_multiple_of(job.offset_align.unwrap_or(min_bs))
+            .unwrap_or(u64::MAX)
+    } else {
+        start
+    };
+    let key = if clone > 0 && increment > 0 {
+        "offset_increment"
+    } else {
+        "offset"
+    };
+    if start % SECTOR_BYTES != 0 {
+        return Err(job.error(key, &format!("starts at byte {start}, expected a multiple of 512")));
+    }
+    if start >= capacity {
+        return Err(job.error(
+            key,
+            &format!("clone {clone} starts at byte {start}, but the drive's user capacity is {capacity} bytes"),
+        ));
+    }
+    let room = capacity - start;
+    let region = match job.size {
+        None => room,
+        Some(Extent::Bytes(bytes)) if bytes > room => {
+            return Err(job.error(
+                "size",
+                &format!(
+                    "{bytes} bytes from byte {start} end behind the drive's user capacity of {capacity} bytes; \
+                     expected at most {room}, or a share such as size=100%"
+                ),
+            ));
+        }
+        // A share is of the whole drive and ends with it, as fio has it.
+        Some(size) => size.of(capacity).min(room),
+    };
+    let whole = region / min_bs * min_bs;
+    if whole == 0 {
+        return Err(job.error(
+            "size",
+            &format!("the region of {region} bytes is smaller than the smallest block of {min_bs} bytes"),
+        ));
+    }
+    Ok((start, whole))
+}
+
+impl JobPlan {
+    fn choose_random(&mut self, used: &[usize], min_bs: u64) -> Result<(), WorkloadError> {
+        let job = self.settings.clone();
+        let blocks_of = |direction: usize| {
+            // The last multiple of the alignment must leave room for a block.
+            let sizes = if job.sizes_by_randomness { WRITE } else { direction };
+            let (min, align) = (job.sizes[sizes].min(), self.align[direction]);
+            self.region.saturating_sub(min.saturating_sub(align)) / align
+        };
+        for &direction in used {
+            if blocks_of(direction) == 0 {
+                return Err(job.error(
+                    "ba",
+                    &format!("the region of {} bytes holds no aligned block", self.region),
+                ));
+            }
+        }
+        let aligned = used.iter().any(|d| self.align[*d] != job.sizes[*d].min());
+        let skewed = used.iter().any(|d| job.skew[*d] != Skew::Uniform);
+        if job.random_map && !aligned && !skewed {
+            let one_size = used.iter().all(|d| job.sizes[*d] == Sizes::Fixed(min_bs)) && !job.sizes_by_randomness;
+            self.map = if one_size {
+                MapKind::Permutation(self.region / min_bs)
+            } else {
+                // A block that starts at a multiple of its own alignment is found in a map of the smallest blocks.
+                MapKind::Bitmap {
+                    blocks: self.region / min_bs,
+                    block_bytes: min_bs,
+                }
+            };
+            return Ok(());
+        }
+        for &direction in used {
+            let picker = Picker::new(
+                &job.skew[direction],
+                blocks_of(direction),
+                self.align[direction],
+                self.seed,
+            );
+            self.pickers[direction] = Some(picker.map_err(|message| job.error("random_distribution", &message))?);
+        }
+        Ok(())
+    }
+
+    /// How many requests the job will send, where that is known beforehand.
+    pub(crate) fn total_requests(&self) -> Option<u64> {
+        let job = &self.settings;
+        if job.runtime > Nanos::ZERO {
+            return None;
+        }
+        let direction = match job.mode.kind {
+            Kind::One(direction) => direction,
+            Kind::Mixed => READ,
+            Kind::TrimThenWrite => WRITE,
+        };
+        let Sizes::Fixed(size) = job.sizes[direction] else {
+            return None;
+        };
+        let mixed = job.mode.kind == Kind::Mixed;
+        if mixed && (job.sizes[READ] != job.sizes[WRITE] || job.fsync > 0) || job.sizes_by_randomness {
+            return None;
+        }
+        let blocks = self.total_bytes.div_ceil(size);
+        let (each, writes_share) = match job.mode.kind {
+            Kind::TrimThenWrite => (2, 2),
+            _ => (1, 1),
+        };
+        let transfers = blocks.saturating_mul(each).min(self.total_ios);
+        let flushes = if job.fsync > 0 && job.mode.uses(WRITE) {
+            (transfers / writes_share).saturating_sub(1) / job.fsync
+        } else {
+            0
+        };
+        transfers
+            .checked_add(flushes)?
+            .checked_add(u64::from(job.flush_at_end && job.mode.uses(WRITE)))
+    }
+
+    /// One line for a person: what the job does.
+    pub(crate) fn describe(&self) -> String {
+        let job = &self.settings;
+        let mut text = String::new();
+        let main = match job.mode.kind {
+            Kind::One(direction) => direction,
+            Kind::Mixed => READ,
+            Kind::TrimThenWrite => TRIM,
+        };
+        let sizes = |direction: usize| match &job.sizes[direction] {
+            Sizes::Fixed(size) => format_size(*size),
+            Sizes::Range(low, high) => format!("{} to {}", format_size(*low), format_size(*high)),
+            Sizes::Split(entries) => {
+                let parts: Vec<String> = entries
+                    .iter()
+                    .map(|(size, percent)| format!("{} {percent}%", format_size(*size)))
+                    .collect();
+                parts.join(" / ")
+            }
+        };
+        text.push_str(&sizes(main));
+        if job.mode.kind == Kind::Mixed && job.sizes[READ] != job.sizes[WRITE] {
+            let _ = write!(text, " reads, {} writes", sizes(WRITE));
+        }
+        text.push(' ');
+        text.push_str(match (job.mode.kind, job.mode.random) {
+            (Kind::One(READ), false) => "read",
+            (Kind::One(WRITE), false) => "write",
+            (Kind::One(_), false) => "trim",
+            (Kind::One(READ), true) => "randread",
+            (Kind::One(WRITE), true) => "randwrite",
+            (Kind::One(_), true) => "randtrim",
+            (Kind::Mixed, false) => "rw",
+            (Kind::Mixed, true) => "randrw",
+            (Kind::TrimThenWrite, false) => "trimwrite",
+            (Kind::TrimThenWrite, true) => "randtrimwrite",
+        });
+        if job.mode.kind == Kind::Mixed {
+            let _ = write!(text, " ({}% reads)", job.read_percent);
+        }
+        if job.mode.random {
+            match &job.skew[main] {
+                Skew::Uniform => {}
+                Skew::Zipf { theta, .. } => _ = write!(text, ", zipf {theta}"),
+                Skew::Pareto { power, .. } => _ = write!(text, ", pareto {power}"),
+                Skew::Normal { deviation, .. } => _ = write!(text, ", normal {deviation}"),
+                Skew::Zoned(zones) => _ = write!(text, ", {} zones", zones.len()),
+            }
+            if self.map != MapKind::None {
+                text.push_str(", every block once a pass");
+            }
+        }
+        let _ = write!(text, ", depth {}", self.depth);
+        let _ = write!(text, ", {} from {}", format_size(self.region), format_size(self.offset));
+        if job.time_based {
+            let _ = write!(text, ", for {}", job.runtime);
+        } else {
+            if self.total_ios != u64::MAX {
+                let _ = write!(text, ", at most {} requests", self.total_ios);
+            }
+            let _ = write!(text, ", {} in all", format_size(self.total_bytes));
+            if job.runtime > Nanos::ZERO {
+                let _ = write!(text, ", at most {}", job.runtime);
+            }
+        }
+        if job.fsync > 0 && job.mode.uses(WRITE) {
+            let _ = write!(text, ", a flush every {} writes", job.fsync);
+        }
+        if job.force_unit_access && job.mode.uses(WRITE) {
+            text.push_str(", force unit access");
+        }
+        let limits: Vec<String> = self
+            .rate
+            .iter()
+            .filter(|rate| **rate > 0)
+            .map(|rate| format_size(*rate))
+            .collect();
+        if !limits.is_empty() {
+            let _ = write!(text, ", at {} a second", limits.join(" / "));
+        }
+        text
+    }
+}

@@ -1,0 +1,307 @@
+//! Which block a random request goes to: uniform, Zipf, Pareto, normal, or hot and cold zones.
+//!
+//! fio draws a rank (0 is the most popular) and scatters ranks over the region with a hash, so that popular blocks are
+//! not neighbours. Its hash lets ranks collide, which leaves about a third of the blocks never written; here a
+//! permutation scatters them, so every block can be reached and has exactly its rank's share. All arithmetic is
+//! `libm`'s, the same on every machine.
+
+use ssdlab_base::{Rng, rng};
+
+use rand::Rng as _;
+
+use super::permutation::Permutation;
+use super::value::Extent;
+
+/// What `random_distribution=` says for one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Skew {
+    /// Every block alike.
+    Uniform,
+    /// The share of rank `r` falls as `r^-theta`.
+    Zipf { theta: f64, center: Option<f64> },
+    /// Rank `blocks * u^(ln power / ln(1 - power))` for a uniform `u`: 0.2 is the 80/20 rule.
+    Pareto { power: f64, center: Option<f64> },
+    /// The mean of twelve uniform draws, moved by up to half the deviation, in percent of the region.
+    Normal { deviation: f64, center: Option<f64> },
+    /// Shares of accesses to parts of the region, from its start.
+    Zoned(Vec<Zone>),
+}
+
+/// One part of a zoned distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Zone {
+    /// Percent of the accesses.
+    pub(crate) access: u32,
+    /// Its length, behind the zones before it.
+    pub(crate) size: Extent,
+}
+
+/// A uniform draw from `0..bound` without division on the common path (Lemire, 2019), exactly uniform.
+#[inline]
+pub(crate) fn below(rng: &mut Rng, bound: u64) -> u64 {
+    debug_assert!(bound > 0);
+    let mut wide = u128::from(rng.next_u64()) * u128::from(bound);
+    if (wide as u64) < bound {
+        let threshold = bound.wrapping_neg() % bound;
+        while (wide as u64) < threshold {
+            wide = u128::from(rng.next_u64()) * u128::from(bound);
+        }
+    }
+    (wide >> 64) as u64
+}
+
+/// A uniform draw from `[0, 1)` with 53 bits.
+#[inline]
+pub(crate) fn unit(rng: &mut Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+}
+
+/// Ranks to blocks, one to one.
+#[derive(Clone, Debug)]
+pub(crate) struct Scatter {
+    permutation: Permutation,
+    offset: u64,
+    blocks: u64,
+}
+
+impl Scatter {
+    /// With a `center` the order is the same for every job and seed, only moved, as fio's hash is; without one it is
+    /// the seed's.
+    fn new(blocks: u64, center: Option<f64>, seed: u64) -> Scatter {
+        let mut key = rng(if center.is_some() { 0 } else { seed }, "fio scatter");
+        let permutation = Permutation::new(blocks, || key.next_u64());
+        let offset = (blocks as f64 * center.unwrap_or(0.0)) as u64 % blocks;
+        Scatter {
+            permutation,
+            offset,
+            blocks,
+        }
+    }
+
+    #[inline]
+    fn block(&self, rank: u64) -> u64 {
+        let block = self.permutation.at(rank) + self.offset;
+        if block >= self.blocks {
+            block - self.blocks
+        } else {
+            block
+        }
+    }
+}
+
+/// Exact Zipf ranks by rejection-inversion (Hörmann and Derflinger, 1996): no table, any theta above 0.
+#[derive(Clone, Debug)]
+pub(crate) struct Zipf {
+    ranks: f64,
+    one_minus_theta: f64,
+    one_minus_theta_inverse: f64,
+    theta: f64,
+    high: f64,
+    low: f64,
+    shortcut: f64,
+}
+
+impl Zipf {
+    fn new(ranks: u64, theta: f64) -> Zipf {
+        let mut zipf = Zipf {
+            ranks: ranks as f64,
+            one_minus_theta: 1.0 - theta,
+            one_minus_theta_inverse: (1.0 - theta).recip(),
+            theta,
+            high: 0.0,
+            low: 0.0,
+            shortcut: 0.0,
+        };
+        zipf.high = zipf.integral(1.5) - 1.0;
+        zipf.low = zipf.integral(zipf.ranks + 0.5);
+        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.share(2.0));
+        zipf
+    }
+
+    fn share(&self, x: f64) -> f64 {
+        libm::exp(-self.theta * libm::log(x))
+    }
+
+    /// The integral of `x^-theta` from 1.
+    fn integral(&self, x: f64) -> f64 {
+        let log = libm::log(x);
+        let t = self.one_minus_theta * log;
+        // expm1(t)/t, by its series where t is tiny.
+        let ratio = if t.abs() > 1e-8 {
+            libm::expm1(t) / t
+        } else {
+            1.0 + t * 0.5 * (1.0 + t / 3.0)
+        };
+        ratio * log
+    }
+
+    #[inline]
+    fn inverse(&self, y: f64) -> f64 {
+        // Rounding may push t below -1, where the logarithm ends.
+        let t = (y * self.one_minus_theta).max(-1.0);
+        if self.one_minus_theta.abs() > 1e-3 {
+            // Far enough from theta 1 for the plain power; 30 % faster.
+            return libm::exp(libm::log(1.0 + t) * self.one_minus_theta_inverse);
+        }
+        let ratio = if t.abs() > 1e-8 {
+            libm::log1p(t) / t
+        } else {
+            1.0 - t * (0.5 - t / 3.0)
+        };
+        libm::exp(ratio * y)
+    }
+
+    /// The next rank, 0 the most popular.
+    #[inline]
+    fn rank(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let y = self.low + unit(rng) * (self.high - self.low);
+            let x = self.inverse(y);
+            // Truncation by the cast; `floor` is a function call on plain x86-64.
+            let rank = ((x + 0.5) as u64 as f64).clamp(1.0, self.ranks);
+            if rank - x <= self.shortcut || y >= self.integral(rank + 0.5) - self.share(rank) {
+                return rank as u64 - 1;
+            }
+        }
+    }
+}
+
+/// Draws block numbers.
+#[derive(Clone, Debug)]
+pub(crate) enum Picker {
+    /// Any of so many blocks.
+    Uniform(u64),
+    /// See [`Skew::Zipf`].
+    Zipf(Zipf, Scatter),
+    /// See [`Skew::Pareto`].
+    Pareto { last: f64, exponent: f64, scatter: Scatter },
+    /// See [`Skew::Normal`]; `spread` in blocks.
+    Normal { spread: u64, scatter: Scatter },
+    /// First block and count for each percent of accesses.
+    Zoned(Box<[(u64, u64); 100]>),
+}
+
+impl Picker {
+    /// A picker over `blocks` blocks of `block_bytes`; an error is what is wrong with the distribution there.
+    pub(crate) fn new(skew: &Skew, blocks: u64, block_bytes: u64, seed: u64) -> Result<Picker, String> {
+        assert!(blocks > 0, "a region without a block was refused before");
+        Ok(match skew {
+            Skew::Uniform => Picker::Uniform(blocks),
+            Skew::Zipf { theta, center } => {
+                Picker::Zipf(Zipf::new(blocks, *theta), Scatter::new(blocks, *center, seed))
+            }
+            Skew::Pareto { power, center } => Picker::Pareto {
+                last: (blocks - 1) as f64,
+                exponent: libm::log(*power) / libm::log(1.0 - power),
+                scatter: Scatter::new(blocks, *center, seed),
+            },
+            Skew::Normal { deviation, center } => Picker::Normal {
+                spread: ((blocks as f64 * deviation / 100.0).ceil() as u64).min(blocks / 2),
+                // fio centers the normal distribution at 0.5 by default.
+                scatter: Scatter::new(blocks, center.map(|center| (center + 0.5) % 1.0), seed),
+            },
+            Skew::Zoned(zones) => Picker::Zoned(zone_table(zones, blocks, block_bytes)?),
+        })
+    }
+
+    /// The next block.
+    #[inline]
+    pub(crate) fn pick(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Picker::Uniform(blocks) => below(rng, *blocks),
+            Picker::Zipf(zipf, scatter) => scatter.block(zipf.rank(rng)),
+            Picker::Pareto {
+                last,
+                exponent,
+                scatter,
+            } =>
+            // u^exponent; 0 gives exp(-inf), which is 0.
+            {
+                scatter.block((last * libm::exp(*exponent * libm::log(unit(rng)))) as u64)
+            }
+            Picker::Normal { spread, scatter } => {
+                let blocks = scatter.blocks;
+                let sum: u128 = (0..12).map(|_| u128::from(below(rng, blocks))).sum();
+                let mean = (sum / 12) as u64;
+                let moved = if *spread > 0 { mean + below(rng, *spread) } else { mean };
+                scatter.block(moved.saturating_sub(spread / 2).min(blocks - 1))
+            }
+            Picker::Zoned(table) => {
+                let (first, count) = table[below(rng, 100) as usize];
+                first + below(rng, count)
+            }
+        }
+    }
+}
+
+fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64, u64); 100]>, String> {
+    let mut table = Box::new([(0, 0); 100]);
+    let mut filled = 0;
+    let mut end = Extent::Percent(0);
+    let mut start_block = 0;
+    for (index, zone) in zones.iter().enumerate() {
+        end = match (end, zone.size) {
+            (Extent::Percent(sum), Extent::Percent(size)) => Extent::Percent(sum + size),
+            (Extent::Percent(0), Extent::Bytes(size)) => Extent::Bytes(size),
+            (Extent::Bytes(sum), Extent::Bytes(size)) => Extent::Bytes(sum.saturating_add(size)),
+            _ => return Err("mixes percent and bytes".to_string()),
+        };
+        let end_block = match end {
+            Extent::Bytes(bytes) => bytes / block_bytes,
+            Extent::Percent(_) => end.of(blocks),
+        };
+        if end_block > blocks {
+            return Err(format!("zone {} ends behind the region of {blocks} blocks", index + 1));
+        }
+        if zone.access > 0 && end_block == start_block {
+            return Err(format!("zone {} holds no block of {block_bytes} bytes", index + 1));
+        }
+        for _ in 0..zone.access {
+            table[filled] = (start_block, end_block - start_block);
+            filled += 1;
+        }
+        start_block = end_block;
+    }
+    assert!(filled == 100, "accesses were checked to add up to 100, not {filled}");
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zipf_ranks_follow_the_law_for_every_theta() {
+        for theta in [0.5, 0.99, 1.0, 1.2, 2.5] {
+            let ranks = 1000_u64;
+            let zipf = Zipf::new(ranks, theta);
+            let total: f64 = (1..=ranks).map(|rank| (rank as f64).powf(-theta)).sum();
+            let draws = 400_000;
+            let mut counts = vec![0_u64; ranks as usize];
+            let mut rng = rng(3, "zipf test");
+            for _ in 0..draws {
+                counts[zipf.rank(&mut rng) as usize] += 1;
+            }
+            for rank in [1_u64, 2, 3, 10, 50] {
+                let expected = draws as f64 * (rank as f64).powf(-theta) / total;
+                let found = counts[rank as usize - 1] as f64;
+                // Five standard deviations of a binomial count.
+                assert!(
+                    (found - expected).abs() < 5.0 * expected.sqrt() + 1.0,
+                    "theta {theta} rank {rank}: {found} {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_bounded_draw_is_uniform_and_in_bounds() {
+        let mut rng = rng(1, "below test");
+        let mut counts = [0_u32; 7];
+        for _ in 0..70_000 {
+            counts[below(&mut rng, 7) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
+        assert_eq!(below(&mut rng, 1), 0);
+    }
+}
