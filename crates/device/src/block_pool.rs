@@ -127,10 +127,7 @@ impl PoolView<'_> {
         if fewest >= NOT_CLOSED {
             return None;
         }
-        self.valid
-            .iter()
-            .position(|valid| *valid == fewest)
-            .map(|block| block as u32)
+        self.valid.iter().position(|valid| *valid == fewest).map(|block| block as u32)
     }
 }
 
@@ -140,11 +137,7 @@ impl BlockPool {
         let blocks = geometry.blocks() as usize;
         let planes = geometry.planes();
         let list = || {
-            if least_worn {
-                FreeList::LeastWorn(BinaryHeap::new())
-            } else {
-                FreeList::InOrder(VecDeque::new())
-            }
+            if least_worn { FreeList::LeastWorn(BinaryHeap::new()) } else { FreeList::InOrder(VecDeque::new()) }
         };
         let mut pool = BlockPool {
             blocks_per_plane: geometry.blocks_per_plane,
@@ -223,15 +216,8 @@ impl BlockPool {
     /// Opens a free block.
     pub(crate) fn open(&mut self, plane: u32) -> Option<u32> {
         let block = self.free[plane as usize].pop()?;
-        assert_eq!(
-            self.states[block as usize],
-            BlockState::Free,
-            "block {block} was on the free list"
-        );
-        assert_eq!(
-            self.valid[block as usize], NOT_CLOSED,
-            "free block {block} holds nothing valid"
-        );
+        assert_eq!(self.states[block as usize], BlockState::Free, "block {block} was on the free list");
+        assert_eq!(self.valid[block as usize], NOT_CLOSED, "free block {block} holds nothing valid");
         self.states[block as usize] = BlockState::Open;
         Some(block)
     }
@@ -290,26 +276,15 @@ impl BlockPool {
 
     /// The block is a victim from now on.
     pub(crate) fn collect(&mut self, block: u32) {
-        assert_eq!(
-            self.states[block as usize],
-            BlockState::Closed,
-            "victim {block} was closed"
-        );
+        assert_eq!(self.states[block as usize], BlockState::Closed, "victim {block} was closed");
         self.states[block as usize] = BlockState::Collecting;
         self.valid[block as usize] |= NOT_CLOSED;
     }
 
     /// The victim is empty; its erase may start when the last pin is gone.
     pub(crate) fn await_erase(&mut self, block: u32) {
-        assert_eq!(
-            self.states[block as usize],
-            BlockState::Collecting,
-            "block {block} was being emptied"
-        );
-        assert_eq!(
-            self.valid[block as usize], NOT_CLOSED,
-            "block {block} to be erased holds nothing valid"
-        );
+        assert_eq!(self.states[block as usize], BlockState::Collecting, "block {block} was being emptied");
+        assert_eq!(self.valid[block as usize], NOT_CLOSED, "block {block} to be erased holds nothing valid");
         self.states[block as usize] = BlockState::Erasing;
         let plane = self.plane_of(block);
         self.erasing[plane as usize] += 1;
@@ -317,11 +292,7 @@ impl BlockPool {
 
     /// The erase is done: the block is free, or bad.
     pub(crate) fn erased(&mut self, block: u32, erases: u32, good: bool) {
-        assert_eq!(
-            self.states[block as usize],
-            BlockState::Erasing,
-            "block {block} was being erased"
-        );
+        assert_eq!(self.states[block as usize], BlockState::Erasing, "block {block} was being erased");
         assert_eq!(self.pins[block as usize], 0, "erased block {block} was not pinned");
         let plane = self.plane_of(block) as usize;
         self.erasing[plane] -= 1;
@@ -346,6 +317,14 @@ impl BlockPool {
     pub(crate) fn drop_valid(&mut self, block: u32) {
         debug_assert!(self.valid(block) > 0, "block {block} has something valid to lose");
         self.valid[block as usize] -= 1;
+    }
+
+    /// `count` valid units go from one block to another.
+    #[inline]
+    pub(crate) fn move_valid(&mut self, from: u32, to: u32, count: u32) {
+        assert!(self.valid(from) >= count, "block {from} has {count} valid units to give");
+        self.valid[from as usize] -= count;
+        self.valid[to as usize] += count;
     }
 
     /// Forgets all valid counts and pins, before recovery counts anew.

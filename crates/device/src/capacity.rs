@@ -8,10 +8,7 @@ use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Spare};
 const MAX_UNIT_BYTES: u32 = 32 << 10;
 
 fn refuse<T>(key: &str, reason: String) -> Result<T, DriveError> {
-    Err(DriveError {
-        key: key.to_string(),
-        reason,
-    })
+    Err(DriveError { key: key.to_string(), reason })
 }
 
 impl DriveConfig {
@@ -28,11 +25,7 @@ impl DriveConfig {
 
     /// Segments with unsaved trims that are tolerated before a trim saves them: what the reserve has room for.
     pub(crate) fn trim_backlog(&self) -> u32 {
-        if self.gc_reserve() >= 2 {
-            (self.flash.geometry.pages_per_block / 2).min(64)
-        } else {
-            0
-        }
+        if self.gc_reserve() >= 2 { (self.flash.geometry.pages_per_block / 2).min(64) } else { 0 }
     }
 
     /// Write frontiers a plane keeps open.
@@ -45,10 +38,7 @@ impl DriveConfig {
         let geometry = &self.flash.geometry;
         let unit = self.ftl.mapping_unit;
         if unit == 0 || !unit.is_multiple_of(512) || !(unit / 512).is_power_of_two() {
-            return refuse(
-                "ftl.mapping_unit",
-                format!("{unit} bytes is not a power of two times 512"),
-            );
+            return refuse("ftl.mapping_unit", format!("{unit} bytes is not a power of two times 512"));
         }
         if unit > geometry.page_bytes || !geometry.page_bytes.is_multiple_of(unit) {
             return refuse(
@@ -57,31 +47,19 @@ impl DriveConfig {
             );
         }
         if unit > MAX_UNIT_BYTES || geometry.page_bytes / unit > 64 {
-            return refuse(
-                "ftl.mapping_unit",
-                format!("{unit} bytes: at most 32 KiB, and at most 64 units a page"),
-            );
+            return refuse("ftl.mapping_unit", format!("{unit} bytes: at most 32 KiB, and at most 64 units a page"));
         }
         let units = geometry.pages() * u64::from(geometry.page_bytes / unit);
         if units >= u64::from(u32::MAX) - 1 {
-            return refuse(
-                "ftl.mapping_unit",
-                format!("{units} physical units are more than 32 bits can number"),
-            );
+            return refuse("ftl.mapping_unit", format!("{units} physical units are more than 32 bits can number"));
         }
         if self.user_bytes == 0 || !self.user_bytes.is_multiple_of(u64::from(unit)) {
-            return refuse(
-                "capacity",
-                format!("{} user bytes is not a whole number of units", self.user_bytes),
-            );
+            return refuse("capacity", format!("{} user bytes is not a whole number of units", self.user_bytes));
         }
         if self.gc.free_blocks < 2 {
             return refuse(
                 "gc.free_blocks",
-                format!(
-                    "{} is too few: relocation needs a block of its own",
-                    self.gc.free_blocks
-                ),
+                format!("{} is too few: relocation needs a block of its own", self.gc.free_blocks),
             );
         }
         if self.ftl.streams == 0 {
@@ -95,17 +73,11 @@ impl DriveConfig {
             return refuse("interface.queue_depth", "SATA has one queue of at most 32".to_string());
         }
         if self.buffer.policy != "none" && self.buffer.bytes < u64::from(unit) {
-            return refuse(
-                "buffer.size",
-                format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes),
-            );
+            return refuse("buffer.size", format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes));
         }
         let faults = &self.flash.faults;
         if (faults.program_failure > 0.0 || !faults.script.is_empty()) && self.gc.free_blocks < 3 {
-            return refuse(
-                "gc.free_blocks",
-                "program failures need a reserve: at least 3".to_string(),
-            );
+            return refuse("gc.free_blocks", "program failures need a reserve: at least 3".to_string());
         }
         Ok(())
     }
@@ -123,11 +95,7 @@ impl DriveConfig {
         let (needed, room, whole) = match self.ftl.allocation {
             Allocation::Static(_) => {
                 let stripe = needed.div_ceil(units_per_page).div_ceil(planes) * units_per_page;
-                (
-                    stripe,
-                    usable.iter().map(|blocks| room(*blocks)).min().unwrap_or(0),
-                    "each plane",
-                )
+                (stripe, usable.iter().map(|blocks| room(*blocks)).min().unwrap_or(0), "each plane")
             }
             _ => (needed, usable.iter().map(|blocks| room(*blocks)).sum(), "the drive"),
         };
@@ -155,9 +123,6 @@ impl DriveConfig {
         let block = f64::from(geometry.pages_per_block) * f64::from(geometry.page_bytes);
         let kept = f64::from(self.gc.free_blocks) + f64::from(self.frontiers() - 1) / 2.0;
         let blocks: f64 = usable.iter().map(|blocks| (f64::from(*blocks) - kept).max(0.0)).sum();
-        Spare {
-            nominal: (geometry.bytes() as f64 - user) / user,
-            effective: (blocks * block - user) / user,
-        }
+        Spare { nominal: (geometry.bytes() as f64 - user) / user, effective: (blocks * block - user) / user }
     }
 }

@@ -55,11 +55,7 @@ impl Interface {
     /// The submission queue a request's queue number stands for.
     #[inline]
     pub(crate) fn queue_of(&self, queue: u16) -> u16 {
-        if self.in_drive.len() == 1 {
-            0
-        } else {
-            queue % self.in_drive.len() as u16
-        }
+        if self.in_drive.len() == 1 { 0 } else { queue % self.in_drive.len() as u16 }
     }
 
     fn is_queued(&self, op: Op) -> bool {

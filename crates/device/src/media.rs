@@ -24,10 +24,7 @@ struct OpenBlock {
     next_page: u32,
 }
 
-const CLOSED: OpenBlock = OpenBlock {
-    block: NONE,
-    next_page: 0,
-};
+const CLOSED: OpenBlock = OpenBlock { block: NONE, next_page: 0 };
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +75,7 @@ impl Media {
     pub(crate) fn new(config: &DriveConfig, options: Options) -> Media {
         let geometry = config.flash.geometry;
         let units_per_page = geometry.page_bytes / config.ftl.mapping_unit;
-        let flash = Flash::new(
-            &config.flash,
-            units_per_page,
-            options.contents,
-            options.seed,
-            config.timed,
-        );
+        let flash = Flash::new(&config.flash, units_per_page, options.contents, options.seed, config.timed);
         Media::over(config, options, flash)
     }
 
@@ -131,10 +122,7 @@ impl Media {
     #[inline]
     pub(crate) const fn place_of(&self, unit: u32) -> Place {
         let ppn = unit / self.units_per_page;
-        Place {
-            block: ppn / self.pages_per_block,
-            page: ppn % self.pages_per_block,
-        }
+        Place { block: ppn / self.pages_per_block, page: ppn % self.pages_per_block }
     }
 
     /// The block of a physical unit.
@@ -177,16 +165,10 @@ impl Media {
             if self.pool.free_blocks(plane) <= reserve {
                 return None;
             }
-            open = OpenBlock {
-                block: self.pool.open(plane)?,
-                next_page: 0,
-            };
+            open = OpenBlock { block: self.pool.open(plane)?, next_page: 0 };
             self.opened.push(plane);
         }
-        let place = Place {
-            block: open.block,
-            page: open.next_page,
-        };
+        let place = Place { block: open.block, page: open.next_page };
         open.next_page += 1;
         let full = open.next_page == self.pages_per_block
             || !(place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1));
@@ -196,6 +178,32 @@ impl Media {
         }
         self.frontiers[slot] = open;
         Some(place)
+    }
+
+    /// Gives out up to `wanted` consecutive pages of a frontier: the first and how many.
+    #[inline]
+    pub(crate) fn take_run(&mut self, plane: u32, frontier: Frontier, wanted: u32) -> Option<(Place, u32)> {
+        let first = self.take_page(plane, frontier)?;
+        let slot = self.slot(plane, frontier);
+        let open = &mut self.frontiers[slot];
+        if open.block != first.block {
+            return Some((first, 1));
+        }
+        let more = (wanted - 1).min(self.pages_per_block - open.next_page);
+        open.next_page += more;
+        if open.next_page == self.pages_per_block {
+            self.pool.fill_up(first.block, self.pages_per_block);
+            *open = CLOSED;
+        }
+        Some((first, more + 1))
+    }
+
+    /// The numbers of the next `count` programs: returns the first.
+    #[inline]
+    pub(crate) fn take_sequence(&mut self, count: u64) -> u64 {
+        let first = self.sequence;
+        self.sequence += count;
+        first
     }
 
     /// Nothing more goes into this block if it is a frontier; programs in flight still end.
@@ -211,14 +219,8 @@ impl Media {
     pub(crate) fn reopen(&mut self, block: u32, next_page: u32) -> bool {
         let plane = self.pool.plane_of(block);
         let row = (plane * (self.streams + 1)) as usize;
-        let count = if self.separate_gc {
-            self.streams + 1
-        } else {
-            self.streams
-        };
-        let free = self.frontiers[row..row + count as usize]
-            .iter_mut()
-            .find(|open| open.block == NONE);
+        let count = if self.separate_gc { self.streams + 1 } else { self.streams };
+        let free = self.frontiers[row..row + count as usize].iter_mut().find(|open| open.block == NONE);
         let Some(open) = free else { return false };
         *open = OpenBlock { block, next_page };
         self.pool.adopt(block, BlockState::Open);
@@ -262,11 +264,7 @@ impl Media {
             self.metadata_in_flight += 1;
         }
         let shared = !self.separate_gc;
-        let class = if write.frontier == Frontier::Gc && !shared {
-            Class::GcWrite
-        } else {
-            Class::HostWrite
-        };
+        let class = if write.frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
         let page_bytes = self.unit_bytes * self.units_per_page;
         let pin = write.pins.first().copied().unwrap_or(NONE);
         let op = self.flash.submit(
@@ -299,11 +297,7 @@ impl Media {
     /// Starts a read of `bytes` bytes of a page; the block stays pinned until it is done.
     #[inline]
     pub(crate) fn read(&mut self, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
-        let class = if cause == Cause::Host {
-            Class::HostRead
-        } else {
-            Class::GcRead
-        };
+        let class = if cause == Cause::Host { Class::HostRead } else { Class::GcRead };
         self.pool.pin(place.block);
         self.flash.submit(
             self.now,
@@ -364,8 +358,7 @@ impl Media {
     #[inline]
     pub(crate) fn close_if_written(&mut self, block: u32) {
         if self.pool.state(block) == BlockState::Full {
-            self.pool
-                .close_if_written(block, self.flash.blocks.get(block).programmed);
+            self.pool.close_if_written(block, self.flash.blocks.get(block).programmed);
         }
     }
 }

@@ -23,9 +23,7 @@ fn shipped() -> Vec<PathBuf> {
 
 fn drive(name: &str) -> DriveConfig {
     let path = repository().join("devices").join(format!("{name}.toml"));
-    Description::load(&path)
-        .and_then(|description| description.resolve())
-        .unwrap_or_else(|error| panic!("{error}"))
+    Description::load(&path).and_then(|description| description.resolve()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -42,10 +40,7 @@ fn every_shipped_drive_resolves_and_says_what_it_is() {
         assert!((20..=120).contains(&summary.chars().count()), "{stem}: '{summary}'");
         assert!(!one_line(&config).contains('\n'));
         let spare = config.flash.geometry.bytes() - config.user_bytes;
-        assert!(
-            spare * 100 >= config.user_bytes * 5,
-            "{stem} has {spare} bytes of spare"
-        );
+        assert!(spare * 100 >= config.user_bytes * 5, "{stem} has {spare} bytes of spare");
     }
 }
 
@@ -129,10 +124,7 @@ fn the_four_terabyte_drive_has_a_billion_mapping_units() {
     let config = drive("tlc-nvme-4t");
     assert_eq!(config.user_bytes / 512, 7_814_037_168);
     assert_eq!(config.flash.geometry.page_bytes, 16_384);
-    assert_eq!(
-        config.flash.geometry.bytes() / u64::from(config.ftl.mapping_unit),
-        1 << 30
-    );
+    assert_eq!(config.flash.geometry.bytes() / u64::from(config.ftl.mapping_unit), 1 << 30);
 }
 
 fn documentation() -> String {
@@ -171,43 +163,26 @@ fn the_documentation_lists_no_key_that_does_not_exist() {
 #[test]
 fn the_documentation_s_examples_resolve() {
     let text = documentation();
-    let examples: Vec<&str> = text
-        .split("```toml\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap_or_default())
-        .collect();
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
     assert!(examples.len() >= 2);
     for example in &examples {
         let description = Description::parse(example, "example.toml").unwrap_or_else(|error| panic!("{error}"));
-        description
-            .resolve()
-            .unwrap_or_else(|error| panic!("{error}\n{example}"));
+        description.resolve().unwrap_or_else(|error| panic!("{error}\n{example}"));
     }
     // The complete one is complete: every key but those that exclude another.
     let complete: toml::Table = examples[0].parse().expect("the example is TOML");
     let mut found = Vec::new();
     collect(&complete, "", &mut found);
-    let excluded = [
-        "flash.cell",
-        "flash.timing.channel_bandwidth",
-        "capacity.user",
-        "flash.timing.preset",
-    ];
+    let excluded = ["flash.cell", "flash.timing.channel_bandwidth", "capacity.user", "flash.timing.preset"];
     for key in keys() {
-        assert!(
-            found.contains(&key) || excluded.contains(&key.as_str()),
-            "the complete example leaves out {key}"
-        );
+        assert!(found.contains(&key) || excluded.contains(&key.as_str()), "the complete example leaves out {key}");
     }
 }
 
 fn collect(table: &toml::Table, path: &str, found: &mut Vec<String>) {
     for (key, value) in table {
-        let path = if path.is_empty() {
-            key.clone()
-        } else {
-            format!("{path}.{key}")
-        };
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match value {
             toml::Value::Table(inner) => collect(inner, &path, found),
             toml::Value::Array(list) => {

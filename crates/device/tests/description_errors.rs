@@ -47,19 +47,13 @@ fn an_unknown_key_is_refused_with_its_place_and_the_closest_one() {
 #[test]
 fn an_unknown_table_is_refused() {
     let message = message("[capacity]", "[capacities]\n[capacity]");
-    assert!(
-        message.starts_with("d.toml:11:2: capacities: found an unknown key"),
-        "{message}"
-    );
+    assert!(message.starts_with("d.toml:11:2: capacities: found an unknown key"), "{message}");
 }
 
 #[test]
 fn an_override_is_named_when_it_is_wrong() {
     let message = set_message("gc.victm=fifo");
-    assert!(
-        message.starts_with("--set 'gc.victm=fifo': gc.victm: found an unknown key"),
-        "{message}"
-    );
+    assert!(message.starts_with("--set 'gc.victm=fifo': gc.victm: found an unknown key"), "{message}");
     assert!(message.contains("did you mean 'victim'"), "{message}");
     assert_eq!(
         set_message("flash.channels=0"),
@@ -69,10 +63,7 @@ fn an_override_is_named_when_it_is_wrong() {
         set_message("flash.channels"),
         "--set 'flash.channels': found no '=', expected key=value, such as gc.victim=fifo"
     );
-    assert_eq!(
-        set_message("flash.channels="),
-        "--set 'flash.channels=': flash.channels: found no value after '='"
-    );
+    assert_eq!(set_message("flash.channels="), "--set 'flash.channels=': flash.channels: found no value after '='");
     assert!(set_message("flash..channels=4").contains("expected a dotted key"));
     assert!(set_message("flash.channels.x=4").contains("'flash.channels' is not a table"));
     assert!(set_message("flash=4").contains("found 4, expected a table"));
@@ -81,56 +72,20 @@ fn an_override_is_named_when_it_is_wrong() {
 #[test]
 fn wrong_values_say_what_was_expected() {
     for (from, to, expected) in [
-        (
-            "channels = 2",
-            "channels = \"two\"",
-            "d.toml:3:12: flash.channels: found \"two\", expected a whole number",
-        ),
-        (
-            "channels = 2",
-            "channels = -1",
-            "flash.channels: found -1, expected a whole number of at least 1",
-        ),
+        ("channels = 2", "channels = \"two\"", "d.toml:3:12: flash.channels: found \"two\", expected a whole number"),
+        ("channels = 2", "channels = -1", "flash.channels: found -1, expected a whole number of at least 1"),
         ("channels = 2", "channels = 2.5", "found 2.5, expected a whole number"),
-        (
-            "channels = 2",
-            "channels = 1979-05-27",
-            "found a date or time of day, expected a whole number",
-        ),
-        (
-            "channels = 2",
-            "channels = 99999999999999999999",
-            "expected a whole number of at least 1",
-        ),
-        (
-            "\"4k\"",
-            "\"4 kilos\"",
-            "flash.page_size: found \"4 kilos\", expected a size such as",
-        ),
+        ("channels = 2", "channels = 1979-05-27", "found a date or time of day, expected a whole number"),
+        ("channels = 2", "channels = 99999999999999999999", "expected a whole number of at least 1"),
+        ("\"4k\"", "\"4 kilos\"", "flash.page_size: found \"4 kilos\", expected a size such as"),
         ("\"4k\"", "0", "found 0, expected a multiple of 512 bytes from 512"),
         ("\"4k\"", "1000", "found 1000, expected a multiple of 512"),
-        (
-            "\"4k\"",
-            "\"2m\"",
-            "expected a multiple of 512 bytes from 512 to 1048576",
-        ),
+        ("\"4k\"", "\"2m\"", "expected a multiple of 512 bytes from 512 to 1048576"),
         ("\"20%\"", "\"20\"", "found \"20\", expected a percentage"),
         ("\"20%\"", "true", "found true, expected a percentage"),
-        (
-            "\"slc\"",
-            "\"slk\"",
-            "found \"slk\", expected slc, mlc, tlc or qlc; did you mean 'slc'?",
-        ),
-        (
-            "pages_per_block = 32\n",
-            "",
-            "d.toml:2:1: flash.pages_per_block: missing, expected a whole number",
-        ),
-        (
-            "cell = \"slc\"\n",
-            "",
-            "flash.timing: missing, expected a table of latencies, a preset",
-        ),
+        ("\"slc\"", "\"slk\"", "found \"slk\", expected slc, mlc, tlc or qlc; did you mean 'slc'?"),
+        ("pages_per_block = 32\n", "", "d.toml:2:1: flash.pages_per_block: missing, expected a whole number"),
+        ("cell = \"slc\"\n", "", "flash.timing: missing, expected a table of latencies, a preset"),
     ] {
         let message = message(from, to);
         assert!(message.contains(expected), "{message}\nis not\n{expected}");
@@ -155,27 +110,13 @@ fn wrong_times_say_what_was_expected() {
         let message = set_message(&format!("flash.timing.{timing}"));
         assert!(message.contains(expected), "{message}\nis not\n{expected}");
     }
-    let text = GOOD.replace(
-        "cell = \"slc\"",
-        "timing = { read = \"20us\", program = \"200us\", erase = \"1ms\" }",
-    );
+    let text = GOOD.replace("cell = \"slc\"", "timing = { read = \"20us\", program = \"200us\", erase = \"1ms\" }");
     let message = resolve(&text, &[]).expect_err("no transfer");
-    assert!(
-        message.starts_with("d.toml:10:10: flash.timing.transfer: missing"),
-        "{message}"
-    );
+    assert!(message.starts_with("d.toml:10:10: flash.timing.transfer: missing"), "{message}");
     let message = resolve(GOOD, &["flash.program_suspend=true"]).expect_err("no suspend time");
     assert!(message.contains("'suspend' is missing"), "{message}");
     assert!(
-        resolve(
-            GOOD,
-            &[
-                "flash.program_suspend=true",
-                "flash.timing.suspend=5us",
-                "flash.timing.resume=5us"
-            ]
-        )
-        .is_ok()
+        resolve(GOOD, &["flash.program_suspend=true", "flash.timing.suspend=5us", "flash.timing.resume=5us"]).is_ok()
     );
 }
 
@@ -183,19 +124,10 @@ fn wrong_times_say_what_was_expected() {
 fn two_ways_to_say_one_thing_are_refused_in_the_text_and_replaced_by_an_override() {
     let both = GOOD.replace("\"20%\"", "\"20%\"\nuser = \"20m\"");
     let message = resolve(&both, &[]).expect_err("both");
-    assert!(
-        message.contains("capacity.user: found beside over_provisioning, expected one of them"),
-        "{message}"
-    );
-    assert_eq!(
-        resolve(GOOD, &["capacity.user=20m"]).expect("replaced").user_bytes,
-        20 << 20
-    );
+    assert!(message.contains("capacity.user: found beside over_provisioning, expected one of them"), "{message}");
+    assert_eq!(resolve(GOOD, &["capacity.user=20m"]).expect("replaced").user_bytes, 20 << 20);
     let message = message_of_neither();
-    assert!(
-        message.contains("capacity: missing, expected over_provisioning or user"),
-        "{message}"
-    );
+    assert!(message.contains("capacity: missing, expected over_provisioning or user"), "{message}");
     let message = resolve(&GOOD.replace("\"slc\"", "\"slc\"\ntiming = \"tlc\""), &[]).expect_err("both");
     assert!(message.contains("found \"tlc\" beside cell = \"slc\""), "{message}");
     let tlc = resolve(GOOD, &["flash.timing=tlc"]).expect("replaced");
@@ -219,52 +151,24 @@ fn impossible_geometry_and_too_little_spare_are_refused_with_the_numbers() {
             ][..],
             "expected fewer than 2147483648",
         ),
-        (
-            &["flash.blocks_per_plane=268435456"],
-            "found 2147483648 blocks (8 planes of 268435456)",
-        ),
+        (&["flash.blocks_per_plane=268435456"], "found 2147483648 blocks (8 planes of 268435456)"),
         (
             &["flash.blocks_per_plane=268435455", "flash.pages_per_block=4"],
             "pages (2147483640 blocks of 4), expected fewer than 4294967296",
         ),
         (&["flash.pages_per_block=4294967295"], "expected fewer than 4294967296"),
         (
-            &[
-                "flash.blocks_per_plane=4194304",
-                "flash.pages_per_block=16",
-                "ftl.mapping_unit=512",
-            ],
+            &["flash.blocks_per_plane=4194304", "flash.pages_per_block=16", "ftl.mapping_unit=512"],
             "found 4294967296 mapping units of 512 bytes, expected fewer than 4294967294",
         ),
         (&["flash.oob_size=8k"], "expected at most the 4096 bytes of a page"),
-        (
-            &["capacity.user=1t"],
-            "expected less than the 67108864 bytes (64 MiB) of flash",
-        ),
-        (
-            &["capacity.user=64m"],
-            "found a user capacity of 67108864 bytes (64 MiB), expected less than",
-        ),
-        (
-            &["capacity.over_provisioning=0%"],
-            "expected less than the 67108864 bytes",
-        ),
-        (
-            &["capacity.user=0"],
-            "expected a user capacity of at least one mapping unit (4096 bytes)",
-        ),
-        (
-            &["capacity.user=4095"],
-            "expected a user capacity of at least one mapping unit (4096 bytes)",
-        ),
-        (
-            &["capacity.over_provisioning=99999999%"],
-            "expected a user capacity of at least one mapping unit",
-        ),
-        (
-            &["flash.blocks_per_plane=3"],
-            "gc.free_blocks: the default is 3, expected fewer than the 3 blocks",
-        ),
+        (&["capacity.user=1t"], "expected less than the 67108864 bytes (64 MiB) of flash"),
+        (&["capacity.user=64m"], "found a user capacity of 67108864 bytes (64 MiB), expected less than"),
+        (&["capacity.over_provisioning=0%"], "expected less than the 67108864 bytes"),
+        (&["capacity.user=0"], "expected a user capacity of at least one mapping unit (4096 bytes)"),
+        (&["capacity.user=4095"], "expected a user capacity of at least one mapping unit (4096 bytes)"),
+        (&["capacity.over_provisioning=99999999%"], "expected a user capacity of at least one mapping unit"),
+        (&["flash.blocks_per_plane=3"], "gc.free_blocks: the default is 3, expected fewer than the 3 blocks"),
     ] {
         let message = resolve(GOOD, sets).expect_err("impossible");
         assert!(message.contains(expected), "{message}\nis not\n{expected}");
@@ -278,74 +182,32 @@ fn the_controller_s_limits_are_refused_with_the_reason() {
             &["interface.kind=sata", "interface.queue_depth=33"][..],
             "found 33, expected at most 32 commands in the queue (SATA NCQ)",
         ),
-        (
-            &["interface.kind=sata", "interface.queues=2"],
-            "found 2, expected at most 1 queue (SATA)",
-        ),
-        (
-            &["interface.queue_depth=0"],
-            "found 0, expected a whole number of at least 1",
-        ),
-        (
-            &["interface.queues=65535", "interface.queue_depth=65536"],
-            "expected at most 1048576 commands",
-        ),
-        (
-            &["interface.bandwidth=10"],
-            "expected at least 65536 bytes a second, or 0",
-        ),
+        (&["interface.kind=sata", "interface.queues=2"], "found 2, expected at most 1 queue (SATA)"),
+        (&["interface.queue_depth=0"], "found 0, expected a whole number of at least 1"),
+        (&["interface.queues=65535", "interface.queue_depth=65536"], "expected at most 1048576 commands"),
+        (&["interface.bandwidth=10"], "expected at least 65536 bytes a second, or 0"),
         (&["interface.kind=scsi"], "found \"scsi\", expected nvme or sata"),
-        (
-            &["ftl.mapping_unit=8k"],
-            "expected a power of two from 512 to 4096 bytes",
-        ),
-        (
-            &["ftl.mapping_unit=1536"],
-            "expected a power of two from 512 to 4096 bytes",
-        ),
+        (&["ftl.mapping_unit=8k"], "expected a power of two from 512 to 4096 bytes"),
+        (&["ftl.mapping_unit=1536"], "expected a power of two from 512 to 4096 bytes"),
         (&["ftl.allocation=cwd"], "an order of channel, way, die and plane"),
         (&["ftl.allocation=ccdp"], "an order of channel, way, die and plane"),
-        (
-            &["ftl.allocation=round-robin:"],
-            "an order of channel, way, die and plane",
-        ),
+        (&["ftl.allocation=round-robin:"], "an order of channel, way, die and plane"),
         (&["ftl.streams=0"], "found 0, expected a whole number from 1 to 256"),
-        (
-            &["ftl.separate_gc_frontier=yes"],
-            "found \"yes\", expected true or false",
-        ),
+        (&["ftl.separate_gc_frontier=yes"], "found \"yes\", expected true or false"),
         (&["gc.free_blocks=1"], "found 1, expected a whole number of at least 2"),
         (&["gc.free_blocks=64"], "expected fewer than the 64 blocks of a plane"),
-        (
-            &["gc.background_free_blocks=3"],
-            "expected more than gc.free_blocks (3), or 0",
-        ),
+        (&["gc.background_free_blocks=3"], "expected more than gc.free_blocks (3), or 0"),
         (&["gc.copyback=true"], "flash.copyback = true"),
-        (
-            &["flash.faults.program_failure=1.5"],
-            "found 1.5, expected a probability from 0 to 1",
-        ),
+        (&["flash.faults.program_failure=1.5"], "found 1.5, expected a probability from 0 to 1"),
         (&["flash.faults.program_failure=nan"], "expected a probability"),
-        (
-            &["flash.faults.endurance=0"],
-            "found 0, expected a whole number of at least 1",
-        ),
+        (&["flash.faults.endurance=0"], "found 0, expected a whole number of at least 1"),
         (
             &["flash.faults.script=[{kind=\"program\", block=512}]"],
             "flash.faults.script[0].block: found 512, expected a whole number from 0 to 511",
         ),
-        (
-            &["flash.faults.script=[{kind=\"burn\", block=5}]"],
-            "expected read, program, erase or factory",
-        ),
-        (
-            &["flash.faults.script=[{block=5}]"],
-            "flash.faults.script[0].kind: missing",
-        ),
-        (
-            &["flash.scheduler=lifo"],
-            "expected fifo, reads-first or host-first; did you mean 'fifo'?",
-        ),
+        (&["flash.faults.script=[{kind=\"burn\", block=5}]"], "expected read, program, erase or factory"),
+        (&["flash.faults.script=[{block=5}]"], "flash.faults.script[0].kind: missing"),
+        (&["flash.scheduler=lifo"], "expected fifo, reads-first or host-first; did you mean 'fifo'?"),
         (&["name=a/b"], "expected a name of 1 to 100 characters"),
     ] {
         let message = resolve(GOOD, sets).expect_err("beyond a limit");

@@ -47,10 +47,7 @@ fn resolve(text: &str, sets: &[&str]) -> DriveConfig {
 }
 
 fn fixed(ns: u64) -> Latency {
-    Latency {
-        min: Nanos(ns),
-        max: Nanos(ns),
-    }
+    Latency { min: Nanos(ns), max: Nanos(ns) }
 }
 
 #[test]
@@ -94,11 +91,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
         },
-        buffer: BufferConfig {
-            policy: "lru".to_string(),
-            bytes: 64 << 20,
-            latency: Nanos::from_us(1),
-        },
+        buffer: BufferConfig { policy: "lru".to_string(), bytes: 64 << 20, latency: Nanos::from_us(1) },
         ftl: FtlConfig {
             design: "page".to_string(),
             mapping_unit: 4096,
@@ -125,34 +118,20 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
 fn latencies_are_one_a_list_by_page_position_or_a_range() {
     let timing = resolve(
         DESIGN,
-        &[
-            "flash.timing.read=[\"50us\", \"80us\"]",
-            "flash.timing.program=400us..600us",
-            "flash.timing.erase=0",
-        ],
+        &["flash.timing.read=[\"50us\", \"80us\"]", "flash.timing.program=400us..600us", "flash.timing.erase=0"],
     )
     .flash
     .timing;
     assert_eq!(timing.read, [fixed(50_000), fixed(80_000)]);
-    let range = Latency {
-        min: Nanos::from_us(400),
-        max: Nanos::from_us(600),
-    };
+    let range = Latency { min: Nanos::from_us(400), max: Nanos::from_us(600) };
     assert_eq!(timing.program, [range]);
     assert_eq!(timing.erase, fixed(0));
 }
 
 #[test]
 fn a_channel_is_described_by_a_page_s_time_or_by_its_bandwidth() {
-    for (bandwidth, transfer) in [
-        ("80MB/s", 51_200),
-        ("80_000_000", 51_200),
-        ("400m", 9_766),
-        ("400MiB/s", 9_766),
-    ] {
-        let timing = resolve(DESIGN, &[&format!("flash.timing.channel_bandwidth={bandwidth}")])
-            .flash
-            .timing;
+    for (bandwidth, transfer) in [("80MB/s", 51_200), ("80_000_000", 51_200), ("400m", 9_766), ("400MiB/s", 9_766)] {
+        let timing = resolve(DESIGN, &[&format!("flash.timing.channel_bandwidth={bandwidth}")]).flash.timing;
         assert_eq!(timing.transfer, Nanos(transfer), "{bandwidth}");
     }
 }
@@ -221,17 +200,10 @@ fn words_are_understood() {
     assert_eq!(config.ftl.allocation, Allocation::Static(levels));
     assert_eq!(config.interface.bandwidth, 600_000_000);
     assert_eq!(config.flash.faults.factory_bad, 0.005);
-    let fault = ScriptedFault {
-        kind: FaultKind::Erase,
-        block: 7,
-        nth: 1,
-    };
+    let fault = ScriptedFault { kind: FaultKind::Erase, block: 7, nth: 1 };
     assert_eq!(config.flash.faults.script, [fault]);
     assert_eq!(config.name, "42");
-    assert_eq!(
-        resolve(DESIGN, &["ftl.allocation=dynamic"]).ftl.allocation,
-        Allocation::Dynamic
-    );
+    assert_eq!(resolve(DESIGN, &["ftl.allocation=dynamic"]).ftl.allocation, Allocation::Dynamic);
     assert_eq!(resolve(DESIGN, &["buffer.policy=none"]).buffer.bytes, 0);
 }
 
@@ -244,10 +216,7 @@ fn an_override_makes_the_table_it_needs_and_the_last_one_wins() {
 }
 
 fn latency() -> impl Strategy<Value = Latency> {
-    (0..5_000_000_u64, 0..5_000_000_u64).prop_map(|(a, b)| Latency {
-        min: Nanos(a.min(b)),
-        max: Nanos(a.max(b)),
-    })
+    (0..5_000_000_u64, 0..5_000_000_u64).prop_map(|(a, b)| Latency { min: Nanos(a.min(b)), max: Nanos(a.max(b)) })
 }
 
 fn span() -> impl Strategy<Value = Nanos> {
@@ -255,57 +224,39 @@ fn span() -> impl Strategy<Value = Nanos> {
 }
 
 fn flash() -> impl Strategy<Value = FlashConfig> {
-    let geometry = (
-        1..9_u32,
-        1..5_u32,
-        1..3_u32,
-        1..5_u32,
-        5..300_u32,
-        1..300_u32,
-        1..65_u32,
-        0..512_u32,
-    )
-        .prop_map(
-            |(
+    let geometry = (1..9_u32, 1..5_u32, 1..3_u32, 1..5_u32, 5..300_u32, 1..300_u32, 1..65_u32, 0..512_u32).prop_map(
+        |(
+            channels,
+            chips_per_channel,
+            dies_per_chip,
+            planes_per_die,
+            blocks_per_plane,
+            pages_per_block,
+            sectors,
+            oob,
+        )| {
+            Geometry {
                 channels,
                 chips_per_channel,
                 dies_per_chip,
                 planes_per_die,
                 blocks_per_plane,
                 pages_per_block,
-                sectors,
-                oob,
-            )| {
-                Geometry {
-                    channels,
-                    chips_per_channel,
-                    dies_per_chip,
-                    planes_per_die,
-                    blocks_per_plane,
-                    pages_per_block,
-                    page_bytes: sectors * 512,
-                    oob_bytes: oob,
-                }
-            },
-        );
+                page_bytes: sectors * 512,
+                oob_bytes: oob,
+            }
+        },
+    );
     let timing = (latency(), latency(), latency(), [span(), span(), span(), span()]);
-    let multi_plane = prop_oneof![
-        Just(MultiPlane::Off),
-        Just(MultiPlane::SameOffset),
-        Just(MultiPlane::Relaxed)
-    ];
+    let multi_plane = prop_oneof![Just(MultiPlane::Off), Just(MultiPlane::SameOffset), Just(MultiPlane::Relaxed)];
     let scheduler = prop_oneof![
         Just(SchedulerKind::Fifo),
         Just(SchedulerKind::ReadsFirst),
         span().prop_map(|starvation| SchedulerKind::HostFirst { starvation })
     ];
     let rate = || 0.0..=1.0_f64;
-    let kind = prop_oneof![
-        Just(FaultKind::Read),
-        Just(FaultKind::Program),
-        Just(FaultKind::Erase),
-        Just(FaultKind::Factory)
-    ];
+    let kind =
+        prop_oneof![Just(FaultKind::Read), Just(FaultKind::Program), Just(FaultKind::Erase), Just(FaultKind::Factory)];
     let script = prop::collection::vec((kind, 0..5_u32, 1..u32::MAX), 0..4);
     let faults = (rate(), rate(), rate(), rate(), prop::option::of(1..u32::MAX), script);
     (geometry, timing, multi_plane, scheduler, faults, any::<[bool; 5]>()).prop_map(
@@ -337,11 +288,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
                     uncorrectable_read: faults.2,
                     factory_bad: faults.3,
                     endurance: faults.4,
-                    script: faults
-                        .5
-                        .into_iter()
-                        .map(|(kind, block, nth)| ScriptedFault { kind, block, nth })
-                        .collect(),
+                    script: faults.5.into_iter().map(|(kind, block, nth)| ScriptedFault { kind, block, nth }).collect(),
                 },
             }
         },
@@ -355,24 +302,10 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
         1 => Allocation::RoundRobin(levels),
         _ => Allocation::Dynamic,
     });
-    let interface = (
-        any::<bool>(),
-        1..16_u32,
-        1..33_u32,
-        prop_oneof![Just(0), 65_536..u64::MAX],
-        span(),
-    );
+    let interface = (any::<bool>(), 1..16_u32, 1..33_u32, prop_oneof![Just(0), 65_536..u64::MAX], span());
     let buffer = (prop::sample::select(vec!["none", "fifo", "lru"]), 0..1_000_u64, span());
     let victim = prop::sample::select(vec!["greedy", "cost-benefit", "fifo", "random", "d-choices"]);
-    let gc = (
-        victim,
-        1..100_u32,
-        2..4_u32,
-        any::<bool>(),
-        span(),
-        any::<[bool; 2]>(),
-        any::<u32>(),
-    );
+    let gc = (victim, 1..100_u32, 2..4_u32, any::<bool>(), span(), any::<[bool; 2]>(), any::<u32>());
     let ftl = (allocation, any::<bool>(), 1..9_u32, 0..8_u32);
     (flash(), interface, buffer, ftl, gc, 1..1_000_u64, any::<bool>()).prop_map(
         |(mut flash, interface, buffer, ftl, gc, used, timed)| {
@@ -391,11 +324,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     resume: Nanos::ZERO,
                 };
             }
-            let kind = if interface.0 {
-                InterfaceKind::Sata
-            } else {
-                InterfaceKind::Nvme
-            };
+            let kind = if interface.0 { InterfaceKind::Sata } else { InterfaceKind::Nvme };
             DriveConfig {
                 name: "a \"name\" of one's own #1".to_string(),
                 user_bytes: user * u64::from(unit),

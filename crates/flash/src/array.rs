@@ -28,11 +28,7 @@ impl<T: Pod> HugeArray<T> {
             // Only advice: a kernel without huge pages serves small ones.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
-        HugeArray {
-            map,
-            len,
-            kind: PhantomData,
-        }
+        HugeArray { map, len, kind: PhantomData }
     }
 
     /// All entries.

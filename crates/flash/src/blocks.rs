@@ -100,13 +100,22 @@ impl Blocks {
         if page == state.programmed && page < self.pages_per_block && !state.bad && !state.torn {
             state.programmed += 1;
         } else {
-            broken(
-                "program twice, out of order, or on a bad or torn block",
-                block,
-                page,
-                state,
-                asked,
-            );
+            broken("program twice, out of order, or on a bad or torn block", block, page, state, asked);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read_run(&mut self, block: u32, count: u32) {
+        self.blocks[block as usize].reads += count;
+    }
+
+    #[inline]
+    pub(crate) fn program_run(&mut self, block: u32, count: u32, asked: Asked) {
+        let state = &mut self.blocks[block as usize];
+        if state.programmed + count <= self.pages_per_block && !state.bad && !state.torn {
+            state.programmed += count;
+        } else {
+            broken("program behind the end, or on a bad or torn block", block, state.programmed, state, asked);
         }
     }
 
@@ -121,11 +130,7 @@ impl Blocks {
         state.torn = false;
         if !self.unreadable.is_empty() {
             let first = block * self.pages_per_block;
-            let gone: Vec<u32> = self
-                .unreadable
-                .range(first..first + self.pages_per_block)
-                .copied()
-                .collect();
+            let gone: Vec<u32> = self.unreadable.range(first..first + self.pages_per_block).copied().collect();
             for ppn in gone {
                 self.unreadable.remove(&ppn);
             }

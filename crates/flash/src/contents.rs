@@ -14,10 +14,7 @@ pub struct Store {
 impl Store {
     pub(crate) fn new(geometry: &Geometry, contents: Contents) -> Store {
         let sectors = geometry.pages() as usize * (geometry.page_bytes as usize / 512);
-        Store {
-            cells: HugeArray::new(sectors * contents.cell_bytes()),
-            cell: contents.cell_bytes(),
-        }
+        Store { cells: HugeArray::new(sectors * contents.cell_bytes()), cell: contents.cell_bytes() }
     }
 
     /// Bytes kept a sector; 0 when nothing is kept.
@@ -107,6 +104,22 @@ impl Oob {
         stored[lpns.len()..].fill(NO_LPN);
     }
 
+    /// Begins a run of pages with one unit each, numbered from `sequence` on: all LPNs and all low sequence halves, for
+    /// the caller to fill in. Only where [`Oob::is_plain`].
+    #[inline]
+    pub fn begin_run(&mut self, block: u32, page: u32, sequence: u64) -> (&mut [u32], &mut [u32]) {
+        if page == 0 {
+            self.block_sequence[block as usize] = sequence;
+        }
+        (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice())
+    }
+
+    /// Whether nothing but LPNs and sequence numbers is stored.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.records.is_empty() && self.poisoned.is_empty()
+    }
+
     /// The sequence number of a page.
     #[inline]
     pub fn sequence(&self, block: u32, page: u32) -> u64 {
@@ -118,7 +131,7 @@ impl Oob {
     /// Whether a page with `sequence` may still go into `block` (its distance to the first must fit in 32 bits).
     #[inline]
     pub fn sequence_fits(&self, block: u32, sequence: u64) -> bool {
-        sequence - self.block_sequence[block as usize] < u64::from(u32::MAX)
+        sequence - self.block_sequence[block as usize] < u64::from(u32::MAX) - (1 << 20)
     }
 
     /// The words of a metadata unit.
@@ -161,33 +174,19 @@ impl Oob {
         }
         let units = self.pages_per_block * self.units_per_page;
         let first = u64::from(block) * u64::from(units);
-        let gone: Vec<u32> = self
-            .records
-            .range(first as u32..=(first + u64::from(units) - 1) as u32)
-            .map(|(unit, _)| *unit)
-            .collect();
+        let gone: Vec<u32> =
+            self.records.range(first as u32..=(first + u64::from(units) - 1) as u32).map(|(unit, _)| *unit).collect();
         for unit in gone {
             self.records.remove(&unit);
         }
-        self.poisoned
-            .retain(|unit| u64::from(*unit) < first || u64::from(*unit) >= first + u64::from(units));
+        self.poisoned.retain(|unit| u64::from(*unit) < first || u64::from(*unit) >= first + u64::from(units));
     }
 
     pub(crate) fn parts(&self) -> (&[u32], &[u32], &[u64], &BTreeMap<u32, Box<[u64]>>) {
-        (
-            self.lpns.as_slice(),
-            self.sequence_low.as_slice(),
-            &self.block_sequence,
-            &self.records,
-        )
+        (self.lpns.as_slice(), self.sequence_low.as_slice(), &self.block_sequence, &self.records)
     }
 
     pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32], &mut [u64], &mut BTreeMap<u32, Box<[u64]>>) {
-        (
-            self.lpns.as_mut_slice(),
-            self.sequence_low.as_mut_slice(),
-            &mut self.block_sequence,
-            &mut self.records,
-        )
+        (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice(), &mut self.block_sequence, &mut self.records)
     }
 }

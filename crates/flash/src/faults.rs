@@ -22,32 +22,27 @@ impl FaultPlan {
             || faults.uncorrectable_read > 0.0
             || faults.endurance.is_some()
             || faults.script.iter().any(|fault| fault.kind != FaultKind::Factory);
-        FaultPlan {
-            faults: faults.clone(),
-            active,
-            rng,
-            tried: vec![0; faults.script.len()],
-        }
+        FaultPlan { faults: faults.clone(), active, rng, tried: vec![0; faults.script.len()] }
     }
 
     /// Blocks that are bad from the factory, by number.
     pub(crate) fn factory_bad(&mut self, blocks: u32) -> Vec<u32> {
         let mut bad: Vec<u32> = if self.faults.factory_bad > 0.0 {
-            (0..blocks)
-                .filter(|_| self.rng.random_bool(self.faults.factory_bad))
-                .collect()
+            (0..blocks).filter(|_| self.rng.random_bool(self.faults.factory_bad)).collect()
         } else {
             Vec::new()
         };
-        let scripted = self
-            .faults
-            .script
-            .iter()
-            .filter(|fault| fault.kind == FaultKind::Factory);
+        let scripted = self.faults.script.iter().filter(|fault| fault.kind == FaultKind::Factory);
         bad.extend(scripted.map(|fault| fault.block).filter(|block| *block < blocks));
         bad.sort_unstable();
         bad.dedup();
         bad
+    }
+
+    /// Whether anything but factory bad blocks is configured.
+    #[inline]
+    pub(crate) const fn is_active(&self) -> bool {
+        self.active
     }
 
     /// Whether this operation fails. `erases` is the block's count before the operation.

@@ -201,12 +201,7 @@ impl Flash {
             reads_while_suspended: 0,
             busy: Nanos::ZERO,
         };
-        let channel = Channel {
-            free_at: Nanos::ZERO,
-            head: NONE,
-            tail: NONE,
-            busy: Nanos::ZERO,
-        };
+        let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, busy: Nanos::ZERO };
         Flash {
             config: config.clone(),
             geometry,
@@ -362,11 +357,27 @@ impl Flash {
     /// Does an operation at once, without time: its effect, its count, its fault. Returns whether it failed.
     #[inline]
     pub fn execute(&mut self, kind: OpKind, cause: Cause, block: u32, page: u32) -> bool {
-        let asked = Asked {
-            cause,
-            now: Nanos::ZERO,
-        };
+        let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(kind, asked, block, page, NONE)
+    }
+
+    /// Whether pages hold nothing but their OOB and no operation can fail, so that runs of pages may be dealt with as one.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.store.cell_bytes() == 0 && self.oob.is_plain() && !self.faults.is_active()
+    }
+
+    /// Does `count` operations on pages of one block at once, without time; only where [`Flash::is_plain`]. Programs go
+    /// to the next pages in order; reads to pages that are written.
+    #[inline]
+    pub fn execute_run(&mut self, kind: OpKind, cause: Cause, block: u32, count: u32) {
+        self.counts.0[kind as usize][cause as usize] += u64::from(count);
+        let asked = Asked { cause, now: Nanos::ZERO };
+        match kind {
+            OpKind::Read => self.blocks.read_run(block, count),
+            OpKind::Program | OpKind::Copyback => self.blocks.program_run(block, count, asked),
+            OpKind::Erase => unreachable!("erases come one at a time"),
+        }
     }
 
     /// Takes an operation into its die's queue, and starts it if the die is idle.
@@ -374,14 +385,8 @@ impl Flash {
     pub fn submit(&mut self, now: Nanos, submit: Submit) -> OpId {
         debug_assert!(self.timed, "untimed operations are executed, not submitted");
         let die = self.die_of(submit.block);
-        let flight = Flight {
-            submit,
-            order: self.order,
-            queued: now,
-            next: NONE,
-            then: NONE,
-            waits_for: submit.waits_for,
-        };
+        let flight =
+            Flight { submit, order: self.order, queued: now, next: NONE, then: NONE, waits_for: submit.waits_for };
         self.order += 1;
         self.in_flight += 1;
         let op = self.free;
@@ -481,11 +486,7 @@ impl Flash {
         channel.busy += duration;
         if self.observer.is_some() {
             let state = &self.dies[die as usize];
-            let group = if state.phase == Phase::Array {
-                state.staged
-            } else {
-                state.running
-            };
+            let group = if state.phase == Phase::Array { state.staged } else { state.running };
             self.report(Resource::Channel(index), group, now, end);
         }
         match self.dies[die as usize].phase {
@@ -608,10 +609,7 @@ impl Flash {
             if queue.head != NONE {
                 let flight = &self.flights[queue.head as usize];
                 if flight.waits_for == 0 {
-                    heads[class] = Some(Head {
-                        order: flight.order,
-                        queued: flight.queued,
-                    });
+                    heads[class] = Some(Head { order: flight.order, queued: flight.queued });
                     ready += 1;
                     only = class;
                 }
@@ -709,10 +707,7 @@ impl Flash {
             let flight = &self.flights[op as usize];
             let (submit, next) = (flight.submit, flight.next);
             if kind == OpKind::Read && submit.page >= self.blocks.get(submit.block).programmed {
-                let asked = Asked {
-                    cause: submit.cause,
-                    now: start,
-                };
+                let asked = Asked { cause: submit.cause, now: start };
                 self.blocks.read(submit.block, submit.page, asked);
             }
             duration = duration.max(self.array_time(submit.kind, submit.page, submit.source));
@@ -800,11 +795,7 @@ impl Flash {
     fn array_time(&mut self, kind: OpKind, page: u32, source: u32) -> Nanos {
         let timing = &self.config.timing;
         let at = |list: &[Latency], page: u32| {
-            if list.len() == 1 {
-                list[0]
-            } else {
-                list[page as usize % list.len()]
-            }
+            if list.len() == 1 { list[0] } else { list[page as usize % list.len()] }
         };
         match kind {
             OpKind::Read => draw(&mut self.rng, at(&timing.read, page)),
@@ -860,10 +851,7 @@ impl Flash {
         self.dies[die as usize].running = NONE;
         while op != NONE {
             let Flight { submit, next, then, .. } = self.flights[op as usize];
-            let asked = Asked {
-                cause: submit.cause,
-                now,
-            };
+            let asked = Asked { cause: submit.cause, now };
             let failed = self.apply(submit.kind, asked, submit.block, submit.page, submit.source);
             self.flights[op as usize].next = self.free;
             self.free = op;
@@ -946,16 +934,8 @@ impl Flash {
                     let Flight { submit, next, .. } = self.flights[op as usize];
                     match submit.kind {
                         OpKind::Program | OpKind::Copyback => {
-                            self.blocks.program(
-                                submit.block,
-                                submit.page,
-                                Asked {
-                                    cause: submit.cause,
-                                    now,
-                                },
-                            );
-                            self.blocks
-                                .spoil(submit.block * self.geometry.pages_per_block + submit.page);
+                            self.blocks.program(submit.block, submit.page, Asked { cause: submit.cause, now });
+                            self.blocks.spoil(submit.block * self.geometry.pages_per_block + submit.page);
                         }
                         OpKind::Erase => self.blocks.tear_erase(submit.block),
                         OpKind::Read => {}
@@ -1006,24 +986,12 @@ impl Flash {
         let pages = u64::from(self.geometry.pages_per_block);
         let ppn = u64::from(submit.block) * pages + u64::from(submit.page);
         if let Some(observer) = &mut self.observer {
-            observer.span(Span {
-                resource,
-                kind: submit.kind,
-                cause: submit.cause,
-                ppn,
-                planes,
-                start,
-                end,
-            });
+            observer.span(Span { resource, kind: submit.kind, cause: submit.cause, ppn, planes, start, end });
         }
     }
 }
 
 #[inline]
 fn draw(rng: &mut Rng, latency: Latency) -> Nanos {
-    if latency.min == latency.max {
-        latency.min
-    } else {
-        Nanos(rng.random_range(latency.min.0..=latency.max.0))
-    }
+    if latency.min == latency.max { latency.min } else { Nanos(rng.random_range(latency.min.0..=latency.max.0)) }
 }

@@ -38,10 +38,7 @@ pub struct Preset {
 }
 
 const fn ns(ns: u64) -> Latency {
-    Latency {
-        min: Nanos(ns),
-        max: Nanos(ns),
-    }
+    Latency { min: Nanos(ns), max: Nanos(ns) }
 }
 
 /// All presets, from one bit a cell to four.

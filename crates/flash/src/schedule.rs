@@ -39,17 +39,13 @@ const GC_READ: usize = Class::GcRead as usize;
 /// The class to serve next; `None` when no head is ready.
 pub(crate) fn choose(kind: SchedulerKind, heads: &[Option<Head>; CLASSES], now: Nanos) -> Option<usize> {
     let oldest = |classes: &[usize]| {
-        let ready = classes
-            .iter()
-            .filter_map(|class| heads[*class].map(|head| (head.order, *class)));
+        let ready = classes.iter().filter_map(|class| heads[*class].map(|head| (head.order, *class)));
         ready.min().map(|(_, class)| class)
     };
     const ALL: [usize; CLASSES] = [0, 1, 2, 3, 4];
     match kind {
         SchedulerKind::Fifo => oldest(&ALL),
-        SchedulerKind::ReadsFirst => oldest(&[HOST_READ])
-            .or_else(|| oldest(&[GC_READ]))
-            .or_else(|| oldest(&ALL)),
+        SchedulerKind::ReadsFirst => oldest(&[HOST_READ]).or_else(|| oldest(&[GC_READ])).or_else(|| oldest(&ALL)),
         SchedulerKind::HostFirst { starvation } => {
             let gc = oldest(&ALL[GC_READ..]);
             let starved = gc.filter(|class| heads[*class].is_some_and(|head| now.since(head.queued) >= starvation));
@@ -63,12 +59,7 @@ mod tests {
     use super::*;
 
     fn heads(orders: [Option<u64>; CLASSES]) -> [Option<Head>; CLASSES] {
-        orders.map(|order| {
-            order.map(|order| Head {
-                order,
-                queued: Nanos(order),
-            })
-        })
+        orders.map(|order| order.map(|order| Head { order, queued: Nanos(order) }))
     }
 
     #[test]

@@ -34,13 +34,7 @@ impl Flash {
         let mut words = vec![[0_u32; 4]; self.blocks.all().len()];
         from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
         for (block, [programmed, erases, reads, flags]) in words.into_iter().enumerate() {
-            let state = Block {
-                programmed,
-                erases,
-                reads,
-                bad: flags & 1 != 0,
-                torn: flags & 2 != 0,
-            };
+            let state = Block { programmed, erases, reads, bad: flags & 1 != 0, torn: flags & 2 != 0 };
             self.restore_block(block as u32, state);
         }
         let (lpns, low, base, records) = self.oob.parts_mut();
@@ -53,10 +47,7 @@ impl Flash {
             from.read_exact(&mut len)?;
             let len = u32::from_le_bytes(len) as usize;
             if len > 1 << 16 {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a metadata record is too long",
-                ));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a metadata record is too long"));
             }
             let mut words = vec![0_u64; len];
             from.read_exact(bytemuck::cast_slice_mut(&mut words))?;

@@ -34,16 +34,8 @@ type Make = fn() -> Box<dyn BufferPolicy>;
 /// Every buffer policy: name, summary, constructor; `none` has no buffer at all.
 pub(crate) const POLICIES: &[(&str, &str, Option<Make>)] = &[
     ("none", "no buffer: a write completes when it is on flash", None),
-    (
-        "fifo",
-        "whole requests leave in the order they came (VSSIM)",
-        Some(|| Box::new(fifo::Fifo::default())),
-    ),
-    (
-        "lru",
-        "the least recently written page leaves",
-        Some(|| Box::new(lru::Lru::default())),
-    ),
+    ("fifo", "whole requests leave in the order they came (VSSIM)", Some(|| Box::new(fifo::Fifo::default()))),
+    ("lru", "the least recently written page leaves", Some(|| Box::new(lru::Lru::default()))),
 ];
 
 /// A unit in the buffer.
@@ -103,11 +95,7 @@ impl WriteBuffer {
     /// The buffered unit of an LPN.
     #[inline]
     pub(crate) fn find(&self, lpn: u32) -> Option<Slot> {
-        if self.dirty_units == 0 {
-            None
-        } else {
-            self.index.get(&lpn).copied()
-        }
+        if self.dirty_units == 0 { None } else { self.index.get(&lpn).copied() }
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
@@ -123,10 +111,7 @@ impl WriteBuffer {
     /// Merges a write into the buffer; there must be room. Returns whether the unit was there already.
     pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> bool {
         self.used_sectors += self.cost(lpn, mask);
-        assert!(
-            self.used_sectors <= self.capacity_sectors,
-            "the buffer has room for what comes in"
-        );
+        assert!(self.used_sectors <= self.capacity_sectors, "the buffer has room for what comes in");
         if let Some(slot) = self.find(lpn) {
             let entry = &mut self.entries[slot as usize];
             entry.mask |= mask;
@@ -137,13 +122,7 @@ impl WriteBuffer {
             self.policy.touch(slot, command);
             return true;
         }
-        let entry = Entry {
-            lpn,
-            mask,
-            cells: cells.to_vec(),
-            since: command,
-            stream,
-        };
+        let entry = Entry { lpn, mask, cells: cells.to_vec(), since: command, stream };
         let slot = if let Some(slot) = self.free.pop() {
             self.entries[slot as usize] = entry;
             slot
@@ -183,12 +162,7 @@ impl WriteBuffer {
     /// All units that came in before write command number `before`, in no order that matters.
     pub(crate) fn older_than(&self, before: u64, out: &mut Vec<Slot>) {
         out.clear();
-        out.extend(
-            self.index
-                .values()
-                .copied()
-                .filter(|slot| self.entry(*slot).since < before),
-        );
+        out.extend(self.index.values().copied().filter(|slot| self.entry(*slot).since < before));
         // By age and address: the hash table's order is nobody's business.
         out.sort_unstable_by_key(|slot| (self.entry(*slot).since, self.entry(*slot).lpn));
     }
@@ -199,12 +173,7 @@ impl WriteBuffer {
         if u64::from(end - first) < self.index.len() as u64 {
             out.extend((first..end).filter_map(|lpn| self.find(lpn)));
         } else {
-            out.extend(
-                self.index
-                    .iter()
-                    .filter(|(lpn, _)| (first..end).contains(lpn))
-                    .map(|(_, slot)| *slot),
-            );
+            out.extend(self.index.iter().filter(|(lpn, _)| (first..end).contains(lpn)).map(|(_, slot)| *slot));
             out.sort_unstable_by_key(|slot| self.entry(*slot).lpn);
         }
     }
@@ -228,11 +197,7 @@ struct Chain {
 
 impl Default for Chain {
     fn default() -> Chain {
-        Chain {
-            links: Vec::new(),
-            head: NIL,
-            tail: NIL,
-        }
+        Chain { links: Vec::new(), head: NIL, tail: NIL }
     }
 }
 

@@ -71,9 +71,7 @@ pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, Descripti
     };
     let limited = |field: Field<'_>, most: u32, what: &str| {
         field.count(1, u32::MAX)?;
-        field
-            .count(1, most)
-            .map_err(|_| field.expected(&format!("at most {most} {what}")))
+        field.count(1, most).map_err(|_| field.expected(&format!("at most {most} {what}")))
     };
     let (queues_of, depth_of) = match kind {
         InterfaceKind::Nvme => ("queues (NVMe)", "commands in a queue (NVMe)"),
@@ -119,9 +117,7 @@ pub(super) const INTERFACE_KINDS: [(&str, InterfaceKind); 2] =
     [("nvme", InterfaceKind::Nvme), ("sata", InterfaceKind::Sata)];
 
 fn duration(section: &Section<'_>, key: &'static str, default: Nanos) -> Result<Nanos, DescriptionError> {
-    section
-        .get(key)
-        .map_or(Ok(default), |field| field.duration(LONGEST_WAIT))
+    section.get(key).map_or(Ok(default), |field| field.duration(LONGEST_WAIT))
 }
 
 /// One of the names registered for `kind`, or the default.
@@ -156,9 +152,7 @@ pub(super) fn buffer(root: &Section<'_>, page_bytes: u32) -> Result<BufferConfig
     let bytes = match given {
         _ if policy == "none" => 0,
         Some((field, size)) if size < u64::from(page_bytes) => {
-            return Err(field.expected(&format!(
-                "at least one page ({page_bytes} bytes) for the policy '{policy}'"
-            )));
+            return Err(field.expected(&format!("at least one page ({page_bytes} bytes) for the policy '{policy}'")));
         }
         Some((_, size)) => size,
         None => {
@@ -193,10 +187,7 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
     if units >= (1 << 32) - 2 {
         return Err(ftl.error(
             "mapping_unit",
-            format!(
-                "found {units} mapping units of {mapping_unit} bytes, expected fewer than {}",
-                (1_u64 << 32) - 2
-            ),
+            format!("found {units} mapping units of {mapping_unit} bytes, expected fewer than {}", (1_u64 << 32) - 2),
         ));
     }
     Ok(FtlConfig {
@@ -206,9 +197,7 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
             Some(field) => allocation(&field)?,
             None => Allocation::RoundRobin(CWDP),
         },
-        separate_gc_frontier: ftl
-            .get("separate_gc_frontier")
-            .map_or(Ok(true), |field| field.boolean())?,
+        separate_gc_frontier: ftl.get("separate_gc_frontier").map_or(Ok(true), |field| field.boolean())?,
         streams: ftl.get("streams").map_or(Ok(1), |field| field.count(1, MOST_STREAMS))?,
     })
 }
@@ -230,11 +219,7 @@ fn allocation(field: &Field<'_>) -> Result<Allocation, DescriptionError> {
         None => (false, text),
     };
     let levels = order_of(order).ok_or_else(|| field.expected(expected))?;
-    Ok(if round_robin {
-        Allocation::RoundRobin(levels)
-    } else {
-        Allocation::Static(levels)
-    })
+    Ok(if round_robin { Allocation::RoundRobin(levels) } else { Allocation::Static(levels) })
 }
 
 fn order_of(order: &str) -> Option<[Level; 4]> {
@@ -301,11 +286,7 @@ pub(super) fn gc(root: &Section<'_>, flash: &FlashConfig) -> Result<GcConfig, De
         background_free_blocks,
         idle_after: duration(&gc, "idle_after", Nanos::from_ms(100))?,
         copyback,
-        dynamic_wear_levelling: gc
-            .get("dynamic_wear_levelling")
-            .map_or(Ok(true), |field| field.boolean())?,
-        static_wear_threshold: gc
-            .get("static_wear_threshold")
-            .map_or(Ok(0), |field| field.count(0, u32::MAX))?,
+        dynamic_wear_levelling: gc.get("dynamic_wear_levelling").map_or(Ok(true), |field| field.boolean())?,
+        static_wear_threshold: gc.get("static_wear_threshold").map_or(Ok(0), |field| field.count(0, u32::MAX))?,
     })
 }

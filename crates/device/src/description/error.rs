@@ -60,11 +60,7 @@ impl fmt::Display for DescriptionError {
 /// Text for a message: on one line, and cut when it is long.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
-    let mut out: String = text
-        .chars()
-        .take(LONGEST)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let mut out: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(LONGEST).is_some() {
         out.push_str("...");
     }

@@ -122,11 +122,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
         .script
         .iter()
         .map(|fault| {
-            table([
-                ("kind", word(&FAULT_KINDS, fault.kind)),
-                ("block", count(fault.block)),
-                ("nth", count(fault.nth)),
-            ])
+            table([("kind", word(&FAULT_KINDS, fault.kind)), ("block", count(fault.block)), ("nth", count(fault.nth))])
         })
         .collect();
     rates.insert("script".to_string(), Value::Array(script));
@@ -148,12 +144,7 @@ fn count(count: u32) -> Value {
 
 /// The word of a choice. Each list holds every value of its type.
 fn word<T: PartialEq>(choices: &[(&str, T)], value: T) -> Value {
-    text(
-        choices
-            .iter()
-            .find(|(_, choice)| *choice == value)
-            .map_or("", |(name, _)| name),
-    )
+    text(choices.iter().find(|(_, choice)| *choice == value).map_or("", |(name, _)| name))
 }
 
 fn latencies(list: &[Latency]) -> Value {

@@ -43,11 +43,8 @@ pub(super) fn read(root: &Section<'_>) -> Result<(FlashConfig, bool), Descriptio
 }
 
 /// The words of `multi_plane`.
-pub(super) const MULTI_PLANE: [(&str, MultiPlane); 3] = [
-    ("off", MultiPlane::Off),
-    ("same-offset", MultiPlane::SameOffset),
-    ("relaxed", MultiPlane::Relaxed),
-];
+pub(super) const MULTI_PLANE: [(&str, MultiPlane); 3] =
+    [("off", MultiPlane::Off), ("same-offset", MultiPlane::SameOffset), ("relaxed", MultiPlane::Relaxed)];
 
 /// The words of a scripted fault's `kind`.
 pub(super) const FAULT_KINDS: [(&str, FaultKind); 4] = [
@@ -58,11 +55,7 @@ pub(super) const FAULT_KINDS: [(&str, FaultKind); 4] = [
 ];
 
 fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
-    let count = |key| {
-        flash
-            .require(key, "a whole number of at least 1")
-            .and_then(|field| field.count(1, u32::MAX))
-    };
+    let count = |key| flash.require(key, "a whole number of at least 1").and_then(|field| field.count(1, u32::MAX));
     let page_field = flash.require("page_size", "the data bytes of a page, such as \"4k\" or \"16k\"")?;
     let page_bytes = page_field.size()?;
     if page_bytes == 0 || page_bytes % 512 != 0 || page_bytes > LARGEST_PAGE {
@@ -90,14 +83,9 @@ fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
         page_bytes: page_bytes as u32,
         oob_bytes: oob_bytes as u32,
     };
-    let planes = [
-        geometry.channels,
-        geometry.chips_per_channel,
-        geometry.dies_per_chip,
-        geometry.planes_per_die,
-    ]
-    .iter()
-    .fold(1_u128, |product, count| product.saturating_mul(u128::from(*count)));
+    let planes = [geometry.channels, geometry.chips_per_channel, geometry.dies_per_chip, geometry.planes_per_die]
+        .iter()
+        .fold(1_u128, |product, count| product.saturating_mul(u128::from(*count)));
     let blocks = planes.saturating_mul(u128::from(geometry.blocks_per_plane));
     if blocks >= 1 << 31 {
         return Err(flash.error(
@@ -142,10 +130,9 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
         None => None,
     };
     let same = |field: &Field<'_>, preset: &'static Preset| match cell {
-        Some(cell) if cell != preset => Err(field.error(format!(
-            "found \"{}\" beside cell = \"{}\", expected one of them",
-            preset.name, cell.name
-        ))),
+        Some(cell) if cell != preset => {
+            Err(field.error(format!("found \"{}\" beside cell = \"{}\", expected one of them", preset.name, cell.name)))
+        }
         _ => Ok(Some(preset)),
     };
     let (table, base) = match flash.get("timing") {
@@ -172,10 +159,8 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
     let empty = flash.clone();
     let missing = |key: &str, what: &str| match &table {
         Some(table) => table.error(key, format!("missing, expected {what}, or a preset in flash.cell")),
-        None => empty.error(
-            "timing",
-            "missing, expected a table of latencies, a preset in flash.cell, or \"none\"".to_string(),
-        ),
+        None => empty
+            .error("timing", "missing, expected a table of latencies, a preset in flash.cell, or \"none\"".to_string()),
     };
     let get = |key| table.as_ref().and_then(|table| table.get(key));
     let preset_timing = base.map(|preset| preset.timing(geometry.page_bytes));
@@ -211,10 +196,7 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
         }
         (None, None, Some(preset)) => preset.transfer,
         (None, None, None) => {
-            return Err(missing(
-                "transfer",
-                "the time of a page's data on the channel, or channel_bandwidth",
-            ));
+            return Err(missing("transfer", "the time of a page's data on the channel, or channel_bandwidth"));
         }
     };
     let command = match (get("command"), base) {
@@ -227,33 +209,16 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
         Some(field) => field.duration(LONGEST_OPERATION),
         None if suspends => Err(match &table {
             Some(table) => table.error(key, "missing, expected a time, since the chips suspend".to_string()),
-            None => empty.error(
-                "timing",
-                format!("'{key}' is missing, expected a time, since the chips suspend"),
-            ),
+            None => empty.error("timing", format!("'{key}' is missing, expected a time, since the chips suspend")),
         }),
         None => Ok(Nanos::ZERO),
     };
-    Ok((
-        Timing {
-            read,
-            program,
-            erase,
-            command,
-            transfer,
-            suspend: pause("suspend")?,
-            resume: pause("resume")?,
-        },
-        true,
-    ))
+    Ok((Timing { read, program, erase, command, transfer, suspend: pause("suspend")?, resume: pause("resume")? }, true))
 }
 
 /// Everything at once.
 fn untimed() -> Timing {
-    let zero = ssdlab_flash::Latency {
-        min: Nanos::ZERO,
-        max: Nanos::ZERO,
-    };
+    let zero = ssdlab_flash::Latency { min: Nanos::ZERO, max: Nanos::ZERO };
     Timing {
         read: vec![zero],
         program: vec![zero],
@@ -275,9 +240,7 @@ fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
         ("reads-first", SchedulerKind::ReadsFirst),
         ("host-first", SchedulerKind::HostFirst { starvation }),
     ];
-    flash
-        .get("scheduler")
-        .map_or(Ok(SchedulerKind::Fifo), |field| field.choice(&choices))
+    flash.get("scheduler").map_or(Ok(SchedulerKind::Fifo), |field| field.choice(&choices))
 }
 
 fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, DescriptionError> {
@@ -287,9 +250,7 @@ fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, Descriptio
     if let Some(field) = faults.get("script") {
         for entry in field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")? {
             let entry = entry.section(keys::SCRIPT)?;
-            let kind = entry
-                .require("kind", "read, program, erase or factory")?
-                .choice(&FAULT_KINDS)?;
+            let kind = entry.require("kind", "read, program, erase or factory")?.choice(&FAULT_KINDS)?;
             script.push(ScriptedFault {
                 kind,
                 block: entry

@@ -1,17 +1,7 @@
 //! Every key a description may hold. The reader refuses all others, and the documentation is tested against this list.
 
-pub(super) const ROOT: &[&str] = &[
-    "name",
-    "summary",
-    "source",
-    "notes",
-    "flash",
-    "capacity",
-    "interface",
-    "buffer",
-    "ftl",
-    "gc",
-];
+pub(super) const ROOT: &[&str] =
+    &["name", "summary", "source", "notes", "flash", "capacity", "interface", "buffer", "ftl", "gc"];
 
 pub(super) const FLASH: &[&str] = &[
     "channels",
@@ -34,26 +24,11 @@ pub(super) const FLASH: &[&str] = &[
     "faults",
 ];
 
-pub(super) const TIMING: &[&str] = &[
-    "preset",
-    "read",
-    "program",
-    "erase",
-    "transfer",
-    "channel_bandwidth",
-    "command",
-    "suspend",
-    "resume",
-];
+pub(super) const TIMING: &[&str] =
+    &["preset", "read", "program", "erase", "transfer", "channel_bandwidth", "command", "suspend", "resume"];
 
-pub(super) const FAULTS: &[&str] = &[
-    "program_failure",
-    "erase_failure",
-    "uncorrectable_read",
-    "factory_bad",
-    "endurance",
-    "script",
-];
+pub(super) const FAULTS: &[&str] =
+    &["program_failure", "erase_failure", "uncorrectable_read", "factory_bad", "endurance", "script"];
 
 pub(super) const SCRIPT: &[&str] = &["kind", "block", "nth"];
 
@@ -63,13 +38,7 @@ pub(super) const INTERFACE: &[&str] = &["kind", "queues", "queue_depth", "bandwi
 
 pub(super) const BUFFER: &[&str] = &["policy", "size", "latency"];
 
-pub(super) const FTL: &[&str] = &[
-    "design",
-    "mapping_unit",
-    "allocation",
-    "separate_gc_frontier",
-    "streams",
-];
+pub(super) const FTL: &[&str] = &["design", "mapping_unit", "allocation", "separate_gc_frontier", "streams"];
 
 pub(super) const GC: &[&str] = &[
     "victim",

@@ -99,9 +99,7 @@ impl Description {
                 reason: format!("found more than {LONGEST_TEXT} bytes, expected a description"),
             });
         }
-        Ok(Description {
-            tree: Tree::parse(text, file)?,
-        })
+        Ok(Description { tree: Tree::parse(text, file)? })
     }
 
     /// Lays one `key=value` over the description, with the same dotted keys. The value is TOML, or text without quotes.

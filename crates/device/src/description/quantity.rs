@@ -58,10 +58,7 @@ fn plain(number: u64) -> toml::Value {
 /// A size in its largest whole unit.
 pub(super) fn size(bytes: u64) -> toml::Value {
     let units = [("t", 40), ("g", 30), ("m", 20), ("k", 10)];
-    match units
-        .iter()
-        .find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift)
-    {
+    match units.iter().find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift) {
         Some((unit, shift)) => toml::Value::String(format!("{}{unit}", bytes >> shift)),
         None => plain(bytes),
     }
@@ -117,16 +114,7 @@ mod tests {
     fn shares_and_bandwidths_are_exact() {
         assert_eq!(parse_share("7%"), Some(7 * BILLION));
         assert_eq!(parse_share(" 7.37 %"), Some(7_370_000_000));
-        for wrong in [
-            "7",
-            "%",
-            "-7%",
-            "7.%",
-            ".5%",
-            "1e3%",
-            "99999999999999999999%",
-            "7.1234567891%",
-        ] {
+        for wrong in ["7", "%", "-7%", "7.%", ".5%", "1e3%", "99999999999999999999%", "7.1234567891%"] {
             assert_eq!(parse_share(wrong), None, "{wrong}");
         }
         assert_eq!(parse_bandwidth("560MB/s"), Some(560_000_000));
@@ -140,18 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back_the_same() {
-        for ns in [
-            0,
-            1,
-            999,
-            1_000,
-            51_200,
-            1_500_000,
-            20_480,
-            999_999_999,
-            1_000_000_001,
-            u64::MAX,
-        ] {
+        for ns in [0, 1, 999, 1_000, 51_200, 1_500_000, 20_480, 999_999_999, 1_000_000_001, u64::MAX] {
             assert_eq!(parse_duration(&span_text(Nanos(ns))), Ok(Nanos(ns)));
         }
         for bytes in [0, 1, 512, 4096, 6144, 238 << 30, 5 << 40, u64::MAX] {

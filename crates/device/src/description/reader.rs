@@ -27,24 +27,13 @@ pub(super) struct Field<'t> {
 }
 
 fn joined(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_string()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
 impl<'t> Section<'t> {
     /// The whole description; an unknown key in it is refused.
     pub(super) fn root(tree: &'t Tree, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
-        Section {
-            tree,
-            path: String::new(),
-            table: Some(&tree.root),
-            origin: None,
-            known,
-        }
-        .checked()
+        Section { tree, path: String::new(), table: Some(&tree.root), origin: None, known }.checked()
     }
 
     /// The table under `key`; an unknown key in it is refused.
@@ -55,13 +44,7 @@ impl<'t> Section<'t> {
     ) -> Result<Section<'t>, DescriptionError> {
         match self.get(key) {
             Some(field) => field.section(known),
-            None => Ok(Section {
-                tree: self.tree,
-                path: joined(&self.path, key),
-                table: None,
-                origin: None,
-                known,
-            }),
+            None => Ok(Section { tree: self.tree, path: joined(&self.path, key), table: None, origin: None, known }),
         }
     }
 
@@ -90,38 +73,23 @@ impl<'t> Section<'t> {
     pub(super) fn get(&self, key: &'static str) -> Option<Field<'t>> {
         debug_assert!(self.known.contains(&key), "'{key}' is missing from the list of keys");
         let node = self.table?.get(key)?;
-        Some(Field {
-            tree: self.tree,
-            path: joined(&self.path, key),
-            node,
-        })
+        Some(Field { tree: self.tree, path: joined(&self.path, key), node })
     }
 
     /// The value under `key`, which must be there.
     pub(super) fn require(&self, key: &'static str, expected: &str) -> Result<Field<'t>, DescriptionError> {
-        self.get(key)
-            .ok_or_else(|| self.error(key, format!("missing, expected {expected}")))
+        self.get(key).ok_or_else(|| self.error(key, format!("missing, expected {expected}")))
     }
 
     /// A problem of this table, or of what `key` in it should be.
     pub(super) fn error(&self, key: &str, reason: String) -> DescriptionError {
-        let origin = self
-            .table
-            .and_then(|table| table.get(key))
-            .map(|node| node.origin)
-            .or(self.origin);
+        let origin = self.table.and_then(|table| table.get(key)).map(|node| node.origin).or(self.origin);
         DescriptionError {
             place: match origin {
                 Some(origin) => self.tree.place(origin),
-                None => Place::Whole {
-                    file: self.tree.file.clone(),
-                },
+                None => Place::Whole { file: self.tree.file.clone() },
             },
-            key: if key.is_empty() {
-                self.path.clone()
-            } else {
-                joined(&self.path, key)
-            },
+            key: if key.is_empty() { self.path.clone() } else { joined(&self.path, key) },
             reason,
         }
     }
@@ -130,11 +98,7 @@ impl<'t> Section<'t> {
 impl<'t> Field<'t> {
     /// A problem of this value.
     pub(super) fn error(&self, reason: String) -> DescriptionError {
-        DescriptionError {
-            place: self.tree.place(self.node.origin),
-            key: self.path.clone(),
-            reason,
-        }
+        DescriptionError { place: self.tree.place(self.node.origin), key: self.path.clone(), reason }
     }
 
     /// `found X, expected Y`.
@@ -156,14 +120,8 @@ impl<'t> Field<'t> {
         let Value::Table(table) = &self.node.value else {
             return Err(self.expected(&format!("a table with the keys {}", listed(known))));
         };
-        Section {
-            tree: self.tree,
-            path: self.path.clone(),
-            table: Some(table),
-            origin: Some(self.node.origin),
-            known,
-        }
-        .checked()
+        Section { tree: self.tree, path: self.path.clone(), table: Some(table), origin: Some(self.node.origin), known }
+            .checked()
     }
 
     pub(super) fn list(&self, expected: &str) -> Result<Vec<Field<'t>>, DescriptionError> {
@@ -176,11 +134,7 @@ impl<'t> Field<'t> {
     fn items(&self, list: &'t [Node]) -> Vec<Field<'t>> {
         list.iter()
             .enumerate()
-            .map(|(index, node)| Field {
-                tree: self.tree,
-                path: format!("{}[{index}]", self.path),
-                node,
-            })
+            .map(|(index, node)| Field { tree: self.tree, path: format!("{}[{index}]", self.path), node })
             .collect()
     }
 
@@ -255,10 +209,7 @@ impl<'t> Field<'t> {
         let expected =
             || self.expected("a time with its unit, such as \"20us\" or \"1.5ms\", or a range \"400us..600us\"");
         let latency = match &self.node.value {
-            Value::Integer(Some(0)) => Latency {
-                min: Nanos::ZERO,
-                max: Nanos::ZERO,
-            },
+            Value::Integer(Some(0)) => Latency { min: Nanos::ZERO, max: Nanos::ZERO },
             Value::Text(text) => {
                 let (from, to) = text.split_once("..").unwrap_or((text, text));
                 let (Ok(min), Ok(max)) = (parse_duration(from), parse_duration(to)) else {

@@ -67,12 +67,7 @@ const EXCLUSIVE: [(&str, &str); 7] = [
 
 impl Tree {
     pub(super) fn parse(text: &str, file: &str) -> Result<Tree, DescriptionError> {
-        let mut tree = Tree {
-            file: file.to_string(),
-            text: text.to_string(),
-            sets: Vec::new(),
-            root: Table::new(),
-        };
+        let mut tree = Tree { file: file.to_string(), text: text.to_string(), sets: Vec::new(), root: Table::new() };
         match DeTable::parse(text) {
             Ok(table) => {
                 tree.root = from_table(table.into_inner(), &Origin::File);
@@ -98,19 +93,13 @@ impl Tree {
             reason,
         };
         let Some((key, written)) = text.split_once('=') else {
-            return Err(error(
-                "",
-                "found no '=', expected key=value, such as gc.victim=fifo".to_string(),
-            ));
+            return Err(error("", "found no '=', expected key=value, such as gc.victim=fifo".to_string()));
         };
         let (key, written) = (key.trim(), written.trim());
         let plain =
             |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         if key.len() > 100 || !key.split('.').all(plain) {
-            let reason = format!(
-                "found the key '{}', expected a dotted key such as flash.page_size",
-                shown(key)
-            );
+            let reason = format!("found the key '{}', expected a dotted key such as flash.page_size", shown(key));
             return Err(error("", reason));
         }
         if written.is_empty() {
@@ -138,10 +127,7 @@ impl Tree {
                 spell_out_preset(entry);
             }
             let Value::Table(inner) = &mut entry.value else {
-                return Err(error(
-                    key,
-                    format!("'{}' is not a table of keys", path[..=depth].join(".")),
-                ));
+                return Err(error(key, format!("'{}' is not a table of keys", path[..=depth].join("."))));
             };
             table = inner;
         }
@@ -153,9 +139,7 @@ impl Tree {
     /// The place of an origin, for people.
     pub(super) fn place(&self, origin: Origin) -> Place {
         match origin {
-            Origin::Set(index) => Place::Set {
-                text: self.sets.get(index).cloned().unwrap_or_default(),
-            },
+            Origin::Set(index) => Place::Set { text: self.sets.get(index).cloned().unwrap_or_default() },
             Origin::File(offset) => {
                 let mut end = offset.min(self.text.len());
                 while !self.text.is_char_boundary(end) {
@@ -201,16 +185,8 @@ fn from_override(written: &str, origin: Origin) -> Node {
         Some(value) => from_value(value, &|_| origin),
         None => Value::Text(written.to_string()),
     };
-    let may_be_text = matches!(
-        value,
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Time
-    );
-    Node {
-        value,
-        origin,
-        key_origin: origin,
-        written: may_be_text.then(|| written.to_string()),
-    }
+    let may_be_text = matches!(value, Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Time);
+    Node { value, origin, key_origin: origin, written: may_be_text.then(|| written.to_string()) }
 }
 
 fn from_table(table: DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Table {
@@ -227,12 +203,7 @@ fn from_table(table: DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Table {
 
 fn from_spanned(value: Spanned<DeValue<'_>>, origin: &dyn Fn(usize) -> Origin) -> Node {
     let place = origin(value.span().start);
-    Node {
-        value: from_value(value.into_inner(), origin),
-        origin: place,
-        key_origin: place,
-        written: None,
-    }
+    Node { value: from_value(value.into_inner(), origin), origin: place, key_origin: place, written: None }
 }
 
 fn from_value(value: DeValue<'_>, origin: &dyn Fn(usize) -> Origin) -> Value {

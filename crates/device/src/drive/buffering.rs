@@ -83,11 +83,7 @@ impl Drive {
 
     fn evict_page(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<usize, Stall> {
         let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
-        let mut units = [UnitWrite {
-            lpn: 0,
-            mask: 0,
-            cells: &[],
-        }; 64];
+        let mut units = [UnitWrite { lpn: 0, mask: 0, cells: &[] }; 64];
         let first = buffer.entry(slots[0]);
         let (lead, stream) = (first.lpn, first.stream);
         let mut count = 0;
@@ -96,26 +92,15 @@ impl Drive {
             if entry.stream != stream || (count > 0 && !self.ftl.share_page(lead, entry.lpn)) {
                 break;
             }
-            units[count] = UnitWrite {
-                lpn: entry.lpn,
-                mask: entry.mask,
-                cells: &entry.cells,
-            };
+            units[count] = UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells };
             count += 1;
         }
         let slot = self.free_evictions.pop().unwrap_or_else(|| {
-            self.evictions.push(Eviction {
-                sectors: 0,
-                serial: 0,
-                command: None,
-            });
+            self.evictions.push(Eviction { sectors: 0, serial: 0, command: None });
             self.evictions.len() as u32 - 1
         });
         let owner = Owner::Eviction(slot);
-        if let Err(error) = self
-            .ftl
-            .write(&mut self.media, &units[..count], stream, Cause::Host, owner)
-        {
+        if let Err(error) = self.ftl.write(&mut self.media, &units[..count], stream, Cause::Host, owner) {
             self.free_evictions.push(slot);
             return Err(error.into());
         }
@@ -138,11 +123,7 @@ impl Drive {
             return Ok(count);
         }
         let serial = self.evictions_base + self.evicting.len() as u64;
-        self.evictions[slot as usize] = Eviction {
-            sectors,
-            serial,
-            command: waiter,
-        };
+        self.evictions[slot as usize] = Eviction { sectors, serial, command: waiter };
         self.evicting.push_back(false);
         self.leaving_sectors += sectors;
         if let Some(command) = waiter {
@@ -153,17 +134,10 @@ impl Drive {
 
     /// An eviction is on flash: its space is free, and a flush may be complete.
     pub(super) fn evicted(&mut self, slot: u32) {
-        let Eviction {
-            sectors,
-            serial,
-            command,
-        } = self.evictions[slot as usize];
+        let Eviction { sectors, serial, command } = self.evictions[slot as usize];
         self.free_evictions.push(slot);
         self.leaving_sectors -= sectors;
-        self.buffer
-            .as_mut()
-            .expect("what left was in a buffer")
-            .release(sectors);
+        self.buffer.as_mut().expect("what left was in a buffer").release(sectors);
         self.room_freed = true;
         self.evicting[(serial - self.evictions_base) as usize] = true;
         while self.evicting.front() == Some(&true) {
@@ -183,10 +157,7 @@ impl Drive {
     /// FUA: the units of a write leave at once, and the command waits for exactly them.
     fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
         let mut slots = std::mem::take(&mut self.slots);
-        self.buffer
-            .as_ref()
-            .expect("a buffered write has a buffer")
-            .in_range(first, end, &mut slots);
+        self.buffer.as_ref().expect("a buffered write has a buffer").in_range(first, end, &mut slots);
         let result = self.evict(&slots, Some(command));
         self.slots = slots;
         result

@@ -76,9 +76,7 @@ impl Drive {
 
     fn stall(&mut self, command: u32, why: Stall) {
         if why == Stall::NoSpace {
-            self.commands[command as usize]
-                .stalled_since
-                .get_or_insert(self.media.now);
+            self.commands[command as usize].stalled_since.get_or_insert(self.media.now);
         }
     }
 
@@ -178,20 +176,13 @@ impl Drive {
             return;
         }
         let pages = self.media.pages_per_block();
-        let place = Place {
-            block: page / pages,
-            page: page % pages,
-        };
+        let place = Place { block: page / pages, page: page % pages };
         if !self.media.flash.is_written(place.block, place.page) {
             self.wait_for_merge(command, place);
             return;
         }
         if !self.media.flash.timed() {
-            if self
-                .media
-                .flash
-                .execute(OpKind::Read, Cause::Host, place.block, place.page)
-            {
+            if self.media.flash.execute(OpKind::Read, Cause::Host, place.block, place.page) {
                 self.commands[command as usize].status = Status::UncorrectableRead;
             }
             return;
@@ -225,12 +216,7 @@ impl Drive {
         let count = end - sector;
         let out = &mut self.commands[command as usize].cells[start..start + count as usize * cell];
         if let Found::At { unit } = self.ftl.find(lpn) {
-            out.copy_from_slice(
-                self.media
-                    .flash
-                    .store
-                    .get(u64::from(unit) * per_unit + sector % per_unit, count),
-            );
+            out.copy_from_slice(self.media.flash.store.get(u64::from(unit) * per_unit + sector % per_unit, count));
         }
         let Some(buffer) = &self.buffer else { return };
         let Some(slot) = buffer.find(lpn) else { return };
@@ -271,18 +257,12 @@ impl Drive {
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
         let wanted = left.min(self.media.units_per_page);
-        let count = (1..wanted)
-            .find(|index| !self.ftl.share_page(lpn, lpn + index))
-            .unwrap_or(wanted);
+        let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + index)).unwrap_or(wanted);
         let mut scratch = std::mem::take(&mut self.scratch);
         let unit_cells = per_unit as usize * cell;
         scratch.clear();
         scratch.resize(count as usize * unit_cells, 0);
-        let mut units = [UnitWrite {
-            lpn: 0,
-            mask: 0,
-            cells: &[],
-        }; 64];
+        let mut units = [UnitWrite { lpn: 0, mask: 0, cells: &[] }; 64];
         if cell > 0 {
             let base = u64::from(lpn) * per_unit;
             let from = request.sector.max(base);
@@ -296,20 +276,10 @@ impl Drive {
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
-            units[index as usize] = UnitWrite {
-                lpn: lpn + index,
-                mask: mask_of(from - base, to - from),
-                cells,
-            };
+            units[index as usize] = UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), cells };
         }
         let owner = Owner::Command(command);
-        let written = self.ftl.write(
-            &mut self.media,
-            &units[..count as usize],
-            request.stream,
-            Cause::Host,
-            owner,
-        );
+        let written = self.ftl.write(&mut self.media, &units[..count as usize], request.stream, Cause::Host, owner);
         self.scratch = scratch;
         written?;
         if self.media.flash.timed() {
@@ -384,13 +354,8 @@ impl Drive {
         if self.buffer.is_some() {
             return self.buffer_unit(lpn, mask, &cells, 0);
         }
-        let unit = UnitWrite {
-            lpn,
-            mask,
-            cells: &cells,
-        };
-        self.ftl
-            .write(&mut self.media, &[unit], 0, Cause::Host, Owner::Command(command))?;
+        let unit = UnitWrite { lpn, mask, cells: &cells };
+        self.ftl.write(&mut self.media, &[unit], 0, Cause::Host, Owner::Command(command))?;
         if self.media.flash.timed() {
             self.commands[command as usize].remaining += 1;
         } else {
@@ -402,9 +367,7 @@ impl Drive {
     // ---- flush ----
 
     fn flush(&mut self, command: u32) -> Result<(), Stall> {
-        let covers = *self.commands[command as usize]
-            .covers
-            .get_or_insert(self.writes_dispatched);
+        let covers = *self.commands[command as usize].covers.get_or_insert(self.writes_dispatched);
         self.evict_older_than(covers)?;
         self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
         if !self.media.flash.timed() {

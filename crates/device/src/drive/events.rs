@@ -101,10 +101,7 @@ impl Drive {
     #[inline]
     fn read_done(&mut self, done: &Done) {
         if done.failed {
-            let from = Place {
-                block: done.block,
-                page: done.page,
-            };
+            let from = Place { block: done.block, page: done.page };
             if done.then != NONE {
                 let (block, page) = self.media.flash.target(done.then);
                 self.ftl.poison(&mut self.media, from, Place { block, page });
@@ -206,23 +203,13 @@ impl Drive {
         self.collect_garbage();
         while let Some(place) = self.media.failed_untimed.pop() {
             self.retire_block_of(place);
-            let rewritten = self.ftl.rewrite(
-                &mut self.media,
-                place,
-                Frontier::Host(0),
-                Cause::Retirement,
-                Owner::Nobody,
-            );
+            let rewritten =
+                self.ftl.rewrite(&mut self.media, place, Frontier::Host(0), Cause::Retirement, Owner::Nobody);
             if rewritten.is_err() {
                 let owner = Owner::Nobody;
                 let frontier = Frontier::Host(0);
                 self.media.pool.pin(place.block);
-                self.orphans.push(Orphan {
-                    place,
-                    frontier,
-                    cause: Cause::Retirement,
-                    owner,
-                });
+                self.orphans.push(Orphan { place, frontier, cause: Cause::Retirement, owner });
             }
             let plane = self.media.pool.plane_of(place.block);
             self.gc.pump(&mut self.media, &mut *self.ftl, plane);
@@ -240,29 +227,13 @@ impl Drive {
 
     /// A program failed: the data, still in RAM, goes elsewhere, and the block is emptied and never used again.
     fn program_failed(&mut self, done: &Done) {
-        let place = Place {
-            block: done.block,
-            page: done.page,
-        };
+        let place = Place { block: done.block, page: done.page };
         let owner = Owner::unpack(done.token);
-        let frontier = if matches!(owner, Owner::Gc(_)) {
-            Frontier::Gc
-        } else {
-            Frontier::Host(0)
-        };
-        let cause = if done.cause == Cause::Metadata {
-            Cause::Metadata
-        } else {
-            Cause::Retirement
-        };
+        let frontier = if matches!(owner, Owner::Gc(_)) { Frontier::Gc } else { Frontier::Host(0) };
+        let cause = if done.cause == Cause::Metadata { Cause::Metadata } else { Cause::Retirement };
         let superseded = self.media.pins_of(done);
         self.retire_block_of(place);
-        self.rewrite_or_orphan(Orphan {
-            place,
-            frontier,
-            cause,
-            owner,
-        });
+        self.rewrite_or_orphan(Orphan { place, frontier, cause, owner });
         // What the failed page superseded must outlive whatever now supersedes the failed page.
         for block in superseded {
             if block != place.block && self.media.pool.pins(place.block) > 0 {
@@ -279,12 +250,7 @@ impl Drive {
     }
 
     fn rewrite_or_orphan(&mut self, orphan: Orphan) {
-        let Orphan {
-            place,
-            frontier,
-            cause,
-            owner,
-        } = orphan;
+        let Orphan { place, frontier, cause, owner } = orphan;
         match self.ftl.rewrite(&mut self.media, place, frontier, cause, owner) {
             Ok(true) => {}
             Ok(false) => self.owner_served(owner.pack()),

@@ -160,9 +160,7 @@ impl Drive {
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
         let ftl = design(config);
-        let usable: Vec<u32> = (0..config.flash.geometry.planes())
-            .map(|plane| media.pool.usable(plane))
-            .collect();
+        let usable: Vec<u32> = (0..config.flash.geometry.planes()).map(|plane| media.pool.usable(plane)).collect();
         config.check_space(&usable, ftl.metadata_units())?;
         let cell_bytes = media.flash.store.cell_bytes();
         Ok(Drive {
@@ -259,16 +257,8 @@ impl Drive {
 
     /// As [`Drive::submit`], with data. Data is ignored where contents are not kept.
     pub fn submit_with(&mut self, request: &Request, data: Data<'_>) {
-        assert!(
-            request.at >= self.media.now,
-            "a request arrives at {}, in the past of {}",
-            request.at,
-            self.media.now
-        );
-        debug_assert!(
-            self.next_event().is_none_or(|at| at >= request.at),
-            "earlier events have run"
-        );
+        assert!(request.at >= self.media.now, "a request arrives at {}, in the past of {}", request.at, self.media.now);
+        debug_assert!(self.next_event().is_none_or(|at| at >= request.at), "earlier events have run");
         self.media.now = request.at;
         self.outstanding += 1;
         if self.idle_at.take().is_some() || self.outstanding == 1 {
@@ -353,9 +343,7 @@ impl Drive {
     fn finish(&mut self, command: u32) {
         let request = &self.commands[command as usize].request;
         if request.op == Op::Read && self.media.flash.timed() {
-            let ready = self
-                .interface
-                .transfer(self.media.now, request.bytes(), Direction::ToHost);
+            let ready = self.interface.transfer(self.media.now, request.bytes(), Direction::ToHost);
             if ready > self.media.now {
                 self.set_timer(ready, Timer::Complete(command));
                 return;
@@ -434,17 +422,10 @@ fn cells_of(request: &Request, data: Data<'_>, cell: usize) -> Vec<u8> {
 
 /// Finds a registered name, or says which there are.
 fn pick<T: Copy>(key: &str, name: &str, known: &[(&'static str, &'static str, T)]) -> Result<T, DriveError> {
-    known
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .map(|(.., make)| *make)
-        .ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
-            DriveError {
-                key: key.to_string(),
-                reason: format!("'{name}' is not known; there are {}", names.join(", ")),
-            }
-        })
+    known.iter().find(|(known, ..)| *known == name).map(|(.., make)| *make).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
+        DriveError { key: key.to_string(), reason: format!("'{name}' is not known; there are {}", names.join(", ")) }
+    })
 }
 
 /// A policy or design that a description can name.
@@ -464,18 +445,12 @@ pub fn registered() -> Vec<Registered> {
         kind: &'static str,
         known: &'static [(&'static str, &'static str, T)],
     ) -> impl Iterator<Item = Registered> {
-        known
-            .iter()
-            .map(move |(name, summary, _)| Registered { kind, name, summary })
+        known.iter().map(move |(name, summary, _)| Registered { kind, name, summary })
     }
     const SCHEDULERS: &[(&str, &str, ())] = &[
         ("fifo", "operations of a die in order of arrival", ()),
         ("reads-first", "reads before programs and erases", ()),
-        (
-            "host-first",
-            "the host's operations before GC's, with a starvation bound",
-            (),
-        ),
+        ("host-first", "the host's operations before GC's, with a starvation bound", ()),
     ];
     rows("ftl.design", DESIGNS)
         .chain(rows("gc.victim", VICTIMS))

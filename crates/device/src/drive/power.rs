@@ -40,15 +40,10 @@ impl Drive {
         let mut recovery = Recovery::default();
         self.media.pool.forget();
         recovery.pages_read = self.ftl.recover(&mut self.media);
-        let (mut die_time, mut channel_time) = (
-            vec![Nanos::ZERO; geometry.dies() as usize],
-            vec![Nanos::ZERO; geometry.channels as usize],
-        );
+        let (mut die_time, mut channel_time) =
+            (vec![Nanos::ZERO; geometry.dies() as usize], vec![Nanos::ZERO; geometry.channels as usize]);
         let timing = self.config.flash.timing.clone();
-        let oob_time = self
-            .media
-            .flash
-            .transfer_time(geometry.oob_bytes.min(geometry.page_bytes));
+        let oob_time = self.media.flash.transfer_time(geometry.oob_bytes.min(geometry.page_bytes));
         for block in 0..geometry.blocks() {
             let state = *self.media.flash.blocks.get(block);
             let die = self.media.flash.die_of(block);
@@ -76,9 +71,7 @@ impl Drive {
             };
             self.media.pool.adopt(block, found);
         }
-        self.media
-            .flash
-            .count(OpKind::Read, Cause::Recovery, recovery.pages_read);
+        self.media.flash.count(OpKind::Read, Cause::Recovery, recovery.pages_read);
         self.media.pool.rebuild_free(&self.media.flash);
         let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
         recovery.time = slowest(die_time).max(slowest(channel_time));

@@ -26,23 +26,12 @@ impl Drive {
 
     /// Erase counts over all blocks that are not bad.
     pub fn wear(&self) -> Wear {
-        let good: Vec<u32> = self
-            .media
-            .flash
-            .blocks
-            .all()
-            .iter()
-            .filter(|block| !block.bad)
-            .map(|block| block.erases)
-            .collect();
+        let good: Vec<u32> =
+            self.media.flash.blocks.all().iter().filter(|block| !block.bad).map(|block| block.erases).collect();
         let total = good.iter().map(|erases| u64::from(*erases)).sum();
         let count = good.len().max(1) as f64;
         let mean = total as f64 / count;
-        let variance = good
-            .iter()
-            .map(|erases| (f64::from(*erases) - mean).powi(2))
-            .sum::<f64>()
-            / count;
+        let variance = good.iter().map(|erases| (f64::from(*erases) - mean).powi(2)).sum::<f64>() / count;
         Wear {
             total,
             mean,
@@ -79,11 +68,7 @@ impl Drive {
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();
-        let buffer = if self.buffer.is_some() {
-            self.config.buffer.bytes
-        } else {
-            0
-        };
+        let buffer = if self.buffer.is_some() { self.config.buffer.bytes } else { 0 };
         memory.push(("buffer_bytes", buffer));
         let tables: u64 = self.ftl.memory().iter().map(|(_, bytes)| bytes).sum();
         memory.push(("simulator_bytes", tables + self.media.flash.oob.bytes()));
@@ -94,11 +79,7 @@ impl Drive {
     pub fn design(&self) -> Vec<(&'static str, f64)> {
         let victims: u64 = self.gc.victims[..2].iter().sum();
         let units = victims as f64 * f64::from(self.media.units_per_block());
-        let share = if victims == 0 {
-            0.0
-        } else {
-            self.gc.valid_in_victims as f64 / units
-        };
+        let share = if victims == 0 { 0.0 } else { self.gc.valid_in_victims as f64 / units };
         vec![
             ("victims_foreground", self.gc.victims[0] as f64),
             ("victims_background", self.gc.victims[1] as f64),
@@ -123,9 +104,8 @@ impl Drive {
             detail: format!("{programs} pages programmed, {by_cause} over all causes"),
         });
         if self.media.flash.in_flight() == 0 {
-            let pinned: u64 = (0..self.config.flash.geometry.blocks())
-                .map(|b| u64::from(self.media.pool.pins(b)))
-                .sum();
+            let pinned: u64 =
+                (0..self.config.flash.geometry.blocks()).map(|b| u64::from(self.media.pool.pins(b))).sum();
             checks.push(Check {
                 name: "no_pins_when_idle",
                 held: pinned == 0,
@@ -152,10 +132,7 @@ impl Drive {
 
     /// Lets what the drive does by itself come to its end; no command may be outstanding.
     fn quiesce(&mut self) {
-        assert_eq!(
-            self.outstanding, 0,
-            "only an idle drive can be switched, reset or saved"
-        );
+        assert_eq!(self.outstanding, 0, "only an idle drive can be switched, reset or saved");
         self.idle_at = None;
         while let Some(at) = self.next_event() {
             self.run_until(at);
@@ -179,25 +156,17 @@ impl Drive {
     pub fn save(&self, to: &mut dyn Write) -> io::Result<()> {
         assert_eq!(self.outstanding, 0, "only an idle drive can be saved");
         if self.media.flash.store.cell_bytes() > 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "a drive that keeps contents is not saved",
-            ));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "a drive that keeps contents is not saved"));
         }
         if self.buffer.as_ref().is_some_and(|buffer| buffer.units() > 0) {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "the write buffer must be flushed first",
-            ));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the write buffer must be flushed first"));
         }
         to.write_all(MAGIC)?;
         self.media.flash.save(to)?;
         to.write_all(&self.media.sequence().to_le_bytes())?;
         let states: Vec<u8> = self.media.pool.states().iter().map(|state| *state as u8).collect();
         to.write_all(&states)?;
-        let order: Vec<u64> = (0..states.len() as u32)
-            .map(|block| self.media.pool.closed_order(block))
-            .collect();
+        let order: Vec<u64> = (0..states.len() as u32).map(|block| self.media.pool.closed_order(block)).collect();
         to.write_all(bytemuck::cast_slice(&order))?;
         for (block, next_page) in self.media.open_blocks() {
             to.write_all(&block.to_le_bytes())?;
@@ -230,9 +199,7 @@ impl Drive {
             let (mut block, mut next_page) = ([0; 4], [0; 4]);
             from.read_exact(&mut block)?;
             from.read_exact(&mut next_page)?;
-            drive
-                .media
-                .set_open_block(slot, u32::from_le_bytes(block), u32::from_le_bytes(next_page));
+            drive.media.set_open_block(slot, u32::from_le_bytes(block), u32::from_le_bytes(next_page));
         }
         drive.ftl.restore(&mut drive.media, from)?;
         for block in 0..blocks {

@@ -137,8 +137,7 @@ pub(crate) trait Ftl: Send {
 type Make = fn(&DriveConfig) -> Box<dyn Ftl>;
 
 /// Every FTL design: name, summary, constructor.
-pub(crate) const DESIGNS: &[(&str, &str, Make)] = &[(
-    "page",
-    "full page mapping in RAM, mapping unit of at most a page",
-    |config| Box::new(page::PageFtl::new(config)),
-)];
+pub(crate) const DESIGNS: &[(&str, &str, Make)] =
+    &[("page", "full page mapping in RAM, mapping unit of at most a page", |config| {
+        Box::new(page::PageFtl::new(config))
+    })];

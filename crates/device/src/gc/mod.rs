@@ -141,11 +141,7 @@ impl Gc {
     fn begin(&mut self, media: &mut Media, plane: u32) -> Option<Job> {
         let (victim, cause) = self.choose(media, plane)?;
         media.pool.collect(victim);
-        let job = Job {
-            victim,
-            cursor: 0,
-            cause,
-        };
+        let job = Job { victim, cursor: 0, cause };
         self.jobs[plane as usize] = Some(job);
         Some(job)
     }
@@ -153,10 +149,7 @@ impl Gc {
     fn choose(&mut self, media: &mut Media, plane: u32) -> Option<(u32, Cause)> {
         let first = plane * media.pool.blocks_per_plane;
         let retiring = &mut self.retiring[plane as usize];
-        if let Some(index) = retiring
-            .iter()
-            .position(|block| media.pool.state(*block) == BlockState::Closed)
-        {
+        if let Some(index) = retiring.iter().position(|block| media.pool.state(*block) == BlockState::Closed) {
             return Some((retiring.swap_remove(index), Cause::Retirement));
         }
         let wanted = if self.background {
@@ -175,12 +168,7 @@ impl Gc {
         let units = media.units_per_block();
         let view = media.pool.view(plane, units);
         let victim = first + self.policy.choose(&view, &mut media.rng)?;
-        assert_eq!(
-            media.pool.state(victim),
-            BlockState::Closed,
-            "policy {} chose an open block",
-            self.policy.name()
-        );
+        assert_eq!(media.pool.state(victim), BlockState::Closed, "policy {} chose an open block", self.policy.name());
         // Moving a block that is all valid frees nothing.
         let victim = if pages_needed(media, victim) < media.pages_per_block() {
             victim
@@ -207,9 +195,7 @@ impl Gc {
         let blocks = (first..first + media.pool.blocks_per_plane).filter(|b| media.pool.state(*b) != BlockState::Bad);
         let most = blocks.clone().map(|block| media.flash.blocks.get(block).erases).max()?;
         let closed = blocks.filter(|block| media.pool.state(*block) == BlockState::Closed);
-        let (least, cold) = closed
-            .map(|block| (media.flash.blocks.get(block).erases, block))
-            .min()?;
+        let (least, cold) = closed.map(|block| (media.flash.blocks.get(block).erases, block)).min()?;
         // A full block needs a whole block to go to: with the reserve alone it could not be finished.
         let room = media.pool.free_blocks(plane) > media.gc_reserve.max(1);
         (most - least > threshold && room).then_some(cold)
@@ -245,11 +231,7 @@ impl Gc {
 
     /// Starts the erase of an empty block that nothing pins; a retiring one goes bad instead.
     pub(crate) fn erase(&mut self, media: &mut Media, block: u32) {
-        assert_eq!(
-            media.pool.pins(block),
-            0,
-            "block {block} is erased only when nothing pins it"
-        );
+        assert_eq!(media.pool.pins(block), 0, "block {block} is erased only when nothing pins it");
         if media.pool.is_retiring(block) {
             self.grow_bad(media, block);
             return;

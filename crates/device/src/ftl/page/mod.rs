@@ -5,6 +5,7 @@
 //! newest bitmap of a segment says which of its units were unmapped when it was written. Bitmaps are units like any
 //! other, mapped behind the user's, so garbage collection moves them too.
 
+mod pages;
 mod placement;
 mod recovery;
 mod relocation;
@@ -109,9 +110,7 @@ impl PageFtl {
             if media.flash.timed() {
                 return Some(media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody));
             }
-            media
-                .flash
-                .execute(OpKind::Read, Cause::ReadModifyWrite, place.block, place.page);
+            media.flash.execute(OpKind::Read, Cause::ReadModifyWrite, place.block, place.page);
             return None;
         }
         // Still in RAM: only its own reads may have to end first.
@@ -192,11 +191,7 @@ impl PageFtl {
                 cells[range.clone()].copy_from_slice(&write.cells[range]);
             }
         }
-        media
-            .flash
-            .store
-            .get_mut(u64::from(unit) * sectors, sectors)
-            .copy_from_slice(&cells);
+        media.flash.store.get_mut(u64::from(unit) * sectors, sectors).copy_from_slice(&cells);
     }
 }
 
@@ -301,15 +296,8 @@ impl Ftl for PageFtl {
 
     fn check(&self, media: &Media) -> Vec<Check> {
         let mapped = self.map.as_slice().iter().filter(|unit| **unit != UNMAPPED).count() as u64;
-        let valid: u64 = self
-            .valid
-            .as_slice()
-            .iter()
-            .map(|word| u64::from(word.count_ones()))
-            .sum();
-        let counted: u64 = (0..media.flash.geometry().blocks())
-            .map(|block| u64::from(media.pool.valid(block)))
-            .sum();
+        let valid: u64 = self.valid.as_slice().iter().map(|word| u64::from(word.count_ones())).sum();
+        let counted: u64 = (0..media.flash.geometry().blocks()).map(|block| u64::from(media.pool.valid(block))).sum();
         let entries = self.map.as_slice().iter().enumerate();
         let wrong = entries
             .filter(|(_, unit)| **unit != UNMAPPED)
@@ -355,10 +343,7 @@ impl Ftl for PageFtl {
                 continue;
             }
             if u64::from(unit) >= units {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a map entry points behind the flash",
-                ));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a map entry points behind the flash"));
             }
             self.mapped_units += 1;
             self.set_valid(media, unit, media.block_of(unit));

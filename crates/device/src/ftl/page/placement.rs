@@ -110,9 +110,8 @@ impl Placement {
             }
             let first = self.next_plane[die as usize];
             let planes = (0..self.planes_per_die).map(|index| (first + index) % self.planes_per_die);
-            let found = planes
-                .map(|plane| die * self.planes_per_die + plane)
-                .find(|plane| media.has_page(*plane, frontier));
+            let found =
+                planes.map(|plane| die * self.planes_per_die + plane).find(|plane| media.has_page(*plane, frontier));
             if let Some(plane) = found {
                 best = Some((load, plane, position));
                 if load == 0 {

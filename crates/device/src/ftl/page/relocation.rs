@@ -20,7 +20,7 @@ struct Move {
 impl PageFtl {
     /// The next valid unit of a block at or after `from` (both numbered over the drive), before `end`.
     #[inline]
-    fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
+    pub(super) fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
         let words = self.valid.as_slice();
         let mut at = from;
         while at < end {
@@ -43,6 +43,9 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) -> Relocated {
+        if self.units_per_page == 1 && !self.copyback && media.flash.is_plain() {
+            return self.relocate_pages(media, victim, cursor, limit, cause, owner);
+        }
         let first = media.unit_at(Place { block: victim, page: 0 });
         let end = first + media.units_per_block();
         let plane = media.pool.plane_of(victim);
@@ -50,27 +53,15 @@ impl PageFtl {
         let mut started = 0;
         while started < limit {
             let Some(next) = self.next_valid(at, end) else {
-                return Relocated {
-                    cursor: end - first,
-                    started,
-                    stuck: false,
-                };
+                return Relocated { cursor: end - first, started, stuck: false };
             };
             if !media.has_page(plane, Frontier::Gc) {
-                return Relocated {
-                    cursor: next - first,
-                    started,
-                    stuck: true,
-                };
+                return Relocated { cursor: next - first, started, stuck: true };
             }
             at = self.move_page_of_units(media, next, end, plane, cause, owner);
             started += 1;
         }
-        Relocated {
-            cursor: at - first,
-            started,
-            stuck: false,
-        }
+        Relocated { cursor: at - first, started, stuck: false }
     }
 
     /// Fills one page of the relocation frontier with valid units from `unit` on; returns where to go on.
@@ -96,19 +87,12 @@ impl PageFtl {
             count += 1;
             at = next + 1;
         }
-        let place = media
-            .take_page(plane, Frontier::Gc)
-            .expect("a page was seen to be there");
+        let place = media.take_page(plane, Frontier::Gc).expect("a page was seen to be there");
         self.move_units(
             media,
             &sources[..count],
             place,
-            Move {
-                cause,
-                frontier: Frontier::Gc,
-                owner,
-                from_ram: false,
-            },
+            Move { cause, frontier: Frontier::Gc, owner, from_ram: false },
         );
         at
     }
@@ -116,12 +100,7 @@ impl PageFtl {
     /// Reads the pages of `sources` and programs their units into `place`.
     #[inline]
     fn move_units(&mut self, media: &mut Media, sources: &[u32], place: Place, how: Move) {
-        let Move {
-            cause,
-            frontier,
-            owner,
-            from_ram,
-        } = how;
+        let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
         let mut lpns = [0; MAX_UNITS];
         let mut pins = [NONE; MAX_UNITS];
@@ -147,10 +126,8 @@ impl PageFtl {
                 last_page = page;
                 if timed {
                     // Only what is moved crosses the channel.
-                    let page_units = sources[index..]
-                        .iter()
-                        .take_while(|other| **other / self.units_per_page == page)
-                        .count();
+                    let page_units =
+                        sources[index..].iter().take_while(|other| **other / self.units_per_page == page).count();
                     let bytes = page_units as u32 * media.unit_bytes;
                     after[reads] = media.read(from, bytes, cause, Owner::Nobody);
                     reads += 1;
@@ -165,23 +142,12 @@ impl PageFtl {
             let old = self.remap(media, lpn, unit, place.block);
             debug_assert_eq!(old, *source, "a valid unit is the one that is mapped");
         }
-        let (kind, source) = if copyback {
-            (OpKind::Copyback, sources[0] / self.units_per_page)
-        } else {
-            (OpKind::Program, NONE)
-        };
+        let (kind, source) =
+            if copyback { (OpKind::Copyback, sources[0] / self.units_per_page) } else { (OpKind::Program, NONE) };
         media.program(
             place,
             &lpns[..sources.len()],
-            Programming {
-                kind,
-                cause,
-                frontier,
-                owner,
-                pins: &pins[..sources.len()],
-                after: &after[..reads],
-                source,
-            },
+            Programming { kind, cause, frontier, owner, pins: &pins[..sources.len()], after: &after[..reads], source },
         );
     }
 
@@ -191,11 +157,7 @@ impl PageFtl {
         if media.flash.store.cell_bytes() > 0 {
             let sectors = u64::from(media.unit_bytes / 512);
             let cells = media.flash.store.get(u64::from(from) * sectors, sectors).to_vec();
-            media
-                .flash
-                .store
-                .get_mut(u64::from(to) * sectors, sectors)
-                .copy_from_slice(&cells);
+            media.flash.store.get_mut(u64::from(to) * sectors, sectors).copy_from_slice(&cells);
         }
         media.flash.oob.carry(from, to);
     }
@@ -229,17 +191,7 @@ impl PageFtl {
             }
         };
         let target = media.take_page(plane, frontier).ok_or(NoSpace)?;
-        self.move_units(
-            media,
-            &sources[..count],
-            target,
-            Move {
-                cause,
-                frontier,
-                owner,
-                from_ram: true,
-            },
-        );
+        self.move_units(media, &sources[..count], target, Move { cause, frontier, owner, from_ram: true });
         Ok(true)
     }
 }

@@ -158,11 +158,7 @@ impl PageFtl {
             let words = self.trims.bits(segment, self.user_units);
             let cells = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.cell_bytes()];
             let lpn = self.user_units + segment;
-            let unit = UnitWrite {
-                lpn,
-                mask: self.full_mask,
-                cells: &cells,
-            };
+            let unit = UnitWrite { lpn, mask: self.full_mask, cells: &cells };
             let (plane, frontier) = match to {
                 TrimTarget::Host => {
                     let frontier = Frontier::Host(0);

@@ -26,19 +26,13 @@ type Make = fn(&GcConfig) -> Box<dyn VictimPolicy>;
 
 /// Every victim policy: name, summary, constructor.
 pub(crate) const POLICIES: &[(&str, &str, Make)] = &[
-    ("greedy", "the block with the fewest valid units", |_| {
-        Box::new(greedy::Greedy)
+    ("greedy", "the block with the fewest valid units", |_| Box::new(greedy::Greedy)),
+    ("cost-benefit", "the highest age * (1 - u) / 2u, u the valid share (LFS)", |_| {
+        Box::new(cost_benefit::CostBenefit)
     }),
-    (
-        "cost-benefit",
-        "the highest age * (1 - u) / 2u, u the valid share (LFS)",
-        |_| Box::new(cost_benefit::CostBenefit),
-    ),
     ("fifo", "the block that was closed first", |_| Box::new(fifo::Fifo)),
     ("random", "any closed block", |_| Box::new(random::Random)),
-    (
-        "d-choices",
-        "the fewest valid units of d blocks drawn at random (gc.choices)",
-        |config| Box::new(d_choices::DChoices::new(config.choices)),
-    ),
+    ("d-choices", "the fewest valid units of d blocks drawn at random (gc.choices)", |config| {
+        Box::new(d_choices::DChoices::new(config.choices))
+    }),
 ];

@@ -29,9 +29,5 @@ pub(super) fn draw(pool: &PoolView<'_>, rng: &mut Rng) -> Option<u32> {
         }
     }
     let closed: Vec<u32> = (0..pool.len()).filter(|block| pool.is_closed(*block)).collect();
-    if closed.is_empty() {
-        None
-    } else {
-        Some(closed[rng.random_range(0..closed.len())])
-    }
+    if closed.is_empty() { None } else { Some(closed[rng.random_range(0..closed.len())]) }
 }

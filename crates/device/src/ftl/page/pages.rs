@@ -1,0 +1,163 @@
+//! The same relocation for the common case, a page a unit and nothing stored with it: one pass over the victim's bits.
+//!
+//! Nearly all time of a long replay goes by here, so it touches each table once. What is moved was current, so its map
+//! entry is stored without being read, and counts are kept a run at a time. `relocation.rs` says the same at length; a
+//! test holds the two against each other.
+
+use ssdlab_flash::{Cause, NONE, OpKind};
+
+use super::PageFtl;
+use crate::ftl::Relocated;
+use crate::media::{Frontier, Media, Place, Programming};
+use crate::token::Owner;
+
+impl PageFtl {
+    pub(super) fn relocate_pages(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> Relocated {
+        let pages = media.pages_per_block();
+        let first = victim * pages;
+        let plane = media.pool.plane_of(victim);
+        let mut at = first + cursor;
+        let mut started = 0;
+        while started < limit {
+            let Some(next) = self.next_valid(at, first + pages) else {
+                at = first + pages;
+                break;
+            };
+            let left = (limit - started).min(media.pool.valid(victim));
+            let Some((target, run)) = media.take_run(plane, Frontier::Gc, left) else {
+                return Relocated { cursor: next - first, started, stuck: true };
+            };
+            at = if media.flash.timed() {
+                self.move_run(media, victim, next, target, run, cause, owner)
+            } else {
+                self.move_run_now(media, victim, next, target, run, cause)
+            };
+            started += run;
+        }
+        Relocated { cursor: at - first, started, stuck: false }
+    }
+
+    /// Moves the next `run` valid pages of `victim`, from page number `from` on, to `target` and the pages behind it,
+    /// without time. Returns where to go on.
+    #[inline]
+    fn move_run_now(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        from: u32,
+        target: Place,
+        run: u32,
+        cause: Cause,
+    ) -> u32 {
+        let pages = media.pages_per_block();
+        let to = target.block * pages + target.page;
+        let sequence = media.take_sequence(u64::from(run));
+        let map = self.map.as_mut_slice();
+        let valid = self.valid.as_mut_slice();
+        let (lpns, low) = media.flash.oob.begin_run(target.block, target.page, sequence);
+        let mut word = from as usize / 64;
+        let mut bits = valid[word] & (u64::MAX << (from % 64));
+        let mut source = from;
+        for moved in 0..run {
+            while bits == 0 {
+                word += 1;
+                bits = valid[word];
+            }
+            source = (word * 64) as u32 + bits.trailing_zeros();
+            bits &= bits - 1;
+            let lpn = lpns[source as usize];
+            lpns[(to + moved) as usize] = lpn;
+            low[(to + moved) as usize] = (sequence as u32).wrapping_add(moved);
+            map[lpn as usize] = to + moved;
+        }
+        clear_bits(valid, from, source + 1);
+        set_bits(valid, to, to + run);
+        media.pool.move_valid(victim, target.block, run);
+        media.flash.execute_run(OpKind::Read, cause, victim, run);
+        media.flash.execute_run(OpKind::Program, cause, target.block, run);
+        media.close_if_written(target.block);
+        source + 1
+    }
+
+    /// As `move_run_now`, through the chips' queues: the reads first, so that planes can work together, then the programs.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn move_run(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        from: u32,
+        target: Place,
+        run: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> u32 {
+        const RUN: usize = 8;
+        debug_assert!(run as usize <= RUN, "a job has few relocations in flight");
+        let pages = media.pages_per_block();
+        let to = target.block * pages + target.page;
+        let mut reads = [NONE; RUN];
+        let mut lpns = [0; RUN];
+        let mut at = from;
+        let bytes = media.unit_bytes;
+        for (read, lpn) in reads.iter_mut().zip(&mut lpns).take(run as usize) {
+            let source = self.next_valid(at, (victim + 1) * pages).expect("the victim has as many valid pages");
+            *lpn = media.flash.oob.lpn(source);
+            let place = Place { block: victim, page: source - victim * pages };
+            *read = media.read(place, bytes, cause, Owner::Nobody);
+            at = source + 1;
+        }
+        let valid = self.valid.as_mut_slice();
+        clear_bits(valid, from, at);
+        set_bits(valid, to, to + run);
+        media.pool.move_valid(victim, target.block, run);
+        for moved in 0..run {
+            let index = moved as usize;
+            self.map.as_mut_slice()[lpns[index] as usize] = to + moved;
+            let place = Place { block: target.block, page: target.page + moved };
+            media.program(
+                place,
+                &lpns[index..=index],
+                Programming {
+                    kind: OpKind::Program,
+                    cause,
+                    frontier: Frontier::Gc,
+                    owner,
+                    pins: &[victim],
+                    after: &reads[index..=index],
+                    source: NONE,
+                },
+            );
+        }
+        at
+    }
+}
+
+/// Clears bits `from..end`.
+fn clear_bits(words: &mut [u64], from: u32, end: u32) {
+    each_word(from, end, |word, mask| words[word] &= !mask);
+}
+
+/// Sets bits `from..end`.
+fn set_bits(words: &mut [u64], from: u32, end: u32) {
+    each_word(from, end, |word, mask| words[word] |= mask);
+}
+
+#[inline]
+fn each_word(from: u32, end: u32, mut apply: impl FnMut(usize, u64)) {
+    let mut at = from;
+    while at < end {
+        let stop = ((at / 64 + 1) * 64).min(end);
+        let mask = (u64::MAX >> (64 - (stop - at))) << (at % 64);
+        apply(at as usize / 64, mask);
+        at = stop;
+    }
+}
