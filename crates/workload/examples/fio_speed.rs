@@ -1,4 +1,4 @@
-//! How fast requests are generated: nanoseconds of wall-clock time for each, at a fixed depth.
+//! How fast requests are generated: nanoseconds of wall-clock time for each at a fixed depth, the best of ten parts.
 //!
 //! `cargo run --release -p ssdlab-workload --example fio_speed`
 
@@ -9,7 +9,7 @@ use ssdlab_workload::fio::FioJob;
 use ssdlab_workload::{Next, Workload};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let requests = 20_000_000_u64;
+    let (parts, requests) = (10, 2_000_000_u64);
     for spec in [
         "rw=randwrite,bs=4k,iodepth=32,norandommap,io_size=1p",
         "rw=randwrite,bs=4k,iodepth=32,io_size=1p",
@@ -24,24 +24,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut workload = FioJob::parse_line(spec)?.generator(256 << 30, 1)?;
         let mut ring = Vec::with_capacity(64);
         let mut checksum = 0_u64;
-        let start = Instant::now();
-        for step in 0..requests {
-            loop {
-                match workload.next(Nanos(step))? {
-                    Next::Request(request) => {
-                        checksum = checksum.wrapping_mul(31).wrapping_add(request.sector);
-                        ring.push(request.tag);
-                        break;
+        let mut best = f64::INFINITY;
+        for part in 0..parts {
+            let start = Instant::now();
+            for step in part * requests..(part + 1) * requests {
+                loop {
+                    match workload.next(Nanos(step))? {
+                        Next::Request(request) => {
+                            checksum = checksum.wrapping_mul(31).wrapping_add(request.sector);
+                            ring.push(request.tag);
+                            break;
+                        }
+                        _ => workload.completed(Nanos(step), ring.swap_remove(0)),
                     }
-                    _ => workload.completed(Nanos(step), ring.swap_remove(0)),
+                }
+                if ring.len() >= 32 {
+                    workload.completed(Nanos(step), ring.swap_remove(0));
                 }
             }
-            if ring.len() >= 32 {
-                workload.completed(Nanos(step), ring.swap_remove(0));
-            }
+            best = best.min(start.elapsed().as_nanos() as f64 / requests as f64);
         }
-        let each = start.elapsed().as_nanos() as f64 / requests as f64;
-        println!("{each:6.1} ns  {spec}  (checksum {checksum:016x})");
+        println!("{best:6.1} ns  {spec}  (checksum {checksum:016x})");
     }
     Ok(())
 }

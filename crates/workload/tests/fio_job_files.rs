@@ -117,23 +117,14 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=randread,random_distribution=pareto:1", "between 0 and 1"),
         ("rw=randread,random_distribution=normal:100", "below 100"),
         ("rw=randread,random_distribution=zoned:50/50:40/50", "add up to 100"),
-        (
-            "rw=randread,random_distribution=zoned_abs:50/1g:50/1g",
-            "ends behind the region",
-        ),
-        (
-            "rw=randread,bs=1m,random_distribution=zoned:50/0:50/100",
-            "holds no block",
-        ),
+        ("rw=randread,random_distribution=zoned_abs:50/1g:50/1g", "ends behind the region"),
+        ("rw=randread,bs=1m,random_distribution=zoned:50/0:50/100", "holds no block"),
         ("rw=read,filename=/dev/sda:/dev/sdb", "one file name"),
         ("rw=read,write_hint=eternal", "one of none, short"),
         ("rw=read,startdelay=10-5", "smaller end first"),
         ("rw=read,size=${SIZE}", "variables are known to fio"),
         ("rw=read,bs=(4*1024)", "arithmetic is known to fio"),
-        (
-            "rw=read,verify=crc32c",
-            "'verify=crc32c' is known to fio, not supported by ssdlab",
-        ),
+        ("rw=read,verify=crc32c", "'verify=crc32c' is known to fio, not supported by ssdlab"),
         ("rw=read,do_verify=1", "known to fio, not supported"),
         ("rw=read,read_iolog=x.log", "give the log itself"),
         ("rw=read,zonemode=zbd", "zones are not modelled"),
@@ -146,22 +137,22 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
 }
 
 #[test]
+fn maps_too_large_for_memory_are_refused_and_permutations_need_none() {
+    let error = FioJob::parse_line("rw=randwrite,bsrange=512-4k").and_then(|job| job.generator(1 << 50, 1).map(|_| ()));
+    assert!(error.expect_err("256 GiB of bits").to_string().contains("use norandommap"));
+    spec("rw=randwrite,bs=4k,numjobs=64", 1 << 60, 1);
+}
+
+#[test]
 fn keys_that_ask_for_what_happens_anyway_are_accepted() {
-    spec(
-        "rw=read,verify=0,do_verify=0,nrfiles=1,zonemode=none,iodepth_batch=1,ramp_time=0,ioscheduler=none",
-        GIB,
-        1,
-    );
+    spec("rw=read,verify=0,do_verify=0,nrfiles=1,zonemode=none,iodepth_batch=1,ramp_time=0,ioscheduler=none", GIB, 1);
 }
 
 #[test]
 fn keys_without_effect_are_noted_once() {
     let text = "[global]\ndirect=1\nioengine=libaio\nthread\ngroup_reporting\nfilename=/dev/nvme0n1\n[a]\nrw=read\n[b]\nrw=write\ndirect=1\n";
     let workload = jobs(text, GIB, 1);
-    assert_eq!(
-        workload.notes(),
-        ["without effect on a stream of block requests: direct, thread, group_reporting"]
-    );
+    assert_eq!(workload.notes(), ["without effect on a stream of block requests: direct, thread, group_reporting"]);
 }
 
 #[test]
@@ -180,9 +171,7 @@ fn a_file_that_is_missing_or_not_text_is_an_error() {
 fn the_documentation_lists_every_key() {
     let doc = include_str!("../../../docs/workloads.md");
     let section = |from: &str, to: &str| {
-        let start = doc
-            .find(from)
-            .unwrap_or_else(|| panic!("docs/workloads.md has no '{from}'"));
+        let start = doc.find(from).unwrap_or_else(|| panic!("docs/workloads.md has no '{from}'"));
         let end = doc[start..].find(to).map_or(doc.len(), |end| start + end);
         &doc[start..end]
     };
@@ -192,21 +181,14 @@ fn the_documentation_lists_every_key() {
     for key in KEYS {
         let place = match key.support {
             Support::Works(meaning) => {
-                assert!(
-                    works.contains(meaning),
-                    "docs/workloads.md: '{}' is not described as: {meaning}",
-                    key.name
-                );
+                assert!(works.contains(meaning), "docs/workloads.md: '{}' is not described as: {meaning}", key.name);
                 works
             }
             Support::NoEffect => idle,
             Support::Unsupported { .. } => unsupported,
         };
         for name in [key.name, key.alias].into_iter().filter(|name| !name.is_empty()) {
-            assert!(
-                place.contains(&format!("`{name}`")),
-                "docs/workloads.md does not list '{name}' in its place"
-            );
+            assert!(place.contains(&format!("`{name}`")), "docs/workloads.md does not list '{name}' in its place");
         }
     }
 }
@@ -217,11 +199,7 @@ fn the_examples_of_the_documentation_run() {
     let mut examples = 0;
     for block in doc.split("```").skip(1).step_by(2) {
         let (kind, text) = block.split_once('\n').expect("a block has a first line");
-        let mut workload = if kind == "ini" {
-            jobs(text, GIB, 1)
-        } else {
-            spec(text.trim(), GIB, 1)
-        };
+        let mut workload = if kind == "ini" { jobs(text, GIB, 1) } else { spec(text.trim(), GIB, 1) };
         assert!(matches!(workload.next(Nanos::ZERO), Ok(Next::Request(_))), "{text}");
         examples += 1;
     }

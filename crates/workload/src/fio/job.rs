@@ -80,8 +80,7 @@ pub(crate) struct JobRun {
 impl JobRun {
     /// The job before it starts, sending on `queue` with the slots `first_tag..first_tag + depth`.
     pub(crate) fn new(plan: JobPlan, queue: u16, first_tag: u32) -> JobRun {
-        let job = plan.settings.clone();
-        let paced = plan.rate != [0; 3] || job.fsync > 0 || job.think > Nanos::ZERO;
+        let paced = plan.rate != [0; 3] || plan.settings.fsync > 0 || plan.settings.think > Nanos::ZERO;
         let mut run = JobRun {
             rng: rng(plan.seed, "fio requests"),
             queue,
@@ -227,10 +226,10 @@ impl JobRun {
 
     /// Starts, keeps or ends a pause; `None` when there is nothing to wait for.
     fn think(&mut self, now: Nanos) -> Option<Step> {
-        let job = self.plan.settings.clone();
-        if job.think == Nanos::ZERO {
+        if self.plan.settings.think == Nanos::ZERO {
             return None;
         }
+        let job = self.plan.settings.clone();
         if self.sent_since_think && self.pause == Pause::None {
             self.sent_since_think = false;
             let count = if job.think_counts_issued {
@@ -242,7 +241,7 @@ impl JobRun {
             let long_enough = timed && now.since(self.last_think) >= job.think_io_time + job.think;
             // With a time given and no count, only the time counts.
             let by_count = !timed || job.think_blocks.is_some();
-            if long_enough || by_count && count >= self.think_mark + job.think_blocks.unwrap_or(1) {
+            if long_enough || by_count && count >= self.think_mark.saturating_add(job.think_blocks.unwrap_or(1)) {
                 self.think_mark = count;
                 self.last_think = now;
                 self.pause = Pause::Drain;

@@ -18,6 +18,7 @@
 //! # Ok::<(), ssdlab_workload::WorkloadError>(())
 //! ```
 
+mod fast_math;
 mod generator;
 mod ini;
 mod job;

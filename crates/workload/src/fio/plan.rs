@@ -70,8 +70,25 @@ pub(crate) fn plan(jobs: &[JobSettings], capacity: u64, seed: u64) -> Result<Vec
             jobs[0].place.source
         )));
     }
+    let mapped: u64 = plans
+        .iter()
+        .map(|plan| match plan.map {
+            MapKind::Bitmap { blocks, .. } => blocks,
+            _ => 0,
+        })
+        .fold(0, u64::saturating_add);
+    if mapped > MAX_MAPPED {
+        return Err(WorkloadError(format!(
+            "{}: the random maps of all jobs cover {mapped} blocks, expected at most {MAX_MAPPED} (a bit of memory each): \
+             use norandommap, one block size, or a smaller size",
+            jobs[0].place.source
+        )));
+    }
     Ok(plans)
 }
+
+/// Blocks in bitmaps over all jobs: 4 GiB of bits.
+const MAX_MAPPED: u64 = 1 << 35;
 
 /// Requests in flight over all jobs.
 const MAX_SLOTS: u64 = 1 << 24;

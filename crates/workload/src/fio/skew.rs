@@ -9,6 +9,7 @@ use ssdlab_base::{Rng, rng};
 
 use rand::Rng as _;
 
+use super::fast_math;
 use super::permutation::Permutation;
 use super::value::Extent;
 
@@ -140,8 +141,8 @@ impl Zipf {
         // Rounding may push t below -1, where the logarithm ends.
         let t = (y * self.one_minus_theta).max(-1.0);
         if self.one_minus_theta.abs() > 1e-3 {
-            // Far enough from theta 1 for the plain power; 30 % faster.
-            return libm::exp(libm::log(1.0 + t) * self.one_minus_theta_inverse);
+            // Far enough from theta 1 for the plain power, to the digits a draw needs.
+            return fast_math::exp(fast_math::ln((1.0 + t).max(f64::MIN_POSITIVE)) * self.one_minus_theta_inverse);
         }
         let ratio = if t.abs() > 1e-8 {
             libm::log1p(t) / t
@@ -215,9 +216,10 @@ impl Picker {
                 exponent,
                 scatter,
             } =>
-            // u^exponent; 0 gives exp(-inf), which is 0.
+            // u^exponent.
             {
-                scatter.block((last * libm::exp(*exponent * libm::log(unit(rng)))) as u64)
+                scatter
+                    .block((last * fast_math::exp(*exponent * fast_math::ln(unit(rng).max(f64::MIN_POSITIVE)))) as u64)
             }
             Picker::Normal { spread, scatter } => {
                 let blocks = scatter.blocks;
