@@ -49,6 +49,13 @@ impl DriveConfig {
         if unit > MAX_UNIT_BYTES || geometry.page_bytes / unit > 64 {
             return refuse("ftl.mapping_unit", format!("{unit} bytes: at most 32 KiB, and at most 64 units a page"));
         }
+        if geometry.planes_per_die > ssdlab_flash::MAX_PLANES_PER_DIE {
+            let most = ssdlab_flash::MAX_PLANES_PER_DIE;
+            return refuse(
+                "flash.planes_per_die",
+                format!("{} is more than the {most} that are modelled", geometry.planes_per_die),
+            );
+        }
         let units = geometry.pages() * u64::from(geometry.page_bytes / unit);
         if units >= u64::from(u32::MAX) - 1 {
             return refuse("ftl.mapping_unit", format!("{units} physical units are more than 32 bits can number"));

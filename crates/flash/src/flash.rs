@@ -19,17 +19,18 @@ use crate::{
     Block, Cause, Contents, FlashConfig, Geometry, Latency, MultiPlane, Observer, OpCounts, OpKind, Resource, Span,
 };
 
-/// An operation in flight. Numbers are used again once the operation is done.
+/// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
 pub type OpId = u32;
 
 /// No operation, no block.
 pub const NONE: u32 = u32::MAX;
 
-/// How many queued operations are looked at for one that can join a multi-plane operation.
-const JOIN_WINDOW: usize = 8;
+/// Most planes a die may have: its non-empty queues are bits of one word.
+pub const MAX_PLANES_PER_DIE: u32 = 12;
 
-/// Host reads served while an operation is suspended before it must go on, so that reads cannot starve a program.
-const READS_PER_SUSPEND: u32 = 16;
+/// Host reads that an operation gives way to, over all its suspensions; then it runs to its end, so that reads cannot
+/// starve a program.
+const READS_LET_PASS: u32 = 16;
 
 /// What the controller asks of the chips.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +80,9 @@ pub struct Done {
     pub then: OpId,
 }
 
+/// One cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Flight {
     submit: Submit,
     order: u64,
@@ -96,6 +99,8 @@ struct Queue {
     head: u32,
     tail: u32,
 }
+
+const EMPTY: Queue = Queue { head: NONE, tail: NONE };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -123,7 +128,8 @@ enum Staged {
 #[derive(Clone, Copy, Debug)]
 struct Die {
     channel: u32,
-    queues: [Queue; CLASSES],
+    /// Which queues hold something: bit `class * planes + plane`.
+    waiting: u64,
     /// Operations queued, not counting the running group.
     queued: u32,
     phase: Phase,
@@ -136,8 +142,10 @@ struct Die {
     staged: u32,
     staged_state: Staged,
     suspended: u32,
+    /// What a suspended operation has still to do, without the time to resume.
     remaining: Nanos,
-    reads_while_suspended: u32,
+    /// Host reads that the running or suspended program or erase has given way to.
+    reads_let_pass: u32,
     busy: Nanos,
 }
 
@@ -146,6 +154,8 @@ struct Channel {
     free_at: Nanos,
     head: u32,
     tail: u32,
+    /// The last waiting die that has only command cycles to send; these go before data.
+    last_command: u32,
     busy: Nanos,
 }
 
@@ -164,10 +174,15 @@ pub struct Flash {
     rng: Rng,
     counts: OpCounts,
     dies: Vec<Die>,
+    /// Operations by die, class and plane, each in order.
+    queues: Vec<Queue>,
     channels: Vec<Channel>,
     events: EventTree,
     flights: Vec<Flight>,
     free: u32,
+    /// Operations that ended in the last step: their numbers are not used again before the next, since whoever hears
+    /// of one of them may submit more before it hears of the others.
+    ended: u32,
     in_flight: u32,
     order: u64,
     done: Vec<Done>,
@@ -186,7 +201,7 @@ impl Flash {
         let dies_per_channel = geometry.chips_per_channel * geometry.dies_per_chip;
         let die = |index: u32| Die {
             channel: index / dies_per_channel,
-            queues: [Queue { head: NONE, tail: NONE }; CLASSES],
+            waiting: 0,
             queued: 0,
             phase: Phase::Idle,
             running: NONE,
@@ -198,10 +213,10 @@ impl Flash {
             staged_state: Staged::Waiting,
             suspended: NONE,
             remaining: Nanos::ZERO,
-            reads_while_suspended: 0,
+            reads_let_pass: 0,
             busy: Nanos::ZERO,
         };
-        let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, busy: Nanos::ZERO };
+        let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, last_command: NONE, busy: Nanos::ZERO };
         Flash {
             config: config.clone(),
             geometry,
@@ -213,10 +228,12 @@ impl Flash {
             rng: rng(seed, "flash latencies"),
             counts: OpCounts::default(),
             dies: (0..geometry.dies()).map(die).collect(),
+            queues: vec![EMPTY; geometry.planes() as usize * CLASSES],
             channels: vec![channel; geometry.channels as usize],
             events: EventTree::new((geometry.dies() + geometry.channels) as usize),
             flights: Vec::new(),
             free: NONE,
+            ended: NONE,
             in_flight: 0,
             order: 0,
             done: Vec::new(),
@@ -269,10 +286,20 @@ impl Flash {
         self.observer = observer;
     }
 
-    /// Busy time of the channels and the arrays of the dies so far.
+    /// Busy time of the channels and the arrays of the dies: transfers count when they begin, array work when it ends.
     pub fn busy(&self) -> (Vec<Nanos>, Vec<Nanos>) {
         let channels = self.channels.iter().map(|channel| channel.busy).collect();
         (channels, self.dies.iter().map(|die| die.busy).collect())
+    }
+
+    /// As [`Flash::busy`], with what runs at `now` counted exactly up to then: never more than the time that has passed.
+    pub fn busy_at(&self, now: Nanos) -> (Vec<Nanos>, Vec<Nanos>) {
+        let running = |die: &Die| {
+            let works = matches!(die.phase, Phase::Array | Phase::Suspending);
+            if works { now.since(die.array_start) } else { Nanos::ZERO }
+        };
+        let channels = self.channels.iter().map(|channel| channel.busy - channel.free_at.since(now)).collect();
+        (channels, self.dies.iter().map(|die| die.busy + running(die)).collect())
     }
 
     /// Draws latencies and faults from the beginning of a seed's streams.
@@ -318,8 +345,9 @@ impl Flash {
     /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.
     pub fn find_program(&self, block: u32, page: u32) -> Option<OpId> {
         let die = &self.dies[self.die_of(block) as usize];
-        let queues = die.queues.iter().map(|queue| queue.head);
-        let heads = queues.chain([die.running, die.staged, die.suspended]);
+        let first = self.queue_index(self.die_of(block), 0, 0);
+        let queues = self.queues[first..first + CLASSES * self.geometry.planes_per_die as usize].iter();
+        let heads = queues.map(|queue| queue.head).chain([die.running, die.staged, die.suspended]);
         heads.into_iter().find_map(|head| {
             let mut op = head;
             while op != NONE {
@@ -398,19 +426,29 @@ impl Flash {
             self.flights[op as usize] = flight;
             op
         };
-        let state = &mut self.dies[die as usize];
-        let queue = &mut state.queues[submit.class as usize];
+        let plane = submit.block / self.geometry.blocks_per_plane % self.geometry.planes_per_die;
+        let index = self.queue_index(die, submit.class as usize, plane);
+        let queue = &mut self.queues[index];
         if queue.head == NONE {
             queue.head = op;
         } else {
             self.flights[queue.tail as usize].next = op;
         }
         queue.tail = op;
+        let state = &mut self.dies[die as usize];
+        state.waiting |= 1 << (submit.class as u32 * self.geometry.planes_per_die + plane);
         state.queued += 1;
         if state.phase == Phase::Idle {
-            self.start_next(die, now);
+            if self.joins_planes() {
+                // What else is submitted now may join it.
+                self.events.set(die, now);
+            } else {
+                self.start_next(die, now);
+            }
         } else if submit.class == Class::HostRead {
             self.consider_suspend(die, now);
+        } else {
+            self.stage(die, now);
         }
         op
     }
@@ -434,6 +472,12 @@ impl Flash {
         let Some((resource, now)) = self.events.peek() else {
             return;
         };
+        while self.ended != NONE {
+            let op = self.ended;
+            self.ended = self.flights[op as usize].next;
+            self.flights[op as usize].next = self.free;
+            self.free = op;
+        }
         std::mem::swap(&mut self.done, done);
         let dies = self.dies.len() as u32;
         if resource < dies {
@@ -446,23 +490,42 @@ impl Flash {
 
     // ---- the channel ----
 
+    /// Asks for the channel; true if the die has it at once.
+    /// Commands go before data, else in order of asking. A command is short and sets an array to work; behind the data of
+    /// all other dies it would leave its die, and soon the channel, with nothing to do.
     fn request_channel(&mut self, die: u32, duration: Nanos, now: Nanos) {
-        let index = self.dies[die as usize].channel;
+        let dies = self.dies.len() as u32;
+        let state = &mut self.dies[die as usize];
+        let index = state.channel;
         let channel = &mut self.channels[index as usize];
         if channel.head == NONE && channel.free_at <= now {
             self.occupy(index, die, duration, now);
             return;
         }
-        if channel.head == NONE {
-            channel.head = die;
-            self.events.set(self.dies.len() as u32 + index, channel.free_at);
-        } else {
-            self.dies[channel.tail as usize].next_waiter = die;
-        }
-        channel.tail = die;
-        let state = &mut self.dies[die as usize];
         state.wants = duration;
         state.next_waiter = NONE;
+        let command = state.phase == Phase::AwaitChannel
+            && self.flights[state.running as usize].submit.kind != OpKind::Program;
+        if channel.head == NONE {
+            self.events.set(dies + index, channel.free_at);
+            (channel.head, channel.tail) = (die, die);
+        } else if !command {
+            self.dies[channel.tail as usize].next_waiter = die;
+            channel.tail = die;
+        } else if channel.last_command == NONE {
+            state.next_waiter = channel.head;
+            channel.head = die;
+        } else {
+            let before = channel.last_command;
+            let after = std::mem::replace(&mut self.dies[before as usize].next_waiter, die);
+            self.dies[die as usize].next_waiter = after;
+            if after == NONE {
+                channel.tail = die;
+            }
+        }
+        if command {
+            channel.last_command = die;
+        }
     }
 
     fn channel_event(&mut self, index: u32, now: Nanos) {
@@ -470,6 +533,9 @@ impl Flash {
         let die = channel.head;
         let (next, duration) = (self.dies[die as usize].next_waiter, self.dies[die as usize].wants);
         channel.head = next;
+        if channel.last_command == die {
+            channel.last_command = NONE;
+        }
         let resource = self.dies.len() as u32 + index;
         if next == NONE {
             self.events.clear(resource);
@@ -490,7 +556,7 @@ impl Flash {
             self.report(Resource::Channel(index), group, now, end);
         }
         match self.dies[die as usize].phase {
-            Phase::AwaitChannel => self.begin_array(die, end),
+            Phase::AwaitChannel => self.begin_array(die, now, end),
             Phase::AwaitDataOut => {
                 let state = &mut self.dies[die as usize];
                 state.phase = Phase::DataOut;
@@ -508,6 +574,7 @@ impl Flash {
 
     fn die_event(&mut self, die: u32, now: Nanos) {
         match self.dies[die as usize].phase {
+            Phase::Idle => self.go_idle(die, now),
             Phase::Array => self.array_done(die, now),
             Phase::DataOut => {
                 self.complete_running(die, now);
@@ -518,8 +585,12 @@ impl Flash {
                 let state = &mut self.dies[die as usize];
                 state.suspended = state.running;
                 state.running = NONE;
-                state.reads_while_suspended = 0;
-                self.edge(die, now, false);
+                state.busy += now - state.array_start;
+                let (group, start) = (state.suspended, state.array_start);
+                if self.observer.is_some() {
+                    self.report(Resource::Die(die), group, start, now);
+                    self.edge(die, now, false);
+                }
                 self.go_idle(die, now);
             }
             phase => unreachable!("die {die} had an event in phase {phase:?}"),
@@ -537,9 +608,10 @@ impl Flash {
         }
         if self.flights[group as usize].submit.kind == OpKind::Read {
             self.dies[die as usize].phase = Phase::AwaitDataOut;
-            self.events.clear(die);
             let duration = self.data_time(group);
-            self.request_channel(die, duration, now);
+            if !self.request_channel(die, duration, now) {
+                self.events.clear(die);
+            }
             return;
         }
         self.complete_running(die, now);
@@ -565,7 +637,7 @@ impl Flash {
     }
 
     fn start_staged_array(&mut self, die: u32, now: Nanos) {
-        self.begin_array(die, now);
+        self.begin_array(die, now, now);
     }
 
     fn go_idle(&mut self, die: u32, now: Nanos) {
@@ -579,21 +651,22 @@ impl Flash {
     fn start_next(&mut self, die: u32, now: Nanos) -> bool {
         let state = &self.dies[die as usize];
         if state.suspended != NONE {
-            let read = state.queues[Class::HostRead as usize].head;
-            if read == NONE || state.reads_while_suspended >= READS_PER_SUSPEND {
+            let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
+            if reads == 0 || state.reads_let_pass >= READS_LET_PASS {
                 self.resume(die, now);
             } else {
-                self.dies[die as usize].reads_while_suspended += 1;
-                self.start_class(die, Class::HostRead as usize, now);
+                self.dies[die as usize].reads_let_pass += 1;
+                let read = self.oldest_ready(die, reads).expect("a host read waits for nothing");
+                self.start_queue(die, read, now);
             }
             return true;
         }
         if state.queued == 0 {
             return false;
         }
-        match self.choose_class(die, now) {
-            Some(class) => {
-                self.start_class(die, class, now);
+        match self.choose_queue(die, now) {
+            Some(queue) => {
+                self.start_queue(die, queue, now);
                 true
             }
             None => false,
@@ -601,105 +674,139 @@ impl Flash {
     }
 
     #[inline]
-    fn choose_class(&self, die: u32, now: Nanos) -> Option<usize> {
-        let state = &self.dies[die as usize];
+    fn queue_index(&self, die: u32, class: usize, plane: u32) -> usize {
+        let planes = self.geometry.planes_per_die as usize;
+        (die as usize * CLASSES + class) * planes + plane as usize
+    }
+
+    /// The queue (bit `class * planes + plane`) whose head goes next.
+    #[inline]
+    fn choose_queue(&self, die: u32, now: Nanos) -> Option<u32> {
+        let waiting = self.dies[die as usize].waiting;
+        if waiting.is_power_of_two() {
+            return self.oldest_ready(die, waiting);
+        }
+        let planes = self.geometry.planes_per_die;
         let mut heads = [None; CLASSES];
+        let mut queues = [0; CLASSES];
         let (mut ready, mut only) = (0, 0);
-        for (class, queue) in state.queues.iter().enumerate() {
-            if queue.head != NONE {
-                let flight = &self.flights[queue.head as usize];
-                if flight.waits_for == 0 {
-                    heads[class] = Some(Head { order: flight.order, queued: flight.queued });
-                    ready += 1;
-                    only = class;
-                }
+        for class in 0..CLASSES {
+            let bits = waiting >> (class as u32 * planes) & ((1 << planes) - 1);
+            if bits == 0 {
+                continue;
+            }
+            if let Some(queue) = self.oldest_ready(die, bits << (class as u32 * planes)) {
+                let flight = &self.flights[self.head(die, queue) as usize];
+                heads[class] = Some(Head { order: flight.order, queued: flight.queued });
+                queues[class] = queue;
+                ready += 1;
+                only = class;
             }
         }
         match ready {
             0 => None,
-            1 => Some(only),
-            _ => choose(self.config.scheduler, &heads, now),
+            1 => Some(queues[only]),
+            _ => choose(self.config.scheduler, &heads, now).map(|class| queues[class]),
         }
     }
 
-    fn start_class(&mut self, die: u32, class: usize, now: Nanos) {
-        let group = self.take_group(die, class);
+    #[inline]
+    fn head(&self, die: u32, queue: u32) -> u32 {
+        self.queues[self.queue_index(die, 0, queue)].head
+    }
+
+    /// Of the queues in `bits`, the one whose head is ready and came first.
+    #[inline]
+    fn oldest_ready(&self, die: u32, mut bits: u64) -> Option<u32> {
+        let (mut oldest, mut found) = (u64::MAX, None);
+        while bits != 0 {
+            let queue = bits.trailing_zeros();
+            bits &= bits - 1;
+            let flight = &self.flights[self.head(die, queue) as usize];
+            if flight.waits_for == 0 && flight.order < oldest {
+                oldest = flight.order;
+                found = Some(queue);
+            }
+        }
+        found
+    }
+
+    fn start_queue(&mut self, die: u32, queue: u32, now: Nanos) {
+        let group = self.take_group(die, queue);
         let state = &mut self.dies[die as usize];
         state.running = group;
         state.phase = Phase::AwaitChannel;
         let duration = self.command_and_data_in_time(group);
         if duration == Nanos::ZERO {
-            self.begin_array(die, now);
+            self.begin_array(die, now, now);
             return;
         }
-        // The next event of this die is set when the channel is granted.
-        self.events.clear(die);
-        self.request_channel(die, duration, now);
+        // While it waits for the channel the die has no event of its own.
+        if !self.request_channel(die, duration, now) {
+            self.events.clear(die);
+        }
     }
 
-    /// Takes the head of a class, and whatever may join it on other planes, out of the queue as a linked group.
-    fn take_group(&mut self, die: u32, class: usize) -> u32 {
-        let group = self.dies[die as usize].queues[class].head;
+    #[inline]
+    fn joins_planes(&self) -> bool {
+        self.config.multi_plane != MultiPlane::Off && self.geometry.planes_per_die > 1
+    }
+
+    /// Takes the head of a queue, and those of the same class on other planes that may join it, as a linked group.
+    #[inline]
+    fn take_group(&mut self, die: u32, queue: u32) -> u32 {
+        let group = self.pop(die, queue);
         let planes = self.geometry.planes_per_die;
-        self.unlink(die, class, NONE, group);
-        if self.config.multi_plane == MultiPlane::Off || planes == 1 {
+        if !self.joins_planes() {
             return group;
         }
         let first = self.flights[group as usize].submit;
-        if first.kind == OpKind::Copyback {
-            return group;
-        }
-        let blocks_per_plane = self.geometry.blocks_per_plane;
-        let plane_of = |block: u32| block / blocks_per_plane % planes;
-        let mut taken = 1_u64 << plane_of(first.block);
-        let (mut last, mut members) = (group, 1);
-        let (mut previous, mut candidate) = (NONE, self.dies[die as usize].queues[class].head);
-        for _ in 0..JOIN_WINDOW {
-            if candidate == NONE || members == planes {
-                break;
-            }
-            let flight = &self.flights[candidate as usize];
-            let (submit, next) = (flight.submit, flight.next);
-            let plane = 1_u64 << plane_of(submit.block);
-            let offset_fits = submit.kind == OpKind::Erase
-                || submit.page == first.page
-                || self.config.multi_plane == MultiPlane::Relaxed;
-            if submit.kind == first.kind && flight.waits_for == 0 && taken & plane == 0 && offset_fits {
-                self.unlink(die, class, previous, candidate);
-                self.flights[last as usize].next = candidate;
-                last = candidate;
-                members += 1;
-            } else {
-                previous = candidate;
-            }
-            // A plane whose operation was passed over keeps its order: nothing behind it may go first.
-            taken |= plane;
-            candidate = next;
+        let class = queue / planes;
+        let others =
+            self.dies[die as usize].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
+        if others != 0 && first.kind != OpKind::Copyback {
+            self.join_planes(die, class * planes, others, group);
         }
         group
     }
 
-    /// Takes `op`, which follows `previous`, out of a queue; it stands alone then.
-    #[inline]
-    fn unlink(&mut self, die: u32, class: usize, previous: u32, op: u32) {
-        let next = self.flights[op as usize].next;
-        self.flights[op as usize].next = NONE;
-        if previous != NONE {
-            self.flights[previous as usize].next = next;
+    fn join_planes(&mut self, die: u32, base: u32, mut others: u64, group: u32) {
+        let first = self.flights[group as usize].submit;
+        let mut last = group;
+        while others != 0 {
+            let other = base + others.trailing_zeros();
+            others &= others - 1;
+            let candidate = self.head(die, other);
+            let flight = &self.flights[candidate as usize];
+            let offset_fits = first.kind == OpKind::Erase
+                || flight.submit.page == first.page
+                || self.config.multi_plane == MultiPlane::Relaxed;
+            if flight.submit.kind == first.kind && flight.waits_for == 0 && offset_fits {
+                self.pop(die, other);
+                self.flights[last as usize].next = candidate;
+                last = candidate;
+            }
         }
-        let state = &mut self.dies[die as usize];
-        let queue = &mut state.queues[class];
-        if previous == NONE {
-            queue.head = next;
-        }
-        if next == NONE {
-            queue.tail = previous;
-        }
-        state.queued -= 1;
     }
 
-    /// The running group's commands and data are in at `start`: the array works from then on.
-    fn begin_array(&mut self, die: u32, start: Nanos) {
+    /// Takes the head out of a queue; it stands alone then.
+    #[inline]
+    fn pop(&mut self, die: u32, queue: u32) -> u32 {
+        let index = self.queue_index(die, 0, queue);
+        let op = self.queues[index].head;
+        let next = std::mem::replace(&mut self.flights[op as usize].next, NONE);
+        self.queues[index].head = next;
+        let state = &mut self.dies[die as usize];
+        if next == NONE {
+            self.queues[index].tail = NONE;
+            state.waiting &= !(1 << queue);
+        }
+        state.queued -= 1;
+        op
+    }
+
+    /// At `now` it is settled that the running group's commands and data are in at `start`: the array works from then on.
+    fn begin_array(&mut self, die: u32, now: Nanos, start: Nanos) {
         let mut duration = Nanos::ZERO;
         let mut op = self.dies[die as usize].running;
         let kind = self.flights[op as usize].submit.kind;
@@ -718,25 +825,32 @@ impl Flash {
         state.array_start = start;
         state.until = start + duration;
         self.events.set(die, start + duration);
-        self.edge(die, start, true);
-        if kind == OpKind::Program && self.config.cache_program {
-            self.stage(die, start);
+        if kind != OpKind::Read {
+            state.remaining = duration;
+            state.reads_let_pass = 0;
         }
+        let read_waits = state.waiting & ((1 << self.geometry.planes_per_die) - 1) != 0;
+        self.edge(die, start, true);
+        if kind != OpKind::Read && read_waits {
+            self.consider_suspend(die, now);
+        }
+        self.stage(die, now);
     }
 
     /// Cache program: the next program's data may come in while this one runs.
     fn stage(&mut self, die: u32, now: Nanos) {
-        if self.dies[die as usize].queued == 0 {
+        let state = &self.dies[die as usize];
+        if !self.config.cache_program || state.queued == 0 || state.phase != Phase::Array || state.staged != NONE {
             return;
         }
-        let Some(class) = self.choose_class(die, now) else {
-            return;
-        };
-        let head = self.dies[die as usize].queues[class].head;
-        if self.flights[head as usize].submit.kind != OpKind::Program {
+        if self.flights[state.running as usize].submit.kind != OpKind::Program {
             return;
         }
-        let group = self.take_group(die, class);
+        let Some(queue) = self.choose_queue(die, now) else { return };
+        if self.flights[self.head(die, queue) as usize].submit.kind != OpKind::Program {
+            return;
+        }
+        let group = self.take_group(die, queue);
         let state = &mut self.dies[die as usize];
         state.staged = group;
         state.staged_state = Staged::Waiting;
@@ -762,19 +876,15 @@ impl Flash {
         };
         let from = now.max(state.array_start);
         let stop = from + self.config.timing.suspend;
-        if !allowed || stop >= state.until {
+        if !allowed || stop >= state.until || state.reads_let_pass >= READS_LET_PASS {
             return;
         }
         let state = &mut self.dies[die as usize];
-        state.remaining = state.until - from;
-        state.busy += from - state.array_start;
+        // While it resumes nothing is done, so what is left to do never grows.
+        state.remaining = state.remaining.min(state.until - from);
         state.phase = Phase::Suspending;
         state.until = stop;
-        let (group, start) = (state.running, state.array_start);
         self.events.set(die, stop);
-        if self.observer.is_some() {
-            self.report(Resource::Die(die), group, start, stop);
-        }
     }
 
     fn resume(&mut self, die: u32, now: Nanos) {
@@ -853,8 +963,8 @@ impl Flash {
             let Flight { submit, next, then, .. } = self.flights[op as usize];
             let asked = Asked { cause: submit.cause, now };
             let failed = self.apply(submit.kind, asked, submit.block, submit.page, submit.source);
-            self.flights[op as usize].next = self.free;
-            self.free = op;
+            self.flights[op as usize].next = self.ended;
+            self.ended = op;
             self.in_flight -= 1;
             self.done.push(Done {
                 op,
@@ -885,6 +995,8 @@ impl Flash {
             // The die that is completing its group right now goes on by itself.
             if state.phase == Phase::Idle && state.suspended == NONE {
                 self.start_next(die, now);
+            } else {
+                self.stage(die, now);
             }
         }
     }
@@ -944,7 +1056,7 @@ impl Flash {
                 }
             }
             let state = &mut self.dies[die];
-            state.queues = [Queue { head: NONE, tail: NONE }; CLASSES];
+            state.waiting = 0;
             state.queued = 0;
             state.phase = Phase::Idle;
             (state.running, state.staged, state.suspended) = (NONE, NONE, NONE);
@@ -952,12 +1064,13 @@ impl Flash {
             self.events.clear(die as u32);
         }
         for (index, channel) in self.channels.iter_mut().enumerate() {
-            (channel.head, channel.tail) = (NONE, NONE);
+            (channel.head, channel.tail, channel.last_command) = (NONE, NONE, NONE);
             channel.free_at = Nanos::ZERO;
             self.events.clear((self.dies.len() + index) as u32);
         }
+        self.queues.fill(EMPTY);
         self.flights.clear();
-        self.free = NONE;
+        (self.free, self.ended) = (NONE, NONE);
         self.in_flight = 0;
         self.done.clear();
     }

@@ -21,6 +21,6 @@ pub use config::{
     Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
 };
 pub use contents::{NO_LPN, Oob, Store};
-pub use flash::{Done, Flash, NONE, OpId, Submit};
+pub use flash::{Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, Submit};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -256,6 +256,17 @@ impl Drive {
         let request = self.commands[command as usize].request;
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
+        let owner = Owner::Command(command);
+        if cell == 0 && self.media.units_per_page == 1 {
+            // A page a unit and nothing kept: the whole of most replays.
+            let base = u64::from(lpn) * per_unit;
+            let from = request.sector.max(base);
+            let to = request.end().min(base + per_unit);
+            let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), cells: &[] };
+            self.ftl.write(&mut self.media, &[unit], request.stream, Cause::Host, owner)?;
+            self.page_started(command);
+            return Ok(1);
+        }
         let wanted = left.min(self.media.units_per_page);
         let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + index)).unwrap_or(wanted);
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -278,16 +289,21 @@ impl Drive {
             let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
             units[index as usize] = UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), cells };
         }
-        let owner = Owner::Command(command);
         let written = self.ftl.write(&mut self.media, &units[..count as usize], request.stream, Cause::Host, owner);
         self.scratch = scratch;
         written?;
+        self.page_started(command);
+        Ok(count)
+    }
+
+    /// A page of a command is on its way: the command waits for it, or, without time, what follows from it happens now.
+    #[inline]
+    fn page_started(&mut self, command: u32) {
         if self.media.flash.timed() {
             self.commands[command as usize].remaining += 1;
         } else {
             self.settle_untimed();
         }
-        Ok(count)
     }
 
     // ---- trim ----
@@ -356,11 +372,7 @@ impl Drive {
         }
         let unit = UnitWrite { lpn, mask, cells: &cells };
         self.ftl.write(&mut self.media, &[unit], 0, Cause::Host, Owner::Command(command))?;
-        if self.media.flash.timed() {
-            self.commands[command as usize].remaining += 1;
-        } else {
-            self.settle_untimed();
-        }
+        self.page_started(command);
         Ok(())
     }
 

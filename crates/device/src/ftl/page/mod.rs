@@ -118,6 +118,25 @@ impl PageFtl {
         media.flash.waits(program).then(|| media.flash.last_waiter(program))
     }
 
+    /// Programs one whole page with nothing stored: what `write_at` comes to in the common case.
+    #[inline]
+    fn write_page(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        lpn: u32,
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) {
+        let unit = media.unit_at(place);
+        let old = self.remap(media, lpn, unit, place.block);
+        let pin = if old == UNMAPPED { NONE } else { media.block_of(old) };
+        let pins = if pin == NONE { &[][..] } else { std::slice::from_ref(&pin) };
+        let how = Programming { kind: OpKind::Program, cause, frontier, owner, pins, after: &[], source: NONE };
+        media.program(place, &[lpn], how);
+    }
+
     /// Programs `units` into `place`: completes partial ones, remaps all, and keeps the order of what they supersede.
     #[inline]
     fn write_at(
@@ -212,6 +231,14 @@ impl Ftl for PageFtl {
         let frontier = Frontier::Host(stream);
         let plane = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
         let place = media.take_page(plane, frontier).ok_or(NoSpace)?;
+        if let [unit] = units
+            && unit.mask == self.full_mask
+            && unit.cells.is_empty()
+            && self.units_per_page == 1
+        {
+            self.write_page(media, place, unit.lpn, frontier, cause, owner);
+            return Ok(());
+        }
         self.write_at(media, place, units, frontier, cause, owner);
         let empty = self.units_per_page as usize - units.len();
         media.padding_bytes += empty as u64 * u64::from(media.unit_bytes);
