@@ -122,7 +122,7 @@ def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complet
             "latency_max_ns": [int(400e9 / rate * (1 + rng.random())) for rate in iops],
             "write_amplification": [None if at % 60 == 59 else value for at, value in enumerate(wave)],
             "reads": {"host": done},
-            "programs": {"host": done},
+            "programs": {"host": [int(0.6 * count) for count in done], "gc": [max(0, int(0.6 * count * (factor - 1))) for count, factor in zip(done, wave)]},
             "erases": [count // 250 for count in done],
             "gc_stall_ns": [0] * intervals,
         },

@@ -126,9 +126,35 @@
     read: () => overTime(perSecond("read_bytes"), "bytes read", rate),
     write: () => overTime(perSecond("write_bytes"), "bytes written", rate),
   };
-  const amplification = () => overTime((drive) => drive.timeline.write_amplification, "write amplification", (value) => trimmed(value, 4), (drive, index) => (drive.theory
+  // Write amplification of one interval jumps where collecting comes in bursts, so it is also shown over a window around
+  // each interval (a twentieth of the run) and from the start. What was programmed in an interval is counted in pages; the
+  // run's totals say how many bytes a page of it stands for.
+  const programmed = (drive) => {
+    const { programs, copybacks } = drive.flash;
+    const pages = programs.total + copybacks.total;
+    const bytes = pages > 0 && drive.write_amplification ? drive.write_amplification.total * drive.bytes.write / pages : 0;
+    return drive.timeline.write_bytes.map((_, at) => bytes * sum(Object.values(drive.timeline.programs).map((column) => column[at] ?? 0)));
+  };
+  const around = (reach) => (drive) => {
+    const { write_bytes: written } = drive.timeline;
+    const running = (values) => values.reduce((sums, value) => { sums.push(sums.at(-1) + value); return sums; }, [0]);
+    const [host, flash] = [running(written), running(programmed(drive))];
+    return written.map((_, at) => {
+      const [from, to] = reach(at, written.length);
+      return host[to] > host[from] ? (flash[to] - flash[from]) / (host[to] - host[from]) : null;
+    });
+  };
+  const amplificationOf = (pick) => () => overTime(pick, "write amplification", (value) => trimmed(value, 4), (drive, index) => (drive.theory
     ? { markLine: { silent: true, symbol: "none", label: { formatter: `theory ${trimmed(drive.theory.write_amplification, 4)}`, color: css("--soft"), fontSize: 11, position: "insideStartTop" }, lineStyle: { color: paint(index), type: "dotted", width: 1.4 }, data: [{ yAxis: drive.theory.write_amplification }] } }
     : {}));
+  const amplification = {
+    window: amplificationOf(around((at, length) => {
+      const half = Math.max(1, Math.round(length / 40));
+      return [Math.max(0, at - half), Math.min(length, at + half + 1)];
+    })),
+    interval: amplificationOf((drive) => drive.timeline.write_amplification),
+    whole: amplificationOf(around((at) => [0, at + 1])),
+  };
   const latencyOverTime = (key) => {
     const option = overTime((drive) => (drive.timed ? drive.timeline[key] : null), "latency", nanos);
     if (typeof option === "string") return option;
@@ -255,7 +281,7 @@
   const kinds = ["all", "read", "write", "trim", "flush"].filter((kind) => kind === "all" || drives.some((drive) => drive.latency_cdf[kind]?.latency_ns.length));
   choices("latency-cdf", Object.fromEntries(kinds.map((kind) => [kind, () => tails(kind)])), kinds.map((kind) => kind[0].toUpperCase() + kind.slice(1)));
   choices("throughput", throughput, ["Requests", "Read", "Write"]);
-  place(document.getElementById("write-amplification"), amplification);
+  choices("write-amplification", amplification, ["Smoothed", "Interval", "From the start"]);
   choices("latency-time", { p99: () => latencyOverTime("latency_p99_ns"), mean: () => latencyOverTime("latency_mean_ns"), max: () => latencyOverTime("latency_max_ns") }, ["p99", "Mean", "Max"]);
   choices("causes", causes, ["Amplification", "Programs", "Reads", "Erases"]);
   place(document.getElementById("wear"), wear);

@@ -66,12 +66,12 @@ fn chip(index: usize) -> String {
 pub(super) fn summary(run: &RunResult) -> String {
     let has = |pick: fn(&DeviceResult) -> Option<LatencySummary>| run.devices.iter().any(|device| pick(device).is_some());
     let (reads, writes) = (has(|device| device.latency_ns.read), has(|device| device.latency_ns.write));
-    let mut heads = vec!["Drive", "Checks", "Requests/s", "Read", "Written", "Write ampl."];
+    let mut heads = vec!["Drive", "Checks", "Requests/s"];
     if reads {
-        heads.extend(["Read p50", "p99", "p99.9"]);
+        heads.extend(["Read", "Read p50", "p99", "p99.9"]);
     }
     if writes {
-        heads.extend(["Write p50", "p99", "p99.9"]);
+        heads.extend(["Written", "Write p50", "p99", "p99.9", "Write ampl."]);
     }
     heads.push("Erases/block");
     let head: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
@@ -82,24 +82,21 @@ pub(super) fn summary(run: &RunResult) -> String {
 fn row(index: usize, device: &DeviceResult, reads: bool, writes: bool) -> String {
     let timed = |show: String| if device.timed { show } else { "–".to_string() };
     let rates = &device.throughput;
-    let mut cells = vec![
-        verdict(device),
-        timed(rate(rates.iops)),
-        timed(bytes_per_second(rates.read_bytes_per_s)),
-        timed(bytes_per_second(rates.write_bytes_per_s)),
-        or_dash(device.write_amplification.as_ref(), |amplification| figure(amplification.total)).into_owned(),
-    ];
-    let mut latencies = |summary: Option<LatencySummary>| {
+    let mut cells = vec![verdict(device), timed(rate(rates.iops))];
+    let mut side = |bytes_per_s: f64, summary: Option<LatencySummary>| {
+        cells.push(timed(bytes_per_second(bytes_per_s)));
         let summary = summary.filter(|_| device.timed);
         for pick in [|s: LatencySummary| s.p50, |s: LatencySummary| s.p99, |s: LatencySummary| s.p999] {
             cells.push(or_dash(summary, |summary| nanos(pick(summary) as f64)).into_owned());
         }
     };
     if reads {
-        latencies(device.latency_ns.read);
+        side(rates.read_bytes_per_s, device.latency_ns.read);
     }
     if writes {
-        latencies(device.latency_ns.write);
+        side(rates.write_bytes_per_s, device.latency_ns.write);
+        let amplification = device.write_amplification.as_ref();
+        cells.push(or_dash(amplification, |amplification| figure(amplification.total)).into_owned());
     }
     cells.push(figure(device.erases.mean));
     let name = escape(&device.name);
