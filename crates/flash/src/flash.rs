@@ -490,17 +490,17 @@ impl Flash {
 
     // ---- the channel ----
 
-    /// Asks for the channel; true if the die has it at once.
-    /// Commands go before data, else in order of asking. A command is short and sets an array to work; behind the data of
-    /// all other dies it would leave its die, and soon the channel, with nothing to do.
-    fn request_channel(&mut self, die: u32, duration: Nanos, now: Nanos) {
+    /// Asks for the channel; true if the die has it at once. Commands go before data, else in order of asking: a command
+    /// is short and sets an array to work; behind the data of all other dies it would leave its die, and soon the
+    /// channel, with nothing to do.
+    fn request_channel(&mut self, die: u32, duration: Nanos, now: Nanos) -> bool {
         let dies = self.dies.len() as u32;
         let state = &mut self.dies[die as usize];
         let index = state.channel;
         let channel = &mut self.channels[index as usize];
         if channel.head == NONE && channel.free_at <= now {
             self.occupy(index, die, duration, now);
-            return;
+            return true;
         }
         state.wants = duration;
         state.next_waiter = NONE;
@@ -526,6 +526,7 @@ impl Flash {
         if command {
             channel.last_command = die;
         }
+        false
     }
 
     fn channel_event(&mut self, index: u32, now: Nanos) {
