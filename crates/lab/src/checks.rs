@@ -1,0 +1,259 @@
+//! What a run holds against itself: laws that must hold, and warnings about what misleads.
+
+use ssdlab_base::SECTOR_BYTES;
+use ssdlab_device::{Counters, DriveConfig};
+use ssdlab_flash::{Cause, Faults, OpKind};
+
+use crate::replay::{Ended, Recorder};
+use crate::result::{Check, DeviceResult, Timeline};
+
+fn check(name: &str, held: bool, detail: String) -> Check {
+    Check { name: name.to_string(), held, detail }
+}
+
+/// The laws that the lab itself can see; the drive adds its own.
+pub(crate) fn laws(
+    config: &DriveConfig,
+    ended: Ended,
+    recorder: &Recorder,
+    counters: &Counters,
+    timeline: &Timeline,
+    virtual_time_ns: u64,
+) -> Vec<Check> {
+    let (sent, completed) = (recorder.sent_total(), recorder.completed_total());
+    let stuck = match ended {
+        Ended::Stuck { outstanding } => format!("; the drive has nothing left to do with {outstanding} of them in it"),
+        Ended::Done | Ended::Stopped => String::new(),
+    };
+    let mut laws = vec![
+        check(
+            "requests_generated_equal_completed",
+            recorder.sent == recorder.completed,
+            format!("{sent} requests were sent and {completed} completed{stuck}"),
+        ),
+        check(
+            "requests_completed_equal_drive_counters",
+            recorder.completed == counters.commands,
+            format!(
+                "reads, writes, trims, flushes completed: {:?}; the drive counted {:?}",
+                recorder.completed, counters.commands
+            ),
+        ),
+        check(
+            "bytes_conserved",
+            recorder.sent_bytes == recorder.completed_bytes && recorder.succeeded_bytes() == counters.bytes,
+            format!(
+                "bytes of reads, writes, trims, flushes sent: {:?}; completed: {:?}, of them with success: {:?}; the drive counted \
+                 {:?}",
+                recorder.sent_bytes,
+                recorder.completed_bytes,
+                recorder.succeeded_bytes(),
+                counters.bytes
+            ),
+        ),
+    ];
+
+    if config.flash.faults == Faults::default() {
+        let failed = recorder.failed;
+        let detail =
+            format!("{failed} of {completed} requests ended with an error, and the drive has no faults to blame");
+        laws.push(check("no_errors_without_faults", failed == 0, detail));
+    }
+
+    // The timeline adds up differences between samples; the drive's counters are the other side.
+    let by_cause =
+        |cause: &Cause| counters.flash.get(OpKind::Program, *cause) + counters.flash.get(OpKind::Copyback, *cause);
+    let in_timeline = |cause: &Cause| timeline.programs.get(cause.key()).map_or(0, |column| column.iter().sum::<u64>());
+    let programs = counters.flash.total(OpKind::Program) + counters.flash.total(OpKind::Copyback);
+    let summed: u64 = Cause::ALL.iter().map(in_timeline).sum();
+    laws.push(check(
+        "programs_equal_sum_over_timeline",
+        programs == summed && Cause::ALL.iter().all(|cause| by_cause(cause) == in_timeline(cause)),
+        format!("{programs} pages were programmed or copied; the timeline's sum over causes is {summed}"),
+    ));
+
+    let latencies: u128 = recorder.latencies.iter().map(|latencies| latencies.sum_ns()).sum();
+    if virtual_time_ns > 0 && completed > 0 {
+        let span = virtual_time_ns as f64;
+        let mean_outstanding = recorder.occupancy as f64 / span;
+        let rate = completed as f64 / span;
+        let mean_latency = latencies as f64 / completed as f64;
+        laws.push(check(
+            "littles_law",
+            recorder.occupancy == latencies,
+            format!(
+                "{mean_outstanding:.6} requests were in the drive on average; throughput times mean latency is {:.6}",
+                rate * mean_latency
+            ),
+        ));
+    }
+    laws
+}
+
+/// The least number of host writes from which a statement about write amplification is made.
+const WRITES_TO_JUDGE: u64 = 1_000;
+
+/// Sentences about what misleads in a finished result.
+pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !result.complete {
+        warnings.push(format!(
+            "the run was interrupted after {} requests: the figures stand for the part that ran",
+            all(&result.requests)
+        ));
+    }
+    if let Some(failed) = Some(result.host.failed_requests).filter(|&failed| failed > 0) {
+        warnings.push(format!("{failed} of {} requests ended with an error", all(&result.requests)));
+    }
+    if all(&result.requests) == 0 {
+        warnings.push("the workload sent no requests".to_string());
+        return warnings;
+    }
+    if !result.timed {
+        warnings.push("the drive only counts (timing = \"none\"): there are no latencies and no rates".to_string());
+    }
+    writes(result, config, &mut warnings);
+    spare(result, &mut warnings);
+    reads(result, &mut warnings);
+    let unit = config.ftl.mapping_unit;
+    if result.host.misaligned_requests > 0 {
+        warnings.push(format!(
+            "{} of the requests do not begin and end on a mapping unit of {unit} bytes: each such write costs a \
+             read-modify-write",
+            share(result.host.misaligned_requests, all(&result.requests))
+        ));
+    }
+    warnings.extend(result.precondition.notes.iter().cloned());
+    warnings
+}
+
+fn writes(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let written = result.bytes.write;
+    if written == 0 {
+        return;
+    }
+    let user = config.user_bytes;
+    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let overwritten = written as f64 / user as f64;
+    if victims == 0 {
+        warnings.push(format!(
+            "garbage collection never ran: {} of the user capacity was written, so write amplification and write \
+             latencies are those of a drive with free blocks (use --precondition fill or steady)",
+            percent(overwritten)
+        ));
+        return;
+    }
+    if overwritten < 1.0 && result.precondition.steady != Some(true) {
+        warnings.push(format!(
+            "the workload wrote {} of the user capacity, less than it takes to turn the drive over once (use \
+             --precondition steady)",
+            percent(overwritten)
+        ));
+    }
+    if result.requests.write < WRITES_TO_JUDGE {
+        return;
+    }
+    if let Some((earlier, later, difference)) = drift(&result.timeline, result.requests.write) {
+        warnings.push(format!(
+            "the steady state was not reached: write amplification was {earlier:.3} over the third quarter of what was \
+             written and {later:.3} over the last ({} apart)",
+            percent(difference)
+        ));
+    }
+}
+
+/// Write amplification of the third and the last quarter of the written bytes, and how far they are apart, when that
+/// is more than 1 % and more than chance explains: twice the inverse root of the writes in a quarter.
+fn drift(timeline: &Timeline, writes: u64) -> Option<(f64, f64, f64)> {
+    let total: u64 = timeline.write_bytes.iter().sum();
+    let mut seen = 0;
+    // Bytes written and bytes programmed of the two quarters.
+    let mut quarters = [(0.0, 0.0); 2];
+    for (&written, amplification) in timeline.write_bytes.iter().zip(&timeline.write_amplification) {
+        seen += written;
+        let quarter = (u128::from(seen) * 4).div_ceil(u128::from(total.max(1)));
+        if quarter >= 3 {
+            let (bytes, programmed) = &mut quarters[usize::from(quarter > 3)];
+            *bytes += written as f64;
+            *programmed += amplification.unwrap_or(0.0) * written as f64;
+        }
+    }
+    let [earlier, later] = quarters.map(|(bytes, programmed)| programmed / bytes);
+    let difference = (later - earlier).abs() / later.max(earlier);
+    let chance = 2.0 / (writes as f64 / 4.0).sqrt();
+    (difference > 0.01 + chance).then_some((earlier, later, difference))
+}
+
+fn spare(result: &DeviceResult, warnings: &mut Vec<String>) {
+    let spare = &result.spare;
+    if spare.effective < spare.nominal / 2.0 {
+        warnings.push(format!(
+            "the reserve ate the spare: of {} nominal spare, {} is left for data after garbage collection's free blocks \
+             and the open blocks (use larger planes, a smaller gc.free_blocks or more over-provisioning)",
+            percent(spare.nominal),
+            percent(spare.effective)
+        ));
+    }
+}
+
+fn reads(result: &DeviceResult, warnings: &mut Vec<String>) {
+    let sectors = result.bytes.read / SECTOR_BYTES;
+    let unmapped = result.host.unmapped_sectors_read;
+    if unmapped > 0 && sectors > 0 {
+        warnings.push(format!(
+            "{} of the sectors read were never written (or were trimmed): such reads touch no flash and are too fast \
+             (use --precondition fill)",
+            share(unmapped, sectors)
+        ));
+    }
+}
+
+fn all(requests: &crate::result::PerOp<u64>) -> u64 {
+    requests.read + requests.write + requests.trim + requests.flush
+}
+
+/// A share as a percentage with a sensible number of digits.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        _ if percent >= 99.95 => format!("{percent:.0} %"),
+        _ if percent >= 9.95 => format!("{percent:.1} %"),
+        _ if percent >= 0.005 || percent == 0.0 => format!("{percent:.2} %"),
+        _ => "less than 0.01 %".to_string(),
+    }
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{part} ({})", percent(part as f64 / whole.max(1) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(amplifications: &[f64]) -> Timeline {
+        Timeline {
+            write_bytes: vec![1 << 20; amplifications.len()],
+            write_amplification: amplifications.iter().map(|&wa| Some(wa)).collect(),
+            ..Timeline::default()
+        }
+    }
+
+    #[test]
+    fn a_rise_in_the_last_quarter_is_seen_and_a_settled_run_is_not_blamed() {
+        assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.0]), 1_000_000), None);
+        let (earlier, later, difference) = drift(&timeline(&[1.0, 2.0, 3.0, 4.0]), 1_000_000).expect("a drift");
+        assert_eq!((earlier, later, difference), (3.0, 4.0, 0.25));
+        // A hundred writes in a quarter say nothing to a percent.
+        assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.1]), 400), None);
+    }
+
+    #[test]
+    fn shares_are_readable() {
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.1234), "12.3 %");
+        assert_eq!(percent(0.0123), "1.23 %");
+        assert_eq!(percent(0.00001), "less than 0.01 %");
+        assert_eq!(percent(0.0), "0.00 %");
+    }
+}

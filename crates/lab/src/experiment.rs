@@ -1,0 +1,287 @@
+//! An experiment: drives, each brought to the same age and then driven by the same workload.
+//!
+//! ```text
+//!   for each drive:  snapshot or ageing --> statistics reset --> replay --> checks, warnings --> DeviceResult
+//! ```
+//!
+//! The drives run one after the other, each with the workload opened anew, so that all see the same requests and none
+//! sees another. Nothing is written but snapshots; [`run_into`] adds the files.
+
+use std::io::BufWriter;
+use std::path::Path;
+use std::time::Instant;
+
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
+use ssdlab_flash::{Contents, Geometry, Observer};
+
+use crate::output::{OutputError, Staging, write_results};
+use crate::perfetto::{Trace, TraceWindow};
+use crate::precondition::{Age, Aged, precondition};
+use crate::progress::{Control, Phase};
+use crate::replay::{Recorder, ReplayError, replay};
+use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
+use crate::snapshot::{Found, Identity, SnapshotCache};
+use crate::source::WorkloadSource;
+use crate::timeline::Axis;
+
+mod summary;
+
+/// A drive that takes part.
+#[derive(Clone, Debug)]
+pub struct Entrant {
+    /// What it is called in the results; unique in an experiment.
+    pub label: String,
+    /// What it is.
+    pub config: DriveConfig,
+}
+
+/// What is to be run.
+pub struct Experiment<'a> {
+    /// The drives, in the order of the results.
+    pub drives: &'a [Entrant],
+    /// The measured workload, replay discipline included.
+    pub workload: &'a dyn WorkloadSource,
+    /// The age of the drives before it.
+    pub age: Age<'a>,
+    /// The seed of everything random in the drives.
+    pub seed: u64,
+    /// Where aged drives are kept; `None` ages anew and keeps nothing.
+    pub snapshots: Option<&'a SnapshotCache>,
+    /// What the results say was asked for.
+    pub asked: Asked,
+}
+
+/// What was asked for, in the words of the person who did: it is repeated in the results.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// The command line.
+    pub command: Vec<String>,
+    /// The workload.
+    pub workload: String,
+    /// The replay discipline.
+    pub replay: String,
+    /// The age.
+    pub precondition: String,
+}
+
+/// Why an experiment cannot be run. In all cases the input was wrong, not the drive.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The drive's configuration is refused.
+    #[error("{label}: {source}")]
+    Drive {
+        /// The drive.
+        label: String,
+        /// The key and the reason.
+        source: DriveError,
+    },
+    /// The workload cannot be read, or does not fit the drive.
+    #[error("{label}: {source}")]
+    Replay {
+        /// The drive.
+        label: String,
+        /// The reason.
+        source: ReplayError,
+    },
+    /// Two drives have the same label.
+    #[error("two drives are called '{label}': their results could not be told apart")]
+    SameLabel {
+        /// The label.
+        label: String,
+    },
+}
+
+/// Makes the observer of a drive's measured run.
+pub type Observe<'a> = dyn FnMut(&str, &Geometry) -> Box<dyn Observer> + 'a;
+
+/// Runs the experiment. Setting the stop flag ends it early with what it has, marked as incomplete.
+pub fn run(
+    experiment: &Experiment<'_>,
+    mut observe: Option<&mut Observe<'_>>,
+    control: &Control<'_>,
+) -> Result<RunResult, RunError> {
+    for (index, entrant) in experiment.drives.iter().enumerate() {
+        if experiment.drives[..index].iter().any(|other| other.label == entrant.label) {
+            return Err(RunError::SameLabel { label: entrant.label.clone() });
+        }
+    }
+    let asked = experiment.asked.clone();
+    let mut result = RunResult {
+        format: FORMAT,
+        version: VERSION.to_string(),
+        complete: true,
+        seed: experiment.seed,
+        command: asked.command,
+        workload: asked.workload,
+        replay: asked.replay,
+        precondition: asked.precondition,
+        devices: Vec::with_capacity(experiment.drives.len()),
+    };
+    for entrant in experiment.drives {
+        let observe: Option<&mut Observe<'_>> = match &mut observe {
+            Some(observe) => Some(&mut **observe),
+            None => None,
+        };
+        // A drive that was stopped while it aged has no results; one that was stopped in the run has some.
+        match run_drive(experiment, entrant, observe, control)? {
+            Some(device) => {
+                result.complete &= device.complete;
+                result.devices.push(device);
+            }
+            None => result.complete = false,
+        }
+        if control.stopped() && result.devices.len() < experiment.drives.len() {
+            result.complete = false;
+            break;
+        }
+    }
+    control.progress.finish();
+    same_requests(&mut result);
+    Ok(result)
+}
+
+/// An experiment's result, and whether its files could be written.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The result.
+    pub result: RunResult,
+    /// What became of the files.
+    pub written: Result<(), OutputError>,
+}
+
+/// Why an experiment with files did not even begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunIntoError {
+    /// It cannot be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The folder cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Runs the experiment and writes its files into `folder`; with a `window`, also `trace.json` for Perfetto.
+///
+/// The folder is tried before the run, so that a wrong one does not cost a run.
+pub fn run_into(
+    experiment: &Experiment<'_>,
+    folder: &Path,
+    window: Option<TraceWindow>,
+    control: &Control<'_>,
+) -> Result<Outcome, RunIntoError> {
+    const TRACE: &str = "trace.json";
+    let mut staging = Staging::new(folder)?;
+    let Some(window) = window else {
+        staging.try_out()?;
+        let result = run(experiment, None, control)?;
+        let written = write_results(staging, &result);
+        return Ok(Outcome { result, written });
+    };
+    let failed = |source| OutputError { path: folder.join(TRACE), source };
+    let file = BufWriter::with_capacity(1 << 18, staging.open(TRACE)?);
+    let mut trace = Trace::begin(file, window).map_err(failed)?;
+    let result = run(experiment, Some(&mut |name, geometry| trace.observer(name, geometry)), control)?;
+    let traced = trace.finish().and_then(|file| file.into_inner().map_err(std::io::IntoInnerError::into_error));
+    let written = traced
+        .map_err(failed)
+        .and_then(|file| staging.close(TRACE, &file))
+        .and_then(|()| write_results(staging, &result));
+    Ok(Outcome { result, written })
+}
+
+/// Runs one drive; `None` if it was stopped before the measured run.
+fn run_drive(
+    experiment: &Experiment<'_>,
+    entrant: &Entrant,
+    observe: Option<&mut Observe<'_>>,
+    control: &Control<'_>,
+) -> Result<Option<DeviceResult>, RunError> {
+    let config = &entrant.config;
+    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
+    // A workload that cannot be opened shall not wait for an hour of ageing to say so.
+    let mut workload = experiment.workload.open(config, 0).map_err(|error| failed(error.into()))?;
+
+    let started = Instant::now();
+    let Some((mut drive, aged)) = aged_drive(experiment, entrant, control)? else {
+        return Ok(None);
+    };
+    let wall_precondition_s = started.elapsed().as_secs_f64();
+
+    let axis = if config.timed { Axis::Time } else { Axis::Requests };
+    let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
+    let mut recorder = Recorder::new(axis, drive.counters(), unit_sectors);
+    if let Some(observe) = observe {
+        drive.observe(Some(observe(&entrant.label, &config.flash.geometry)));
+    }
+    control.progress.begin(&entrant.label, Phase::Run);
+    let started = Instant::now();
+    let ended = replay(&mut drive, &mut *workload, &mut recorder, control).map_err(failed)?;
+    let wall_time_s = started.elapsed().as_secs_f64();
+    drive.observe(None);
+
+    let measured = summary::Measured { drive, recorder, ended, aged, wall_time_s, wall_precondition_s };
+    Ok(Some(summary::summarise(entrant, measured, experiment.workload.is_uniform_overwrites(config))))
+}
+
+/// The drive at its age, from a snapshot where there is one; `None` if it was stopped on the way.
+fn aged_drive(
+    experiment: &Experiment<'_>,
+    entrant: &Entrant,
+    control: &Control<'_>,
+) -> Result<Option<(Drive, Precondition)>, RunError> {
+    let config = &entrant.config;
+    let options = Options { seed: experiment.seed, contents: Contents::Nothing };
+    let age = experiment.age.identity(experiment.workload);
+    let kept = experiment.snapshots.zip(age.as_deref()).map(|(cache, age)| (cache, Identity { config, options, age }));
+
+    let mut damaged = None;
+    if let Some((cache, identity)) = &kept {
+        control.progress.begin(&entrant.label, Phase::Restore);
+        match cache.find(identity) {
+            Found::Drive(drive, record) => return Ok(Some((drive, record))),
+            Found::Nothing => {}
+            Found::Damaged(why) => damaged = Some(why),
+        }
+    }
+
+    let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
+    let mut drive = Drive::new(config, options).map_err(refused)?;
+    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
+    let started = Instant::now();
+    let (aged, mut record) =
+        precondition(&mut drive, &experiment.age, &entrant.label, experiment.workload, control).map_err(failed)?;
+    if aged == Aged::Stopped {
+        return Ok(None);
+    }
+    // A drive from a snapshot draws from the beginning of the seed's streams, so this one must too.
+    drive.reseed(options);
+    if let Some((cache, identity)) = &kept
+        && cache.is_worth(started.elapsed())
+    {
+        control.progress.begin(&entrant.label, Phase::Save);
+        if let Err(error) = cache.keep(identity, &drive, &record) {
+            record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
+        }
+    }
+    record.notes.extend(damaged);
+    Ok(Some((drive, record)))
+}
+
+/// Says so when the drives were sent different numbers of requests, as happens when a workload is sized by the drive.
+fn same_requests(result: &mut RunResult) {
+    if !result.complete {
+        return;
+    }
+    let Some((first, rest)) = result.devices.split_first_mut() else {
+        return;
+    };
+    for other in rest {
+        if other.requests != first.requests || other.bytes != first.bytes {
+            other.warnings.push(format!(
+                "this drive was not sent the same requests as {}: {} bytes written and {} read, against {} and {} (the \
+                 workload is sized by the drive's user capacity, or by time)",
+                first.name, other.bytes.write, other.bytes.read, first.bytes.write, first.bytes.read
+            ));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! From a drive that has run to its entry in the results.
+
+use ssdlab_device::{Counters, Drive};
+use ssdlab_flash::{Cause, OpCounts, OpKind};
+
+use super::Entrant;
+use crate::checks;
+use crate::latency::Latencies;
+use crate::replay::{Ended, Recorder};
+use crate::result::{
+    Buffer, ByCause, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache,
+    Outstanding, PerOp, Precondition, Spare, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
+};
+use crate::theory;
+
+/// A drive after its run.
+pub(super) struct Measured {
+    pub(super) drive: Drive,
+    pub(super) recorder: Recorder,
+    pub(super) ended: Ended,
+    pub(super) aged: Precondition,
+    pub(super) wall_time_s: f64,
+    pub(super) wall_precondition_s: f64,
+}
+
+/// Takes the figures at the last completion; then lets the drive come to rest and checks it.
+pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
+    let Measured { mut drive, recorder, ended, aged, wall_time_s, wall_precondition_s } = measured;
+    let config = &entrant.config;
+    let page_bytes = u64::from(config.flash.geometry.page_bytes);
+    let counters = drive.counters();
+    let now = drive.now().0;
+    let virtual_time_ns = if config.timed { now } else { 0 };
+    let requests = per_op(recorder.completed);
+    let bytes = per_op(recorder.succeeded_bytes());
+    let spare = drive.spare();
+    let spare = Spare { nominal: spare.nominal, effective: spare.effective };
+    let (latency_ns, latency_cdf) = latencies(&recorder.latencies);
+    let outstanding = Outstanding {
+        mean: if now == 0 { 0.0 } else { recorder.occupancy as f64 / now as f64 },
+        max: recorder.outstanding_max,
+    };
+    let (misaligned_requests, failed_requests) = (recorder.misaligned, recorder.failed);
+    let utilization = utilization(&drive, virtual_time_ns);
+    let memory = drive.memory().into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect();
+    let design = drive.design().into_iter().map(|(name, figure)| (name.to_string(), figure)).collect();
+    let wear = drive.wear();
+    let wear_histogram = WearHistogram::of(&drive.erase_counts());
+
+    // The timeline is closed apart from the recorder, whose other tallies the checks still need.
+    let mut recorder = recorder;
+    let timeline = recorder.take_timeline(now, &counters, page_bytes);
+    let mut checks = checks::laws(config, ended, &recorder, &counters, &timeline, virtual_time_ns);
+    while let Some(next) = drive.next_event() {
+        drive.run_until(next);
+    }
+    checks.extend(drive.check().into_iter().map(|check| Check {
+        name: check.name.to_string(),
+        held: check.held,
+        detail: check.detail,
+    }));
+
+    let mut result = DeviceResult {
+        name: entrant.label.clone(),
+        complete: ended == Ended::Done,
+        timed: config.timed,
+        requests,
+        bytes,
+        latency_ns,
+        virtual_time_ns,
+        wall_time_s,
+        wall_precondition_s,
+        throughput: throughput(&requests, &bytes, virtual_time_ns),
+        outstanding,
+        flash: flash(&counters.flash),
+        write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
+        theory: if uniform { overwrites(entrant, &spare) } else { None },
+        erases: Erases { total: wear.total, mean: wear.mean, min: wear.min, max: wear.max, stddev: wear.stddev },
+        buffer: buffer(&counters),
+        map_cache: MapCache::default(),
+        gc: gc(&counters),
+        utilization,
+        memory,
+        design,
+        spare,
+        precondition: aged,
+        host: Host {
+            misaligned_requests,
+            failed_requests,
+            unmapped_sectors_read: counters.unmapped_sectors_read,
+            trimmed_mapped_sectors: counters.trimmed_mapped_sectors,
+            padding_bytes: counters.padding_bytes,
+        },
+        checks,
+        warnings: Vec::new(),
+        configuration: configuration(entrant),
+        timeline,
+        latency_cdf,
+        wear_histogram,
+    };
+    result.warnings = checks::warnings(&result, config);
+    result
+}
+
+fn per_op(values: [u64; 4]) -> PerOp<u64> {
+    let [read, write, trim, flush] = values;
+    PerOp { read, write, trim, flush }
+}
+
+/// Summaries and distributions by kind and over all.
+fn latencies(kinds: &[Latencies; 4]) -> (crate::result::Latencies, std::collections::BTreeMap<String, Cdf>) {
+    let mut all = Latencies::new();
+    kinds.iter().for_each(|kind| all.add(kind));
+    let [read, write, trim, flush] = kinds;
+    let named = [("all", &all), ("read", read), ("write", write), ("trim", trim), ("flush", flush)];
+    let summaries: [Option<LatencySummary>; 5] = named.map(|(_, latencies)| latencies.summary());
+    let cdf = named.iter().filter(|(_, latencies)| latencies.count() > 0);
+    let cdf = cdf.map(|(name, latencies)| ((*name).to_string(), latencies.cdf())).collect();
+    let [all, read, write, trim, flush] = summaries;
+    (crate::result::Latencies { all, read, write, trim, flush }, cdf)
+}
+
+fn throughput(requests: &PerOp<u64>, bytes: &PerOp<u64>, virtual_time_ns: u64) -> Throughput {
+    if virtual_time_ns == 0 {
+        return Throughput::default();
+    }
+    let seconds = virtual_time_ns as f64 / 1e9;
+    Throughput {
+        iops: (requests.read + requests.write + requests.trim + requests.flush) as f64 / seconds,
+        read_iops: requests.read as f64 / seconds,
+        write_iops: requests.write as f64 / seconds,
+        read_bytes_per_s: bytes.read as f64 / seconds,
+        write_bytes_per_s: bytes.write as f64 / seconds,
+    }
+}
+
+fn by_cause<T>(figure: impl Fn(Cause) -> T) -> ByCause<T> {
+    Cause::ALL.iter().map(|&cause| (cause.key().to_string(), figure(cause))).collect()
+}
+
+fn flash(counts: &OpCounts) -> Flash {
+    let ops = |kind| FlashOps { total: counts.total(kind), by_cause: by_cause(|cause| counts.get(kind, cause)) };
+    Flash {
+        reads: ops(OpKind::Read),
+        programs: ops(OpKind::Program),
+        erases: ops(OpKind::Erase),
+        copybacks: ops(OpKind::Copyback),
+    }
+}
+
+fn write_amplification(counts: &OpCounts, page_bytes: u64, written: u64) -> Option<WriteAmplification> {
+    if written == 0 {
+        return None;
+    }
+    let amplification = |pages: u64| (pages * page_bytes) as f64 / written as f64;
+    let pages = |cause| counts.get(OpKind::Program, cause) + counts.get(OpKind::Copyback, cause);
+    Some(WriteAmplification {
+        total: amplification(counts.total(OpKind::Program) + counts.total(OpKind::Copyback)),
+        by_cause: by_cause(|cause| amplification(pages(cause))),
+    })
+}
+
+fn buffer(counters: &Counters) -> Buffer {
+    let buffer = &counters.buffer;
+    Buffer {
+        hits: buffer.write_hits + buffer.read_hits,
+        write_hits: buffer.write_hits,
+        write_misses: buffer.write_misses,
+        read_hits: buffer.read_hits,
+        read_misses: buffer.read_misses,
+        evictions: buffer.evictions,
+        full_pages: buffer.full_pages,
+        partial_pages: buffer.partial_pages,
+    }
+}
+
+fn gc(counters: &Counters) -> Gc {
+    let [foreground_victims, background_victims, wear_levelling_victims] = counters.victims;
+    Gc {
+        foreground_victims,
+        background_victims,
+        wear_levelling_victims,
+        stall_ns: counters.gc_stall.0,
+        grown_bad_blocks: counters.grown_bad_blocks,
+    }
+}
+
+fn utilization(drive: &Drive, virtual_time_ns: u64) -> Utilization {
+    let busy = drive.utilization();
+    let share = |busy: &ssdlab_base::Nanos| {
+        if virtual_time_ns == 0 { 0.0 } else { busy.0 as f64 / virtual_time_ns as f64 }
+    };
+    Utilization { channels: busy.channels.iter().map(share).collect(), dies: busy.dies.iter().map(share).collect() }
+}
+
+/// The closed form for the drive's victim policy, where there is one.
+fn overwrites(entrant: &Entrant, spare: &Spare) -> Option<Theory> {
+    let config = &entrant.config;
+    let geometry = &config.flash.geometry;
+    let a = 1.0 + spare.effective;
+    // Units that share a page die together with it only by chance: a block is so many units to a victim policy.
+    let units = geometry.pages_per_block * (geometry.page_bytes / config.ftl.mapping_unit.max(1));
+    let (model, write_amplification) = match config.gc.victim.as_str() {
+        "fifo" => ("FIFO cleaning, Desnoyers 2012: a / (a + W(-a e^-a))", theory::fifo(a)),
+        "greedy" => {
+            ("greedy cleaning of many blocks, mean field (Van Houdt 2013, d to infinity)", theory::greedy(a, units))
+        }
+        "random" => ("random victims: a / (a - 1)", theory::random(a)),
+        _ => return None,
+    };
+    write_amplification.map(|write_amplification| Theory { model: model.to_string(), write_amplification })
+}
+
+/// The description with everything filled in.
+fn configuration(entrant: &Entrant) -> serde_json::Value {
+    let expanded = ssdlab_device::description::expanded(&entrant.config);
+    // A description is tables, lists, text and finite numbers, all of which JSON has.
+    serde_json::to_value(expanded).unwrap_or_else(|error| serde_json::Value::String(error.to_string()))
+}

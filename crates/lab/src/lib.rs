@@ -1,0 +1,34 @@
+//! An experiment: drives, a workload and an age, run to results, tables and reports.
+//!
+//! ```text
+//!   Entrant + WorkloadSource + Age --experiment::run--> RunResult --+-- table      a person reads it
+//!      |            |                                               +-- output     result.json, CSV, Parquet
+//!      |            +-- replay: the loop, with checks               +-- report     report.html
+//!      +-- precondition, snapshot: the drive's age
+//! ```
+//!
+//! This room drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
+//! that the same experiment gives the same result but for wall-clock times, and that a result that breaks a law says so.
+
+mod checks;
+pub mod experiment;
+mod latency;
+pub mod output;
+pub mod perfetto;
+pub mod precondition;
+pub mod progress;
+pub mod replay;
+pub mod report;
+pub mod result;
+pub mod snapshot;
+pub mod source;
+pub mod table;
+pub mod theory;
+mod timeline;
+
+pub use experiment::{Asked, Entrant, Experiment, Outcome, RunError, RunIntoError, run, run_into};
+pub use precondition::Age;
+pub use progress::{Control, Phase, Progress, Quiet};
+pub use result::{DeviceResult, RunResult};
+pub use snapshot::SnapshotCache;
+pub use source::WorkloadSource;

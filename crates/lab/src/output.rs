@@ -1,0 +1,163 @@
+//! The files of a run: `result.json`, `latency.csv`, `timeline.parquet`, `report.html`.
+//!
+//! All are first written whole under temporary names in the same folder, forced to the disk, and then renamed, one
+//! after the other, `result.json` last. So a reader never sees half a file; a disk that is full (or any other error
+//! before the first rename) leaves the folder as it was, without a new file; and results that were there before are
+//! replaced file by file. A crash between two renames can leave files of two runs side by side, each of them whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize as _};
+
+use crate::result::{FORMAT, RunResult};
+
+mod csv;
+mod json;
+mod parquet;
+
+/// Why results could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{} could not be written: {source}", path.display())]
+pub struct OutputError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Files that will appear together in a folder; those not committed vanish.
+#[derive(Debug)]
+pub struct Staging {
+    folder: PathBuf,
+    /// Temporary and final path.
+    staged: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Staging {
+    /// Makes the folder where it is missing.
+    pub fn new(folder: &Path) -> Result<Staging, OutputError> {
+        fs::create_dir_all(folder).map_err(|source| OutputError { path: folder.to_path_buf(), source })?;
+        Ok(Staging { folder: folder.to_path_buf(), staged: Vec::new() })
+    }
+
+    /// Tries whether a file can be made in the folder at all.
+    pub fn try_out(&mut self) -> Result<(), OutputError> {
+        const TRIAL: &str = "result.json";
+        self.open(TRIAL)?;
+        if let Some((temporary, _)) = self.staged.pop() {
+            fs::remove_file(&temporary).map_err(|source| OutputError { path: temporary, source })?;
+        }
+        Ok(())
+    }
+
+    /// A new file that will be called `name`: write it, then hand it to [`Staging::close`].
+    pub fn open(&mut self, name: &str) -> Result<File, OutputError> {
+        let path = self.folder.join(name);
+        let temporary = self.folder.join(format!(".{name}.{}.part", std::process::id()));
+        // What a killed run of the same number left; and a link that somebody put there is not followed.
+        let _ = fs::remove_file(&temporary);
+        match File::options().write(true).create_new(true).open(&temporary) {
+            Ok(file) => {
+                self.staged.push((temporary, path));
+                Ok(file)
+            }
+            Err(source) => Err(OutputError { path, source }),
+        }
+    }
+
+    /// Forces a written file to the disk, where a full disk shows at the latest.
+    pub fn close(&self, name: &str, file: &File) -> Result<(), OutputError> {
+        file.sync_all().map_err(|source| OutputError { path: self.folder.join(name), source })
+    }
+
+    /// Writes a whole file.
+    pub fn write(
+        &mut self,
+        name: &str,
+        fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        let mut to = BufWriter::with_capacity(1 << 18, self.open(name)?);
+        let file = match fill(&mut to).and_then(|()| to.into_inner().map_err(io::IntoInnerError::into_error)) {
+            Ok(file) => file,
+            Err(source) => {
+                return Err(OutputError { path: self.folder.join(name), source });
+            }
+        };
+        self.close(name, &file)
+    }
+
+    /// Gives all files their names, in the order in which they were opened.
+    pub fn commit(mut self) -> Result<(), OutputError> {
+        for (temporary, path) in &self.staged {
+            fs::rename(temporary, path).map_err(|source| OutputError { path: path.clone(), source })?;
+        }
+        self.staged.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        for (temporary, _) in &self.staged {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Writes everything there is to know about a run into `staging`, and commits it.
+pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), OutputError> {
+    staging.write("latency.csv", |to| write_latency_csv(run, to))?;
+    staging.write("timeline.parquet", |to| write_timeline(run, to))?;
+    staging.write("report.html", |to| to.write_all(crate::report::render(run).as_bytes()))?;
+    staging.write("result.json", |to| write_json(run, to))?;
+    staging.commit()
+}
+
+/// Writes `result.json`: indented, with every list of numbers on a line of its own.
+pub fn write_json(run: &RunResult, mut to: impl Write) -> io::Result<()> {
+    run.serialize(&mut serde_json::Serializer::with_formatter(&mut to, json::Layout::default()))?;
+    to.write_all(b"\n")
+}
+
+/// Writes `latency.csv`: the cumulative distributions, `device,op,latency_ns,fraction`.
+pub fn write_latency_csv(run: &RunResult, to: impl Write) -> io::Result<()> {
+    csv::write(run, to)
+}
+
+/// Writes `timeline.parquet`: a row for each drive and interval.
+pub fn write_timeline(run: &RunResult, to: impl Write + Send) -> io::Result<()> {
+    parquet::write(run, to)
+}
+
+/// Why results could not be read back.
+#[derive(Debug, thiserror::Error)]
+#[error("{} could not be read: {source}", path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub source: io::Error,
+}
+
+/// The key that is read first: it says whether the others can be understood.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// Reads the results in a folder back, for a report.
+pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
+    let path = folder.join("result.json");
+    let read = || -> io::Result<RunResult> {
+        let text = fs::read_to_string(&path)?;
+        let Format { format } = serde_json::from_str(&text)?;
+        if format != FORMAT {
+            let what = format!("its format is {format}, and this ssdlab reads format {FORMAT}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(serde_json::from_str(&text)?)
+    };
+    read().map_err(|source| ReadError { path: path.clone(), source })
+}

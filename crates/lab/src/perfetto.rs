@@ -1,0 +1,290 @@
+//! The timeline of channels and dies for a window of virtual time, as a file that Perfetto (ui.perfetto.dev) and
+//! Chrome's tracing page open.
+//!
+//! Each drive has a process for its channels and one for its dies, each channel and die a track, each operation a slice
+//! named by what it does and why. The file is written as the run goes, through a buffer of fixed size: memory does not
+//! grow with the window. Times in the file are microseconds with three decimals, so nanoseconds survive exactly.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ssdlab_base::Nanos;
+use ssdlab_flash::{Geometry, Observer, OpKind, Resource, Span};
+
+/// A window of virtual time, from its start to before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceWindow {
+    /// From.
+    pub from: Nanos,
+    /// To.
+    pub to: Nanos,
+}
+
+/// Why a window was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{found}' is not a window: expected FROM..TO with FROM before TO, such as 10ms..12ms{reason}")]
+pub struct TraceWindowError {
+    found: String,
+    reason: String,
+}
+
+impl std::str::FromStr for TraceWindow {
+    type Err = TraceWindowError;
+
+    /// Reads `FROM..TO`; an empty FROM is the start.
+    ///
+    /// ```
+    /// use ssdlab_lab::perfetto::TraceWindow;
+    /// let window: TraceWindow = "1ms..1.5ms".parse().expect("a window");
+    /// assert_eq!(window.to.0 - window.from.0, 500_000);
+    /// assert!("2ms..1ms".parse::<TraceWindow>().is_err());
+    /// ```
+    fn from_str(text: &str) -> Result<TraceWindow, TraceWindowError> {
+        let error = |reason: String| TraceWindowError {
+            found: text.to_string(),
+            reason,
+        };
+        let (from, to) = text.split_once("..").ok_or_else(|| error(String::new()))?;
+        let time = |text: &str| ssdlab_base::parse_duration(text).map_err(|why| error(format!(" ({why})")));
+        let from = if from.trim().is_empty() {
+            Nanos::ZERO
+        } else {
+            time(from.trim())?
+        };
+        let to = time(to.trim())?;
+        if from >= to {
+            return Err(error(String::new()));
+        }
+        Ok(TraceWindow { from, to })
+    }
+}
+
+/// The events of a trace on their way to a file.
+struct Stream<W> {
+    to: W,
+    first: bool,
+    /// The first error; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Stream<W> {
+    fn event(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) {
+        if self.error.is_some() {
+            return;
+        }
+        let separator: &[u8] = if self.first { b"\n" } else { b",\n" };
+        self.first = false;
+        self.error = self.to.write_all(separator).and_then(|()| write(&mut self.to)).err();
+    }
+}
+
+/// A trace file being written. Drives share it: each gets tracks of its own.
+pub struct Trace<W> {
+    stream: Arc<Mutex<Stream<W>>>,
+    window: TraceWindow,
+    drives: u32,
+}
+
+impl<W: Write + Send + 'static> Trace<W> {
+    /// Begins a trace; `to` should be buffered.
+    pub fn begin(mut to: W, window: TraceWindow) -> io::Result<Trace<W>> {
+        to.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        Ok(Trace {
+            stream: Arc::new(Mutex::new(Stream {
+                to,
+                first: true,
+                error: None,
+            })),
+            window,
+            drives: 0,
+        })
+    }
+
+    /// The observer for the next drive.
+    pub fn observer(&mut self, name: &str, geometry: &Geometry) -> Box<dyn Observer> {
+        let channels_pid = 2 * self.drives + 1;
+        self.drives += 1;
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut label = |pid: u32, tid: Option<u32>, text: String| {
+            let what = if tid.is_some() { "thread" } else { "process" };
+            let text = serde_json::Value::String(text);
+            let tid = tid.unwrap_or(0);
+            stream.event(|to| {
+                write!(
+                    to,
+                    r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_name","args":{{"name":{text}}}}}"#
+                )
+            });
+        };
+        label(channels_pid, None, format!("{name}: channels"));
+        label(channels_pid + 1, None, format!("{name}: dies"));
+        for channel in 0..geometry.channels {
+            label(channels_pid, Some(channel), format!("channel {channel}"));
+        }
+        for die in 0..geometry.dies() {
+            let way = die / geometry.dies_per_chip;
+            let (channel, way) = (way / geometry.chips_per_channel, way % geometry.chips_per_channel);
+            label(
+                channels_pid + 1,
+                Some(die),
+                format!("die {die} (channel {channel}, way {way})"),
+            );
+        }
+        drop(stream);
+        Box::new(Tracks {
+            stream: Arc::clone(&self.stream),
+            window: self.window,
+            channels_pid,
+        })
+    }
+
+    /// Ends the trace and gives the writer back; the first error that occurred comes out here. The drives' observers
+    /// must be gone.
+    pub fn finish(self) -> io::Result<W> {
+        let stream = Arc::into_inner(self.stream).ok_or_else(|| io::Error::other("a drive still writes the trace"))?;
+        let mut stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = stream.error {
+            return Err(error);
+        }
+        stream.to.write_all(b"\n]}\n")?;
+        stream.to.flush()?;
+        Ok(stream.to)
+    }
+}
+
+struct Tracks<W> {
+    stream: Arc<Mutex<Stream<W>>>,
+    window: TraceWindow,
+    channels_pid: u32,
+}
+
+impl<W: Write + Send> Observer for Tracks<W> {
+    fn span(&mut self, span: Span) {
+        if span.end <= self.window.from || span.start >= self.window.to {
+            return;
+        }
+        let (pid, tid) = match span.resource {
+            Resource::Channel(channel) => (self.channels_pid, channel),
+            Resource::Die(die) => (self.channels_pid + 1, die),
+        };
+        let kind = match span.kind {
+            OpKind::Read => "read",
+            OpKind::Program => "program",
+            OpKind::Erase => "erase",
+            OpKind::Copyback => "copyback",
+        };
+        let cause = span.cause.key();
+        let (start, length) = (span.start.0, span.end.since(span.start).0);
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.event(|to| {
+            write!(
+                to,
+                r#"{{"ph":"X","pid":{pid},"tid":{tid},"ts":{}.{:03},"dur":{}.{:03},"name":"{kind} {cause}","cat":"{kind}","args":{{"ppn":{},"planes":{}}}}}"#,
+                start / 1000,
+                start % 1000,
+                length / 1000,
+                length % 1000,
+                span.ppn,
+                span.planes
+            )
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ssdlab_flash::Cause;
+
+    fn geometry() -> Geometry {
+        Geometry {
+            channels: 2,
+            chips_per_channel: 2,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 8,
+            pages_per_block: 4,
+            page_bytes: 4096,
+            oob_bytes: 64,
+        }
+    }
+
+    fn span(start: u64, end: u64) -> Span {
+        let (kind, cause) = (OpKind::Program, Cause::Gc);
+        Span {
+            resource: Resource::Die(3),
+            kind,
+            cause,
+            ppn: 77,
+            planes: 1,
+            start: Nanos(start),
+            end: Nanos(end),
+        }
+    }
+
+    #[test]
+    fn a_trace_is_json_with_exact_times_and_only_the_window() {
+        let window = TraceWindow {
+            from: Nanos(1_000),
+            to: Nanos(5_000),
+        };
+        let mut trace = Trace::begin(Vec::new(), window).expect("a vector takes everything");
+        let mut observer = trace.observer("a \"drive\"", &geometry());
+        observer.span(span(0, 1_000));
+        observer.span(span(900, 1_001));
+        observer.span(span(4_999, 6_000));
+        observer.span(span(5_000, 6_000));
+        drop(observer);
+        let text = String::from_utf8(trace.finish().expect("written")).expect("text");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let events = json["traceEvents"].as_array().expect("a list");
+        let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+        assert_eq!(slices.len(), 2);
+        assert!(text.contains(r#""ts":0.900,"dur":0.101"#));
+        assert_eq!(slices[0]["name"], "program gc");
+        assert_eq!(slices[0]["args"]["ppn"], 77);
+        let tracks = events.iter().filter(|event| event["name"] == "thread_name").count();
+        assert_eq!(tracks, 2 + 4);
+    }
+
+    #[test]
+    fn a_full_disk_comes_out_at_the_end() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let window = TraceWindow {
+            from: Nanos(0),
+            to: Nanos(5_000),
+        };
+        let mut trace = Trace::begin(Full(2_000), window).expect("enough for the start");
+        let mut observer = trace.observer("drive", &geometry());
+        (0..100).for_each(|_| observer.span(span(0, 1_000)));
+        drop(observer);
+        assert_eq!(
+            trace.finish().map(|_| ()).expect_err("full").kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+
+    #[test]
+    fn windows_are_refused_with_a_sentence() {
+        for bad in ["", "5ms", "1ms..1ms", "3ms..2ms", "1..2", "a..b", "1ms.."] {
+            let error = bad.parse::<TraceWindow>().expect_err(bad).to_string();
+            assert!(error.contains("FROM..TO"), "{error}");
+        }
+        assert_eq!(
+            "..1us".parse(),
+            Ok(TraceWindow {
+                from: Nanos(0),
+                to: Nanos(1_000)
+            })
+        );
+    }
+}

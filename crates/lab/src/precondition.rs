@@ -1,0 +1,473 @@
+//! Bringing a drive to a stated age before the run: a functional fast-forward in which operations take no time.
+//!
+//! - `none`: fresh from the factory.
+//! - `fill`: the whole user capacity is written once, in order, in large requests.
+//! - `steady`: filled, then the workload that follows is sent over and over until write amplification has settled
+//!   ([`Steadiness`] says when that is). Every pass is a fresh one: a generator draws other numbers than in the run.
+//! - a workload of its own: that workload once, on an empty drive. (Begin it with a sequential write to have it filled.)
+//!
+//! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
+//! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain.
+
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_device::Drive;
+use ssdlab_flash::OpKind;
+use ssdlab_workload::{Next, Workload};
+
+use crate::progress::{Control, Phase};
+use crate::replay::{BATCH, ReplayError, beyond, fits};
+use crate::result::Precondition;
+use crate::source::WorkloadSource;
+
+/// A fill writes this much at a time.
+const FILL_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+
+/// Requests of a fill between looks at the stop flag and the progress.
+const FILLS_PER_LOOK: u64 = 64;
+
+/// Turns of the loop, of up to [`BATCH`] requests each, between looks at the stop flag.
+const TURNS_PER_LOOK: u64 = 64;
+
+/// A window holds at least this many mapping units: fewer leave more than 1 % to chance.
+const WINDOW_UNITS_MIN: u64 = 1 << 18;
+
+/// Windows that must agree.
+const WINDOWS_AGREEING: usize = 4;
+
+/// Passes that must agree, where whole passes are compared.
+const PASSES_AGREEING: usize = 3;
+
+/// How close they must be: 1 % of their mean from the least to the most.
+const AGREEMENT: f64 = 0.01;
+
+/// Overwriting ends here, steady or not, in user capacities; and not before so many windows.
+const CAPACITIES_MAX: u64 = 40;
+const WINDOWS_MAX: u64 = 12;
+
+/// Before one whole pass, windows count only after so many user capacities.
+const CAPACITIES_MIN: u64 = 3;
+
+/// A workload that sends so many requests without a write is taken for one that does not write.
+const READS_IN_A_ROW_MAX: u64 = 4_000_000;
+
+/// The age of a drive before the run.
+#[derive(Clone, Copy)]
+pub enum Age<'a> {
+    /// Fresh.
+    None,
+    /// Written once, in order.
+    Fill,
+    /// In the steady state of the workload that follows.
+    Steady,
+    /// Whatever this workload leaves, run once (its pass 0) on an empty drive.
+    Workload(&'a dyn WorkloadSource),
+}
+
+impl Age<'_> {
+    /// Everything that decides the age of a drive, for the name of a snapshot; `None` where there is nothing to keep.
+    pub(crate) fn identity(&self, measured: &dyn WorkloadSource) -> Option<String> {
+        match self {
+            Age::None => None,
+            Age::Fill => Some("fill".to_string()),
+            Age::Steady => Some(format!("steady {}", measured.identity())),
+            Age::Workload(source) => Some(format!("workload {}", source.identity())),
+        }
+    }
+}
+
+/// When write amplification has settled.
+///
+/// Host writes are counted in windows of half the user capacity (of at least 262,144 mapping units, so that chance
+/// stays below the 1 % that is asked for). It has settled when the last four windows lie within 1 % of their mean,
+/// from the least to the most: a slow drift shows between the first and the fourth. Windows count only when the
+/// workload has been sent once in full, or three user capacities were written: a phase of a trace is not its steady
+/// state. A workload that varies over its length and writes at least a window's worth settles also when three
+/// whole passes lie within 1 %. After 40 user capacities (or 12 windows, if that is more) the search ends.
+#[derive(Clone, Debug)]
+pub struct Steadiness {
+    window_bytes: u64,
+    user_bytes: u64,
+    windows: Vec<f64>,
+    passes: Vec<f64>,
+    whole_passes: u64,
+    written_bytes: u64,
+}
+
+impl Steadiness {
+    /// For a drive of `user_bytes` that maps `unit_bytes` at a time.
+    pub fn new(user_bytes: u64, unit_bytes: u64) -> Steadiness {
+        let window_bytes = (user_bytes / 2).max(WINDOW_UNITS_MIN * unit_bytes);
+        Steadiness {
+            window_bytes,
+            user_bytes,
+            windows: Vec::new(),
+            passes: Vec::new(),
+            whole_passes: 0,
+            written_bytes: 0,
+        }
+    }
+
+    /// A window of `bytes` ended with this write amplification.
+    pub fn window(&mut self, bytes: u64, write_amplification: f64) {
+        self.written_bytes += bytes;
+        self.windows.push(write_amplification);
+    }
+
+    /// A pass of `bytes` ended with this write amplification.
+    pub fn pass(&mut self, bytes: u64, write_amplification: f64) {
+        self.whole_passes += 1;
+        if bytes >= self.window_bytes {
+            self.passes.push(write_amplification);
+        }
+    }
+
+    /// Whether it has settled.
+    pub fn is_steady(&self) -> bool {
+        let seen_enough = self.whole_passes > 0 || self.written_bytes >= CAPACITIES_MIN * self.user_bytes;
+        seen_enough && agree(&self.windows, WINDOWS_AGREEING) || agree(&self.passes, PASSES_AGREEING)
+    }
+
+    /// Whether the search has gone on for long enough.
+    pub fn is_exhausted(&self) -> bool {
+        self.written_bytes >= (CAPACITIES_MAX * self.user_bytes).max(WINDOWS_MAX * self.window_bytes)
+    }
+}
+
+fn agree(values: &[f64], count: usize) -> bool {
+    let Some(start) = values.len().checked_sub(count) else {
+        return false;
+    };
+    let last = &values[start..];
+    let mean = last.iter().sum::<f64>() / count as f64;
+    let least = last.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = last.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    most - least <= AGREEMENT * mean
+}
+
+/// Whether ageing reached its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aged {
+    /// Yes.
+    Done,
+    /// The stop flag was set.
+    Stopped,
+}
+
+/// Brings a fresh drive to `age`; `name` is for the progress, `measured` is the workload that follows.
+pub fn precondition(
+    drive: &mut Drive,
+    age: &Age<'_>,
+    name: &str,
+    measured: &dyn WorkloadSource,
+    control: &Control<'_>,
+) -> Result<(Aged, Precondition), ReplayError> {
+    let timed = drive.config().timed;
+    let mut ageing = Ageing { drive, control, record: Precondition::default(), unsent_reads: 0 };
+    ageing.drive.set_timed(false);
+    let aged = match age {
+        Age::None => Aged::Done,
+        Age::Fill => ageing.fill(name),
+        Age::Steady => match ageing.fill(name) {
+            Aged::Done => ageing.steady(name, measured)?,
+            Aged::Stopped => Aged::Stopped,
+        },
+        Age::Workload(source) => ageing.once(name, *source)?,
+    };
+    if aged == Aged::Done && !matches!(age, Age::None) {
+        // What is in the write buffer goes to flash, where a snapshot finds it.
+        ageing.send(Request::new(Op::Flush, 0, 0));
+        ageing.drive.completions().clear();
+    }
+    let record = ageing.record;
+    drive.set_timed(timed);
+    drive.reset_statistics();
+    Ok((aged, record))
+}
+
+struct Ageing<'a> {
+    drive: &'a mut Drive,
+    control: &'a Control<'a>,
+    record: Precondition,
+    /// Requests since the last write.
+    unsent_reads: u64,
+}
+
+/// Why a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Whole,
+    Enough,
+    NoWrites,
+    Stopped,
+}
+
+/// Counters of programmed pages and written bytes at the start of a window or a pass.
+#[derive(Clone, Copy)]
+struct Mark {
+    written: u64,
+    programmed: u64,
+}
+
+impl Ageing<'_> {
+    fn fill(&mut self, name: &str) -> Aged {
+        self.control.progress.begin(name, Phase::Fill);
+        let sectors = self.drive.user_sectors();
+        let mut sector = 0;
+        let mut requests = 0_u64;
+        while sector < sectors {
+            let length = FILL_SECTORS.min(sectors - sector);
+            self.send(Request::new(Op::Write, sector, length));
+            self.drive.completions().clear();
+            sector += length;
+            requests += 1;
+            if requests.is_multiple_of(FILLS_PER_LOOK) {
+                self.control.progress.advance(sector * SECTOR_BYTES, Some(sectors * SECTOR_BYTES));
+                if self.control.stopped() {
+                    return Aged::Stopped;
+                }
+            }
+        }
+        Aged::Done
+    }
+
+    /// The request now, done at once.
+    #[inline]
+    fn send(&mut self, mut request: Request) {
+        request.at = self.drive.now();
+        self.drive.submit(&request);
+        if request.op == Op::Write {
+            self.record.written_bytes += request.bytes();
+            self.unsent_reads = 0;
+        } else {
+            self.unsent_reads += 1;
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        let flash = self.drive.counters().flash;
+        Mark {
+            written: self.record.written_bytes,
+            programmed: flash.total(OpKind::Program) + flash.total(OpKind::Copyback),
+        }
+    }
+
+    /// Bytes written since `mark`, and their write amplification.
+    fn since(&self, mark: Mark) -> (u64, f64) {
+        let now = self.mark();
+        let written = now.written - mark.written;
+        let page_bytes = u64::from(self.drive.config().flash.geometry.page_bytes);
+        let programmed = (now.programmed - mark.programmed) * page_bytes;
+        (written, if written == 0 { 0.0 } else { programmed as f64 / written as f64 })
+    }
+
+    /// Sends a workload to its end, or until `look`, called now and then with `self`, has had enough.
+    fn pass(
+        &mut self,
+        workload: &mut dyn Workload,
+        next_look: &mut u64,
+        look: &mut dyn FnMut(&mut Self) -> Option<u64>,
+    ) -> Result<Pass, ReplayError> {
+        // The workload's own clock goes on, though the drive's stands still.
+        let mut clock = Nanos::ZERO;
+        let user_sectors = self.drive.user_sectors();
+        let (mut requests, mut outstanding, mut turns) = (0_u64, 0_u64, 0_u64);
+        let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
+        loop {
+            // Asking ahead of sending lets the processor fetch what the drive will need.
+            let mut gathered = 0;
+            let mut then = None;
+            while gathered < BATCH && then.is_none() {
+                match workload.next(clock)? {
+                    Next::Request(request) => {
+                        if !fits(&request, user_sectors) {
+                            return Err(beyond(&request, requests + gathered as u64 + 1, user_sectors));
+                        }
+                        self.drive.prefetch(&request);
+                        batch[gathered] = request;
+                        gathered += 1;
+                    }
+                    other => then = Some(other),
+                }
+            }
+            for request in &batch[..gathered] {
+                self.send(*request);
+            }
+            requests += gathered as u64;
+            outstanding += gathered as u64;
+            match then {
+                Some(Next::WaitUntil(until)) => clock = until.max(Nanos(clock.0.saturating_add(1))),
+                Some(Next::WaitForCompletion) if self.drive.completions().is_empty() => {
+                    let now = self.drive.now();
+                    if outstanding == 0 || !self.drive.run_to_completion(now) {
+                        return Err(ReplayError::Deadlock { sent: requests });
+                    }
+                }
+                _ => {}
+            }
+            for completion in self.drive.completions().drain(..) {
+                outstanding -= 1;
+                workload.completed(clock, completion.tag);
+            }
+            if then == Some(Next::Done) {
+                return Ok(Pass::Whole);
+            }
+            if self.record.written_bytes >= *next_look {
+                match look(self) {
+                    Some(later) => *next_look = later,
+                    None => return Ok(Pass::Enough),
+                }
+            }
+            turns += 1;
+            if turns.is_multiple_of(TURNS_PER_LOOK) {
+                if self.control.stopped() {
+                    return Ok(Pass::Stopped);
+                }
+                if self.unsent_reads >= READS_IN_A_ROW_MAX {
+                    return Ok(Pass::NoWrites);
+                }
+            }
+        }
+    }
+
+    fn once(&mut self, name: &str, source: &dyn WorkloadSource) -> Result<Aged, ReplayError> {
+        const STEP: u64 = 64 << 20;
+        let mut workload = source.open(self.drive.config(), 0)?;
+        self.control.progress.begin(name, Phase::Age);
+        let mut next_look = STEP;
+        let ended = self.pass(&mut *workload, &mut next_look, &mut |ageing| {
+            ageing.control.progress.advance(ageing.record.written_bytes, None);
+            Some(ageing.record.written_bytes + STEP)
+        })?;
+        if ended == Pass::NoWrites {
+            self.record.notes.push(format!(
+                "preconditioning stopped after {READS_IN_A_ROW_MAX} requests without a write: nothing more would change"
+            ));
+        }
+        Ok(if ended == Pass::Stopped { Aged::Stopped } else { Aged::Done })
+    }
+
+    fn steady(&mut self, name: &str, measured: &dyn WorkloadSource) -> Result<Aged, ReplayError> {
+        self.control.progress.begin(name, Phase::Age);
+        let config = self.drive.config();
+        let mut steadiness = Steadiness::new(config.user_bytes, u64::from(config.ftl.mapping_unit));
+        let window_bytes = steadiness.window_bytes;
+        let most = (CAPACITIES_MAX * config.user_bytes).max(WINDOWS_MAX * window_bytes);
+        let start = self.mark();
+        let mut window = start;
+        let mut next_look = start.written + window_bytes.min(64 << 20);
+        let mut passes = 0;
+        loop {
+            passes += 1;
+            let pass = self.mark();
+            let mut workload = measured.open(self.drive.config(), passes)?;
+            let ended = self.pass(&mut *workload, &mut next_look, &mut |ageing| {
+                ageing.control.progress.advance(ageing.record.written_bytes - start.written, Some(most));
+                let (written, write_amplification) = ageing.since(window);
+                if written >= window_bytes {
+                    steadiness.window(written, write_amplification);
+                    window = ageing.mark();
+                    if steadiness.is_steady() || steadiness.is_exhausted() {
+                        return None;
+                    }
+                }
+                let window_end = window.written + window_bytes;
+                Some(window_end.min(ageing.record.written_bytes + (64 << 20)))
+            })?;
+            let (written, write_amplification) = self.since(pass);
+            match ended {
+                Pass::Stopped => return Ok(Aged::Stopped),
+                Pass::NoWrites => break,
+                Pass::Whole if written == 0 => break,
+                Pass::Whole => steadiness.pass(written, write_amplification),
+                Pass::Enough => {}
+            }
+            if steadiness.is_steady() || steadiness.is_exhausted() {
+                break;
+            }
+        }
+        self.record.window_bytes = window_bytes;
+        let steady = steadiness.is_steady();
+        let (written, _) = self.since(start);
+        if written == 0 {
+            self.record.notes.push(
+                "the workload does not write, so its steady state is the filled drive: nothing but the fill was done"
+                    .to_string(),
+            );
+            self.record.steady = Some(true);
+            return Ok(Aged::Done);
+        }
+        if !steady {
+            let last: Vec<String> =
+                steadiness.windows.iter().rev().take(WINDOWS_AGREEING).rev().map(|wa| format!("{wa:.3}")).collect();
+            self.record.notes.push(format!(
+                "write amplification was not steady after overwriting {:.1} user capacities: the last windows had {}",
+                written as f64 / steadiness.user_bytes as f64,
+                last.join(", ")
+            ));
+        }
+        self.record.steady = Some(steady);
+        self.record.windows = steadiness.windows;
+        Ok(Aged::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USER: u64 = 1 << 40;
+
+    fn fed(values: &[f64]) -> Steadiness {
+        let mut steadiness = Steadiness::new(USER, 4096);
+        for &value in values {
+            steadiness.window(USER / 2, value);
+        }
+        steadiness
+    }
+
+    #[test]
+    fn four_windows_within_a_percent_are_steady_but_not_before_three_capacities() {
+        assert!(!fed(&[3.0; 4]).is_steady());
+        assert!(fed(&[3.0; 6]).is_steady());
+        assert!(!fed(&[1.0, 2.0, 3.0, 3.01, 3.02, 3.05]).is_steady());
+        assert!(fed(&[1.0, 2.0, 3.0, 3.01, 3.02, 3.02]).is_steady());
+    }
+
+    #[test]
+    fn a_slow_drift_is_not_steady_though_neighbours_agree() {
+        let drift: Vec<f64> = (0..20).map(|step| 2.0 * 1.005_f64.powi(step)).collect();
+        assert!(!fed(&drift).is_steady());
+    }
+
+    #[test]
+    fn windows_count_after_one_whole_pass() {
+        let mut steadiness = fed(&[3.0; 4]);
+        steadiness.pass(USER / 4, 3.0);
+        assert!(steadiness.is_steady());
+    }
+
+    #[test]
+    fn a_workload_in_phases_is_steady_when_its_passes_agree() {
+        let mut steadiness = Steadiness::new(USER, 4096);
+        for _ in 0..3 {
+            for value in [1.0, 5.0, 2.0, 4.0] {
+                steadiness.window(USER / 2, value);
+            }
+            assert!(!steadiness.is_steady());
+            steadiness.pass(2 * USER, 3.0);
+        }
+        assert!(steadiness.is_steady());
+    }
+
+    #[test]
+    fn the_search_ends() {
+        let mut steadiness = Steadiness::new(USER, 4096);
+        let mut windows = 0;
+        while !steadiness.is_exhausted() {
+            steadiness.window(USER / 2, f64::from(windows % 2 + 1));
+            windows += 1;
+        }
+        assert_eq!(windows, 80);
+        assert!(!steadiness.is_steady());
+    }
+}

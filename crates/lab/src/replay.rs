@@ -1,0 +1,371 @@
+//! The replay loop: a workload drives a drive through virtual time.
+//!
+//! ```text
+//!   workload --next(now)--> Request ----submit----> drive
+//!      ^                    Wait... --run_to_completion(until)--> drive
+//!      |                                              |
+//!      +--completed(now, tag)-- Recorder <-completions+
+//! ```
+//!
+//! The loop allocates nothing and draws nothing. It stops the drive at every completion, because the workload may
+//! send at that very moment, and at the ends of the timeline's intervals. It trusts nobody: what was sent and what
+//! came back, the time spent in the drive and the sum of latencies are counted apart, and `checks` compares them.
+
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Completion, Counters, Drive, Status};
+use ssdlab_workload::{Next, Workload, WorkloadError};
+
+use crate::latency::Latencies;
+use crate::progress::Control;
+use crate::result::Timeline;
+use crate::timeline::{Axis, Sampler};
+
+/// Turns of the loop between looks at the stop flag.
+const TURNS_PER_LOOK: u64 = 1024;
+
+/// Requests asked for before the first of them is sent.
+pub(crate) const BATCH: usize = 32;
+
+/// What the loop drives: a drive, or in tests something that misbehaves.
+pub trait Target {
+    /// Virtual time.
+    fn now(&self) -> Nanos;
+    /// Takes a request at `request.at`, which is not before `now`.
+    fn submit(&mut self, request: &Request);
+    /// A request will come soon: a hint that changes nothing.
+    fn prefetch(&self, request: &Request) {
+        let _ = request;
+    }
+    /// Runs until something completes, but not beyond `until`; true if something did. Virtual time is that of the last
+    /// event then.
+    fn run_to_completion(&mut self, until: Nanos) -> bool;
+    /// Runs every event up to `until`, which is virtual time then.
+    fn run_until(&mut self, until: Nanos);
+    /// When something happens next.
+    fn next_event(&self) -> Option<Nanos>;
+    /// What has completed since the caller last cleared it.
+    fn completions(&mut self) -> &mut Vec<Completion>;
+    /// Counters up to now.
+    fn counters(&self) -> Counters;
+    /// User capacity in sectors.
+    fn user_sectors(&self) -> u64;
+}
+
+impl Target for Drive {
+    #[inline]
+    fn now(&self) -> Nanos {
+        Drive::now(self)
+    }
+    #[inline]
+    fn submit(&mut self, request: &Request) {
+        Drive::submit(self, request);
+    }
+    #[inline]
+    fn prefetch(&self, request: &Request) {
+        Drive::prefetch(self, request);
+    }
+    #[inline]
+    fn run_to_completion(&mut self, until: Nanos) -> bool {
+        Drive::run_to_completion(self, until)
+    }
+    fn run_until(&mut self, until: Nanos) {
+        Drive::run_until(self, until);
+    }
+    #[inline]
+    fn next_event(&self) -> Option<Nanos> {
+        Drive::next_event(self)
+    }
+    #[inline]
+    fn completions(&mut self) -> &mut Vec<Completion> {
+        Drive::completions(self)
+    }
+    fn counters(&self) -> Counters {
+        Drive::counters(self)
+    }
+    #[inline]
+    fn user_sectors(&self) -> u64 {
+        Drive::user_sectors(self)
+    }
+}
+
+/// Why a replay ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The workload had no more requests, and all completed.
+    Done,
+    /// The stop flag was set; what was in the drive completed.
+    Stopped,
+    /// Requests are in the drive, but nothing will ever happen again.
+    Stuck {
+        /// How many.
+        outstanding: u64,
+    },
+}
+
+/// Why a replay cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The workload cannot be read.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The workload asks for what the drive does not have.
+    #[error(
+        "request {number} ({op:?} of {sectors} sectors at sector {sector}) ends behind the drive's {user_sectors} \
+         sectors: take a larger drive, or let the trace be wrapped (--wrap) or fitted (--fit)"
+    )]
+    Beyond {
+        /// Which request, from 1.
+        number: u64,
+        /// Its operation.
+        op: Op,
+        /// Its first sector.
+        sector: u64,
+        /// Its length.
+        sectors: u64,
+        /// The drive's size.
+        user_sectors: u64,
+    },
+    /// The workload waits for a completion although nothing is in the drive.
+    #[error("the workload waits for a completion after request {sent}, but no request is in the drive")]
+    Deadlock {
+        /// Requests sent.
+        sent: u64,
+    },
+}
+
+/// The number of an operation's kind in results: read, write, trim, flush.
+#[inline]
+pub(crate) const fn class(op: Op) -> usize {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Trim | Op::WriteZeroes => 2,
+        Op::Flush => 3,
+    }
+}
+
+/// What the loop has seen.
+#[derive(Debug)]
+pub struct Recorder {
+    pub(crate) latencies: [Latencies; 4],
+    pub(crate) sent: [u64; 4],
+    pub(crate) sent_bytes: [u64; 4],
+    pub(crate) completed: [u64; 4],
+    pub(crate) completed_bytes: [u64; 4],
+    pub(crate) failed: u64,
+    pub(crate) failed_bytes: [u64; 4],
+    pub(crate) misaligned: u64,
+    pub(crate) outstanding: u64,
+    pub(crate) outstanding_max: u64,
+    /// Integral of the requests in the drive over time: request-nanoseconds.
+    pub(crate) occupancy: u128,
+    sampler: Sampler,
+    occupancy_until: u64,
+    unit_mask: u64,
+}
+
+impl Recorder {
+    /// For a drive at time zero with these counters; `unit_sectors` (a power of two) is what requests should align to.
+    pub(crate) fn new(axis: Axis, counters: Counters, unit_sectors: u64) -> Recorder {
+        Recorder {
+            latencies: std::array::from_fn(|_| Latencies::new()),
+            sent: [0; 4],
+            sent_bytes: [0; 4],
+            completed: [0; 4],
+            completed_bytes: [0; 4],
+            failed: 0,
+            failed_bytes: [0; 4],
+            misaligned: 0,
+            outstanding: 0,
+            outstanding_max: 0,
+            occupancy: 0,
+            sampler: Sampler::new(axis, counters),
+            occupancy_until: 0,
+            unit_mask: unit_sectors.saturating_sub(1),
+        }
+    }
+
+    #[inline]
+    fn occupy_until(&mut self, now: u64) {
+        self.occupancy += u128::from(self.outstanding) * u128::from(now.saturating_sub(self.occupancy_until));
+        self.occupancy_until = now;
+    }
+
+    #[inline]
+    fn submitted(&mut self, request: &Request) {
+        self.occupy_until(request.at.0);
+        self.outstanding += 1;
+        self.outstanding_max = self.outstanding_max.max(self.outstanding);
+        let class = class(request.op);
+        self.sent[class] += 1;
+        self.sent_bytes[class] += request.bytes();
+        self.misaligned += u64::from((request.sector | request.sectors) & self.unit_mask != 0);
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: &Completion) {
+        self.occupy_until(completion.at.0);
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let class = class(completion.op);
+        let latency = completion.at.since(completion.submitted).0;
+        self.completed[class] += 1;
+        self.completed_bytes[class] += completion.bytes;
+        if completion.status != Status::Success {
+            self.failed += 1;
+            self.failed_bytes[class] += completion.bytes;
+        }
+        self.latencies[class].record(latency);
+        self.sampler.completed(latency);
+    }
+
+    /// Closes the timeline at `now_ns`; what comes later belongs to no interval.
+    pub(crate) fn take_timeline(&mut self, now_ns: u64, counters: &Counters, page_bytes: u64) -> Timeline {
+        let empty = Sampler::new(Axis::Time, *counters);
+        std::mem::replace(&mut self.sampler, empty).finish(now_ns, counters, page_bytes)
+    }
+
+    /// Requests sent in all.
+    pub(crate) fn sent_total(&self) -> u64 {
+        self.sent.iter().sum()
+    }
+
+    /// Bytes of the requests that succeeded, by kind.
+    pub(crate) fn succeeded_bytes(&self) -> [u64; 4] {
+        std::array::from_fn(|class| self.completed_bytes[class].saturating_sub(self.failed_bytes[class]))
+    }
+
+    /// Requests completed in all.
+    pub(crate) fn completed_total(&self) -> u64 {
+        self.completed.iter().sum()
+    }
+}
+
+/// Drives `target` with `workload` until it has no more to send and everything has come back.
+pub fn replay<T: Target>(
+    target: &mut T,
+    workload: &mut dyn Workload,
+    recorder: &mut Recorder,
+    control: &Control<'_>,
+) -> Result<Ended, ReplayError> {
+    let user_sectors = target.user_sectors();
+    let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
+    let mut turns = 0_u64;
+    let mut stopped = false;
+    let mut finished = false;
+    loop {
+        if turns.is_multiple_of(TURNS_PER_LOOK) {
+            let (done, total) = workload.progress();
+            control.progress.advance(done, total);
+            stopped = stopped || control.stopped();
+        }
+        turns += 1;
+
+        let mut wake = Nanos::MAX;
+        if !(finished || stopped) {
+            match send(target, workload, recorder, user_sectors, &mut batch, control)? {
+                Sent::Wait(until) => wake = until,
+                Sent::Finished => finished = true,
+                Sent::Stopped => stopped = true,
+            }
+        }
+        if recorder.outstanding == 0 && (finished || stopped) {
+            let (done, total) = workload.progress();
+            control.progress.advance(done, total);
+            return Ok(if finished { Ended::Done } else { Ended::Stopped });
+        }
+
+        let until = Nanos(wake.0.min(recorder.sampler.next_tick_ns()));
+        if !target.run_to_completion(until) {
+            if wake == Nanos::MAX && target.next_event().is_none() {
+                // Nothing will ever happen: the ends of the timeline's intervals alone must not keep the loop alive.
+                let outstanding = recorder.outstanding;
+                return if outstanding == 0 {
+                    Err(ReplayError::Deadlock { sent: recorder.sent_total() })
+                } else {
+                    Ok(Ended::Stuck { outstanding })
+                };
+            }
+            target.run_until(until);
+        }
+        let now = target.now();
+        for completion in target.completions().drain(..) {
+            recorder.completed(&completion);
+            workload.completed(now, completion.tag);
+        }
+        if recorder.sampler.due(now.0) {
+            recorder.sampler.tick(now.0, &target.counters());
+        }
+    }
+}
+
+/// What came of asking the workload.
+enum Sent {
+    /// It wants to be asked again then.
+    Wait(Nanos),
+    /// It has no more.
+    Finished,
+    /// The stop flag was set meanwhile.
+    Stopped,
+}
+
+/// Sends everything that the workload wants to send now.
+#[inline]
+fn send<T: Target>(
+    target: &mut T,
+    workload: &mut dyn Workload,
+    recorder: &mut Recorder,
+    user_sectors: u64,
+    batch: &mut [Request; BATCH],
+    control: &Control<'_>,
+) -> Result<Sent, ReplayError> {
+    let now = target.now();
+    loop {
+        // Asking ahead of sending lets the processor fetch what the drive will need; the workload sees no difference.
+        let mut gathered = 0;
+        let mut ended = None;
+        while gathered < BATCH && ended.is_none() {
+            match workload.next(now)? {
+                Next::Request(mut request) => {
+                    // What could not be sent in time is sent now: the drive's clock never goes back.
+                    request.at = request.at.max(now);
+                    if !fits(&request, user_sectors) {
+                        let number = recorder.sent_total() + gathered as u64 + 1;
+                        return Err(beyond(&request, number, user_sectors));
+                    }
+                    target.prefetch(&request);
+                    batch[gathered] = request;
+                    gathered += 1;
+                }
+                // A time that has passed still moves the clock, so that no workload can hold it.
+                Next::WaitUntil(until) => ended = Some(Sent::Wait(until.max(Nanos(now.0 + 1)))),
+                Next::WaitForCompletion => ended = Some(Sent::Wait(Nanos::MAX)),
+                Next::Done => ended = Some(Sent::Finished),
+            }
+        }
+        for request in &batch[..gathered] {
+            recorder.submitted(request);
+            target.submit(request);
+        }
+        if let Some(ended) = ended {
+            return Ok(ended);
+        }
+        if control.stopped() {
+            return Ok(Sent::Stopped);
+        }
+    }
+}
+
+/// Whether the drive has all of the request's sectors.
+#[inline]
+pub(crate) fn fits(request: &Request, user_sectors: u64) -> bool {
+    let end = request.sector.checked_add(request.sectors);
+    end.is_some_and(|end| end <= user_sectors)
+}
+
+#[cold]
+pub(crate) fn beyond(request: &Request, number: u64, user_sectors: u64) -> ReplayError {
+    ReplayError::Beyond { number, op: request.op, sector: request.sector, sectors: request.sectors, user_sectors }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,453 @@
+//! What a run leaves behind: the structure of `result.json`.
+//!
+//! Keys only grow; [`FORMAT`] counts the times that a key changed its meaning. Everything here is read from the
+//! drive's counters and the recorder, never computed twice. Two runs of the same experiment give the same structure
+//! except for keys that begin with `wall_`. Every key is described in `docs/results.md`, and a test holds the two
+//! together.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the result's keys.
+pub const FORMAT: u32 = 1;
+
+/// The version of ssdlab that this library belongs to.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Figures by cause: every cause is present, also those that did not happen.
+pub type ByCause<T> = BTreeMap<String, T>;
+
+/// A whole run: what was asked for, and what each drive made of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Version of the keys.
+    pub format: u32,
+    /// Version of ssdlab.
+    pub version: String,
+    /// False when the run was interrupted: the figures stand for the part that ran.
+    pub complete: bool,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The command line, where there was one.
+    pub command: Vec<String>,
+    /// The workload as it was asked for.
+    pub workload: String,
+    /// The replay discipline as it was asked for.
+    pub replay: String,
+    /// The age the drives were brought to first.
+    pub precondition: String,
+    /// One entry for each drive, in the order they were given.
+    pub devices: Vec<DeviceResult>,
+}
+
+/// One drive's part of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceResult {
+    /// The drive's name; unique in a run.
+    pub name: String,
+    /// False when this drive's run was interrupted.
+    pub complete: bool,
+    /// False when the drive only counts (`timing = "none"`): times and rates mean nothing then.
+    pub timed: bool,
+    /// Requests completed.
+    pub requests: PerOp<u64>,
+    /// Bytes of those that succeeded.
+    pub bytes: PerOp<u64>,
+    /// Latencies; `null` where no request of the kind completed.
+    pub latency_ns: Latencies,
+    /// Virtual time from the first moment to the last completion.
+    pub virtual_time_ns: u64,
+    /// Wall-clock time of the measured part (not of preconditioning), in seconds.
+    pub wall_time_s: f64,
+    /// Wall-clock time of bringing the drive to its age, in seconds.
+    pub wall_precondition_s: f64,
+    /// Rates over the virtual time.
+    pub throughput: Throughput,
+    /// Requests in the drive, as a mean over virtual time and at most.
+    pub outstanding: Outstanding,
+    /// Flash operations.
+    pub flash: Flash,
+    /// Programmed and copied bytes for each byte the host wrote; `null` when it wrote nothing.
+    pub write_amplification: Option<WriteAmplification>,
+    /// What theory says for uniform random overwrites, where the workload is that.
+    pub theory: Option<Theory>,
+    /// Erase counts over the blocks that are not bad.
+    pub erases: Erases,
+    /// The write buffer.
+    pub buffer: Buffer,
+    /// The mapping cache; zeros for a design that holds its whole map.
+    pub map_cache: MapCache,
+    /// Garbage collection and wear levelling.
+    pub gc: Gc,
+    /// Busy time as a share of virtual time.
+    pub utilization: Utilization,
+    /// Memory by name, in bytes.
+    pub memory: BTreeMap<String, u64>,
+    /// The design's own figures.
+    pub design: BTreeMap<String, f64>,
+    /// How much of the flash is spare.
+    pub spare: Spare,
+    /// How the drive was brought to its age.
+    pub precondition: Precondition,
+    /// Other counters of the host's side.
+    pub host: Host,
+    /// The laws that the run had to keep.
+    pub checks: Vec<Check>,
+    /// What could mislead, a sentence each.
+    pub warnings: Vec<String>,
+    /// The whole drive, as its description would say it.
+    pub configuration: serde_json::Value,
+    /// The run over time.
+    pub timeline: Timeline,
+    /// The cumulative distribution of latencies, for each kind that occurred.
+    pub latency_cdf: BTreeMap<String, Cdf>,
+    /// How many blocks have how many erases.
+    pub wear_histogram: WearHistogram,
+}
+
+/// A figure for each kind of command (write zeroes count as trims).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerOp<T> {
+    /// Reads.
+    pub read: T,
+    /// Writes.
+    pub write: T,
+    /// Trims and write zeroes.
+    pub trim: T,
+    /// Flushes.
+    pub flush: T,
+}
+
+/// Latency summaries.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Over all requests.
+    pub all: Option<LatencySummary>,
+    /// Of reads.
+    pub read: Option<LatencySummary>,
+    /// Of writes.
+    pub write: Option<LatencySummary>,
+    /// Of trims and write zeroes.
+    pub trim: Option<LatencySummary>,
+    /// Of flushes.
+    pub flush: Option<LatencySummary>,
+}
+
+/// A latency distribution in a few numbers, in nanoseconds: mean, least and most are exact, percentiles are within
+/// 0.1 % above.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// How many requests.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub min: u64,
+    /// The median.
+    pub p50: u64,
+    /// 90 % take at most this.
+    pub p90: u64,
+    /// 95 % take at most this.
+    pub p95: u64,
+    /// 99 % take at most this.
+    pub p99: u64,
+    /// 99.9 % take at most this.
+    pub p999: u64,
+    /// 99.99 % take at most this.
+    pub p9999: u64,
+    /// The most.
+    pub max: u64,
+}
+
+/// Rates over the virtual time; zero for a run that takes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Requests of all kinds a second.
+    pub iops: f64,
+    /// Reads a second.
+    pub read_iops: f64,
+    /// Writes a second.
+    pub write_iops: f64,
+    /// Bytes read a second.
+    pub read_bytes_per_s: f64,
+    /// Bytes written a second.
+    pub write_bytes_per_s: f64,
+}
+
+/// How many requests were in the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outstanding {
+    /// The mean over virtual time.
+    pub mean: f64,
+    /// The most.
+    pub max: u64,
+}
+
+/// Flash operations by kind, in pages (erases in blocks).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flash {
+    /// Array reads.
+    pub reads: FlashOps,
+    /// Programs.
+    pub programs: FlashOps,
+    /// Block erases.
+    pub erases: FlashOps,
+    /// Copybacks.
+    pub copybacks: FlashOps,
+}
+
+/// Operations of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlashOps {
+    /// In all.
+    pub total: u64,
+    /// By cause.
+    pub by_cause: ByCause<u64>,
+}
+
+/// Write amplification and its parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WriteAmplification {
+    /// The sum over causes.
+    pub total: f64,
+    /// By cause.
+    pub by_cause: ByCause<f64>,
+}
+
+/// Closed forms for uniform random overwrites at the drive's effective spare.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Theory {
+    /// Which model was used, with its source.
+    pub model: String,
+    /// The write amplification it gives.
+    pub write_amplification: f64,
+}
+
+/// Erase counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Erases {
+    /// All erases of the drive's life, preconditioning included.
+    pub total: u64,
+    /// Mean of a block.
+    pub mean: f64,
+    /// Least of a block.
+    pub min: u32,
+    /// Most of a block.
+    pub max: u32,
+    /// Standard deviation over blocks.
+    pub stddev: f64,
+}
+
+/// What the write buffer did, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Page reads and writes that met their page in the buffer.
+    pub hits: u64,
+    /// Page writes that did.
+    pub write_hits: u64,
+    /// Page writes that did not.
+    pub write_misses: u64,
+    /// Page reads served wholly from the buffer.
+    pub read_hits: u64,
+    /// Page reads that needed flash.
+    pub read_misses: u64,
+    /// Pages that left for flash.
+    pub evictions: u64,
+    /// Of them full.
+    pub full_pages: u64,
+    /// Of them partial.
+    pub partial_pages: u64,
+}
+
+/// What a cached map did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapCache {
+    /// Look-ups served from RAM.
+    pub hits: u64,
+    /// Look-ups that were not.
+    pub misses: u64,
+    /// Mapping pages loaded from flash.
+    pub loads: u64,
+    /// Mapping pages written to flash.
+    pub flushes: u64,
+}
+
+/// Garbage collection and wear levelling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gc {
+    /// Blocks collected because space was needed at once.
+    pub foreground_victims: u64,
+    /// Blocks collected while the drive was idle.
+    pub background_victims: u64,
+    /// Blocks moved for wear levelling.
+    pub wear_levelling_victims: u64,
+    /// Time that host writes waited for a free block, summed over commands.
+    pub stall_ns: u64,
+    /// Blocks that went bad.
+    pub grown_bad_blocks: u64,
+}
+
+/// Busy time as a share of virtual time, 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Utilization {
+    /// Of each channel.
+    pub channels: Vec<f64>,
+    /// Of each die.
+    pub dies: Vec<f64>,
+}
+
+/// Spare as a share of the user capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spare {
+    /// (physical - user) / user.
+    pub nominal: f64,
+    /// The same without what GC's reserve, the open blocks and bad blocks take.
+    pub effective: f64,
+}
+
+/// How the drive was brought to its age. None of it counts in the other figures, except in the erase counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Precondition {
+    /// Bytes the host wrote for it.
+    pub written_bytes: u64,
+    /// For `steady`: the bytes of one window.
+    pub window_bytes: u64,
+    /// For `steady`: write amplification of each window, in order.
+    pub windows: Vec<f64>,
+    /// For `steady`: whether the last windows agreed; `null` for the other ages.
+    pub steady: Option<bool>,
+    /// What a person should know about it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Counters of the host's side that explain others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Requests whose range did not begin or did not end on a mapping unit.
+    pub misaligned_requests: u64,
+    /// Commands that ended with an error.
+    pub failed_requests: u64,
+    /// Sectors read that had never been written, or had been trimmed.
+    pub unmapped_sectors_read: u64,
+    /// Sectors trimmed that held data.
+    pub trimmed_mapped_sectors: u64,
+    /// Bytes programmed only to fill pages up.
+    pub padding_bytes: u64,
+}
+
+/// A law and whether it held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// A stable key.
+    pub name: String,
+    /// Whether it held.
+    pub held: bool,
+    /// The numbers, as a sentence.
+    pub detail: String,
+}
+
+/// The run in some hundred intervals of equal length: columns of the same length, an entry for each interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// What the intervals divide: `time` (nanoseconds), or `requests` for a drive that takes no time.
+    pub axis: String,
+    /// Length of an interval, in the axis's unit; the last may be shorter.
+    pub interval: u64,
+    /// Virtual time at the interval's end.
+    pub time_ns: Vec<u64>,
+    /// Requests completed up to the interval's end.
+    pub requests_total: Vec<u64>,
+    /// Requests completed in the interval.
+    pub requests: Vec<u64>,
+    /// Bytes read.
+    pub read_bytes: Vec<u64>,
+    /// Bytes written.
+    pub write_bytes: Vec<u64>,
+    /// Requests a second.
+    pub iops: Vec<f64>,
+    /// Mean latency of the requests that completed in the interval; `null` without any.
+    pub latency_mean_ns: Vec<Option<f64>>,
+    /// Their 99th percentile, within 7 % above.
+    pub latency_p99_ns: Vec<Option<u64>>,
+    /// The longest.
+    pub latency_max_ns: Vec<Option<u64>>,
+    /// Write amplification; `null` where the host wrote nothing.
+    pub write_amplification: Vec<Option<f64>>,
+    /// Pages read from flash, by cause.
+    pub reads: ByCause<Vec<u64>>,
+    /// Pages programmed or copied back, by cause.
+    pub programs: ByCause<Vec<u64>>,
+    /// Blocks erased.
+    pub erases: Vec<u64>,
+    /// Time that host writes waited for garbage collection.
+    pub gc_stall_ns: Vec<u64>,
+}
+
+/// A cumulative distribution: `fraction[i]` of the requests took at most `latency_ns[i]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cdf {
+    /// Nanoseconds, rising.
+    pub latency_ns: Vec<u64>,
+    /// Shares, rising to 1.
+    pub fraction: Vec<f64>,
+}
+
+/// A histogram of erase counts: `blocks[i]` blocks were erased from `erases[i]` to below `erases[i] + bin` times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WearHistogram {
+    /// Width of a bin, in erases.
+    pub bin: u32,
+    /// Where each bin begins.
+    pub erases: Vec<u32>,
+    /// Blocks in each bin.
+    pub blocks: Vec<u64>,
+}
+
+impl RunResult {
+    /// Whether every check of every drive held.
+    pub fn checks_held(&self) -> bool {
+        self.devices
+            .iter()
+            .all(|device| device.checks.iter().all(|check| check.held))
+    }
+}
+
+impl WearHistogram {
+    /// Counts blocks in at most 64 bins of equal width.
+    pub fn of(counts: &[u32]) -> WearHistogram {
+        let Some((&min, &max)) = counts.iter().min().zip(counts.iter().max()) else {
+            return WearHistogram::default();
+        };
+        let bin = (max - min) / 64 + 1;
+        let mut blocks = vec![0; ((max - min) / bin + 1) as usize];
+        for &count in counts {
+            blocks[((count - min) / bin) as usize] += 1;
+        }
+        let erases = (0..blocks.len() as u32).map(|index| min + index * bin).collect();
+        WearHistogram { bin, erases, blocks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wear_histogram_counts_every_block_once_in_at_most_64_bins() {
+        let counts: Vec<u32> = (0..1000).map(|block| 100 + block * 7 % 513).collect();
+        let histogram = WearHistogram::of(&counts);
+        assert!(histogram.blocks.len() <= 64);
+        assert_eq!(histogram.blocks.iter().sum::<u64>(), 1000);
+        assert_eq!(histogram.erases[0], *counts.iter().min().expect("blocks"));
+        for (start, blocks) in histogram.erases.iter().zip(&histogram.blocks) {
+            let inside = counts
+                .iter()
+                .filter(|&&count| count >= *start && count - start < histogram.bin);
+            assert_eq!(inside.count() as u64, *blocks);
+        }
+        assert_eq!(WearHistogram::of(&[]), WearHistogram::default());
+        assert_eq!(WearHistogram::of(&[3, 3]).blocks, [2]);
+        assert_eq!(WearHistogram::of(&[0, u32::MAX]).blocks.iter().sum::<u64>(), 2);
+    }
+}

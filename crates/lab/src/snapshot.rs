@@ -1,0 +1,322 @@
+//! Aged drives, kept between runs.
+//!
+//! Ageing a drive takes longer than most runs, and the same drive is aged the same way again and again. After ageing,
+//! the drive's state is written to a cache directory under a name that is the hash of everything that led to it; the
+//! next run that needs the same state reads it. A run from a snapshot gives the same result, bit for bit.
+//!
+//! ```text
+//! magic (20 bytes) | key (32) | length of the record (4, little endian) | record (JSON) | drive state | BLAKE3 of all (32)
+//! ```
+//!
+//! The directory is `$SSDLAB_CACHE`, else `$XDG_CACHE_HOME/ssdlab`, else `~/.cache/ssdlab`. Files appear by renaming,
+//! so a reader never sees half of one; a damaged or foreign file is reported and made again, never believed. The
+//! least recently used files are removed when all together exceed a limit.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ssdlab_device::{Drive, DriveConfig, Options};
+
+use crate::result::{Precondition, VERSION};
+
+/// Name and version of the file's format.
+const MAGIC: &[u8; 20] = b"ssdlab snapshot v1\r\n";
+
+/// The digest at the end of the file.
+const DIGEST_LEN: u64 = 32;
+
+/// Largest record believed: it holds a few hundred numbers.
+const RECORD_MAX: u32 = 1 << 20;
+
+/// What all snapshots together may take on the disk, unless told otherwise: 16 GiB.
+const LIMIT_BYTES: u64 = 16 << 30;
+
+/// Ageing that took less than this is not worth a file.
+const WORTH_KEEPING: Duration = Duration::from_millis(500);
+
+/// Unfinished files older than this were left by a run that was killed.
+const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// Everything that an aged drive's state depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// The drive.
+    pub config: &'a DriveConfig,
+    /// Its seed and contents.
+    pub options: Options,
+    /// How it was aged, in full: the age's name and, where a workload had a part, what identifies that workload.
+    pub age: &'a str,
+}
+
+impl Identity<'_> {
+    /// The hash that names the snapshot.
+    fn key(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        let mut field = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        field(std::str::from_utf8(MAGIC).unwrap_or_default());
+        field(VERSION);
+        field(&build());
+        field(&format!("{:?}", self.config));
+        field(&format!("{:?}", self.options));
+        field(self.age);
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// What tells this build from another of the same version, so that a changed policy never meets an old state.
+fn build() -> String {
+    let program = std::env::current_exe().and_then(fs::metadata);
+    match program {
+        Ok(program) => format!("{} {:?}", program.len(), program.modified().ok()),
+        Err(_) => String::new(),
+    }
+}
+
+/// A directory of snapshots.
+#[derive(Clone, Debug)]
+pub struct SnapshotCache {
+    directory: PathBuf,
+    limit_bytes: u64,
+    worth_keeping: Duration,
+}
+
+/// What was found for an identity.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one of them is made for a drive, and taken apart at once"
+)]
+pub enum Found {
+    /// The aged drive, and the record of how it was aged.
+    Drive(Drive, Precondition),
+    /// Nothing.
+    Nothing,
+    /// Something that cannot be used, and why, as a sentence.
+    Damaged(String),
+}
+
+impl SnapshotCache {
+    /// The user's cache; `None` when the environment names no place for it.
+    pub fn of_user() -> Option<SnapshotCache> {
+        let named = |variable: &str| {
+            std::env::var_os(variable)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let directory = named("SSDLAB_CACHE")
+            .or_else(|| named("XDG_CACHE_HOME").map(|cache| cache.join("ssdlab")))
+            .or_else(|| named("HOME").map(|home| home.join(".cache").join("ssdlab")))?;
+        Some(SnapshotCache::at(directory))
+    }
+
+    /// A cache in `directory`, which is made when the first snapshot is kept.
+    pub fn at(directory: impl Into<PathBuf>) -> SnapshotCache {
+        SnapshotCache {
+            directory: directory.into(),
+            limit_bytes: LIMIT_BYTES,
+            worth_keeping: WORTH_KEEPING,
+        }
+    }
+
+    /// The same cache with another limit for all files together, in bytes.
+    #[must_use]
+    pub fn limit_bytes(self, limit_bytes: u64) -> SnapshotCache {
+        SnapshotCache { limit_bytes, ..self }
+    }
+
+    /// The same cache, keeping what took at least this long to make.
+    #[must_use]
+    pub fn worth_keeping(self, worth_keeping: Duration) -> SnapshotCache {
+        SnapshotCache { worth_keeping, ..self }
+    }
+
+    /// Whether ageing that took this long is worth a snapshot.
+    pub fn is_worth(&self, took: Duration) -> bool {
+        took >= self.worth_keeping
+    }
+
+    fn path(&self, key: &[u8; 32]) -> PathBuf {
+        self.directory
+            .join(format!("{}.snapshot", blake3::Hash::from_bytes(*key).to_hex()))
+    }
+
+    /// Looks for an aged drive.
+    pub fn find(&self, identity: &Identity<'_>) -> Found {
+        let key = identity.key();
+        let path = self.path(&key);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Err(error) => return Found::Damaged(format!("snapshot {} cannot be opened: {error}", path.display())),
+        };
+        match read(file, &key, identity) {
+            Ok((drive, record)) => {
+                // The time of last use decides what goes when the cache is full; a read-only cache just does not learn.
+                let _ = File::options()
+                    .append(true)
+                    .open(&path)
+                    .and_then(|file| file.set_modified(SystemTime::now()));
+                Found::Drive(drive, record)
+            }
+            Err(error) => Found::Damaged(format!(
+                "snapshot {} cannot be used and the drive was aged again: {error}",
+                path.display()
+            )),
+        }
+    }
+
+    /// Keeps an aged drive. An error leaves nothing behind but what was there.
+    pub fn keep(&self, identity: &Identity<'_>, drive: &Drive, record: &Precondition) -> io::Result<()> {
+        fs::create_dir_all(&self.directory)?;
+        let key = identity.key();
+        let unfinished = self.directory.join(format!(
+            "{}.{}.part",
+            &blake3::Hash::from_bytes(key).to_hex()[..16],
+            std::process::id()
+        ));
+        let written = File::create(&unfinished).and_then(|file| write(file, &key, drive, record));
+        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, self.path(&key))) {
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        self.tidy()
+    }
+
+    /// Removes the least recently used snapshots beyond the limit, and what killed runs left.
+    fn tidy(&self) -> io::Result<()> {
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            // Another process may tidy at the same time: what is gone is gone.
+            let Ok(metadata) = entry.metadata() else { continue };
+            let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let path = entry.path();
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("snapshot") => kept.push((used, metadata.len(), path)),
+                Some("part") if used.elapsed().is_ok_and(|age| age > ABANDONED_AFTER) => {
+                    let _ = fs::remove_file(path);
+                }
+                _ => {}
+            }
+        }
+        kept.sort();
+        let mut total: u64 = kept.iter().map(|(_, length, _)| length).sum();
+        for (_, length, path) in kept {
+            if total <= self.limit_bytes {
+                break;
+            }
+            let _ = fs::remove_file(path);
+            total -= length;
+        }
+        Ok(())
+    }
+}
+
+/// Hashes what passes on its way to the file.
+struct Hashing<W> {
+    inner: W,
+    hasher: blake3::Hasher,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn write(file: File, key: &[u8; 32], drive: &Drive, record: &Precondition) -> io::Result<()> {
+    let record = serde_json::to_vec(record)?;
+    let record_len = u32::try_from(record.len()).ok().filter(|&len| len <= RECORD_MAX);
+    let record_len = record_len.ok_or_else(|| io::Error::other("the record of ageing is too long"))?;
+    let mut to = BufWriter::with_capacity(
+        1 << 20,
+        Hashing {
+            inner: file,
+            hasher: blake3::Hasher::new(),
+        },
+    );
+    to.write_all(MAGIC)?;
+    to.write_all(key)?;
+    to.write_all(&record_len.to_le_bytes())?;
+    to.write_all(&record)?;
+    drive.save(&mut to)?;
+    let mut hashing = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let digest = hashing.hasher.finalize();
+    hashing.inner.write_all(digest.as_bytes())?;
+    hashing.inner.flush()
+}
+
+fn read(mut file: File, key: &[u8; 32], identity: &Identity<'_>) -> io::Result<(Drive, Precondition)> {
+    let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
+    let length = file.metadata()?.len();
+    let body = length
+        .checked_sub(DIGEST_LEN)
+        .ok_or_else(|| damaged("it is too short"))?;
+
+    // All of it is verified before any of it is believed.
+    let mut hasher = blake3::Hasher::new();
+    let mut chunk = vec![0; 1 << 20];
+    let mut left = body;
+    while left > 0 {
+        let take = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
+        file.read_exact(&mut chunk[..take])?;
+        hasher.update(&chunk[..take]);
+        left -= take as u64;
+    }
+    let mut digest = [0; DIGEST_LEN as usize];
+    file.read_exact(&mut digest)?;
+    if hasher.finalize() != blake3::Hash::from_bytes(digest) {
+        return Err(damaged("its digest does not fit its contents"));
+    }
+
+    io::Seek::rewind(&mut file)?;
+    let mut from = BufReader::with_capacity(1 << 20, file.take(body));
+    let mut magic = [0; MAGIC.len()];
+    from.read_exact(&mut magic)?;
+    let mut found = [0; 32];
+    from.read_exact(&mut found)?;
+    if magic != *MAGIC || found != *key {
+        return Err(damaged("it is not the snapshot its name says"));
+    }
+    let mut record_len = [0; 4];
+    from.read_exact(&mut record_len)?;
+    let record_len = u32::from_le_bytes(record_len);
+    if record_len > RECORD_MAX {
+        return Err(damaged("its record of ageing is too long"));
+    }
+    let mut record = vec![0; record_len as usize];
+    from.read_exact(&mut record)?;
+    let record = serde_json::from_slice(&record)?;
+    let drive = Drive::restore(identity.config, identity.options, &mut from)?;
+    if from.read(&mut [0])? != 0 {
+        return Err(damaged("it has more than the drive's state"));
+    }
+    Ok((drive, record))
+}
+
+/// What identifies a file as a workload: its path, length and time of change.
+///
+/// ```
+/// let gone = ssdlab_lab::snapshot::file_identity(std::path::Path::new("/no/such/trace"));
+/// assert!(gone.is_err());
+/// ```
+pub fn file_identity(path: &Path) -> io::Result<String> {
+    let path = fs::canonicalize(path)?;
+    let metadata = fs::metadata(&path)?;
+    Ok(format!(
+        "{} {} {:?}",
+        path.display(),
+        metadata.len(),
+        metadata.modified()?
+    ))
+}

@@ -1,0 +1,22 @@
+//! Where an experiment's requests come from, as the lab sees it.
+
+use ssdlab_device::DriveConfig;
+use ssdlab_workload::{Workload, WorkloadError};
+
+/// A workload that can be opened for one drive after another.
+pub trait WorkloadSource {
+    /// The workload from its beginning, for this drive. Pass 0 is the measured run; the passes of ageing to the steady
+    /// state count from 1, and a generator must draw other numbers in each (a trace is the same in all).
+    fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError>;
+
+    /// Everything that decides what is sent, for the name of a snapshot: a specification's text and seed, or a trace's
+    /// [`crate::snapshot::file_identity`], with the options of both.
+    fn identity(&self) -> String;
+
+    /// Whether it is uniform random overwrites of single mapping units over the drive's whole user capacity, so that
+    /// theory has something to say.
+    fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {
+        let _ = drive;
+        false
+    }
+}

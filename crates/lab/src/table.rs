@@ -1,0 +1,188 @@
+//! Drives side by side, as a table for a terminal.
+
+use std::fmt::Write as _;
+
+use ssdlab_base::{Nanos, format_size};
+use ssdlab_flash::Cause;
+
+use crate::result::{DeviceResult, LatencySummary, RunResult};
+
+/// The widest column of a drive; longer names are cut.
+const COLUMN_MAX: usize = 22;
+
+/// A row's label and how it is read from a drive; a row in which every drive has nothing is left out.
+type Row = (String, Box<dyn Fn(&DeviceResult) -> Option<String>>);
+
+fn row(label: &str, figure: impl Fn(&DeviceResult) -> Option<String> + 'static) -> Row {
+    (label.to_string(), Box::new(figure))
+}
+
+/// The table: a column for each drive, then the checks that did not hold and the warnings.
+pub fn render(run: &RunResult) -> String {
+    let mut text = String::new();
+    if run.devices.is_empty() {
+        text.push_str("No drive came to run.\n");
+        return text;
+    }
+    let rows: Vec<(String, Vec<String>)> = rows()
+        .into_iter()
+        .filter_map(|(label, figure)| {
+            let cells: Vec<Option<String>> = run.devices.iter().map(figure).collect();
+            cells
+                .iter()
+                .any(Option::is_some)
+                .then(|| (label, cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_string())).collect()))
+        })
+        .collect();
+    let names: Vec<String> = run.devices.iter().map(|device| shortened(&device.name)).collect();
+    let label_width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..names.len())
+        .map(|column| {
+            let cells = rows.iter().map(|(_, cells)| cells[column].chars().count());
+            cells.chain([names[column].chars().count()]).max().unwrap_or(0)
+        })
+        .collect();
+    let mut line = |label: &str, cells: &[String]| {
+        let mut line = format!("{label:<label_width$}");
+        for (cell, width) in cells.iter().zip(&widths) {
+            let _ = write!(line, "  {cell:>width$}");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    line("", &names);
+    for (label, cells) in &rows {
+        line(label, cells);
+    }
+    remarks(run, &mut text);
+    text
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= COLUMN_MAX {
+        return name.to_string();
+    }
+    name.chars().take(COLUMN_MAX - 1).chain(['…']).collect()
+}
+
+fn rows() -> Vec<Row> {
+    let timed = |figure: fn(&DeviceResult) -> Option<String>| {
+        move |device: &DeviceResult| if device.timed { figure(device) } else { None }
+    };
+    let mut rows = vec![
+        row("requests", |d| Some(count(d.requests.read + d.requests.write + d.requests.trim + d.requests.flush))),
+        row("  read / write", |d| Some(format!("{} / {}", count(d.requests.read), count(d.requests.write)))),
+        row("IOPS", timed(|d| Some(count(d.throughput.iops.round() as u64)))),
+        row("read MB/s", timed(|d| positive(d.throughput.read_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}")))),
+        row("write MB/s", timed(|d| positive(d.throughput.write_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}")))),
+    ];
+    for (name, pick) in [
+        ("read latency", (|d| d.latency_ns.read) as fn(&DeviceResult) -> Option<LatencySummary>),
+        ("write latency", |d| d.latency_ns.write),
+        ("flush latency", |d| d.latency_ns.flush),
+    ] {
+        let latency = move |part: fn(&LatencySummary) -> u64| {
+            move |device: &DeviceResult| {
+                if device.timed { pick(device).map(|summary| Nanos(part(&summary)).to_string()) } else { None }
+            }
+        };
+        rows.push(row(&format!("{name}, mean"), latency(|summary| summary.mean.round() as u64)));
+        rows.push(row("  p50", latency(|summary| summary.p50)));
+        rows.push(row("  p99", latency(|summary| summary.p99)));
+        rows.push(row("  p99.9", latency(|summary| summary.p999)));
+        rows.push(row("  max", latency(|summary| summary.max)));
+    }
+    rows.push(row("write amplification", |d| d.write_amplification.as_ref().map(|wa| format!("{:.3}", wa.total))));
+    for cause in Cause::ALL {
+        rows.push(row(&format!("  {}", cause.key()), move |d| {
+            let part = d.write_amplification.as_ref().and_then(|wa| wa.by_cause.get(cause.key()).copied());
+            part.and_then(positive).map(|part| format!("{part:.3}"))
+        }));
+    }
+    rows.extend([
+        row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
+        row("flash reads", |d| Some(count(d.flash.reads.total))),
+        row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
+        row("erases", |d| Some(count(d.flash.erases.total))),
+        row("wear min / mean / max", |d| Some(format!("{} / {:.2} / {}", d.erases.min, d.erases.mean, d.erases.max))),
+        row("GC stall", timed(|d| (d.gc.stall_ns > 0).then(|| Nanos(d.gc.stall_ns).to_string()))),
+        row("buffer hits", |d| (d.buffer.hits > 0).then(|| count(d.buffer.hits))),
+        row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
+        row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
+        row("spare nominal / eff.", |d| {
+            Some(format!("{:.1} % / {:.1} %", d.spare.nominal * 100.0, d.spare.effective * 100.0))
+        }),
+        row("mapping memory", |d| d.memory.get("mapping_bytes").map(|&bytes| format_size(bytes))),
+        row("virtual time", timed(|d| Some(Nanos(d.virtual_time_ns).to_string()))),
+        row("wall time", |d| Some(format!("{:.2} s", d.wall_time_s))),
+    ]);
+    rows
+}
+
+/// Checks that did not hold and warnings; one that several drives share is said once.
+fn remarks(run: &RunResult, text: &mut String) {
+    let held = run.devices.iter().flat_map(|device| &device.checks).filter(|check| check.held).count();
+    let all = run.devices.iter().map(|device| device.checks.len()).sum::<usize>();
+    let _ = writeln!(text, "\n{held} of {all} checks held.");
+    for device in &run.devices {
+        for check in device.checks.iter().filter(|check| !check.held) {
+            let _ = writeln!(text, "CHECK FAILED  {}: {}: {}", device.name, check.name, check.detail);
+        }
+    }
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for device in &run.devices {
+        for warning in &device.warnings {
+            match said.iter_mut().find(|(sentence, _)| sentence == warning) {
+                Some((_, devices)) => devices.push(&device.name),
+                None => said.push((warning, vec![&device.name])),
+            }
+        }
+    }
+    for (sentence, devices) in said {
+        let _ = writeln!(text, "warning  {}: {sentence}", devices.join(", "));
+    }
+    if !run.complete {
+        text.push_str("The run was interrupted: these are the results up to then.\n");
+    }
+}
+
+/// A count with thin separators a person can read: `1,234,567`.
+fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn positive(value: f64) -> Option<f64> {
+    (value > 0.0).then_some(value)
+}
+
+fn mean_share(shares: &[f64]) -> Option<String> {
+    (!shares.is_empty()).then(|| format!("{:.1} %", shares.iter().sum::<f64>() / shares.len() as f64 * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_separators() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn long_names_are_cut_by_characters() {
+        assert_eq!(shortened("short"), "short");
+        let cut = shortened("ein sehr langer Name für ein Laufwerk");
+        assert_eq!(cut.chars().count(), COLUMN_MAX);
+    }
+}

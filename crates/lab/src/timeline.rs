@@ -1,0 +1,383 @@
+//! The run over time, in constant memory.
+//!
+//! A run begins with intervals of a microsecond (or 64 requests, on a drive that takes no time). When there are
+//! [`SAMPLES_MAX`] of them, neighbours are merged and the interval doubles, so a run of any length ends with 512 to
+//! 1024 samples, or fewer if it is very short. The replay loop stops the drive exactly at an interval's end, so a
+//! flash operation is counted in the interval in which it completed.
+
+use ssdlab_device::Counters;
+use ssdlab_flash::{Cause, OpKind};
+
+use crate::result::Timeline;
+
+/// Samples at which neighbours are merged; even.
+const SAMPLES_MAX: usize = 1024;
+
+/// The first interval: a microsecond.
+const FIRST_NS: u64 = 1_000;
+
+/// The first interval of a drive that takes no time.
+const FIRST_REQUESTS: u64 = 64;
+
+/// Buckets in each power of two of a sketch.
+const SKETCH_STEPS: u64 = 16;
+
+/// Latencies from here on share a sketch's last bucket: 2^42 ns, 73 minutes.
+const SKETCH_BITS: u32 = 42;
+
+/// Buckets of a sketch.
+const SKETCH_LEN: usize = (SKETCH_BITS as usize - 3) * SKETCH_STEPS as usize;
+
+/// What the intervals divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// Virtual time, for drives that take time.
+    Time,
+    /// Completed requests, for drives that only count.
+    Requests,
+}
+
+/// A coarse histogram of latencies that can be merged: 16 buckets in each power of two.
+#[derive(Clone, Debug)]
+struct Sketch(Box<[u32; SKETCH_LEN]>);
+
+impl Sketch {
+    fn new() -> Sketch {
+        Sketch(Box::new([0; SKETCH_LEN]))
+    }
+
+    #[inline]
+    fn bucket(ns: u64) -> usize {
+        let ns = ns.min((1 << SKETCH_BITS) - 1);
+        if ns < SKETCH_STEPS {
+            return ns as usize;
+        }
+        let shift = 59 - ns.leading_zeros();
+        (u64::from(shift) * SKETCH_STEPS + (ns >> shift)) as usize
+    }
+
+    /// The largest latency that falls into a bucket.
+    fn upper(bucket: usize) -> u64 {
+        let bucket = bucket as u64;
+        if bucket < 2 * SKETCH_STEPS {
+            return bucket;
+        }
+        let shift = bucket / SKETCH_STEPS - 1;
+        ((bucket % SKETCH_STEPS + SKETCH_STEPS + 1) << shift) - 1
+    }
+
+    fn quantile(&self, count: u64, quantile: f64) -> u64 {
+        let rank = ((count as f64 * quantile).ceil() as u64).max(1);
+        let mut below = 0;
+        for (bucket, &here) in self.0.iter().enumerate() {
+            below += u64::from(here);
+            if below >= rank {
+                return Sketch::upper(bucket);
+            }
+        }
+        u64::MAX
+    }
+
+    fn add(&mut self, other: &Sketch) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
+}
+
+/// One interval.
+#[derive(Clone, Debug)]
+struct Sample {
+    end_ns: u64,
+    requests: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    latency_sum_ns: u128,
+    latency_max_ns: u64,
+    sketch: Sketch,
+    reads: [u64; Cause::COUNT],
+    programs: [u64; Cause::COUNT],
+    erases: u64,
+    gc_stall_ns: u64,
+}
+
+impl Sample {
+    fn new() -> Sample {
+        Sample {
+            end_ns: 0,
+            requests: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            latency_sum_ns: 0,
+            latency_max_ns: 0,
+            sketch: Sketch::new(),
+            reads: [0; Cause::COUNT],
+            programs: [0; Cause::COUNT],
+            erases: 0,
+            gc_stall_ns: 0,
+        }
+    }
+
+    /// Becomes the two intervals together; `later` follows directly.
+    fn merge(&mut self, later: &Sample) {
+        self.end_ns = later.end_ns;
+        self.requests += later.requests;
+        self.read_bytes += later.read_bytes;
+        self.write_bytes += later.write_bytes;
+        self.latency_sum_ns += later.latency_sum_ns;
+        self.latency_max_ns = self.latency_max_ns.max(later.latency_max_ns);
+        self.sketch.add(&later.sketch);
+        for (mine, theirs) in self.reads.iter_mut().zip(later.reads) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.programs.iter_mut().zip(later.programs) {
+            *mine += theirs;
+        }
+        self.erases += later.erases;
+        self.gc_stall_ns += later.gc_stall_ns;
+    }
+}
+
+/// Gathers the samples.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    axis: Axis,
+    interval: u64,
+    samples: Vec<Sample>,
+    current: Sample,
+    requests_total: u64,
+    /// Where the current interval ends, in the axis's unit.
+    boundary: u64,
+    earlier: Counters,
+}
+
+impl Sampler {
+    /// Starts at time zero with the counters the drive has now.
+    pub(crate) fn new(axis: Axis, counters: Counters) -> Sampler {
+        let interval = match axis {
+            Axis::Time => FIRST_NS,
+            Axis::Requests => FIRST_REQUESTS,
+        };
+        Sampler {
+            axis,
+            interval,
+            samples: Vec::with_capacity(SAMPLES_MAX),
+            current: Sample::new(),
+            requests_total: 0,
+            boundary: interval,
+            earlier: counters,
+        }
+    }
+
+    /// A request completed in the current interval.
+    #[inline]
+    pub(crate) fn completed(&mut self, latency_ns: u64) {
+        self.current.requests += 1;
+        self.current.latency_sum_ns += u128::from(latency_ns);
+        self.current.latency_max_ns = self.current.latency_max_ns.max(latency_ns);
+        let bucket = &mut self.current.sketch.0[Sketch::bucket(latency_ns)];
+        *bucket = bucket.saturating_add(1);
+    }
+
+    /// The virtual time at which the drive must be stopped for [`Sampler::tick`]; never, on the other axis.
+    #[inline]
+    pub(crate) fn next_tick_ns(&self) -> u64 {
+        match self.axis {
+            Axis::Time => self.boundary,
+            Axis::Requests => u64::MAX,
+        }
+    }
+
+    /// Whether the current interval is over.
+    #[inline]
+    pub(crate) fn due(&self, now_ns: u64) -> bool {
+        match self.axis {
+            Axis::Time => now_ns >= self.boundary,
+            Axis::Requests => self.requests_total + self.current.requests >= self.boundary,
+        }
+    }
+
+    /// Closes the current interval at `now_ns`.
+    pub(crate) fn tick(&mut self, now_ns: u64, counters: &Counters) {
+        self.close(now_ns, counters);
+        if self.samples.len() == SAMPLES_MAX {
+            self.halve();
+        }
+        let position = match self.axis {
+            Axis::Time => now_ns,
+            Axis::Requests => self.requests_total,
+        };
+        self.boundary = (position / self.interval + 1).saturating_mul(self.interval);
+    }
+
+    fn close(&mut self, now_ns: u64, counters: &Counters) {
+        let mut sample = std::mem::replace(&mut self.current, Sample::new());
+        let flash = counters.flash.since(&self.earlier.flash);
+        sample.end_ns = now_ns;
+        sample.read_bytes = counters.bytes[0] - self.earlier.bytes[0];
+        sample.write_bytes = counters.bytes[1] - self.earlier.bytes[1];
+        for cause in Cause::ALL {
+            sample.reads[cause as usize] = flash.get(OpKind::Read, cause);
+            sample.programs[cause as usize] = flash.get(OpKind::Program, cause) + flash.get(OpKind::Copyback, cause);
+        }
+        sample.erases = flash.total(OpKind::Erase);
+        sample.gc_stall_ns = counters.gc_stall.since(self.earlier.gc_stall).0;
+        self.requests_total += sample.requests;
+        self.earlier = *counters;
+        self.samples.push(sample);
+    }
+
+    fn halve(&mut self) {
+        for pair in 0..SAMPLES_MAX / 2 {
+            let later = std::mem::replace(&mut self.samples[2 * pair + 1], Sample::new());
+            let mut merged = std::mem::replace(&mut self.samples[2 * pair], Sample::new());
+            merged.merge(&later);
+            self.samples[pair] = merged;
+        }
+        self.samples.truncate(SAMPLES_MAX / 2);
+        self.interval = self.interval.saturating_mul(2);
+    }
+
+    /// Closes the last interval and gives the columns; `page_bytes` turns programs into bytes.
+    pub(crate) fn finish(mut self, now_ns: u64, counters: &Counters, page_bytes: u64) -> Timeline {
+        let unfinished = self.current.requests > 0
+            || counters.flash != self.earlier.flash
+            || self.samples.last().is_some_and(|last| last.end_ns < now_ns);
+        if unfinished {
+            self.close(now_ns, counters);
+        }
+        let mut timeline = Timeline {
+            axis: match self.axis {
+                Axis::Time => "time".to_string(),
+                Axis::Requests => "requests".to_string(),
+            },
+            interval: self.interval,
+            ..Timeline::default()
+        };
+        let by_cause = |table: fn(&Sample) -> &[u64; Cause::COUNT]| {
+            let column = |cause: Cause| self.samples.iter().map(|s| table(s)[cause as usize]).collect();
+            Cause::ALL
+                .iter()
+                .map(|&cause| (cause.key().to_string(), column(cause)))
+                .collect()
+        };
+        timeline.reads = by_cause(|sample| &sample.reads);
+        timeline.programs = by_cause(|sample| &sample.programs);
+        let mut requests_total = 0;
+        let mut start_ns = 0;
+        for sample in &self.samples {
+            requests_total += sample.requests;
+            let span_s = (sample.end_ns - start_ns) as f64 / 1e9;
+            let some = sample.requests > 0;
+            let programmed = (sample.programs.iter().sum::<u64>() * page_bytes) as f64;
+            timeline.time_ns.push(sample.end_ns);
+            timeline.requests_total.push(requests_total);
+            timeline.requests.push(sample.requests);
+            timeline.read_bytes.push(sample.read_bytes);
+            timeline.write_bytes.push(sample.write_bytes);
+            timeline.iops.push(if span_s > 0.0 {
+                sample.requests as f64 / span_s
+            } else {
+                0.0
+            });
+            timeline
+                .latency_mean_ns
+                .push(some.then(|| sample.latency_sum_ns as f64 / sample.requests as f64));
+            let p99 = || sample.sketch.quantile(sample.requests, 0.99).min(sample.latency_max_ns);
+            timeline.latency_p99_ns.push(some.then(p99));
+            timeline.latency_max_ns.push(some.then_some(sample.latency_max_ns));
+            let written = sample.write_bytes > 0;
+            timeline
+                .write_amplification
+                .push(written.then(|| programmed / sample.write_bytes as f64));
+            timeline.erases.push(sample.erases);
+            timeline.gc_stall_ns.push(sample.gc_stall_ns);
+            start_ns = sample.end_ns;
+        }
+        timeline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_sketch_bucket_holds_its_latency_within_a_sixteenth(ns in 0_u64..1 << SKETCH_BITS) {
+            let bucket = Sketch::bucket(ns);
+            prop_assert!(bucket < SKETCH_LEN);
+            let upper = Sketch::upper(bucket);
+            prop_assert!(upper >= ns);
+            prop_assert!(upper as f64 <= ns as f64 * (1.0 + 1.0 / 16.0));
+            prop_assert_eq!(Sketch::bucket(upper), bucket);
+        }
+
+        #[test]
+        fn nothing_is_lost_however_often_neighbours_merge(gaps in prop::collection::vec(1_u64..1 << 30, 1..400)) {
+            let mut sampler = Sampler::new(Axis::Time, Counters::default());
+            let mut counters = Counters::default();
+            let mut now = 0;
+            for gap in &gaps {
+                let target = now + gap;
+                while sampler.next_tick_ns() < target {
+                    now = sampler.next_tick_ns();
+                    sampler.tick(now, &counters);
+                }
+                now = target;
+                counters.flash.0[OpKind::Program as usize][Cause::Gc as usize] += 3;
+                counters.bytes[1] += 4096;
+                sampler.completed(*gap);
+                if sampler.due(now) {
+                    sampler.tick(now, &counters);
+                }
+            }
+            let timeline = sampler.finish(now, &counters, 4096);
+            prop_assert!(timeline.time_ns.len() <= SAMPLES_MAX);
+            prop_assert_eq!(timeline.requests.iter().sum::<u64>(), gaps.len() as u64);
+            prop_assert_eq!(timeline.requests_total.last().copied(), Some(gaps.len() as u64));
+            prop_assert_eq!(timeline.write_bytes.iter().sum::<u64>(), gaps.len() as u64 * 4096);
+            prop_assert_eq!(timeline.programs["gc"].iter().sum::<u64>(), gaps.len() as u64 * 3);
+            prop_assert_eq!(timeline.time_ns.last().copied(), Some(now));
+            for (index, &end) in timeline.time_ns.iter().enumerate().rev().skip(1) {
+                prop_assert_eq!(end, (index as u64 + 1) * timeline.interval);
+            }
+            let longest = timeline.latency_max_ns.iter().flatten().max().copied();
+            prop_assert_eq!(longest, gaps.iter().max().copied());
+        }
+    }
+
+    #[test]
+    fn a_gap_of_a_century_takes_no_memory_and_little_time() {
+        let mut sampler = Sampler::new(Axis::Time, Counters::default());
+        let century = 100 * 365 * 86_400 * 1_000_000_000;
+        let mut ticks = 0;
+        while sampler.next_tick_ns() < century {
+            let now = sampler.next_tick_ns();
+            sampler.tick(now, &Counters::default());
+            ticks += 1;
+        }
+        assert!(ticks < 60 * SAMPLES_MAX, "{ticks} stops");
+        assert!(sampler.samples.len() <= SAMPLES_MAX);
+    }
+
+    #[test]
+    fn a_drive_without_time_is_sampled_by_requests() {
+        let mut sampler = Sampler::new(Axis::Requests, Counters::default());
+        for _ in 0..1_000_000 {
+            sampler.completed(0);
+            if sampler.due(0) {
+                sampler.tick(0, &Counters::default());
+            }
+        }
+        let timeline = sampler.finish(0, &Counters::default(), 4096);
+        assert_eq!(timeline.axis, "requests");
+        assert_eq!(timeline.requests.iter().sum::<u64>(), 1_000_000);
+        assert!(
+            (400..=SAMPLES_MAX).contains(&timeline.requests.len()),
+            "{} samples",
+            timeline.requests.len()
+        );
+    }
+}

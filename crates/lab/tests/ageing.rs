@@ -1,0 +1,203 @@
+//! The age of drives, and snapshots of aged drives.
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use common::{Random, assert_checks_hold, drive, entrants, experiment, run, without_wall_times};
+use ssdlab_lab::{Age, Control, Experiment, Quiet, SnapshotCache};
+
+#[test]
+fn a_steady_drive_has_the_amplification_that_theory_gives() {
+    for victim in ["greedy", "fifo"] {
+        let mut config = drive(victim);
+        // One plane of many blocks is what the closed forms speak of.
+        config.flash.geometry.channels = 1;
+        config.flash.geometry.chips_per_channel = 1;
+        config.flash.geometry.blocks_per_plane = 1024;
+        config.user_bytes = 56_987 * common::UNIT;
+        config.gc.victim = victim.to_string();
+        config.gc.free_blocks = 2;
+        config.ftl.separate_gc_frontier = false;
+        config.timed = false;
+        let drives = entrants(&[config]);
+        let workload = Random::writes(300_000);
+        let result = run(&experiment(&drives, &workload, Age::Steady));
+        assert_checks_hold(&result);
+        let device = &result.devices[0];
+        assert_eq!(device.precondition.steady, Some(true), "{:?}", device.precondition);
+        let found = device.write_amplification.as_ref().expect("it wrote").total;
+        let theory = device.theory.as_ref().expect("uniform overwrites").write_amplification;
+        assert!((found / theory - 1.0).abs() < 0.02, "{victim}: {found} against {theory}");
+        let last = *device.precondition.windows.last().expect("windows");
+        assert!((found / last - 1.0).abs() < 0.02, "{victim}: {found} after ageing to {last}");
+        assert!(!device.warnings.iter().any(|warning| warning.contains("steady state")), "{:?}", device.warnings);
+    }
+}
+
+#[test]
+fn a_fill_writes_every_sector_once_and_counts_nowhere() {
+    let mut config = drive("odd");
+    config.user_bytes -= 3 * common::UNIT;
+    let user_bytes = config.user_bytes;
+    let drives = entrants(&[config]);
+    let result = run(&experiment(&drives, &Random { read_percent: 100, ..Random::writes(5_000) }, Age::Fill));
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    assert_eq!(device.precondition.written_bytes, user_bytes);
+    assert_eq!(device.flash.programs.total, 0);
+    assert_eq!(device.flash.reads.total, 5_000);
+    assert_eq!(device.host.unmapped_sectors_read, 0);
+    assert_eq!(device.write_amplification, None);
+}
+
+#[test]
+fn a_workload_that_never_writes_is_steady_after_the_fill() {
+    let drives = entrants(&[drive("one")]);
+    let workload = Random { read_percent: 100, ..Random::writes(5_000) };
+    let result = run(&experiment(&drives, &workload, Age::Steady));
+    let device = &result.devices[0];
+    assert_eq!(device.precondition.steady, Some(true));
+    assert!(device.warnings.iter().any(|warning| warning.contains("does not write")), "{:?}", device.warnings);
+}
+
+#[test]
+fn an_age_of_its_own_runs_once_on_an_empty_drive() {
+    let drives = entrants(&[drive("one")]);
+    let (ageing, workload) = (Random::writes(7_000), Random::writes(1_000));
+    let result = run(&experiment(&drives, &workload, Age::Workload(&ageing)));
+    assert_checks_hold(&result);
+    assert_eq!(result.devices[0].precondition.written_bytes, 7_000 * common::UNIT);
+    assert_eq!(result.devices[0].requests.write, 1_000);
+}
+
+#[test]
+fn a_run_from_a_snapshot_is_the_run_from_ageing_bit_for_bit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = SnapshotCache::at(folder.path().join("cache")).worth_keeping(Duration::ZERO);
+    let mut random = drive("random");
+    random.gc.victim = "d-choices".to_string();
+    let mut buffered = drive("buffered");
+    buffered.buffer.policy = "lru".to_string();
+    buffered.buffer.bytes = 1 << 20;
+    let drives = entrants(&[drive("greedy"), random, buffered]);
+    let workload = Random::mixed(50_000);
+    for age in [Age::Fill, Age::Steady, Age::Workload(&workload)] {
+        let fresh = run(&experiment(&drives, &workload, age));
+        let cached = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, age) };
+        let keeping = run(&cached);
+        let count = std::fs::read_dir(folder.path().join("cache")).expect("a cache").count();
+        assert_eq!(count % 3, 0, "three drives an age");
+        let reusing = run(&cached);
+        assert_checks_hold(&reusing);
+        assert_eq!(without_wall_times(&fresh), without_wall_times(&keeping));
+        assert_eq!(without_wall_times(&fresh), without_wall_times(&reusing));
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("cache")).expect("a cache").count(), 9);
+}
+
+#[test]
+fn a_damaged_snapshot_is_reported_and_made_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
+    let drives = entrants(&[drive("one")]);
+    let workload = Random::writes(10_000);
+    let cached = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) };
+    let sound = run(&cached);
+    let path = std::fs::read_dir(folder.path()).expect("a cache").next().expect("a file").expect("an entry").path();
+    let bytes = std::fs::read(&path).expect("a snapshot");
+    let damages: [Box<dyn Fn() -> Vec<u8>>; 6] = [
+        Box::new(Vec::new),
+        Box::new(|| bytes[..bytes.len() / 2].to_vec()),
+        Box::new(|| bytes[..bytes.len() - 1].to_vec()),
+        Box::new(|| [&bytes[..], b"more"].concat()),
+        Box::new(|| {
+            let mut flipped = bytes.clone();
+            flipped[bytes.len() / 3] ^= 4;
+            flipped
+        }),
+        Box::new(|| b"a text that somebody put there, long enough to have a digest at its end".to_vec()),
+    ];
+    for damage in damages {
+        std::fs::write(&path, damage()).expect("written");
+        let mut again = run(&cached);
+        let notes = &mut again.devices[0].precondition.notes;
+        assert!(notes.iter().any(|note| note.contains("cannot be used")), "{notes:?}");
+        notes.clear();
+        again.devices[0].warnings = sound.devices[0].warnings.clone();
+        assert_eq!(without_wall_times(&again), without_wall_times(&sound));
+        assert_eq!(without_wall_times(&run(&cached)), without_wall_times(&sound));
+    }
+}
+
+#[test]
+fn another_seed_age_or_drive_does_not_meet_the_same_snapshot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
+    let count = || std::fs::read_dir(folder.path()).expect("a cache").count();
+    let workload = Random::writes(1_000);
+    let drives = entrants(&[drive("one")]);
+    let base = || Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) };
+    run(&base());
+    run(&base());
+    assert_eq!(count(), 1);
+    run(&Experiment { seed: 2, ..base() });
+    assert_eq!(count(), 2);
+    run(&Experiment { age: Age::Workload(&workload), ..base() });
+    assert_eq!(count(), 3);
+    let mut other = drive("one");
+    other.gc.free_blocks += 1;
+    let others = entrants(&[other]);
+    run(&Experiment { drives: &others, ..base() });
+    assert_eq!(count(), 4);
+    run(&Experiment { age: Age::None, ..base() });
+    assert_eq!(count(), 4);
+}
+
+#[test]
+fn the_cache_stays_within_its_limit_and_lets_the_oldest_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let workload = Random::writes(1_000);
+    let drives = entrants(&[drive("one")]);
+    let roomy = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
+    run(&Experiment { snapshots: Some(&roomy), ..experiment(&drives, &workload, Age::Fill) });
+    let first = std::fs::read_dir(folder.path()).expect("a cache").next().expect("a file").expect("an entry");
+    let length = first.metadata().expect("metadata").len();
+    let tight = roomy.limit_bytes(length * 5 / 2);
+    for seed in 2..6 {
+        std::thread::sleep(Duration::from_millis(20));
+        run(&Experiment { seed, snapshots: Some(&tight), ..experiment(&drives, &workload, Age::Fill) });
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a cache").count(), 2);
+    assert!(!first.path().exists());
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_a_note_and_no_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a file");
+    std::fs::write(&file, "in the way").expect("written");
+    let cache = SnapshotCache::at(file.join("cache")).worth_keeping(Duration::ZERO);
+    let drives = entrants(&[drive("one")]);
+    let workload = Random::writes(1_000);
+    let result = run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) });
+    let warnings = result.devices[0].warnings.join("\n");
+    assert!(warnings.contains("could not be kept"), "{warnings}");
+    assert_checks_hold(&result);
+}
+
+#[test]
+fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
+    let drives = entrants(&[drive("one")]);
+    let workload = Random::writes(100_000);
+    let stopped = AtomicBool::new(true);
+    let control = Control { stop: &stopped, progress: &Quiet };
+    let steady = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Steady) };
+    let result = ssdlab_lab::run(&steady, None, &control).expect("sound");
+    assert!(!result.complete);
+    assert!(result.devices.is_empty());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}

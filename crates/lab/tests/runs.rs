@@ -1,0 +1,242 @@
+//! Whole experiments on the real drive.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{Random, assert_checks_hold, drive, entrants, experiment, run, without_wall_times};
+use ssdlab_base::Nanos;
+use ssdlab_lab::{Age, Control, Phase, Progress, Quiet, RunError, table};
+
+#[test]
+fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
+    let drives = entrants(&[drive("one"), drive("two")]);
+    let workload = Random::mixed(60_000);
+    let experiment = experiment(&drives, &workload, Age::Fill);
+    let first = run(&experiment);
+    assert_checks_hold(&first);
+    let text = without_wall_times(&first);
+    assert_eq!(text, without_wall_times(&run(&experiment)));
+
+    // Equal drives in one experiment do not see each other.
+    let mut twin = first.devices[1].clone();
+    twin.name = "one".to_string();
+    twin.configuration = first.devices[0].configuration.clone();
+    twin.wall_time_s = first.devices[0].wall_time_s;
+    twin.wall_precondition_s = first.devices[0].wall_precondition_s;
+    assert_eq!(first.devices[0], twin);
+}
+
+#[test]
+fn nothing_is_lost_between_workload_drive_and_result() {
+    let drives = entrants(&[drive("one")]);
+    let workload = Random::mixed(60_000);
+    let result = run(&experiment(&drives, &workload, Age::Fill));
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    assert!(result.complete);
+    let requests = &device.requests;
+    assert_eq!(requests.read + requests.write + requests.trim + requests.flush, 60_000);
+    assert_eq!(requests.flush, 120);
+    assert_eq!(device.bytes.write, requests.write * common::UNIT);
+    assert_eq!(device.latency_ns.all.map(|all| all.count), Some(60_000));
+    assert_eq!(device.timeline.requests.iter().sum::<u64>(), 60_000);
+    assert_eq!(device.timeline.write_bytes.iter().sum::<u64>(), device.bytes.write);
+    assert!(device.outstanding.max == 32 && device.outstanding.mean > 25.0, "{:?}", device.outstanding);
+    let amplification = device.write_amplification.as_ref().expect("it wrote");
+    let sum: f64 = amplification.by_cause.values().sum();
+    assert!((sum - amplification.total).abs() < 1e-9);
+    for share in device.utilization.channels.iter().chain(&device.utilization.dies) {
+        assert!((0.0..=1.0).contains(share), "{share}");
+    }
+    let blocks: u64 = device.wear_histogram.blocks.iter().sum();
+    assert_eq!(blocks, 4 * 128);
+}
+
+#[test]
+fn a_fresh_drive_is_told_that_gc_never_ran_and_that_reads_met_nothing() {
+    let drives = entrants(&[drive("one")]);
+    let workload = Random { read_percent: 50, ..Random::writes(2_000) };
+    let result = run(&experiment(&drives, &workload, Age::None));
+    assert_checks_hold(&result);
+    let warnings = result.devices[0].warnings.join("\n");
+    assert!(warnings.contains("garbage collection never ran"), "{warnings}");
+    assert!(warnings.contains("never written"), "{warnings}");
+}
+
+#[test]
+fn a_drive_whose_reserve_eats_its_spare_is_told_so() {
+    let mut config = drive("reserve");
+    config.gc.free_blocks = 12;
+    let drives = entrants(&[config]);
+    let result = run(&experiment(&drives, &Random::writes(2_000), Age::Fill));
+    let warnings = result.devices[0].warnings.join("\n");
+    assert!(warnings.contains("the reserve ate the spare"), "{warnings}");
+}
+
+#[test]
+fn a_counting_drive_has_amplification_but_no_times() {
+    let mut config = drive("counting");
+    config.timed = false;
+    let drives = entrants(&[config]);
+    let result = run(&experiment(&drives, &Random::mixed(60_000), Age::Fill));
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    assert_eq!((device.virtual_time_ns, device.throughput.iops), (0, 0.0));
+    assert_eq!(device.timeline.axis, "requests");
+    assert!(device.write_amplification.as_ref().expect("it wrote").total > 1.0);
+}
+
+#[test]
+fn counting_and_timing_agree_on_write_amplification() {
+    let mut counting = drive("counting");
+    counting.timed = false;
+    let drives = entrants(&[drive("timed"), counting]);
+    let result = run(&experiment(&drives, &Random::writes(100_000), Age::Fill));
+    assert_checks_hold(&result);
+    let total = |index: usize| result.devices[index].write_amplification.as_ref().expect("it wrote").total;
+    assert!((total(0) / total(1) - 1.0).abs() < 0.02, "{} and {}", total(0), total(1));
+}
+
+#[test]
+fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
+    /// Stops at the tenth look at the measured run of the second drive.
+    struct Interrupt<'a>(&'a AtomicBool, std::cell::Cell<(u32, u32)>);
+    impl Progress for Interrupt<'_> {
+        fn begin(&self, _device: &str, phase: Phase) {
+            let (runs, _) = self.1.get();
+            self.1.set((runs + u32::from(phase == Phase::Run), 0));
+        }
+        fn advance(&self, _done: u64, _total: Option<u64>) {
+            let (runs, looks) = self.1.get();
+            self.1.set((runs, looks + 1));
+            if runs == 2 && looks == 10 {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    let drives = entrants(&[drive("one"), drive("two"), drive("three")]);
+    let workload = Random::writes(100_000);
+    let stop = AtomicBool::new(false);
+    let interrupt = Interrupt(&stop, std::cell::Cell::new((0, 0)));
+    let control = Control { stop: &stop, progress: &interrupt };
+    let result = ssdlab_lab::run(&experiment(&drives, &workload, Age::None), None, &control).expect("sound");
+    assert!(!result.complete);
+    assert_eq!(result.devices.len(), 2);
+    assert!(result.devices[0].complete && !result.devices[1].complete);
+    assert!(result.devices[1].requests.write < 100_000);
+    assert!(result.devices[1].warnings[0].contains("interrupted"), "{:?}", result.devices[1].warnings);
+    assert_checks_hold(&result);
+}
+
+#[test]
+fn two_drives_of_one_name_are_refused() {
+    let drives = entrants(&[drive("same"), drive("same")]);
+    let stop = AtomicBool::new(false);
+    let control = Control { stop: &stop, progress: &Quiet };
+    let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Age::None), None, &control);
+    assert!(matches!(error, Err(RunError::SameLabel { .. })));
+}
+
+#[test]
+fn an_impossible_drive_is_refused_with_its_name_and_key() {
+    let mut config = drive("too full");
+    config.user_bytes = config.flash.geometry.bytes();
+    let drives = entrants(&[config]);
+    let stop = AtomicBool::new(false);
+    let control = Control { stop: &stop, progress: &Quiet };
+    let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Age::None), None, &control);
+    let error = error.expect_err("no spare").to_string();
+    assert!(error.starts_with("too full: "), "{error}");
+}
+
+#[test]
+fn requests_sized_by_the_drive_are_not_compared_in_silence() {
+    struct Sized;
+    impl ssdlab_lab::WorkloadSource for Sized {
+        fn open(
+            &self,
+            drive: &ssdlab_device::DriveConfig,
+            pass: u64,
+        ) -> Result<Box<dyn ssdlab_workload::Workload>, ssdlab_workload::WorkloadError> {
+            Random::writes(drive.user_bytes / common::UNIT / 10).open(drive, pass)
+        }
+        fn identity(&self) -> String {
+            "a tenth of the drive".to_string()
+        }
+    }
+    let mut small = drive("small");
+    small.user_bytes -= 1 << 20;
+    let drives = entrants(&[drive("large"), small]);
+    let result = run(&experiment(&drives, &Sized, Age::None));
+    let said = |index: usize| result.devices[index].warnings.iter().any(|warning| warning.contains("same requests"));
+    assert!(!said(0) && said(1));
+}
+
+#[test]
+fn a_table_of_four_drives_fits_a_hundred_columns() {
+    let configs: Vec<_> = ["fifo-buffer", "greedy", "a-drive-with-a-very-long-name", "d"].map(drive).to_vec();
+    let drives = entrants(&configs);
+    let result = run(&experiment(&drives, &Random::mixed(30_000), Age::Fill));
+    let table = table::render(&result);
+    println!("{table}");
+    let figures = table.split("\n\n").next().expect("a table");
+    for line in figures.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    for label in
+        ["IOPS", "write latency, mean", "p99.9", "write amplification", "  gc", "wear min", "dies busy", "spare"]
+    {
+        assert!(figures.contains(label), "{label} is missing from\n{table}");
+    }
+}
+
+#[test]
+fn idle_time_in_a_workload_passes_at_once() {
+    /// A write every hour for a month.
+    struct Rare(u64);
+    impl ssdlab_workload::Workload for Rare {
+        fn next(&mut self, now: Nanos) -> Result<ssdlab_workload::Next, ssdlab_workload::WorkloadError> {
+            let at = Nanos(3_600_000_000_000) * self.0;
+            Ok(if self.0 == 720 {
+                ssdlab_workload::Next::Done
+            } else if at > now {
+                ssdlab_workload::Next::WaitUntil(at)
+            } else {
+                self.0 += 1;
+                let request = ssdlab_base::Request::new(ssdlab_base::Op::Write, self.0 * 8, 8);
+                ssdlab_workload::Next::Request(ssdlab_base::Request { at, ..request })
+            })
+        }
+        fn completed(&mut self, _now: Nanos, _tag: u32) {}
+        fn progress(&self) -> (u64, Option<u64>) {
+            (self.0, Some(720))
+        }
+        fn rewind(&mut self) -> Result<(), ssdlab_workload::WorkloadError> {
+            self.0 = 0;
+            Ok(())
+        }
+    }
+    struct Source;
+    impl ssdlab_lab::WorkloadSource for Source {
+        fn open(
+            &self,
+            _drive: &ssdlab_device::DriveConfig,
+            _pass: u64,
+        ) -> Result<Box<dyn ssdlab_workload::Workload>, ssdlab_workload::WorkloadError> {
+            Ok(Box::new(Rare(0)))
+        }
+        fn identity(&self) -> String {
+            "rare".to_string()
+        }
+    }
+    let drives = entrants(&[drive("one")]);
+    let result = run(&experiment(&drives, &Source, Age::None));
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    assert_eq!(device.requests.write, 720);
+    assert!(device.virtual_time_ns > 719 * 3_600_000_000_000);
+    assert!(device.timeline.time_ns.len() <= 1024);
+    let mean = device.latency_ns.write.expect("writes").mean;
+    assert!(mean < 1_000_000.0, "a write to an idle drive took {mean} ns");
+}
