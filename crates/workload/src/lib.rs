@@ -1,0 +1,14 @@
+//! Where requests come from: trace formats, fio's job files, generators, replay disciplines.
+//!
+//! A [`Workload`] is asked for the next request at a point in virtual time and told of completions; it decides
+//! whether to send, to wait until a time, or to wait for a completion. It never sees the drive.
+
+pub mod fio;
+mod open;
+pub mod replay;
+pub mod stats;
+pub mod trace;
+mod workload;
+
+pub use open::{OpenOptions, WorkloadKind, open};
+pub use workload::{Next, Workload, WorkloadError};

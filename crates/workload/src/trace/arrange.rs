@@ -1,0 +1,376 @@
+//! From a trace's records to requests on one drive: order and time, devices, sectors.
+//!
+//! The first request is at time zero. A stamp earlier than the request before it is set to that request's time and
+//! counted; formats whose lines are known to be out of order (written at completion, or by several processors) are
+//! sorted by their stamps within a window first. Offsets and ends inside a sector are rounded outward, and counted.
+//! Several devices lie behind one another in one address space, unless one was chosen.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use rustc_hash::FxHashMap;
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
+
+use super::options::Order;
+use super::record::{Flaw, Record};
+
+/// Requests held back to put stamps in order: 4 MiB of them.
+const WINDOW: usize = 1 << 16;
+/// The longest read or write that is believed: 1 GiB, sixteen times what any interface carries at once.
+const LENGTH_MAX: u64 = 1 << 30;
+/// The end of every address space: 1 EiB.
+const END_MAX: u64 = 1 << 60;
+/// A clock that is off by more than this against its neighbours is wild: a day.
+const WILD_NS: u64 = 86_400 * 1_000_000_000;
+/// This many wild stamps in a row, and the clock was right: the trace has a gap.
+const WILD_RUN: usize = 16;
+/// More devices than this is no trace.
+const DEVICES_MAX: usize = 1 << 20;
+/// Every device begins at a multiple of this in the common address space.
+const DEVICE_ALIGN: u64 = 1 << 20;
+
+/// What was noticed while arranging.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceCounts {
+    /// Requests handed out.
+    pub requests: u64,
+    /// Requests whose stamp was earlier than the one before and was set to that.
+    pub clamped: u64,
+    /// Requests left out because their clock was wild.
+    pub wild_clocks: u64,
+    /// Requests that began or ended inside a sector and were rounded outward.
+    pub rounded: u64,
+    /// Requests of a kind that no drive model can take.
+    pub ignored: u64,
+    /// Malformed lines or records left out because `skip_bad=yes` was given.
+    pub bad: u64,
+    /// Requests to devices other than the chosen one.
+    pub other_devices: u64,
+}
+
+/// One device of a trace and where it lies in the common address space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceDevice {
+    /// What the trace calls it.
+    pub name: String,
+    /// Its requests.
+    pub requests: u64,
+    /// Its first byte in the common address space.
+    pub base_bytes: u64,
+    /// The end of its own addresses, in bytes.
+    pub end_bytes: u64,
+}
+
+/// How the devices of a trace come into one address space.
+pub(super) enum Layout {
+    /// The format has one device.
+    Flat,
+    /// Only finding out which devices there are and how large.
+    Survey(BTreeMap<u64, Extent>),
+    /// One device, by name or by `#N` in order of first appearance.
+    Choose(Chooser),
+    /// Each at its own base, in bytes.
+    Packed(Packed),
+}
+
+/// What a survey learns of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    pub(super) requests: u64,
+    pub(super) end_bytes: u64,
+}
+
+pub(super) struct Chooser {
+    wanted: String,
+    known: FxHashMap<u64, bool>,
+}
+
+impl Chooser {
+    pub(super) fn new(wanted: &str) -> Chooser {
+        Chooser { wanted: wanted.to_string(), known: FxHashMap::default() }
+    }
+
+    fn chosen(&mut self, device: u64, name: &dyn Fn(u64) -> String) -> Result<bool, Flaw> {
+        if let Some(&chosen) = self.known.get(&device) {
+            return Ok(chosen);
+        }
+        limit(self.known.len())?;
+        let place = format!("#{}", self.known.len());
+        let chosen = self.wanted == place || self.wanted == name(device);
+        self.known.insert(device, chosen);
+        Ok(chosen)
+    }
+
+    /// The devices met, as the trace calls them.
+    pub(super) fn met(&self, name: &dyn Fn(u64) -> String) -> Vec<String> {
+        let mut devices: Vec<u64> = self.known.keys().copied().collect();
+        devices.sort_unstable();
+        devices.into_iter().map(name).collect()
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Packed {
+    bases: FxHashMap<u64, u64>,
+    last: Option<(u64, u64)>,
+}
+
+impl Packed {
+    /// Lays surveyed devices behind one another by their number; nothing if they do not fit 64 bits.
+    pub(super) fn new(survey: &BTreeMap<u64, Extent>) -> Option<(Packed, Vec<u64>)> {
+        let mut packed = Packed::default();
+        let mut bases = Vec::with_capacity(survey.len());
+        let mut base: u64 = 0;
+        for (&device, extent) in survey {
+            packed.bases.insert(device, base);
+            bases.push(base);
+            base = base.checked_add(extent.end_bytes.next_multiple_of(DEVICE_ALIGN))?;
+        }
+        (base <= END_MAX).then_some((packed, bases))
+    }
+
+    fn base(&mut self, device: u64) -> Option<u64> {
+        if let Some((last, base)) = self.last
+            && last == device
+        {
+            return Some(base);
+        }
+        let base = *self.bases.get(&device)?;
+        self.last = Some((device, base));
+        Some(base)
+    }
+}
+
+fn limit(devices: usize) -> Result<(), Flaw> {
+    if devices < DEVICES_MAX {
+        Ok(())
+    } else {
+        Err(Flaw::told("another device", format!("at most {DEVICES_MAX} different devices in a trace")))
+    }
+}
+
+/// A record waiting in the window, earliest first and stable.
+struct Held(Record, u64);
+
+impl Held {
+    fn key(&self) -> (u64, u64) {
+        (self.0.at_ns, self.1)
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Tells stamps of a wild clock from a gap in the trace.
+struct WildClock {
+    /// The last stamp that was believed.
+    believed: Option<u64>,
+    /// Stamps not believed since.
+    suspects: Vec<Record>,
+}
+
+pub(super) struct Arrange {
+    order: Order,
+    clock: Option<WildClock>,
+    pub(super) layout: Layout,
+    window: BinaryHeap<Reverse<Held>>,
+    arrived: u64,
+    base_ns: Option<u64>,
+    last_ns: u64,
+    pub(super) counts: TraceCounts,
+}
+
+impl Arrange {
+    pub(super) fn new(order: Order, wild_clock: bool, layout: Layout) -> Arrange {
+        Arrange {
+            order,
+            clock: wild_clock.then(|| WildClock { believed: None, suspects: Vec::new() }),
+            layout,
+            window: BinaryHeap::new(),
+            arrived: 0,
+            base_ns: None,
+            last_ns: 0,
+            counts: TraceCounts::default(),
+        }
+    }
+
+    /// Takes a record; requests that are due go to `out`.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        mut record: Record,
+        name: &dyn Fn(u64) -> String,
+        out: &mut Vec<Request>,
+    ) -> Result<(), Flaw> {
+        if record.op != Op::Flush {
+            check(&record)?;
+        }
+        match &mut self.layout {
+            Layout::Flat => {}
+            Layout::Survey(devices) => {
+                if !devices.contains_key(&record.device) {
+                    limit(devices.len())?;
+                }
+                let extent = devices.entry(record.device).or_default();
+                extent.requests += 1;
+                extent.end_bytes = extent.end_bytes.max(record.offset + record.length);
+                return Ok(());
+            }
+            Layout::Choose(chooser) => {
+                if !chooser.chosen(record.device, name)? {
+                    self.counts.other_devices += 1;
+                    return Ok(());
+                }
+            }
+            Layout::Packed(packed) => match packed.base(record.device) {
+                Some(base) if record.op != Op::Flush => record.offset += base,
+                Some(_) => {}
+                None => {
+                    return Err(Flaw::told(
+                        format!("device {}", name(record.device)),
+                        "only devices that were there on the first pass: the file has changed since it was opened",
+                    ));
+                }
+            },
+        }
+        if self.clock.is_some() {
+            self.sift(record, out);
+        } else {
+            self.admit(record, out);
+        }
+        Ok(())
+    }
+
+    fn sift(&mut self, record: Record, out: &mut Vec<Request>) {
+        let Some(clock) = &mut self.clock else { return };
+        // Traces of the block layer count from their start: without a neighbour, zero is the neighbour.
+        let wild = record.at_ns.abs_diff(clock.believed.unwrap_or(0)) > WILD_NS;
+        if !wild {
+            clock.believed = Some(record.at_ns);
+            self.counts.wild_clocks += clock.suspects.len() as u64;
+            clock.suspects.clear();
+            self.admit(record, out);
+            return;
+        }
+        let together = clock.suspects.last().is_none_or(|last| record.at_ns.abs_diff(last.at_ns) <= WILD_NS);
+        if !together {
+            self.counts.wild_clocks += clock.suspects.len() as u64;
+            clock.suspects.clear();
+        }
+        clock.suspects.push(record);
+        if clock.suspects.len() >= WILD_RUN {
+            self.believe(out);
+        }
+    }
+
+    /// The suspects were right after all.
+    fn believe(&mut self, out: &mut Vec<Request>) {
+        let Some(clock) = &mut self.clock else { return };
+        let suspects = std::mem::take(&mut clock.suspects);
+        if let Some(last) = suspects.last() {
+            clock.believed = Some(last.at_ns);
+        }
+        for record in suspects {
+            self.admit(record, out);
+        }
+    }
+
+    #[inline]
+    fn admit(&mut self, record: Record, out: &mut Vec<Request>) {
+        match self.order {
+            Order::File => self.emit(record, out),
+            Order::Time => {
+                self.window.push(Reverse(Held(record, self.arrived)));
+                self.arrived += 1;
+                if self.window.len() > WINDOW
+                    && let Some(Reverse(Held(first, _))) = self.window.pop()
+                {
+                    self.emit(first, out);
+                }
+            }
+        }
+    }
+
+    /// No more records: lets out what was held back, at most `room` requests; true when nothing is left.
+    pub(super) fn drain(&mut self, room: usize, out: &mut Vec<Request>) -> bool {
+        if let Some(clock) = &mut self.clock {
+            // Nothing was ever believed: then the clock simply does not start near zero.
+            if clock.believed.is_none() {
+                self.believe(out);
+            } else {
+                self.counts.wild_clocks += clock.suspects.len() as u64;
+                clock.suspects.clear();
+            }
+        }
+        for _ in 0..room {
+            match self.window.pop() {
+                Some(Reverse(Held(record, _))) => self.emit(record, out),
+                None => return true,
+            }
+        }
+        self.window.is_empty()
+    }
+
+    #[inline]
+    fn emit(&mut self, record: Record, out: &mut Vec<Request>) {
+        let base = *self.base_ns.get_or_insert(record.at_ns);
+        let mut at = record.at_ns.saturating_sub(base);
+        if record.at_ns < base || at < self.last_ns {
+            self.counts.clamped += 1;
+            at = self.last_ns;
+        }
+        self.last_ns = at;
+        let sector = record.offset / SECTOR_BYTES;
+        let sectors = (record.offset + record.length).div_ceil(SECTOR_BYTES) - sector;
+        if (record.offset | record.length) % SECTOR_BYTES != 0 {
+            self.counts.rounded += 1;
+        }
+        self.counts.requests += 1;
+        out.push(Request { at: Nanos(at), fua: record.fua, ..Request::new(record.op, sector, sectors) });
+    }
+}
+
+#[inline]
+fn check(record: &Record) -> Result<(), Flaw> {
+    let data = matches!(record.op, Op::Read | Op::Write);
+    let end = record.offset.checked_add(record.length);
+    if record.length > 0 && end.is_some_and(|end| end <= END_MAX) && !(data && record.length > LENGTH_MAX) {
+        return Ok(());
+    }
+    Err(impossible(record, data))
+}
+
+#[cold]
+fn impossible(record: &Record, data: bool) -> Flaw {
+    let (offset, length) = (record.offset, record.length);
+    if length == 0 {
+        Flaw::told("a request of length 0", "a length of at least one byte")
+    } else if data && length > LENGTH_MAX {
+        Flaw::told(
+            format!("a read or write of {length} bytes"),
+            format!("at most {LENGTH_MAX} bytes (1 GiB) in a request; perhaps the format is another one"),
+        )
+    } else {
+        Flaw::told(
+            format!("a request at byte {offset} with {length} bytes"),
+            "an end of at most 2^60 bytes (1 EiB); perhaps the format is another one",
+        )
+    }
+}

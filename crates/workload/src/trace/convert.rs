@@ -1,0 +1,178 @@
+//! Requests written down again: our own CSV, and fio's iolog version 3.
+//!
+//! The CSV holds everything a request has but its queue, stream and tag; times have three decimals of a microsecond,
+//! so reading it back gives the same requests and writing them again the same bytes. An iolog holds less: whole
+//! microseconds, no FUA, no write zeroes. What was lost is counted and told in [`Converted::notes`].
+
+use std::io::{self, Write};
+
+use ssdlab_base::{Op, Request, SECTOR_BYTES};
+
+use super::Trace;
+use super::format::CSV_HEADER;
+use crate::WorkloadError;
+
+/// What to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// ssdlab's CSV.
+    Csv,
+    /// fio iolog version 3, for the file or device of this name.
+    FioV3 {
+        /// The name in every line; fio's `replay_redirect` can replace it when the log is replayed.
+        file: String,
+    },
+}
+
+/// What a conversion did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Requests written.
+    pub requests: u64,
+    /// What the target could not hold, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// Writes requests in one of the formats, in order.
+pub struct TraceWriter<W: Write> {
+    target: Target,
+    out: W,
+    buffer: Vec<u8>,
+    requests: u64,
+    last_us: u64,
+    cut: u64,
+    fua: u64,
+    zeroes: u64,
+}
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 64 << 10;
+
+impl<W: Write> TraceWriter<W> {
+    /// Begins a file on `out`, with its header.
+    pub fn new(target: Target, out: W) -> Result<TraceWriter<W>, WorkloadError> {
+        let mut buffer = Vec::with_capacity(BUFFER + 512);
+        match &target {
+            Target::Csv => {
+                buffer.extend_from_slice(CSV_HEADER.as_bytes());
+                buffer.push(b'\n');
+            }
+            Target::FioV3 { file } => {
+                if file.is_empty() || file.len() > 255 || file.bytes().any(|b| b.is_ascii_whitespace() || b < b' ') {
+                    return Err(WorkloadError(format!(
+                        "`{file}` cannot stand in a fio iolog; expected a file name of 1 to 255 bytes without blanks"
+                    )));
+                }
+                buffer.extend_from_slice(format!("fio version 3 iolog\n0 {file} add\n0 {file} open\n").as_bytes());
+            }
+        }
+        Ok(TraceWriter { target, out, buffer, requests: 0, last_us: 0, cut: 0, fua: 0, zeroes: 0 })
+    }
+
+    /// Writes one request.
+    pub fn write(&mut self, request: &Request) -> Result<(), WorkloadError> {
+        let ns = request.at.0;
+        let (offset, length) = if request.op == Op::Flush {
+            (0, 0)
+        } else {
+            (request.sector.saturating_mul(SECTOR_BYTES), request.sectors.saturating_mul(SECTOR_BYTES))
+        };
+        let buffer = &mut self.buffer;
+        self.requests += 1;
+        match &self.target {
+            Target::Csv => {
+                digits(buffer, ns / 1_000);
+                let below = ns % 1_000;
+                buffer.push(b'.');
+                buffer.extend([below / 100, below / 10 % 10, below % 10].map(|digit| b'0' + digit as u8));
+                buffer.extend_from_slice(match request.op {
+                    Op::Read => b",R,",
+                    Op::Write if request.fua => b",WF,",
+                    Op::Write => b",W,",
+                    Op::Trim => b",T,",
+                    Op::Flush => b",F,",
+                    Op::WriteZeroes => b",Z,",
+                });
+                digits(buffer, offset);
+                buffer.push(b',');
+                digits(buffer, length);
+            }
+            Target::FioV3 { file } => {
+                self.last_us = ns / 1_000;
+                self.cut += u64::from(ns % 1_000 != 0);
+                self.fua += u64::from(request.fua && request.op == Op::Write);
+                self.zeroes += u64::from(request.op == Op::WriteZeroes);
+                digits(buffer, ns / 1_000);
+                buffer.push(b' ');
+                buffer.extend_from_slice(file.as_bytes());
+                buffer.extend_from_slice(match request.op {
+                    Op::Read => b" read ",
+                    Op::Write => b" write ",
+                    Op::Trim | Op::WriteZeroes => b" trim ",
+                    Op::Flush => b" sync ",
+                });
+                digits(buffer, offset);
+                buffer.push(b' ');
+                digits(buffer, length);
+            }
+        }
+        buffer.push(b'\n');
+        if buffer.len() >= BUFFER {
+            self.out.write_all(buffer).map_err(|error| failed(&error))?;
+            buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Ends the file and gives the writer back, flushed.
+    pub fn finish(mut self) -> Result<(Converted, W), WorkloadError> {
+        if let Target::FioV3 { file } = &self.target {
+            self.buffer.extend_from_slice(format!("{} {file} close\n", self.last_us).as_bytes());
+        }
+        self.out.write_all(&self.buffer).map_err(|error| failed(&error))?;
+        self.out.flush().map_err(|error| failed(&error))?;
+        let mut notes = Vec::new();
+        let mut lost = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        lost(self.cut, "times were cut to whole microseconds, which is all a fio iolog holds");
+        lost(self.fua, "FUA writes became plain writes, since a fio iolog has no FUA");
+        lost(self.zeroes, "write zeroes became trims, since a fio iolog has no write zeroes");
+        let converted = Converted { requests: self.requests, notes };
+        Ok((converted, self.out))
+    }
+}
+
+#[cold]
+fn failed(error: &io::Error) -> WorkloadError {
+    WorkloadError(format!("writing the converted trace failed: {error}"))
+}
+
+fn digits(buffer: &mut Vec<u8>, mut value: u64) {
+    let mut text = [0_u8; 20];
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    buffer.extend_from_slice(&text[at..]);
+}
+
+/// Writes all of `trace`, from its start, to `out`.
+pub fn convert(trace: &mut Trace, target: &Target, out: impl Write) -> Result<Converted, WorkloadError> {
+    trace.rewind()?;
+    let mut writer = TraceWriter::new(target.clone(), out)?;
+    let mut batch = Vec::new();
+    while trace.read(&mut batch)? > 0 {
+        for request in &batch {
+            writer.write(request)?;
+        }
+    }
+    Ok(writer.finish()?.0)
+}
