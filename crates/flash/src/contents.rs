@@ -47,10 +47,13 @@ pub struct Oob {
     units_per_page: u32,
     pages_per_block: u32,
     /// Contents of metadata units, by physical unit: kept in every mode, since recovery reads them.
-    records: BTreeMap<u32, Box<[u64]>>,
+    records: Records,
     /// Units whose data was lost on the way here, by physical unit: a flag in a real OOB.
     poisoned: BTreeSet<u32>,
 }
+
+/// Words of metadata units, by physical unit.
+pub(crate) type Records = BTreeMap<u32, Box<[u64]>>;
 
 /// The LPN of a unit that holds nothing.
 pub const NO_LPN: u32 = u32::MAX;
@@ -155,6 +158,11 @@ impl Oob {
         !self.poisoned.is_empty() && self.poisoned.contains(&unit)
     }
 
+    /// Units whose data was lost, by physical unit.
+    pub(crate) fn poisoned(&self) -> impl Iterator<Item = u32> + '_ {
+        self.poisoned.iter().copied()
+    }
+
     /// What goes with a unit that is moved: its metadata words and its mark of lost data.
     #[inline]
     pub fn carry(&mut self, from: u32, to: u32) {
@@ -182,11 +190,11 @@ impl Oob {
         self.poisoned.retain(|unit| u64::from(*unit) < first || u64::from(*unit) >= first + u64::from(units));
     }
 
-    pub(crate) fn parts(&self) -> (&[u32], &[u32], &[u64], &BTreeMap<u32, Box<[u64]>>) {
+    pub(crate) fn parts(&self) -> (&[u32], &[u32], &[u64], &Records) {
         (self.lpns.as_slice(), self.sequence_low.as_slice(), &self.block_sequence, &self.records)
     }
 
-    pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32], &mut [u64], &mut BTreeMap<u32, Box<[u64]>>) {
+    pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32], &mut [u64], &mut Records) {
         (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice(), &mut self.block_sequence, &mut self.records)
     }
 }

@@ -24,9 +24,8 @@ impl Flash {
             to.write_all(&(words.len() as u32).to_le_bytes())?;
             to.write_all(bytemuck::cast_slice(words))?;
         }
-        let spoiled: Vec<u32> = self.blocks.unreadable().collect();
-        to.write_all(&(spoiled.len() as u64).to_le_bytes())?;
-        to.write_all(bytemuck::cast_slice(&spoiled))
+        write_list(to, &self.blocks.unreadable().collect::<Vec<u32>>())?;
+        write_list(to, &self.oob.poisoned().collect::<Vec<u32>>())
     }
 
     /// Reads what [`Flash::save`] wrote into fresh chips of the same geometry.
@@ -54,12 +53,24 @@ impl Flash {
             records.insert(u32::from_le_bytes(unit), words.into());
         }
         for _ in 0..read_u64(from)? {
-            let mut ppn = [0; 4];
-            from.read_exact(&mut ppn)?;
-            self.blocks.spoil(u32::from_le_bytes(ppn));
+            self.blocks.spoil(read_u32(from)?);
+        }
+        for _ in 0..read_u64(from)? {
+            self.oob.poison(read_u32(from)?);
         }
         Ok(())
     }
+}
+
+fn write_list(to: &mut dyn Write, list: &[u32]) -> io::Result<()> {
+    to.write_all(&(list.len() as u64).to_le_bytes())?;
+    to.write_all(bytemuck::cast_slice(list))
+}
+
+fn read_u32(from: &mut dyn Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    from.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
 }
 
 fn read_u64(from: &mut dyn Read) -> io::Result<u64> {
