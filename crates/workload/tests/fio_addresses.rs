@@ -93,22 +93,14 @@ proptest! {
 fn every_pass_of_a_random_map_has_an_order_of_its_own() {
     let mut workload = spec("rw=randwrite,bs=4k,io_size=800%", MIB, 1);
     let sent = run(&mut workload, MIB, LATENCY, usize::MAX);
-    let passes: Vec<Vec<u64>> = sent
-        .chunks(256)
-        .map(|pass| pass.iter().map(|r| r.sector).collect())
-        .collect();
+    let passes: Vec<Vec<u64>> = sent.chunks(256).map(|pass| pass.iter().map(|r| r.sector).collect()).collect();
     assert_eq!(passes.len(), 8);
     assert!(passes.windows(2).all(|pair| pair[0] != pair[1]));
 }
 
 #[test]
 fn without_a_random_map_offsets_are_uniform_and_repeat() {
-    let sent = run(
-        &mut spec("rw=randread,bs=4k,norandommap,io_size=400m", MIB, 1),
-        MIB,
-        LATENCY,
-        usize::MAX,
-    );
+    let sent = run(&mut spec("rw=randread,bs=4k,norandommap,io_size=400m", MIB, 1), MIB, LATENCY, usize::MAX);
     let counts = per_block(&sent, 4096);
     assert_eq!(counts.len(), 256);
     // 400 on average; five standard deviations.
@@ -127,10 +119,7 @@ fn zipf_shares_follow_theta_and_reach_every_block() {
         for rank in [1_usize, 2, 4, 10] {
             let expected = (rank as f64).powf(-theta) / total;
             let found = counts[rank - 1] as f64 / sent.len() as f64;
-            assert!(
-                (found / expected - 1.0).abs() < 0.03,
-                "theta {theta}, rank {rank}: {found} instead of {expected}"
-            );
+            assert!((found / expected - 1.0).abs() < 0.03, "theta {theta}, rank {rank}: {found} instead of {expected}");
         }
     }
 }
@@ -153,10 +142,7 @@ fn zones_get_their_shares_within_one_percent() {
     let ends = [4.0 * 0.1, 4.0 * 0.3, 4.0 * 0.6, 4.0].map(|mib| (mib * MIB as f64 / 512.0) as u64);
     let mut shares = [0.0; 4];
     for request in &sent {
-        let zone = ends
-            .iter()
-            .position(|end| request.sector < *end)
-            .expect("the last zone ends with the region");
+        let zone = ends.iter().position(|end| request.sector < *end).expect("the last zone ends with the region");
         shares[zone] += 1.0 / sent.len() as f64;
     }
     for (share, expected) in shares.into_iter().zip([0.6, 0.3, 0.08, 0.02]) {
@@ -200,10 +186,7 @@ fn sequential_modes_walk_as_fio_walks() {
     assert_eq!(offsets("rw=write,bs=4k,size=10k"), [0, 1]);
     assert_eq!(offsets("rw=write:4k,bs=4k,size=24k"), [0, 2, 4, 0, 2, 4]);
     assert_eq!(offsets("rw=read:-8k,bs=4k,size=24k"), [0, 4, 3, 2, 1, 0]);
-    assert_eq!(
-        offsets("rw=write,bs=4k,size=16k,offset=512k,io_size=24k"),
-        [128, 129, 130, 131, 128, 129]
-    );
+    assert_eq!(offsets("rw=write,bs=4k,size=16k,offset=512k,io_size=24k"), [128, 129, 130, 131, 128, 129]);
     assert_eq!(offsets("rw=write,bs=4k,size=64k,number_ios=2,loops=2"), [0, 1, 2, 3]);
     assert_eq!(offsets("rw=write,bs=4k,size=16k,io_size=8k,loops=2"), [0, 1, 2, 3]);
     assert_eq!(offsets("rw=write,bs=4k,size=16k,io_size=32k,loops=2").len(), 8);
@@ -211,32 +194,20 @@ fn sequential_modes_walk_as_fio_walks() {
 
 #[test]
 fn a_random_sequence_takes_a_new_offset_every_n_requests() {
-    let sent = run(
-        &mut spec("rw=randread:8,bs=4k,norandommap,io_size=64m", 64 * MIB, 1),
-        64 * MIB,
-        LATENCY,
-        usize::MAX,
-    );
+    let sent =
+        run(&mut spec("rw=randread:8,bs=4k,norandommap,io_size=64m", 64 * MIB, 1), 64 * MIB, LATENCY, usize::MAX);
     let runs = sent.windows(2).filter(|pair| pair[1].sector == pair[0].end()).count();
     let share = runs as f64 / sent.len() as f64;
     assert!((share - 7.0 / 8.0).abs() < 0.01, "{share}");
     let text = "rw=randwrite:4,bs=4k,rw_sequencer=identical,io_size=1m";
     let sent = run(&mut spec(text, 64 * MIB, 1), 64 * MIB, LATENCY, usize::MAX);
-    assert!(
-        sent.chunks(4)
-            .all(|four| four.iter().all(|r| r.sector == four[0].sector))
-    );
+    assert!(sent.chunks(4).all(|four| four.iter().all(|r| r.sector == four[0].sector)));
 }
 
 #[test]
 fn a_trimwrite_writes_what_it_trimmed() {
     for mode in ["trimwrite", "randtrimwrite"] {
-        let sent = run(
-            &mut spec(&format!("rw={mode},bsrange=4k-16k,size=1m"), MIB, 1),
-            MIB,
-            LATENCY,
-            usize::MAX,
-        );
+        let sent = run(&mut spec(&format!("rw={mode},bsrange=4k-16k,size=1m"), MIB, 1), MIB, LATENCY, usize::MAX);
         assert!(sent.len() >= 128);
         for pair in sent.chunks(2) {
             assert_eq!((pair[0].op, pair[1].op), (Op::Trim, Op::Write));
@@ -253,10 +224,7 @@ fn clones_are_moved_by_offset_increment_and_differ_in_their_numbers() {
     assert_eq!(sent.len(), 1024);
     let of_job = |job: u16| -> Vec<u64> {
         let base = u64::from(job) * MIB / 512;
-        sent.iter()
-            .filter(|r| r.queue == job)
-            .map(|r| r.sector - base)
-            .collect()
+        sent.iter().filter(|r| r.queue == job).map(|r| r.sector - base).collect()
     };
     assert!(of_job(0).iter().all(|sector| *sector < 2048));
     assert_ne!(of_job(0), of_job(1));
@@ -266,10 +234,7 @@ fn clones_are_moved_by_offset_increment_and_differ_in_their_numbers() {
 fn percentages_are_of_the_drive_and_of_the_region() {
     let workload = spec("rw=randwrite,bs=4k,offset=25%,size=50%,io_size=300%", 4 * MIB, 1);
     assert_eq!(workload.write_footprint_bytes(), 2 * MIB);
-    assert_eq!(
-        ssdlab_workload::Workload::progress(&workload),
-        (0, Some(6 * MIB / 4096))
-    );
+    assert_eq!(ssdlab_workload::Workload::progress(&workload), (0, Some(6 * MIB / 4096)));
     assert_eq!(
         workload.describe(),
         "job: 4 KiB randwrite, every block once a pass, depth 1, 2 MiB from 1 MiB, 6 MiB in all"

@@ -58,11 +58,7 @@ fn fio(text: &str) -> Option<Vec<Line>> {
         let (Ok(offset), Ok(length)) = (offset.parse(), length.parse()) else {
             continue;
         };
-        lines.push(if op == Op::Flush {
-            (op, 0, 0)
-        } else {
-            (op, offset, length)
-        });
+        lines.push(if op == Op::Flush { (op, 0, 0) } else { (op, offset, length) });
     }
     Some(lines)
 }
@@ -98,11 +94,7 @@ fn jobs_without_chance_send_exactly_what_fio_sends() {
         "rw=read bsrange=8k-8k size=64k",
     ] {
         let Some(theirs) = fio(text) else { return };
-        let size = text
-            .split("size=")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next())
-            .expect("each has a size");
+        let size = text.split("size=").nth(1).and_then(|rest| rest.split(' ').next()).expect("each has a size");
         let capacity = ssdlab_base::parse_size(size).expect("a size") / 512 * 512;
         assert_eq!(ours(text, capacity), theirs, "{text}");
     }
@@ -110,11 +102,7 @@ fn jobs_without_chance_send_exactly_what_fio_sends() {
 
 #[test]
 fn a_random_map_covers_what_fio_covers() {
-    for text in [
-        "rw=randwrite bs=4k size=4m",
-        "rw=randread bs=4k size=1m loops=2",
-        "rw=randrw bs=8k size=4m",
-    ] {
+    for text in ["rw=randwrite bs=4k size=4m", "rw=randread bs=4k size=1m loops=2", "rw=randrw bs=8k size=4m"] {
         let Some(theirs) = fio(text) else { return };
         let blocks = |lines: &[Line]| {
             let mut offsets: Vec<(u64, u64)> = lines.iter().map(|(_, offset, length)| (*offset, *length)).collect();
@@ -139,15 +127,15 @@ fn shares<K: Ord>(lines: &[Line], key: impl Fn(&Line) -> K) -> BTreeMap<K, f64> 
 fn shares_of_sizes_directions_and_zones_are_those_of_fio() {
     let mib = 1 << 20;
     for text in [
-        "rw=randrw rwmixread=70 bs=4k size=64m io_size=256m norandommap",
-        "rw=randrw rwmixwrite=10 bs=4k size=64m io_size=256m norandommap",
+        "rw=randrw rwmixread=70 bs=4k size=64m io_size=100m norandommap",
+        "rw=randrw rwmixwrite=10 bs=4k size=64m io_size=100m norandommap",
         "rw=rw rwmixread=20 bs=4k size=64m",
-        "rw=randwrite bssplit=4k/60:16k/30:64k/10 size=64m io_size=800m norandommap",
-        "rw=randwrite bssplit=4k/20:16k:64k size=64m io_size=1600m norandommap",
-        "rw=randread bsrange=4k-16k size=64m io_size=400m norandommap",
-        "rw=randread bsrange=4k-10k size=64m io_size=400m norandommap",
-        "rw=randwrite bs=4k random_distribution=zoned:60/10:30/20:8/30:2/40 size=64m io_size=256m",
-        "rw=randwrite bs=4k random_distribution=zoned_abs:90/8m:10/56m size=64m io_size=256m",
+        "rw=randwrite bssplit=4k/60:16k/30:64k/10 size=64m io_size=200m norandommap",
+        "rw=randwrite bssplit=4k/20:16k:64k size=64m io_size=300m norandommap",
+        "rw=randread bsrange=4k-16k size=64m io_size=150m norandommap",
+        "rw=randread bsrange=4k-10k size=64m io_size=150m norandommap",
+        "rw=randwrite bs=4k random_distribution=zoned:60/10:30/20:8/30:2/40 size=64m io_size=100m",
+        "rw=randwrite bs=4k random_distribution=zoned_abs:90/8m:10/56m size=64m io_size=100m",
     ] {
         let Some(theirs) = fio(text) else { return };
         let ours = ours(text, 64 * mib);
@@ -155,10 +143,7 @@ fn shares_of_sizes_directions_and_zones_are_those_of_fio() {
         let (ours, theirs) = (shares(&ours, key), shares(&theirs, key));
         for (key, share) in &theirs {
             let found = ours.get(key).copied().unwrap_or(0.0);
-            assert!(
-                (found - share).abs() < 0.015,
-                "{text}: {key:?}: {found} here, {share} with fio"
-            );
+            assert!((found - share).abs() < 0.015, "{text}: {key:?}: {found} here, {share} with fio");
         }
     }
 }
@@ -166,18 +151,9 @@ fn shares_of_sizes_directions_and_zones_are_those_of_fio() {
 #[test]
 fn popular_blocks_are_as_popular_as_with_fio() {
     for (text, tolerance) in [
-        (
-            "rw=randwrite bs=4k random_distribution=zipf:1.2 size=4m io_size=800m",
-            0.04,
-        ),
-        (
-            "rw=randwrite bs=4k random_distribution=zipf:0.8 size=4m io_size=800m",
-            0.04,
-        ),
-        (
-            "rw=randwrite bs=4k random_distribution=pareto:0.2 size=4m io_size=800m",
-            0.05,
-        ),
+        ("rw=randwrite bs=4k random_distribution=zipf:1.2 size=4m io_size=300m", 0.04),
+        ("rw=randwrite bs=4k random_distribution=zipf:0.8 size=4m io_size=300m", 0.04),
+        ("rw=randwrite bs=4k random_distribution=pareto:0.2 size=4m io_size=300m", 0.05),
     ] {
         let Some(theirs) = fio(text) else { return };
         let ours = ours(text, 4 << 20);
@@ -190,10 +166,7 @@ fn popular_blocks_are_as_popular_as_with_fio() {
         // heavier; ours is compared with the law itself in `fio_addresses`.
         for count in [1, 10] {
             let (here, there) = (hottest(&ours, count), hottest(&theirs, count));
-            assert!(
-                (here - there).abs() < tolerance,
-                "{text}: {count} hottest: {here} here, {there} with fio"
-            );
+            assert!((here - there).abs() < tolerance, "{text}: {count} hottest: {here} here, {there} with fio");
         }
     }
 }
@@ -201,9 +174,9 @@ fn popular_blocks_are_as_popular_as_with_fio() {
 #[test]
 fn sequences_of_random_jobs_are_as_long_as_with_fio() {
     for text in [
-        "rw=randread:8 bs=4k norandommap size=64m io_size=128m",
-        "rw=randread bs=4k norandommap percentage_random=30 size=64m io_size=128m",
-        "rw=randwrite:4 rw_sequencer=identical bs=4k norandommap size=64m io_size=128m",
+        "rw=randread:8 bs=4k norandommap size=64m io_size=80m",
+        "rw=randread bs=4k norandommap percentage_random=30 size=64m io_size=80m",
+        "rw=randwrite:4 rw_sequencer=identical bs=4k norandommap size=64m io_size=80m",
     ] {
         let Some(theirs) = fio(text) else { return };
         let ours = ours(text, 64 << 20);
@@ -212,10 +185,7 @@ fn sequences_of_random_jobs_are_as_long_as_with_fio() {
         };
         for step in [0, 4096] {
             let (here, there) = (followers(&ours, step), followers(&theirs, step));
-            assert!(
-                (here - there).abs() < 0.015,
-                "{text}: step {step}: {here} here, {there} with fio"
-            );
+            assert!((here - there).abs() < 0.015, "{text}: step {step}: {here} here, {there} with fio");
         }
     }
 }

@@ -14,12 +14,8 @@ fn times(requests: &[Request]) -> Vec<u64> {
 
 #[test]
 fn a_closed_loop_keeps_exactly_its_depth_in_flight() {
-    let sent = run(
-        &mut spec("rw=randread,bs=4k,iodepth=8,number_ios=80", CAPACITY, 1),
-        CAPACITY,
-        Nanos(1000),
-        usize::MAX,
-    );
+    let sent =
+        run(&mut spec("rw=randread,bs=4k,iodepth=8,number_ios=80", CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     let expected: Vec<u64> = (0..80).map(|index| index / 8 * 1000).collect();
     assert_eq!(times(&sent), expected);
 }
@@ -59,21 +55,11 @@ fn a_rate_that_does_not_divide_a_second_does_not_drift() {
 fn inline_submission_drains_before_it_sleeps_and_offload_does_not() {
     // A drive slower than the gap: offload keeps the rate to the nanosecond, inline catches up in bursts.
     let text = "rw=randwrite,bs=4k,iodepth=16,number_ios=100,rate_iops=10000";
-    let offload = run(
-        &mut spec(&format!("{text},io_submit_mode=offload"), CAPACITY, 1),
-        CAPACITY,
-        Nanos(450_000),
-        usize::MAX,
-    );
-    assert_eq!(
-        times(&offload),
-        (0..100).map(|index| index * 100_000).collect::<Vec<u64>>()
-    );
+    let offload =
+        run(&mut spec(&format!("{text},io_submit_mode=offload"), CAPACITY, 1), CAPACITY, Nanos(450_000), usize::MAX);
+    assert_eq!(times(&offload), (0..100).map(|index| index * 100_000).collect::<Vec<u64>>());
     let inline = run(&mut spec(text, CAPACITY, 1), CAPACITY, Nanos(450_000), usize::MAX);
-    assert_eq!(
-        times(&inline)[..7],
-        [0, 450_000, 450_000, 450_000, 450_000, 900_000, 900_000]
-    );
+    assert_eq!(times(&inline)[..7], [0, 450_000, 450_000, 450_000, 450_000, 900_000, 900_000]);
 }
 
 #[test]
@@ -81,11 +67,7 @@ fn directions_of_a_mix_keep_their_own_rates() {
     let text = "rw=randrw,bs=4k,iodepth=4,rate_iops=1000,500,runtime=2s,time_based";
     let sent = run(&mut spec(text, CAPACITY, 1), CAPACITY, Nanos(20_000), usize::MAX);
     assert!(count(&sent, Op::Read).abs_diff(2000) <= 2, "{}", count(&sent, Op::Read));
-    assert!(
-        count(&sent, Op::Write).abs_diff(1000) <= 2,
-        "{}",
-        count(&sent, Op::Write)
-    );
+    assert!(count(&sent, Op::Write).abs_diff(1000) <= 2, "{}", count(&sent, Op::Write));
 }
 
 #[test]
@@ -94,15 +76,8 @@ fn poisson_arrivals_have_the_rate_and_exponential_gaps() {
     let sent = run(&mut spec(text, CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     let mean = sent[40_000].at.0 as f64 / 40_000.0;
     assert!((mean / 100_000.0 - 1.0).abs() < 0.02, "mean gap {mean}");
-    let long = sent
-        .windows(2)
-        .filter(|pair| pair[1].at.0 - pair[0].at.0 > 100_000)
-        .count() as f64
-        / 40_000.0;
-    assert!(
-        (long - (-1.0_f64).exp()).abs() < 0.01,
-        "share of gaps above the mean: {long}"
-    );
+    let long = sent.windows(2).filter(|pair| pair[1].at.0 - pair[0].at.0 > 100_000).count() as f64 / 40_000.0;
+    assert!((long - (-1.0_f64).exp()).abs() < 0.01, "share of gaps above the mean: {long}");
 }
 
 #[test]
@@ -119,16 +94,9 @@ fn thinktime_pauses_after_the_queue_has_drained() {
 fn thinktime_by_time_alternates_work_and_pauses() {
     let text = "rw=write,bs=4k,thinktime=1ms,thinktime_iotime=1ms,runtime=10ms,time_based";
     let sent = run(&mut spec(text, CAPACITY, 1), CAPACITY, Nanos(100_000), usize::MAX);
-    let pauses: Vec<u64> = times(&sent)
-        .windows(2)
-        .map(|pair| pair[1] - pair[0])
-        .filter(|gap| *gap > 100_000)
-        .collect();
+    let pauses: Vec<u64> = times(&sent).windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 100_000).collect();
     assert!((4..=5).contains(&pauses.len()), "{pauses:?}");
-    assert!(
-        pauses.iter().all(|gap| *gap == 1_100_000 || *gap == 1_000_000),
-        "{pauses:?}"
-    );
+    assert!(pauses.iter().all(|gap| *gap == 1_100_000 || *gap == 1_000_000), "{pauses:?}");
 }
 
 #[test]
@@ -177,12 +145,7 @@ fn a_flush_at_the_end_comes_when_everything_else_is_done() {
         assert_eq!(sent.len(), 5);
         assert_eq!((sent[4].op, sent[4].at), (Op::Flush, Nanos(1000)));
     }
-    let sent = run(
-        &mut spec("rw=read,bs=4k,number_ios=4,end_fsync=1", CAPACITY, 1),
-        CAPACITY,
-        Nanos(1000),
-        usize::MAX,
-    );
+    let sent = run(&mut spec("rw=read,bs=4k,number_ios=4,end_fsync=1", CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     assert_eq!(count(&sent, Op::Flush), 0, "a job that only reads has nothing to flush");
 }
 
@@ -193,11 +156,7 @@ fn stonewalls_separate_phases_and_clones_stay_together() {
                 [last]\nwait_for_previous\nrw=trim\n";
     let sent = run(&mut jobs(text, CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     let span = |queues: std::ops::RangeInclusive<u16>| {
-        let of: Vec<u64> = sent
-            .iter()
-            .filter(|r| queues.contains(&r.queue))
-            .map(|r| r.at.0)
-            .collect();
+        let of: Vec<u64> = sent.iter().filter(|r| queues.contains(&r.queue)).map(|r| r.at.0).collect();
         (*of.first().expect("jobs send"), *of.last().expect("jobs send"))
     };
     let (fill, middle, last) = (span(0..=0), span(1..=4), span(5..=5));
@@ -222,19 +181,9 @@ fn runtime_is_a_cap_and_time_based_also_a_floor() {
     let text = "rw=write,bs=4k,size=64k,runtime=50us";
     let sent = run(&mut spec(text, CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     assert_eq!(sent.len(), 16, "without time_based the size ends the job");
-    let sent = run(
-        &mut spec(&format!("{text},time_based"), CAPACITY, 1),
-        CAPACITY,
-        Nanos(1000),
-        usize::MAX,
-    );
+    let sent = run(&mut spec(&format!("{text},time_based"), CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     assert_eq!(sent.len(), 50, "with time_based it starts over until the time is up");
-    let sent = run(
-        &mut spec("rw=write,bs=4k,runtime=10us", CAPACITY, 1),
-        CAPACITY,
-        Nanos(1000),
-        usize::MAX,
-    );
+    let sent = run(&mut spec("rw=write,bs=4k,runtime=10us", CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX);
     assert_eq!(sent.len(), 10);
 }
 

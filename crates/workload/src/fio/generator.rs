@@ -47,10 +47,7 @@ enum Place {
 
 impl FioWorkload {
     pub(crate) fn new(plans: Vec<JobPlan>, notes: Vec<String>) -> FioWorkload {
-        let total = plans
-            .iter()
-            .map(JobPlan::total_requests)
-            .try_fold(0_u64, |sum, part| sum.checked_add(part?));
+        let total = plans.iter().map(JobPlan::total_requests).try_fold(0_u64, |sum, part| sum.checked_add(part?));
         let mut workload = FioWorkload {
             jobs: Vec::new(),
             place: Vec::new(),
@@ -77,8 +74,7 @@ impl FioWorkload {
             .enumerate()
             .map(|(index, plan)| {
                 let first_tag = self.owner.len() as u32;
-                self.owner
-                    .extend(std::iter::repeat_n(index as u32, plan.depth as usize));
+                self.owner.extend(std::iter::repeat_n(index as u32, plan.depth as usize));
                 // More jobs than queue numbers share them.
                 JobRun::new(plan, index as u16, first_tag)
             })
@@ -93,13 +89,7 @@ impl FioWorkload {
     /// What a job keeps in flight at most, over all jobs of the busiest phase.
     pub fn depth_max(&self) -> u32 {
         let phases = self.jobs.iter().map(|job| job.plan.phase).max().unwrap_or(0);
-        let depth = |phase| {
-            self.jobs
-                .iter()
-                .filter(|job| job.plan.phase == phase)
-                .map(|job| job.plan.depth)
-                .sum()
-        };
+        let depth = |phase| self.jobs.iter().filter(|job| job.plan.phase == phase).map(|job| job.plan.depth).sum();
         (0..=phases).map(depth).max().unwrap_or(0)
     }
 
@@ -108,11 +98,7 @@ impl FioWorkload {
         let mut lines: Vec<(String, u32)> = Vec::new();
         for job in &self.jobs {
             let settings = &job.plan.settings;
-            let after = if settings.stonewall && job.plan.phase > 0 {
-                " (after those above)"
-            } else {
-                ""
-            };
+            let after = if settings.stonewall && job.plan.phase > 0 { " (after those above)" } else { "" };
             let line = format!("{}: {}{after}", settings.name, job.plan.describe());
             match lines.last_mut() {
                 Some((last, count)) if *last == line => *count += 1,
@@ -121,13 +107,7 @@ impl FioWorkload {
         }
         let lines: Vec<String> = lines
             .into_iter()
-            .map(|(line, count)| {
-                if count > 1 {
-                    format!("{line}, {count} clones")
-                } else {
-                    line
-                }
-            })
+            .map(|(line, count)| if count > 1 { format!("{line}, {count} clones") } else { line })
             .collect();
         lines.join("\n")
     }
@@ -180,11 +160,7 @@ impl FioWorkload {
         assert!(self.unfinished > 0, "more jobs finished than were started");
         self.unfinished -= 1;
         if self.unfinished == 0 {
-            assert!(
-                self.in_flight == 0,
-                "every job drained, {} requests in flight",
-                self.in_flight
-            );
+            assert!(self.in_flight == 0, "every job drained, {} requests in flight", self.in_flight);
             self.phase += 1;
             self.start_phase(now);
         }

@@ -39,10 +39,7 @@ impl Setting {
             Some(value) => format!("found '{value}'"),
             None => "found no value".to_string(),
         };
-        WorkloadError(format!(
-            "{}: key '{}': {found}, expected {expected}",
-            self.place, self.written
-        ))
+        WorkloadError(format!("{}: key '{}': {found}, expected {expected}", self.place, self.written))
     }
 }
 
@@ -61,10 +58,7 @@ pub(crate) fn parse_file(text: &str, source: &str) -> Result<Vec<Section>, Workl
     // None before the first section, then whether the current section is global.
     let mut in_global: Option<bool> = None;
     for (index, line) in text.lines().enumerate() {
-        let place = Place {
-            source: source.to_string(),
-            line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-        };
+        let place = Place { source: source.to_string(), line: u32::try_from(index + 1).unwrap_or(u32::MAX) };
         // fio cuts a line at ';' or '#' wherever they stand.
         let line = line.split([';', '#']).next().unwrap_or("").trim();
         if line.is_empty() {
@@ -80,11 +74,7 @@ pub(crate) fn parse_file(text: &str, source: &str) -> Result<Vec<Section>, Workl
             let global = name.starts_with("global");
             in_global = Some(global);
             if !global {
-                sections.push(Section {
-                    name: name.to_string(),
-                    place,
-                    settings: globals.clone(),
-                });
+                sections.push(Section { name: name.to_string(), place, settings: globals.clone() });
             }
             continue;
         }
@@ -117,10 +107,7 @@ pub(crate) fn parse_file(text: &str, source: &str) -> Result<Vec<Section>, Workl
 pub(crate) fn parse_line(text: &str) -> Result<Section, WorkloadError> {
     let shown: String = text.trim().chars().take(60).collect();
     let dots = if text.trim().chars().count() > 60 { "..." } else { "" };
-    let place = Place {
-        source: format!("workload '{shown}{dots}'"),
-        line: 0,
-    };
+    let place = Place { source: format!("workload '{shown}{dots}'"), line: 0 };
     let mut pieces: Vec<String> = Vec::new();
     for piece in text.trim().split(',') {
         let continues = !piece.contains('=')
@@ -133,27 +120,15 @@ pub(crate) fn parse_line(text: &str) -> Result<Section, WorkloadError> {
             _ => pieces.push(piece.trim().to_string()),
         }
     }
-    let mut section = Section {
-        name: "job".to_string(),
-        place: place.clone(),
-        settings: Vec::new(),
-    };
+    let mut section = Section { name: "job".to_string(), place: place.clone(), settings: Vec::new() };
     for piece in pieces {
         if piece.is_empty() {
-            return Err(WorkloadError(format!(
-                "{place}: found an empty place between commas, expected key=value"
-            )));
+            return Err(WorkloadError(format!("{place}: found an empty place between commas, expected key=value")));
         }
         // A trailing comma after a key that takes no triple, such as `rw=read,`, is left to the key's own reader.
         section.settings.extend(setting(&piece, place.clone())?);
     }
-    if let Some(name) = section
-        .settings
-        .iter()
-        .rev()
-        .find(|s| s.key.name == "name")
-        .and_then(|s| s.value.clone())
-    {
+    if let Some(name) = section.settings.iter().rev().find(|s| s.key.name == "name").and_then(|s| s.value.clone()) {
         section.name = name;
     }
     Ok(section)
@@ -171,18 +146,14 @@ fn setting(line: &str, place: Place) -> Result<Option<Setting>, WorkloadError> {
             Some(near) => format!("did you mean '{near}'?"),
             None => "see docs/workloads.md for the keys".to_string(),
         };
-        return Err(WorkloadError(format!(
-            "{place}: found '{written}', which is no key of fio; {hint}"
-        )));
+        return Err(WorkloadError(format!("{place}: found '{written}', which is no key of fio; {hint}")));
     };
     if let Support::Unsupported { neutral, reason } = key.support {
         if value.is_some_and(|value| neutral.contains(&value)) {
             return Ok(None);
         }
         let shown = value.map_or(written.to_string(), |value| format!("{written}={value}"));
-        return Err(WorkloadError(format!(
-            "{place}: '{shown}' is known to fio, not supported by ssdlab: {reason}"
-        )));
+        return Err(WorkloadError(format!("{place}: '{shown}' is known to fio, not supported by ssdlab: {reason}")));
     }
     if let Some(value) = value {
         if value.contains("${")
@@ -202,10 +173,5 @@ fn setting(line: &str, place: Place) -> Result<Option<Setting>, WorkloadError> {
             )));
         }
     }
-    Ok(Some(Setting {
-        key,
-        written: written.to_string(),
-        value: value.map(str::to_string),
-        place,
-    }))
+    Ok(Some(Setting { key, written: written.to_string(), value: value.map(str::to_string), place }))
 }

@@ -136,10 +136,7 @@ impl JobRun {
 
     /// A request of this job has completed.
     pub(crate) fn complete(&mut self, tag: u32) {
-        assert!(
-            self.free.len() < self.plan.depth as usize,
-            "completion of tag {tag}, but nothing is in flight"
-        );
+        assert!(self.free.len() < self.plan.depth as usize, "completion of tag {tag}, but nothing is in flight");
         debug_assert!(!self.free.contains(&tag), "tag {tag} completed twice");
         self.free.push(tag);
         if tag == self.flush_tag {
@@ -232,11 +229,7 @@ impl JobRun {
         let job = self.plan.settings.clone();
         if self.sent_since_think && self.pause == Pause::None {
             self.sent_since_think = false;
-            let count = if job.think_counts_issued {
-                self.issued.iter().sum()
-            } else {
-                self.completed
-            };
+            let count = if job.think_counts_issued { self.issued.iter().sum() } else { self.completed };
             let timed = job.think_io_time > Nanos::ZERO;
             let long_enough = timed && now.since(self.last_think) >= job.think_io_time + job.think;
             // With a time given and no count, only the time counts.
@@ -290,17 +283,9 @@ impl JobRun {
             return (direction, due);
         }
         let other = if direction == READ { WRITE } else { READ };
-        let percent = if other == READ {
-            job.read_percent
-        } else {
-            100 - job.read_percent
-        };
+        let percent = if other == READ { job.read_percent } else { 100 - job.read_percent };
         let other_due = self.due(other);
-        if percent > 0 && other_due < due {
-            (other, other_due)
-        } else {
-            (direction, due)
-        }
+        if percent > 0 && other_due < due { (other, other_due) } else { (direction, due) }
     }
 
     #[inline]
@@ -324,12 +309,7 @@ impl JobRun {
         let tag = self.take_slot();
         self.flush_tag = tag;
         self.flushed_writes = self.issued[WRITE];
-        Request {
-            at: now,
-            queue: self.queue,
-            tag,
-            ..Request::new(Op::Flush, 0, 0)
-        }
+        Request { at: now, queue: self.queue, tag, ..Request::new(Op::Flush, 0, 0) }
     }
 
     /// The next transfer in `direction`, counted as sent.
@@ -346,10 +326,7 @@ impl JobRun {
         self.write_next = direction == TRIM;
         let write = direction == WRITE;
         let settings = &self.plan.settings;
-        let (fua, stream) = (
-            write && settings.force_unit_access,
-            if write { settings.stream } else { 0 },
-        );
+        let (fua, stream) = (write && settings.force_unit_access, if write { settings.stream } else { 0 });
         let op = match direction {
             READ => Op::Read,
             WRITE => Op::Write,
@@ -357,16 +334,7 @@ impl JobRun {
         };
         let sector = (self.plan.offset + start) / SECTOR_BYTES;
         let tag = self.take_slot();
-        Request {
-            at: now,
-            op,
-            fua,
-            queue: self.queue,
-            stream,
-            tag,
-            sector,
-            sectors: length / SECTOR_BYTES,
-        }
+        Request { at: now, op, fua, queue: self.queue, stream, tag, sector, sectors: length / SECTOR_BYTES }
     }
 
     /// Start and length of the next transfer, in bytes from the start of the region.
@@ -384,11 +352,7 @@ impl JobRun {
             if !self.plan.settings.identical {
                 return self.sequential(direction);
             }
-            let start = if self.last_start[direction] == NOWHERE {
-                0
-            } else {
-                self.last_start[direction]
-            };
+            let start = if self.last_start[direction] == NOWHERE { 0 } else { self.last_start[direction] };
             return (start, self.draw_size(direction, false, self.plan.region - start));
         }
         self.sequence_left = self.plan.settings.sequence_length - 1;
@@ -422,9 +386,8 @@ impl JobRun {
                 if map.is_full() {
                     map.clear();
                 }
-                let block = map
-                    .next_free(below(&mut self.rng, blocks))
-                    .expect("a map that is not full has a free block");
+                let block =
+                    map.next_free(below(&mut self.rng, blocks)).expect("a map that is not full has a free block");
                 // As in fio, a request is cut short where the next block was covered before.
                 let marked = map.mark(block, length.div_ceil(block_bytes));
                 (block * block_bytes, length.min(marked * block_bytes))
@@ -455,13 +418,7 @@ impl JobRun {
             start = start
                 .checked_add_signed(hole)
                 .filter(|start| *start < region)
-                .unwrap_or_else(|| {
-                    if hole > 0 {
-                        0
-                    } else {
-                        (region - hole.unsigned_abs()).min(region - smallest)
-                    }
-                });
+                .unwrap_or_else(|| if hole > 0 { 0 } else { (region - hole.unsigned_abs()).min(region - smallest) });
         }
         if start + smallest > region {
             start = 0;
@@ -507,12 +464,7 @@ impl JobRun {
                         share -= percent;
                     }
                 }
-                entries
-                    .iter()
-                    .map(|(size, _)| *size)
-                    .min()
-                    .unwrap_or(SECTOR_BYTES)
-                    .min(room)
+                entries.iter().map(|(size, _)| *size).min().unwrap_or(SECTOR_BYTES).min(room)
             }
         }
     }

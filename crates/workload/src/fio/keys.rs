@@ -32,19 +32,11 @@ pub struct Key {
 }
 
 const fn works(name: &'static str, alias: &'static str, meaning: &'static str) -> Key {
-    Key {
-        name,
-        alias,
-        support: Support::Works(meaning),
-    }
+    Key { name, alias, support: Support::Works(meaning) }
 }
 
 const fn no_effect(name: &'static str, alias: &'static str) -> Key {
-    Key {
-        name,
-        alias,
-        support: Support::NoEffect,
-    }
+    Key { name, alias, support: Support::NoEffect }
 }
 
 const fn refused(
@@ -53,11 +45,7 @@ const fn refused(
     neutral: &'static [&'static str],
     reason: &'static str,
 ) -> Key {
-    Key {
-        name,
-        alias,
-        support: Support::Unsupported { neutral, reason },
-    }
+    Key { name, alias, support: Support::Unsupported { neutral, reason } }
 }
 
 /// All keys: those that work, those without effect, those refused.
@@ -310,8 +298,7 @@ pub static KEYS: &[Key] = &[
 
 /// The key with this name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter()
-        .find(|key| key.name == name || (!key.alias.is_empty() && key.alias == name))
+    KEYS.iter().find(|key| key.name == name || (!key.alias.is_empty() && key.alias == name))
 }
 
 /// The known name nearest to `name`, if any is near enough to be a slip of the finger.

@@ -96,9 +96,7 @@ impl FioJob {
     /// The first key that is wrong, with what was found and what was expected.
     pub fn parse_line(text: &str) -> Result<FioJob, WorkloadError> {
         let section = ini::parse_line(text)?;
-        Ok(FioJob {
-            jobs: vec![JobSettings::read(&section)?],
-        })
+        Ok(FioJob { jobs: vec![JobSettings::read(&section)?] })
     }
 
     /// The workload on a drive of `capacity_bytes` bytes of user capacity, with everything random drawn from `seed`
@@ -134,10 +132,7 @@ impl FioJob {
             }
         }
         if !idle.is_empty() {
-            notes.push(format!(
-                "without effect on a stream of block requests: {}",
-                idle.join(", ")
-            ));
+            notes.push(format!("without effect on a stream of block requests: {}", idle.join(", ")));
         }
         notes
     }

@@ -19,13 +19,7 @@ impl Permutation {
         assert!(size > 0, "a permutation of nothing has no values");
         let bits = 64 - (size - 1).leading_zeros();
         let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-        let mut permutation = Permutation {
-            size,
-            mask,
-            shift: (bits / 2).max(1),
-            add: [0; 3],
-            multiply: [0; 3],
-        };
+        let mut permutation = Permutation { size, mask, shift: (bits / 2).max(1), add: [0; 3], multiply: [0; 3] };
         for round in 0..3 {
             permutation.add[round] = draw() & mask;
             // An odd factor has an inverse modulo a power of two.
@@ -78,9 +72,7 @@ mod tests {
         let size = 1_000_003_u64;
         let mut rng = ssdlab_base::rng(7, "permutation test");
         let permutation = Permutation::new(size, || rng.next_u64());
-        let total: u64 = (1..100_000)
-            .map(|index| permutation.at(index).abs_diff(permutation.at(index - 1)))
-            .sum();
+        let total: u64 = (1..100_000).map(|index| permutation.at(index).abs_diff(permutation.at(index - 1))).sum();
         let mean = total as f64 / 99_999.0 / size as f64;
         assert!((mean - 1.0 / 3.0).abs() < 0.01, "mean distance {mean}");
     }

@@ -102,29 +102,19 @@ fn plan_clone(
 ) -> Result<JobPlan, WorkloadError> {
     let capacity = capacity / SECTOR_BYTES * SECTOR_BYTES;
     let used: Vec<usize> = [READ, WRITE, TRIM].into_iter().filter(|d| job.mode.uses(*d)).collect();
-    let sized = if job.sizes_by_randomness {
-        vec![READ, WRITE]
-    } else {
-        used.clone()
-    };
+    let sized = if job.sizes_by_randomness { vec![READ, WRITE] } else { used.clone() };
     let min_bs = sized.iter().map(|d| job.sizes[*d].min()).min().unwrap_or(SECTOR_BYTES);
     let max_bs = sized.iter().map(|d| job.sizes[*d].max()).max().unwrap_or(SECTOR_BYTES);
     let (offset, region) = place_region(job, clone, capacity, min_bs)?;
     if region < max_bs {
-        let key = ["bssplit", "bsrange", "bs"]
-            .into_iter()
-            .find(|key| job.has(key))
-            .unwrap_or("bs");
+        let key = ["bssplit", "bsrange", "bs"].into_iter().find(|key| job.has(key)).unwrap_or("bs");
         return Err(job.error(
             key,
             &format!("a block of {max_bs} bytes does not fit into the job's region of {region} bytes; give a smaller block or a larger size"),
         ));
     }
     if job.sequence_hole.unsigned_abs() >= region {
-        return Err(job.error(
-            "rw",
-            &format!("the step is not smaller than the job's region of {region} bytes"),
-        ));
+        return Err(job.error("rw", &format!("the step is not smaller than the job's region of {region} bytes")));
     }
     let total_bytes = match job.io_size {
         None => region.saturating_mul(job.loops),
@@ -177,22 +167,14 @@ fn place_region(job: &JobSettings, clone: u32, capacity: u64, min_bs: u64) -> Re
     use super::value::Extent;
     let increment = job.offset_increment.of(capacity);
     let step = increment.checked_mul(u64::from(clone));
-    let start = step
-        .and_then(|step| job.offset.of(capacity).checked_add(step))
-        .unwrap_or(u64::MAX);
+    let start = step.and_then(|step| job.offset.of(capacity).checked_add(step)).unwrap_or(u64::MAX);
     let by_share = |extent| matches!(extent, Extent::Percent(share) if share > 0);
     let start = if by_share(job.offset) || by_share(job.offset_increment) {
-        start
-            .checked_next_multiple_of(job.offset_align.unwrap_or(min_bs))
-            .unwrap_or(u64::MAX)
+        start.checked_next_multiple_of(job.offset_align.unwrap_or(min_bs)).unwrap_or(u64::MAX)
     } else {
         start
     };
-    let key = if clone > 0 && increment > 0 {
-        "offset_increment"
-    } else {
-        "offset"
-    };
+    let key = if clone > 0 && increment > 0 { "offset_increment" } else { "offset" };
     if start % SECTOR_BYTES != 0 {
         return Err(job.error(key, &format!("starts at byte {start}, expected a multiple of 512")));
     }
@@ -238,10 +220,7 @@ impl JobPlan {
         };
         for &direction in used {
             if blocks_of(direction) == 0 {
-                return Err(job.error(
-                    "ba",
-                    &format!("the region of {} bytes holds no aligned block", self.region),
-                ));
+                return Err(job.error("ba", &format!("the region of {} bytes holds no aligned block", self.region)));
             }
         }
         let aligned = used.iter().any(|d| self.align[*d] != job.sizes[*d].min());
@@ -252,20 +231,12 @@ impl JobPlan {
                 MapKind::Permutation(self.region / min_bs)
             } else {
                 // A block that starts at a multiple of its own alignment is found in a map of the smallest blocks.
-                MapKind::Bitmap {
-                    blocks: self.region / min_bs,
-                    block_bytes: min_bs,
-                }
+                MapKind::Bitmap { blocks: self.region / min_bs, block_bytes: min_bs }
             };
             return Ok(());
         }
         for &direction in used {
-            let picker = Picker::new(
-                &job.skew[direction],
-                blocks_of(direction),
-                self.align[direction],
-                self.seed,
-            );
+            let picker = Picker::new(&job.skew[direction], blocks_of(direction), self.align[direction], self.seed);
             self.pickers[direction] = Some(picker.map_err(|message| job.error("random_distribution", &message))?);
         }
         Ok(())
@@ -300,9 +271,7 @@ impl JobPlan {
         } else {
             0
         };
-        transfers
-            .checked_add(flushes)?
-            .checked_add(u64::from(job.flush_at_end && job.mode.uses(WRITE)))
+        transfers.checked_add(flushes)?.checked_add(u64::from(job.flush_at_end && job.mode.uses(WRITE)))
     }
 
     /// One line for a person: what the job does.
@@ -318,10 +287,8 @@ impl JobPlan {
             Sizes::Fixed(size) => format_size(*size),
             Sizes::Range(low, high) => format!("{} to {}", format_size(*low), format_size(*high)),
             Sizes::Split(entries) => {
-                let parts: Vec<String> = entries
-                    .iter()
-                    .map(|(size, percent)| format!("{} {percent}%", format_size(*size)))
-                    .collect();
+                let parts: Vec<String> =
+                    entries.iter().map(|(size, percent)| format!("{} {percent}%", format_size(*size))).collect();
                 parts.join(" / ")
             }
         };
@@ -376,12 +343,7 @@ impl JobPlan {
         if job.force_unit_access && job.mode.uses(WRITE) {
             text.push_str(", force unit access");
         }
-        let limits: Vec<String> = self
-            .rate
-            .iter()
-            .filter(|rate| **rate > 0)
-            .map(|rate| format_size(*rate))
-            .collect();
+        let limits: Vec<String> = self.rate.iter().filter(|rate| **rate > 0).map(|rate| format_size(*rate)).collect();
         if !limits.is_empty() {
             let _ = write!(text, ", at {} a second", limits.join(" / "));
         }

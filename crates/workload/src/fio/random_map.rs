@@ -17,11 +17,7 @@ impl RandomMap {
     /// A map of `size` free blocks.
     pub(crate) fn new(size: u64) -> RandomMap {
         assert!(size > 0, "a map of nothing covers nothing");
-        let mut map = RandomMap {
-            size,
-            used: 0,
-            levels: Vec::new(),
-        };
+        let mut map = RandomMap { size, used: 0, levels: Vec::new() };
         let mut bits = size;
         loop {
             let words = bits.div_ceil(64);
@@ -88,10 +84,7 @@ impl RandomMap {
         while level > 0 {
             level -= 1;
             let free = !self.levels[level][position as usize];
-            assert!(
-                free != 0,
-                "the summary says that word {position} of level {level} has a free bit"
-            );
+            assert!(free != 0, "the summary says that word {position} of level {level} has a free bit");
             position = position * 64 + u64::from(free.trailing_zeros());
         }
         Some(position)

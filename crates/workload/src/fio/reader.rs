@@ -31,9 +31,7 @@ impl Reader<'_> {
         let expected = format!("one of {}", names.join(", "));
         let text = self.text(&expected)?;
         let found = words.iter().find(|(name, _)| *name == text);
-        found
-            .map(|(_, value)| *value)
-            .ok_or_else(|| self.setting.error(&expected))
+        found.map(|(_, value)| *value).ok_or_else(|| self.setting.error(&expected))
     }
 
     pub(super) fn number(&self, low: u64, high: u64) -> Result<u64, WorkloadError> {
@@ -48,9 +46,7 @@ impl Reader<'_> {
     pub(super) fn percent(&self) -> Result<u32, WorkloadError> {
         let text = self.text("a percentage from 0 to 100")?;
         let number = value::count(text.trim_end_matches('%'), self.kb).filter(|percent| *percent <= 100);
-        number
-            .map(|percent| percent as u32)
-            .ok_or_else(|| self.setting.error("a percentage from 0 to 100"))
+        number.map(|percent| percent as u32).ok_or_else(|| self.setting.error("a percentage from 0 to 100"))
     }
 
     pub(super) fn extent_or_zero(&self) -> Result<Extent, WorkloadError> {
@@ -62,26 +58,16 @@ impl Reader<'_> {
     pub(super) fn extent(&self, expected: &str) -> Result<Extent, WorkloadError> {
         let extent = value::extent(self.text(expected)?, self.kb);
         let zero = |extent: &Extent| matches!(extent, Extent::Bytes(0) | Extent::Percent(0));
-        extent
-            .filter(|extent| !zero(extent))
-            .ok_or_else(|| self.setting.error(expected))
+        extent.filter(|extent| !zero(extent)).ok_or_else(|| self.setting.error(expected))
     }
 
     pub(super) fn region(&self, expected: &str) -> Result<Extent, WorkloadError> {
         let extent = self.extent(expected)?;
-        if extent.exceeds_whole() {
-            Err(self.setting.error(expected))
-        } else {
-            Ok(extent)
-        }
+        if extent.exceeds_whole() { Err(self.setting.error(expected)) } else { Ok(extent) }
     }
 
     pub(super) fn time(&self, bare_ns: u64) -> Result<Nanos, WorkloadError> {
-        let bare = if bare_ns == value::SECONDS {
-            "seconds"
-        } else {
-            "microseconds"
-        };
+        let bare = if bare_ns == value::SECONDS { "seconds" } else { "microseconds" };
         let expected = format!("a time such as 10s, 5m, 20ms or 50us (a bare number is {bare})");
         value::time(self.text(&expected)?, bare_ns)
             .filter(|time| time.0 < MAX_TIME)
@@ -172,11 +158,7 @@ fn shares(given: &[Option<u32>]) -> Option<Vec<u32>> {
     let fill = |share: &Option<u32>| {
         share.unwrap_or_else(|| {
             seen += 1;
-            if seen == open {
-                left - left / open * (open - 1)
-            } else {
-                left / open
-            }
+            if seen == open { left - left / open * (open - 1) } else { left / open }
         })
     };
     Some(given.iter().map(fill).collect())
@@ -204,11 +186,7 @@ pub(super) fn read_splits(s: &Reader<'_>) -> Result<[Vec<(u64, u32)>; 3], Worklo
     };
     let lists = three_lists(s.text(expected)?).ok_or_else(error)?;
     let [reads, writes, trims] = lists.map(read);
-    Ok([
-        reads.ok_or_else(error)?,
-        writes.ok_or_else(error)?,
-        trims.ok_or_else(error)?,
-    ])
+    Ok([reads.ok_or_else(error)?, writes.ok_or_else(error)?, trims.ok_or_else(error)?])
 }
 
 pub(super) fn read_skew(s: &Reader<'_>) -> Result<[Skew; 3], WorkloadError> {
@@ -235,11 +213,7 @@ pub(super) fn read_skew(s: &Reader<'_>) -> Result<[Skew; 3], WorkloadError> {
     // fio's defaults: theta 1.1, power 0.2, deviation 0.
     let default = match word {
         "random" => {
-            return if rest.is_none() {
-                Ok([const { Skew::Uniform }; 3])
-            } else {
-                Err(error(expected))
-            };
+            return if rest.is_none() { Ok([const { Skew::Uniform }; 3]) } else { Err(error(expected)) };
         }
         "zipf" => 1.1,
         "pareto" => 0.2,
@@ -255,20 +229,11 @@ pub(super) fn read_skew(s: &Reader<'_>) -> Result<[Skew; 3], WorkloadError> {
         return Err(error("a center from 0 to 1"));
     }
     let skew = match word {
-        "zipf" if parameter > 0.0 && parameter <= 100.0 => Skew::Zipf {
-            theta: parameter,
-            center,
-        },
+        "zipf" if parameter > 0.0 && parameter <= 100.0 => Skew::Zipf { theta: parameter, center },
         "zipf" => return Err(error("a zipf theta above 0 and up to 100")),
-        "pareto" if parameter > 0.0 && parameter < 1.0 => Skew::Pareto {
-            power: parameter,
-            center,
-        },
+        "pareto" if parameter > 0.0 && parameter < 1.0 => Skew::Pareto { power: parameter, center },
         "pareto" => return Err(error("a pareto power between 0 and 1")),
-        _ if (0.0..100.0).contains(&parameter) => Skew::Normal {
-            deviation: parameter,
-            center,
-        },
+        _ if (0.0..100.0).contains(&parameter) => Skew::Normal { deviation: parameter, center },
         _ => return Err(error("a deviation from 0 to below 100 percent")),
     };
     Ok([skew.clone(), skew.clone(), skew])
@@ -300,24 +265,12 @@ fn read_zones(s: &Reader<'_>, text: &str, absolute: bool) -> Result<[Skew; 3], W
                     None => None,
                 });
             }
-            let filled = if given.iter().all(Option::is_some) {
-                given.into_iter().flatten().collect()
-            } else {
-                shares(&given)?
-            };
+            let filled =
+                if given.iter().all(Option::is_some) { given.into_iter().flatten().collect() } else { shares(&given)? };
             (filled.iter().sum::<u32>() <= 100).then_some(())?;
-            filled
-                .into_iter()
-                .map(|share| Extent::Percent(u64::from(share) * 1_000_000))
-                .collect()
+            filled.into_iter().map(|share| Extent::Percent(u64::from(share) * 1_000_000)).collect()
         };
-        Some(
-            accesses
-                .into_iter()
-                .zip(sizes)
-                .map(|(access, size)| Zone { access, size })
-                .collect(),
-        )
+        Some(accesses.into_iter().zip(sizes).map(|(access, size)| Zone { access, size }).collect())
     };
     let lists = three_lists(text).ok_or_else(error)?;
     let [reads, writes, trims] = lists.map(read);

@@ -86,10 +86,7 @@ impl JobSettings {
         JobSettings {
             name: section.name.clone(),
             place: section.place.clone(),
-            mode: Mode {
-                kind: Kind::One(READ),
-                random: false,
-            },
+            mode: Mode { kind: Kind::One(READ), random: false },
             sequence_length: 1,
             sequence_hole: 0,
             identical: false,
@@ -170,10 +167,9 @@ impl JobSettings {
             "rwmixwrite" => self.read_percent = 100 - s.percent()?,
             "bs" => merge(
                 &mut draft.block,
-                s.triple(
-                    "a block size such as 4k or 4k,8k,16k (a positive multiple of 512)",
-                    |t| value::size(t, kb).filter(|size| *size > 0),
-                )?,
+                s.triple("a block size such as 4k or 4k,8k,16k (a positive multiple of 512)", |t| {
+                    value::size(t, kb).filter(|size| *size > 0)
+                })?,
             ),
             "bsrange" => draft.range = Some(s.triple_of_ranges()?),
             "bssplit" => draft.split = Some(read_splits(&s)?),
@@ -211,27 +207,20 @@ impl JobSettings {
             "thinktime_blocks" => self.think_blocks = Some(s.number(1, u64::MAX)?),
             "thinktime_blocks_type" => self.think_counts_issued = s.word(&[("complete", false), ("issue", true)])?,
             "thinktime_iotime" => self.think_io_time = s.time(value::SECONDS)?,
-            "rate" => merge_values(
-                &mut self.rate,
-                s.triple("bytes a second such as 10m or 10m,5m", |t| value::size(t, kb))?,
-            ),
-            "rate_iops" => merge_values(
-                &mut self.rate_iops,
-                s.triple("requests a second such as 5000", |t| value::count(t, kb))?,
-            ),
+            "rate" => {
+                merge_values(&mut self.rate, s.triple("bytes a second such as 10m or 10m,5m", |t| value::size(t, kb))?)
+            }
+            "rate_iops" => {
+                merge_values(&mut self.rate_iops, s.triple("requests a second such as 5000", |t| value::count(t, kb))?)
+            }
             "rate_process" => self.poisson = s.word(&[("linear", false), ("poisson", true)])?,
             "fsync" => draft.fsync = s.number(0, u64::MAX)?,
             "fdatasync" => draft.fdatasync = s.number(0, u64::MAX)?,
             "end_fsync" => draft.end_fsync = s.flag()?,
             "fsync_on_close" => draft.fsync_on_close = s.flag()?,
             "sync" => {
-                self.force_unit_access = s.word(&[
-                    ("none", false),
-                    ("0", false),
-                    ("sync", true),
-                    ("1", true),
-                    ("dsync", true),
-                ])?;
+                self.force_unit_access =
+                    s.word(&[("none", false), ("0", false), ("sync", true), ("1", true), ("dsync", true)])?;
             }
             "randseed" => self.seed = Some(s.number(0, u64::MAX)?),
             "norandommap" => self.random_map = !s.flag()?,
@@ -239,9 +228,7 @@ impl JobSettings {
             "percentage_random" => merge_values(
                 &mut self.percent_random,
                 s.triple("percentages from 0 to 100", |t| {
-                    value::count(t, kb)
-                        .filter(|percent| *percent <= 100)
-                        .map(|percent| percent as u32)
+                    value::count(t, kb).filter(|percent| *percent <= 100).map(|percent| percent as u32)
                 })?,
             ),
             "write_hint" => {
@@ -273,10 +260,7 @@ impl JobSettings {
         self.settle_sizes(&draft)?;
         self.flush_at_end = draft.end_fsync || draft.fsync_on_close;
         if draft.fsync > 0 && draft.fdatasync > 0 && draft.fsync != draft.fdatasync {
-            return Err(self.error(
-                "fdatasync",
-                "contradicts fsync: a drive knows one flush, give one of the two",
-            ));
+            return Err(self.error("fdatasync", "contradicts fsync: a drive knows one flush, give one of the two"));
         }
         self.fsync = draft.fsync.max(draft.fdatasync);
         if self.rate.iter().any(|rate| *rate > 0) && self.rate_iops.iter().any(|rate| *rate > 0) {
@@ -312,10 +296,7 @@ impl JobSettings {
         } else {
             let hole = value::signed_size(postfix, kb).filter(|hole| hole.unsigned_abs() % SECTOR_BYTES == 0);
             self.sequence_hole = hole.ok_or_else(|| {
-                self.error(
-                    "rw",
-                    "expected a multiple of 512 bytes such as 4k or -8k behind the colon",
-                )
+                self.error("rw", "expected a multiple of 512 bytes such as 4k or -8k behind the colon")
             })?;
         }
         Ok(())
@@ -330,11 +311,7 @@ impl JobSettings {
                 self.sizes[direction] = Sizes::Fixed(size);
             }
             if let Some((low, high)) = draft.range.and_then(|range| range[direction]) {
-                self.sizes[direction] = if low == high {
-                    Sizes::Fixed(low)
-                } else {
-                    Sizes::Range(low, high)
-                };
+                self.sizes[direction] = if low == high { Sizes::Fixed(low) } else { Sizes::Range(low, high) };
             }
             if let Some(entries) = draft.split.as_ref().map(|split| &split[direction]) {
                 let used: Vec<_> = entries.iter().copied().filter(|(_, percent)| *percent > 0).collect();
@@ -369,10 +346,9 @@ impl JobSettings {
                     } else {
                         ""
                     };
-                    return Err(self.error(
-                        key,
-                        &format!("found {size} bytes, expected a positive multiple of 512{hint}"),
-                    ));
+                    return Err(
+                        self.error(key, &format!("found {size} bytes, expected a positive multiple of 512{hint}"))
+                    );
                 }
                 if size > MAX_BLOCK {
                     return Err(self.error(key, &format!("found {size} bytes, expected at most {MAX_BLOCK}")));
@@ -408,11 +384,7 @@ struct Draft {
 
 fn draft_kb(settings: &[Setting]) -> u64 {
     let last = settings.iter().rev().find(|setting| setting.key.name == "kb_base");
-    if last.and_then(|setting| setting.value.as_deref()) == Some("1000") {
-        1000
-    } else {
-        1024
-    }
+    if last.and_then(|setting| setting.value.as_deref()) == Some("1000") { 1000 } else { 1024 }
 }
 
 fn merge<T: Copy>(target: &mut [Option<T>; 3], from: [Option<T>; 3]) {

@@ -72,21 +72,13 @@ impl Scatter {
         let mut key = rng(if center.is_some() { 0 } else { seed }, "fio scatter");
         let permutation = Permutation::new(blocks, || key.next_u64());
         let offset = (blocks as f64 * center.unwrap_or(0.0)) as u64 % blocks;
-        Scatter {
-            permutation,
-            offset,
-            blocks,
-        }
+        Scatter { permutation, offset, blocks }
     }
 
     #[inline]
     fn block(&self, rank: u64) -> u64 {
         let block = self.permutation.at(rank) + self.offset;
-        if block >= self.blocks {
-            block - self.blocks
-        } else {
-            block
-        }
+        if block >= self.blocks { block - self.blocks } else { block }
     }
 }
 
@@ -128,11 +120,7 @@ impl Zipf {
         let log = libm::log(x);
         let t = self.one_minus_theta * log;
         // expm1(t)/t, by its series where t is tiny.
-        let ratio = if t.abs() > 1e-8 {
-            libm::expm1(t) / t
-        } else {
-            1.0 + t * 0.5 * (1.0 + t / 3.0)
-        };
+        let ratio = if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t * 0.5 * (1.0 + t / 3.0) };
         ratio * log
     }
 
@@ -144,11 +132,7 @@ impl Zipf {
             // Far enough from theta 1 for the plain power, to the digits a draw needs.
             return fast_math::exp(fast_math::ln((1.0 + t).max(f64::MIN_POSITIVE)) * self.one_minus_theta_inverse);
         }
-        let ratio = if t.abs() > 1e-8 {
-            libm::log1p(t) / t
-        } else {
-            1.0 - t * (0.5 - t / 3.0)
-        };
+        let ratio = if t.abs() > 1e-8 { libm::log1p(t) / t } else { 1.0 - t * (0.5 - t / 3.0) };
         libm::exp(ratio * y)
     }
 
@@ -211,11 +195,7 @@ impl Picker {
         match self {
             Picker::Uniform(blocks) => below(rng, *blocks),
             Picker::Zipf(zipf, scatter) => scatter.block(zipf.rank(rng)),
-            Picker::Pareto {
-                last,
-                exponent,
-                scatter,
-            } =>
+            Picker::Pareto { last, exponent, scatter } =>
             // u^exponent.
             {
                 scatter

@@ -94,11 +94,7 @@ fn percent(text: &str) -> Option<u64> {
         return None;
     }
     let fraction = fraction.parse::<u64>().ok()? * 10_u64.pow(6 - fraction.len() as u32);
-    whole
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(ONE_PERCENT)?
-        .checked_add(fraction)
+    whole.parse::<u64>().ok()?.checked_mul(ONE_PERCENT)?.checked_add(fraction)
 }
 
 /// A size or a percentage.
@@ -199,19 +195,7 @@ mod tests {
         }
         assert_eq!(size("4k", 1000), Some(4000));
         assert_eq!(size("4kib", 1000), Some(4096));
-        for text in [
-            "",
-            "k",
-            "1.5k",
-            "4q",
-            "4 kilos",
-            "-4k",
-            "ib",
-            "99999999999t",
-            "4z",
-            "bb",
-            "4bb",
-        ] {
+        for text in ["", "k", "1.5k", "4q", "4 kilos", "-4k", "ib", "99999999999t", "4z", "bb", "4bb"] {
             assert_eq!(size(text, 1024), None, "{text}");
         }
     }

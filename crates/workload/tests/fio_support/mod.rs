@@ -40,11 +40,7 @@ pub fn run(workload: &mut FioWorkload, capacity: u64, latency: Nanos, limit: usi
                 assert!(request.end() * 512 <= capacity, "{request:?} ends behind the drive");
                 assert_eq!(request.sectors == 0, request.op == Op::Flush, "{request:?}");
                 let in_use = |Reverse((_, tag)): &Reverse<(Nanos, u32)>| *tag == request.tag;
-                assert!(
-                    !in_flight.iter().any(in_use),
-                    "tag {} is in flight already",
-                    request.tag
-                );
+                assert!(!in_flight.iter().any(in_use), "tag {} is in flight already", request.tag);
                 assert!(in_flight.len() < workload.depth_max() as usize);
                 in_flight.push(Reverse((now + latency, request.tag)));
                 sent.push(request);

@@ -1,0 +1,83 @@
+//! A workload from the text a user gave: one line of fio's options, a fio job file, or a trace.
+//!
+//! The three are told apart without a flag and without guessing: a line that sets `rw` is a specification, a name that
+//! ends in `.fio` is a job file, and everything else is a trace, whose content says its format.
+
+use std::path::Path;
+
+use ssdlab_base::SECTOR_BYTES;
+
+use crate::fio::{FioJob, is_spec};
+use crate::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
+use crate::trace::Trace;
+use crate::{Workload, WorkloadError};
+
+/// What a workload is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// User capacity of the drive, in bytes.
+    pub capacity_bytes: u64,
+    /// Seed of everything a generator draws; a job's own `randseed` goes before it.
+    pub seed: u64,
+    /// When a trace's requests are sent; `None` is as its times say. Jobs say so themselves, and refuse one.
+    pub replay: Option<Discipline>,
+    /// Where a trace's requests go on a drive of another size. Jobs are sized by the drive, and refuse all but `Exact`.
+    pub fit: Fit,
+}
+
+/// What a user's text names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadKind {
+    /// One line of fio's options.
+    Specification,
+    /// A fio job file.
+    JobFile,
+    /// A trace, perhaps with options before its path.
+    Trace,
+}
+
+impl WorkloadKind {
+    /// The kind of `text`, which is not opened.
+    pub fn of(text: &str) -> WorkloadKind {
+        if is_spec(text) {
+            WorkloadKind::Specification
+        } else if Path::new(text).extension().is_some_and(|extension| extension == "fio") {
+            WorkloadKind::JobFile
+        } else {
+            WorkloadKind::Trace
+        }
+    }
+}
+
+/// Opens the workload that `text` names.
+///
+/// # Errors
+/// Text that cannot be read or understood, and a workload that does not fit the drive.
+pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, WorkloadError> {
+    let job = match WorkloadKind::of(text) {
+        WorkloadKind::Specification => FioJob::parse_line(text)?,
+        WorkloadKind::JobFile => FioJob::parse_file(Path::new(text))?,
+        WorkloadKind::Trace => {
+            let settings = ReplaySettings {
+                discipline: options.replay.unwrap_or_default(),
+                fit: options.fit,
+                ..ReplaySettings::default()
+            };
+            let capacity_sectors = options.capacity_bytes / SECTOR_BYTES;
+            return Ok(Box::new(TraceReplay::new(Trace::open(text)?, settings, capacity_sectors)?));
+        }
+    };
+    if let Some(discipline) = options.replay {
+        return Err(WorkloadError(format!(
+            "'{text}' is a fio workload, and replay {discipline} is for traces: a job says itself when it sends \
+             (iodepth=, rate_iops=, thinktime=)"
+        )));
+    }
+    if options.fit != Fit::Exact {
+        return Err(WorkloadError(format!(
+            "'{text}' is a fio workload, and {} is for traces: a job is sized by the drive (size=50%, io_size=4g)",
+            options.fit
+        )));
+    }
+    Ok(Box::new(job.generator(options.capacity_bytes, options.seed)?))
+}
