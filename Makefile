@@ -23,8 +23,8 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 		--precondition fill --replay closed:8 --out $(OUT)/rocksdb
 	@echo
 	@echo "== Uniform random overwrites, 32 at a time, until write amplification is steady and then once over the drive =="
-	$(SSDLAB) run --device $(DRIVES) --workload rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=100%,norandommap,randseed=1 \
-		--precondition steady --set buffer.policy=none --out $(OUT)/steady
+	$(SSDLAB) run --device $(DRIVES) --workload rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=100%,norandommap \
+		--precondition steady --out $(OUT)/steady
 	@echo
 	@echo "Reports to look at: $(OUT)/rocksdb/report.html and $(OUT)/steady/report.html"
 

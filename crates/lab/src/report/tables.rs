@@ -64,7 +64,8 @@ fn chip(index: usize) -> String {
 
 /// The table that answers most questions: a row for each drive.
 pub(super) fn summary(run: &RunResult) -> String {
-    let has = |pick: fn(&DeviceResult) -> Option<LatencySummary>| run.devices.iter().any(|device| pick(device).is_some());
+    let has =
+        |pick: fn(&DeviceResult) -> Option<LatencySummary>| run.devices.iter().any(|device| pick(device).is_some());
     let (reads, writes) = (has(|device| device.latency_ns.read), has(|device| device.latency_ns.write));
     let mut heads = vec!["Drive", "Checks", "Requests/s"];
     if reads {
@@ -75,7 +76,8 @@ pub(super) fn summary(run: &RunResult) -> String {
     }
     heads.push("Erases/block");
     let head: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
-    let rows: String = run.devices.iter().enumerate().map(|(index, device)| row(index, device, reads, writes)).collect();
+    let rows: String =
+        run.devices.iter().enumerate().map(|(index, device)| row(index, device, reads, writes)).collect();
     format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
 }
 
@@ -181,8 +183,20 @@ pub(super) fn figures(run: &RunResult) -> String {
     body.flash();
     body.controller();
     body.named();
-    format!("<div class=\"scroll\"><table><thead><tr><th></th>{heads}</tr></thead><tbody>{}</tbody></table></div>", body.rows)
+    format!(
+        "<div class=\"scroll\"><table><thead><tr><th></th>{heads}</tr></thead><tbody>{}</tbody></table></div>",
+        body.rows
+    )
 }
+
+/// The count of one kind of command.
+type Count = fn(PerOp<u64>) -> u64;
+
+/// The latencies of one kind of command.
+type Summary = fn(&DeviceResult) -> Option<LatencySummary>;
+
+/// One number of them, in nanoseconds.
+type Point = fn(LatencySummary) -> f64;
 
 /// Rows under construction.
 struct Body<'a> {
@@ -210,7 +224,7 @@ impl Body<'_> {
     }
 
     fn per_op(&mut self, what: &str, pick: fn(&DeviceResult) -> PerOp<u64>, show: fn(u64) -> String) {
-        let ops: [(&str, fn(PerOp<u64>) -> u64); 4] = [
+        let ops: [(&str, Count); 4] = [
             ("read", |counts| counts.read),
             ("write", |counts| counts.write),
             ("trim", |counts| counts.trim),
@@ -238,14 +252,14 @@ impl Body<'_> {
 
     fn latency(&mut self) {
         self.group("Latency");
-        let kinds: [(&str, fn(&DeviceResult) -> Option<LatencySummary>); 5] = [
+        let kinds: [(&str, Summary); 5] = [
             ("All", |device| device.latency_ns.all),
             ("Read", |device| device.latency_ns.read),
             ("Write", |device| device.latency_ns.write),
             ("Trim", |device| device.latency_ns.trim),
             ("Flush", |device| device.latency_ns.flush),
         ];
-        let points: [(&str, fn(LatencySummary) -> f64); 9] = [
+        let points: [(&str, Point); 9] = [
             ("mean", |summary| summary.mean),
             ("least", |summary| summary.min as f64),
             ("p50", |summary| summary.p50 as f64),
@@ -361,5 +375,9 @@ pub(super) fn configuration(run: &RunResult) -> String {
 /// A word of a command line as a shell would need it.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:%+@".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

@@ -129,7 +129,8 @@ fn an_interrupted_run_and_a_broken_check_are_said_first() {
     assert!(!render(&run).contains("<b>Incomplete.</b>"));
     run.complete = false;
     run.devices[1].complete = false;
-    run.devices[1].checks[0] = Check { name: "requests".into(), held: false, detail: "9 generated, 8 completed.".into() };
+    run.devices[1].checks[0] =
+        Check { name: "requests".into(), held: false, detail: "9 generated, 8 completed.".into() };
     let page = render(&run);
     let (banners, _) = page.split_once("<h2>Drives</h2>").expect("the table");
     assert!(banners.contains("<b>Incomplete.</b> The run was interrupted (cut)"));

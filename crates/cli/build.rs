@@ -1,0 +1,23 @@
+//! Puts the descriptions under `devices/` into the command, so that an installed `ssdlab` has them wherever it runs.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
+    let devices = Path::new(&root).join("../../devices");
+    println!("cargo::rerun-if-changed={}", devices.display());
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&devices)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    let mut list = String::from("&[\n");
+    for file in files {
+        println!("cargo::rerun-if-changed={}", file.display());
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        list.push_str(&format!("    ({name:?}, include_str!({:?})),\n", file.display().to_string()));
+    }
+    list.push(']');
+    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
+    fs::write(Path::new(&out).join("shipped.rs"), list)
+}

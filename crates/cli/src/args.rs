@@ -1,0 +1,221 @@
+//! The command line: what can be asked for, and the help that a stranger reads.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Effects, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
+    .usage(AnsiColor::Green.on_default().effects(Effects::BOLD))
+    .literal(AnsiColor::Cyan.on_default().effects(Effects::BOLD))
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// A laboratory for solid-state drives.
+///
+/// Takes a drive's datasheet and a block trace (or a fio job), and shows latency, throughput, write amplification by
+/// cause, wear and utilisation, for several drives side by side.
+#[derive(Debug, Parser)]
+#[command(name = "ssdlab", version, styles = STYLES, max_term_width = 110, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  ssdlab devices
+  ssdlab run -d demo-tlc -w rw=randwrite,bs=4k,iodepth=32,io_size=100% --precondition steady
+  ssdlab trace stats trace.csv.zst
+  ssdlab run -d demo-tlc mine.toml -w trace.csv.zst --fit --out out/compare
+
+Exit status: 0 done; 1 the work failed, was interrupted, or a check did not hold; 2 the input was wrong.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Box<Run>),
+    /// Look at a block trace, or write it in another format
+    Trace {
+        #[command(subcommand)]
+        what: Trace,
+    },
+    Devices(Devices),
+    Designs(Designs),
+    Report(Report),
+}
+
+/// Run a workload on one or more drives and show what it cost.
+///
+/// Every drive gets the same requests. A table goes to standard output; with --out, result.json, latency.csv,
+/// timeline.parquet and report.html go to a folder. The run checks itself: if a law is broken (requests lost, bytes not
+/// conserved...) it says so and ends with status 1.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  A trace on a shipped drive, as the trace's own clock says:
+    ssdlab run -d demo-tlc -w trace.csv.zst --fit --replay timed
+
+  The most basic experiment, on two drives: uniform random overwrites in steady state:
+    ssdlab run -d demo-tlc demo-qlc --precondition steady --out out/steady \\
+        -w rw=randwrite,bs=4k,iodepth=32,io_size=100%,norandommap,randseed=1
+
+  One drive twice, with another victim policy the second time:
+    ssdlab run -d demo-tlc demo-tlc --set 2:name=fifo --set 2:gc.victim=fifo -w job.fio
+
+Interrupting a run (Ctrl-C) leaves the results up to then, marked as incomplete; a second Ctrl-C ends at once.")]
+pub(crate) struct Run {
+    /// A drive: a description's FILE, or the NAME of one that ships (see `ssdlab devices`); may be repeated
+    #[arg(long, short, value_name = "FILE|NAME", required = true, num_args = 1..)]
+    pub(crate) device: Vec<String>,
+
+    /// A trace in any supported format, a fio job file (.fio), or fio options such as rw=randwrite,bs=4k,iodepth=32
+    ///
+    /// A trace's format is recognised by its content; `format=NAME:PATH` states it. gzip, zstd, xz and bzip2 are
+    /// unpacked on the way.
+    #[arg(long, short, value_name = "FILE|SPEC", required = true)]
+    pub(crate) workload: String,
+
+    /// Override a key of the drives' descriptions, e.g. gc.victim=fifo; DRIVE:key=value for one drive only
+    ///
+    /// DRIVE is a drive's name or its place in the list of --device, from 1.
+    #[arg(long, value_name = "[DRIVE:]KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Bring each drive to an age first: none, fill, steady, or a workload of its own
+    ///
+    /// `fill` writes it full once. `steady` goes on with the workload until write amplification is stable within 1 %.
+    /// None of it counts in the results.
+    #[arg(long, short, value_name = "AGE", default_value = "none")]
+    pub(crate) precondition: String,
+
+    /// When a trace's requests are sent: timed, timed*K (each at K times its time), or closed:QD (QD always under way)
+    ///
+    /// By default `timed`; timed*0.5 is twice as fast. A fio workload says itself, by its iodepth and rate.
+    #[arg(long, short, value_name = "HOW")]
+    pub(crate) replay: Option<String>,
+
+    /// Fold offsets beyond a drive back into it (modulo its size)
+    #[arg(long, conflicts_with = "fit")]
+    pub(crate) wrap: bool,
+
+    /// Map the pages that a trace touches densely onto the drive
+    #[arg(long)]
+    pub(crate) fit: bool,
+
+    /// Stop after so many requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+
+    /// Seed of everything random; the same seed gives the same result, bit for bit
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Write result.json, latency.csv, timeline.parquet and report.html to this folder
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Write the work of every channel and die in this window of virtual time, for ui.perfetto.dev; needs --out
+    #[arg(long, value_name = "FROM..TO", requires = "out")]
+    pub(crate) trace_window: Option<String>,
+
+    /// Age the drives anew, and keep no snapshot of them
+    #[arg(long)]
+    pub(crate) no_snapshot: bool,
+
+    /// Print the results as JSON instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do with a trace.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Trace {
+    Stats(TraceStats),
+    Convert(TraceConvert),
+    Head(TraceHead),
+}
+
+/// Counts, mix, sizes, rates, footprint, sequentiality and alignment of a trace.
+#[derive(Args, Debug)]
+pub(crate) struct TraceStats {
+    /// The trace: any supported format, plain or compressed; `format=NAME:PATH` states the format
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a trace as our CSV or as fio's iolog.
+///
+/// The requests are the same, in the same order. A name that ends in .gz or .zst is compressed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ssdlab trace convert Financial1.spc fin1.csv
+  ssdlab trace convert msr_hm_0.csv.gz hm_0.iolog --to fio")]
+pub(crate) struct TraceConvert {
+    /// The trace to read
+    #[arg(value_name = "IN")]
+    pub(crate) input: String,
+    /// The file to write; it appears only when it is whole
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// The format to write; by default OUT's extension decides (.csv, or .fio, .iolog, .log)
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceFormat>,
+}
+
+/// The formats that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// time_us,op,offset_bytes,length_bytes
+    Csv,
+    /// fio iolog version 3
+    Fio,
+}
+
+/// Show the first requests of a trace as our CSV.
+#[derive(Args, Debug)]
+pub(crate) struct TraceHead {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    /// How many requests
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    pub(crate) count: u64,
+}
+
+/// The drives that ship, one line each; with a NAME, its description.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+To start a drive of your own from one that ships:
+  ssdlab devices demo-tlc > mine.toml")]
+pub(crate) struct Devices {
+    /// Print this drive's description
+    #[arg(value_name = "NAME", conflicts_with = "json")]
+    pub(crate) name: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The policies and designs that a description can name, one line each.
+#[derive(Args, Debug)]
+pub(crate) struct Designs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write report.html again from the results in a folder.
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// The folder with result.json, as `ssdlab run --out` wrote it
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}

@@ -1,0 +1,22 @@
+//! Ctrl-C: the first asks the work to end with what it has, the second ends at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// The status that shells give a command that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// From here on, SIGINT, SIGTERM and SIGHUP set the flag that is given back; coming again, they end the process.
+pub(crate) fn listen() -> Result<&'static AtomicBool, Failure> {
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+        eprintln!("\ninterrupted: finishing with the results so far; once more ends at once");
+    })
+    .map_err(|error| Failure::work(format!("cannot listen for Ctrl-C: {error}")))?;
+    Ok(&STOP)
+}

@@ -1,0 +1,50 @@
+//! The command `ssdlab`: a thin edge over the lab.
+//!
+//! It reads the command line, hands the work to the lab, prints what comes back, and ends with a status that means the
+//! same everywhere: 0 done, 1 the work failed or a check did not hold, 2 the input was wrong. Errors are a sentence on
+//! standard error; no panic reaches the user as one.
+
+mod args;
+mod catalogue;
+mod failure;
+mod interrupt;
+mod panic;
+mod progress;
+mod report;
+mod run;
+mod shipped;
+mod source;
+mod stdout;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    panic::install_hook();
+    let cli = Cli::parse();
+    match std::panic::catch_unwind(|| dispatch(cli)) {
+        Ok(Ok(status)) => status,
+        Ok(Err(failure)) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status())
+        }
+        // The hook has said it.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Run(run) => return run::run(*run),
+        Command::Trace { what } => trace::trace(what)?,
+        Command::Devices(devices) => catalogue::devices(&devices)?,
+        Command::Designs(designs) => catalogue::designs(&designs)?,
+        Command::Report(report) => report::report(&report)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

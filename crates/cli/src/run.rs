@@ -1,0 +1,164 @@
+//! `ssdlab run`: drives, a workload and an age from the command line to a table and files.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use ssdlab_device::{Description, DriveConfig};
+use ssdlab_lab::perfetto::TraceWindow;
+use ssdlab_lab::{
+    Age, Asked, Control, Entrant, Experiment, RunError, RunIntoError, RunResult, SnapshotCache, output, table,
+};
+
+use crate::args::Run;
+use crate::failure::Failure;
+use crate::source::{Sending, Source};
+use crate::{interrupt, progress, shipped, stdout};
+
+/// Runs what was asked for, prints it, and says whether it can be trusted.
+pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
+    let drives = entrants(&args)?;
+    let sending = Sending::new(&args)?;
+    let workload = Source::open(&args.workload, sending, args.seed)?;
+    let aged_by = match args.precondition.as_str() {
+        "none" | "fill" | "steady" => None,
+        other => Some(Source::open(other, sending.whole(), args.seed).map_err(|failure| {
+            failure.hint("--precondition takes none, fill, steady, or a workload as --workload does")
+        })?),
+    };
+    let age = match (args.precondition.as_str(), &aged_by) {
+        (_, Some(source)) => Age::Workload(source),
+        ("fill", _) => Age::Fill,
+        ("steady", _) => Age::Steady,
+        _ => Age::None,
+    };
+    let window: Option<TraceWindow> = match &args.trace_window {
+        Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
+        None => None,
+    };
+    let snapshots = if args.no_snapshot { None } else { SnapshotCache::of_user() };
+    let experiment = Experiment {
+        drives: &drives,
+        workload: &workload,
+        age,
+        seed: args.seed,
+        snapshots: snapshots.as_ref(),
+        asked: Asked {
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            workload: args.workload.clone(),
+            replay: workload.replay(),
+            precondition: args.precondition.clone(),
+        },
+    };
+    let line = progress::Line::new(args.quiet);
+    let control = Control { stop: interrupt::listen()?, progress: &line };
+    let (result, written) = match &args.out {
+        None => (ssdlab_lab::run(&experiment, None, &control).map_err(refused)?, Ok(())),
+        Some(folder) => {
+            let outcome = ssdlab_lab::run_into(&experiment, folder, window, &control).map_err(|error| match error {
+                RunIntoError::Run(error) => refused(error),
+                RunIntoError::Output(error) => unwritable(&error),
+            })?;
+            (outcome.result, outcome.written)
+        }
+    };
+    let aged_notes = aged_by.iter().flat_map(Source::notes);
+    for note in workload.notes().into_iter().chain(aged_notes) {
+        eprintln!("note: {note}");
+    }
+    show(&args, &result, written.is_ok())?;
+    written
+        .map_err(|error| Failure::work(&error).hint("no file of this run was left behind; the results are above"))?;
+    Ok(if result.complete && result.checks_held() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
+    if args.json {
+        return stdout::print(|to| output::write_json(result, to));
+    }
+    stdout::print(|to| {
+        to.write_all(table::render(result).as_bytes())?;
+        match &args.out {
+            Some(folder) if written => writeln!(to, "\n{}", folder.join("report.html").display()),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// The drives, with their overrides.
+fn entrants(args: &Run) -> Result<Vec<Entrant>, Failure> {
+    let mut descriptions = args.device.iter().map(|device| shipped::open(device)).collect::<Result<Vec<_>, _>>()?;
+    for assignment in &args.set {
+        let (scope, assignment) = scoped(assignment);
+        for index in chosen(scope, args, &descriptions)? {
+            descriptions[index].set(assignment).map_err(Failure::input)?;
+        }
+    }
+    let entrant = |description: &Description| -> Result<Entrant, Failure> {
+        let config: DriveConfig = description.resolve().map_err(Failure::input)?;
+        Ok(Entrant { label: config.name.clone(), config })
+    };
+    descriptions.iter().map(entrant).collect()
+}
+
+/// Takes `DRIVE:` off an assignment: keys have no colon, values may have.
+fn scoped(assignment: &str) -> (Option<&str>, &str) {
+    let key = assignment.find('=').unwrap_or(assignment.len());
+    match assignment[..key].rfind(':') {
+        Some(colon) => (Some(&assignment[..colon]), &assignment[colon + 1..]),
+        None => (None, assignment),
+    }
+}
+
+/// The places of the drives that `DRIVE:` means: a place from 1, or a name as it was given or as the file says.
+fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Description]) -> Result<Vec<usize>, Failure> {
+    let Some(scope) = scope else { return Ok((0..descriptions.len()).collect()) };
+    if let Ok(place) = scope.parse::<usize>()
+        && (1..=descriptions.len()).contains(&place)
+    {
+        return Ok(vec![place - 1]);
+    }
+    let called = |index: &usize| {
+        let given = &args.device[*index];
+        given == scope
+            || Path::new(given).file_stem().is_some_and(|stem| stem == scope)
+            || descriptions[*index].resolve().is_ok_and(|config| config.name == scope)
+    };
+    let places: Vec<usize> = (0..descriptions.len()).filter(called).collect();
+    if places.is_empty() {
+        return Err(Failure::input(format!("--set {scope}:...: no drive of this run is called '{scope}'"))
+            .hint(format!("the drives are {}, or 1 to {}", args.device.join(", "), args.device.len())));
+    }
+    Ok(places)
+}
+
+fn refused(error: RunError) -> Failure {
+    match &error {
+        RunError::SameLabel { .. } => {
+            Failure::input(&error).hint("give one another name, for example with --set 2:name=other")
+        }
+        _ => Failure::input(&error),
+    }
+}
+
+fn unwritable(error: &output::OutputError) -> Failure {
+    match error.source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::work(error),
+        _ => Failure::input(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scoped;
+
+    #[test]
+    fn only_what_stands_before_the_key_is_taken_for_a_drive() {
+        assert_eq!(scoped("gc.victim=fifo"), (None, "gc.victim=fifo"));
+        assert_eq!(scoped("2:gc.victim=fifo"), (Some("2"), "gc.victim=fifo"));
+        assert_eq!(scoped("a:b:name=x"), (Some("a:b"), "name=x"));
+        assert_eq!(scoped("name=a:b"), (None, "name=a:b"));
+        assert_eq!(scoped("nonsense"), (None, "nonsense"));
+        assert_eq!(scoped(""), (None, ""));
+    }
+}

@@ -1,0 +1,37 @@
+//! The descriptions that ship, inside the command.
+
+use std::path::Path;
+
+use ssdlab_device::Description;
+
+use crate::failure::Failure;
+
+/// File stem and text of each description, sorted.
+pub(crate) const DESCRIPTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// The description that ships under a name.
+pub(crate) fn text(name: &str) -> Result<&'static str, Failure> {
+    let found = DESCRIPTIONS.iter().find(|(shipped, _)| *shipped == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        Failure::input(format!("no drive called '{name}' ships with ssdlab")).hint(format!("these do: {}", names()))
+    })
+}
+
+/// What `--device` was given: a file, or the name of a description that ships. A file of that name comes first.
+pub(crate) fn open(device: &str) -> Result<Description, Failure> {
+    let path = Path::new(device);
+    let bare = !device.contains(['/', '\\']) && path.extension().is_none();
+    if bare && !path.is_file() {
+        let (name, text) = DESCRIPTIONS.iter().find(|(name, _)| *name == device).ok_or_else(|| {
+            Failure::input(format!("'{device}' is neither a file nor a drive that ships"))
+                .hint(format!("these ship: {}", names()))
+        })?;
+        return Description::parse(text, &format!("{name}.toml")).map_err(Failure::input);
+    }
+    Description::load(path).map_err(Failure::input)
+}
+
+fn names() -> String {
+    let names: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}

@@ -1,0 +1,269 @@
+//! `--workload` and `--precondition`: a trace, a fio job file, or fio's options in one line, opened for one drive after
+//! another.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use ssdlab_base::{Nanos, SECTOR_BYTES, parse_size};
+use ssdlab_device::DriveConfig;
+use ssdlab_lab::WorkloadSource;
+use ssdlab_lab::snapshot::file_identity;
+use ssdlab_workload::fio::{FioJob, is_spec};
+use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
+use ssdlab_workload::trace::Trace;
+use ssdlab_workload::{Next, Workload, WorkloadError};
+
+use crate::args::Run;
+use crate::failure::Failure;
+
+/// When and how many requests are sent, and where, as the command line says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sending {
+    discipline: Option<Discipline>,
+    fit: Fit,
+    limit: Option<u64>,
+}
+
+impl Sending {
+    /// What `--replay`, `--wrap`, `--fit` and `--limit` say.
+    pub(crate) fn new(args: &Run) -> Result<Sending, Failure> {
+        let discipline = match &args.replay {
+            Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--replay: {error}")))?),
+            None => None,
+        };
+        let fit = match (args.wrap, args.fit) {
+            (true, _) => Fit::Wrap,
+            (_, true) => Fit::Dense,
+            _ => Fit::Exact,
+        };
+        Ok(Sending { discipline, fit, limit: args.limit })
+    }
+
+    /// For the workload that ages a drive: all of it, placed as the measured one is.
+    pub(crate) fn whole(self) -> Sending {
+        Sending { discipline: None, limit: None, ..self }
+    }
+}
+
+/// Where the requests come from.
+enum Kind {
+    Trace {
+        /// Path and options, as they were written.
+        spec: String,
+        identity: String,
+    },
+    Fio {
+        job: FioJob,
+        /// The same jobs with no seed of their own: see [`Source::job`].
+        unseeded: FioJob,
+        /// The options, where the jobs are one line.
+        line: Option<String>,
+    },
+}
+
+/// A workload as it was asked for.
+pub(crate) struct Source {
+    kind: Kind,
+    sending: Sending,
+    seed: u64,
+    notes: RefCell<Vec<String>>,
+}
+
+impl Source {
+    /// Finds out what `text` is, and reads as much of it as can be wrong without a drive.
+    pub(crate) fn open(text: &str, sending: Sending, seed: u64) -> Result<Source, Failure> {
+        let kind = if is_spec(text) {
+            let unseeded: Vec<&str> = text.split(',').filter(|option| !sets_seed(option)).collect();
+            Kind::Fio {
+                job: FioJob::parse_line(text).map_err(Failure::input)?,
+                unseeded: FioJob::parse_line(&unseeded.join(",")).map_err(Failure::input)?,
+                line: Some(text.to_string()),
+            }
+        } else if Path::new(text).extension().is_some_and(|extension| extension == "fio") {
+            let job = FioJob::parse_file(Path::new(text)).map_err(Failure::input)?;
+            let whole = std::fs::read_to_string(text).map_err(|error| Failure::input(format!("{text}: {error}")))?;
+            let unseeded: Vec<&str> = whole.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
+            let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(Failure::input)?;
+            Kind::Fio { job, unseeded, line: None }
+        } else {
+            let trace = Trace::open(text).map_err(Failure::input)?;
+            let path = trace.name();
+            let identity =
+                file_identity(Path::new(&path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+            Kind::Trace { spec: text.to_string(), identity }
+        };
+        if let (Kind::Fio { .. }, Sending { discipline, fit, .. }) = (&kind, &sending) {
+            if let Some(discipline) = discipline {
+                return Err(Failure::input(format!(
+                    "--replay {discipline} is for traces, and '{text}' is a fio workload"
+                ))
+                .hint("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime="));
+            }
+            if *fit != Fit::Exact {
+                return Err(Failure::input(format!("--{fit} is for traces, and '{text}' is a fio workload"))
+                    .hint("a fio workload is sized by the drive: size=50%, io_size=4g"));
+            }
+        }
+        let notes = match &kind {
+            Kind::Fio { job, .. } => job.notes(),
+            Kind::Trace { .. } => Vec::new(),
+        };
+        Ok(Source { kind, sending, seed, notes: RefCell::new(notes) })
+    }
+
+    /// The replay discipline, for the results.
+    pub(crate) fn replay(&self) -> String {
+        match self.kind {
+            Kind::Trace { .. } => self.sending.discipline.unwrap_or_default().to_string(),
+            Kind::Fio { .. } => "fio".to_string(),
+        }
+    }
+
+    /// What a person should know of how the workload was read so far.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.notes.borrow().clone()
+    }
+
+    /// The jobs of a pass. A `randseed` belongs to the measured run; if ageing drew the same numbers, the run would
+    /// overwrite in exactly the order in which the drive was aged, and garbage collection would have it too easy.
+    fn job<'a>(job: &'a FioJob, unseeded: &'a FioJob, pass: u64) -> &'a FioJob {
+        if pass == 0 { job } else { unseeded }
+    }
+}
+
+/// Whether a line or an option is `randseed=`.
+fn sets_seed(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(key, _)| key.trim() == "randseed")
+}
+
+impl WorkloadSource for Source {
+    fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        match &self.kind {
+            Kind::Trace { spec, .. } => {
+                let settings = ReplaySettings {
+                    discipline: self.sending.discipline.unwrap_or_default(),
+                    fit: self.sending.fit,
+                    limit: self.sending.limit,
+                };
+                let replay = TraceReplay::new(Trace::open(spec)?, settings, drive.user_bytes / SECTOR_BYTES)?;
+                let mut notes = self.notes.borrow_mut();
+                for note in replay.notes() {
+                    if !notes.contains(&note) {
+                        notes.push(note);
+                    }
+                }
+                Ok(Box::new(replay))
+            }
+            Kind::Fio { job, unseeded, .. } => {
+                // Odd, so that no two passes share a seed.
+                const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+                let seed = self.seed.wrapping_add(pass.wrapping_mul(STEP));
+                let generator = Source::job(job, unseeded, pass).generator(drive.user_bytes, seed)?;
+                Ok(match self.sending.limit {
+                    Some(limit) => Box::new(Limited { inner: generator, limit, sent: 0 }),
+                    None => Box::new(generator),
+                })
+            }
+        }
+    }
+
+    fn identity(&self) -> String {
+        let Sending { fit, limit, .. } = &self.sending;
+        match &self.kind {
+            Kind::Trace { spec, identity } => format!("trace {spec} {identity} {fit} {limit:?}"),
+            Kind::Fio { job, .. } => format!("fio {job:?} seed {} {limit:?}", self.seed),
+        }
+    }
+
+    fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {
+        match &self.kind {
+            Kind::Fio { line: Some(line), .. } => is_uniform(line, drive.ftl.mapping_unit),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a line of options asks for uniform random writes of one mapping unit over the whole drive. Any option that is
+/// not known to leave that alone says no.
+fn is_uniform(line: &str, mapping_unit: u32) -> bool {
+    let (mut random, mut unit, mut map) = (false, false, true);
+    for option in line.split(',') {
+        let (key, value) =
+            option.split_once('=').map_or((option.trim(), "1"), |(key, value)| (key.trim(), value.trim()));
+        match key {
+            "rw" | "readwrite" => random = value == "randwrite",
+            "bs" | "blocksize" => unit = parse_size(value) == Ok(u64::from(mapping_unit)),
+            "norandommap" => map = value == "0",
+            "size" if value == "100%" => {}
+            "random_distribution" if value == "random" => {}
+            "iodepth" | "io_size" | "io_limit" | "randseed" | "name" | "loops" | "runtime" | "time_based"
+            | "direct" | "ioengine" => {}
+            _ => return false,
+        }
+    }
+    random && unit && !map
+}
+
+/// A workload that ends after so many requests.
+struct Limited<W> {
+    inner: W,
+    limit: u64,
+    sent: u64,
+}
+
+impl<W: Workload> Workload for Limited<W> {
+    fn next(&mut self, now: Nanos) -> Result<Next, WorkloadError> {
+        if self.sent == self.limit {
+            return Ok(Next::Done);
+        }
+        let next = self.inner.next(now)?;
+        self.sent += u64::from(matches!(next, Next::Request(_)));
+        Ok(next)
+    }
+
+    fn completed(&mut self, now: Nanos, tag: u32) {
+        self.inner.completed(now, tag);
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        let total = self.inner.progress().1.map_or(self.limit, |total| total.min(self.limit));
+        (self.sent, Some(total))
+    }
+
+    fn rewind(&mut self) -> Result<(), WorkloadError> {
+        self.sent = 0;
+        self.inner.rewind()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_uniform_random_writes_of_a_unit_over_the_whole_drive_have_a_theory() {
+        let uniform = |line| is_uniform(line, 4096);
+        assert!(uniform("rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2g,norandommap,randseed=1"));
+        assert!(uniform("rw=randwrite,bs=4096,norandommap=1"));
+        for line in [
+            "rw=randwrite,bs=4k",
+            "rw=randwrite,bs=4k,norandommap=0",
+            "rw=randwrite,bs=8k,norandommap",
+            "rw=randrw,bs=4k,norandommap",
+            "rw=randwrite,norandommap,bs=4k,size=50%",
+            "rw=randwrite,norandommap,bs=4k,random_distribution=zipf:1.1",
+            "rw=randwrite,norandommap,bs=4k,bssplit=4k/50:8k/50",
+            "rw=randwrite,norandommap,bs=4k,offset=1g",
+        ] {
+            assert!(!uniform(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_seed_is_found_whatever_stands_around_it() {
+        assert!(sets_seed("randseed=7"));
+        assert!(sets_seed("  randseed = 7"));
+        assert!(!sets_seed("randrepeat=7"));
+        assert!(!sets_seed("# nothing"));
+    }
+}

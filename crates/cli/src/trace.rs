@@ -1,0 +1,189 @@
+//! `ssdlab trace`: what a trace is made of, its first requests, and the same requests in another format.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use flate2::write::GzEncoder;
+use ssdlab_lab::output::Staging;
+use ssdlab_workload::WorkloadError;
+use ssdlab_workload::stats::TraceStats;
+use ssdlab_workload::trace::{Converted, Target, Trace, TraceWriter, convert};
+
+use crate::args::{self, TraceConvert, TraceFormat, TraceHead};
+use crate::failure::Failure;
+use crate::stdout;
+
+/// The name that stands in every line of an iolog; fio's `replay_redirect` puts the real device in its place.
+const IOLOG_FILE: &str = "ssdlab";
+
+/// Does what was asked for.
+pub(crate) fn trace(what: args::Trace) -> Result<(), Failure> {
+    match what {
+        args::Trace::Stats(args) => print_stats(&args),
+        args::Trace::Convert(args) => write_converted(&args),
+        args::Trace::Head(args) => head(&args),
+    }
+}
+
+fn open(spec: &str) -> Result<Trace, Failure> {
+    Trace::open(spec).map_err(Failure::input)
+}
+
+fn tell(notes: impl IntoIterator<Item = String>) {
+    for note in notes {
+        eprintln!("note: {note}");
+    }
+}
+
+/// Counts the whole trace and prints what was counted.
+fn print_stats(args: &args::TraceStats) -> Result<(), Failure> {
+    let mut trace = open(&args.file)?;
+    let stats = TraceStats::of(&mut trace).map_err(Failure::input)?;
+    tell(trace.notes());
+    if args.json {
+        return stdout::print_json(&stats);
+    }
+    let packed = match trace.compression() {
+        "" => String::new(),
+        packing => format!(", {packing}"),
+    };
+    stdout::print(|to| write!(to, "{:<24} {}{packed}\n{stats}", "format", trace.format()))
+}
+
+/// Prints the first requests as CSV, one after the other, so that a reader who has enough can go.
+fn head(args: &TraceHead) -> Result<(), Failure> {
+    let mut trace = open(&args.file)?;
+    let mut wrong = None;
+    stdout::print(|to| {
+        let mut to = Watched { to, error: None };
+        let copied = copy_head(&mut trace, args.count, &mut to);
+        match (to.error, copied) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => {
+                wrong = Some(error);
+                Ok(())
+            }
+            (None, Ok(())) => Ok(()),
+        }
+    })?;
+    tell(trace.notes());
+    wrong.map_or(Ok(()), |error| Err(Failure::input(error)))
+}
+
+fn copy_head(trace: &mut Trace, count: u64, to: impl Write) -> Result<(), WorkloadError> {
+    let mut writer = TraceWriter::new(Target::Csv, to)?;
+    let mut left = count;
+    let mut batch = Vec::new();
+    while left > 0 && trace.read(&mut batch)? > 0 {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(batch.len());
+        for request in &batch[..wanted] {
+            writer.write(request)?;
+        }
+        left -= wanted as u64;
+    }
+    writer.finish().map(drop)
+}
+
+fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
+    let target = target(args)?;
+    let mut trace = open(&args.input)?;
+    let same = |path: &Path| fs::canonicalize(path).ok();
+    if same(&args.output).is_some() && same(&args.output) == same(Path::new(&trace.name())) {
+        return Err(Failure::input(format!("'{}' would be written over itself", args.output.display()))
+            .hint("name another file to write"));
+    }
+    let name = args
+        .output
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .ok_or_else(|| Failure::input(format!("'{}' is not the name of a file to write", args.output.display())))?;
+    let folder = match args.output.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut staging = Staging::new(folder).map_err(Failure::input)?;
+    let file = staging.open(&name).map_err(Failure::input)?;
+    let mut to = Watched { to: BufWriter::with_capacity(1 << 18, &file), error: None };
+    let converted = compressed(&name, &mut trace, &target, &mut to);
+    if let Some(error) = to.error {
+        return Err(Failure::work(format!("{} could not be written: {error}", args.output.display())));
+    }
+    let converted = converted.map_err(Failure::input)?;
+    drop(to);
+    staging.close(&name, &file).and_then(|()| staging.commit()).map_err(Failure::work)?;
+    tell(trace.notes().into_iter().chain(converted.notes));
+    stdout::print(|to| writeln!(to, "{}: {} requests", args.output.display(), converted.requests))
+}
+
+/// Converts into `to`, through the compression that the name asks for.
+fn compressed(
+    name: &str,
+    trace: &mut Trace,
+    target: &Target,
+    to: &mut Watched<impl Write>,
+) -> Result<Converted, WorkloadError> {
+    let failed = |error: io::Error| WorkloadError(error.to_string());
+    if name.ends_with(".gz") {
+        let mut gzip = GzEncoder::new(&mut *to, flate2::Compression::default());
+        let converted = convert(trace, target, &mut gzip)?;
+        gzip.finish().and_then(|to| to.flush()).map_err(failed)?;
+        return Ok(converted);
+    }
+    if name.ends_with(".zst") {
+        let mut zstd = zstd::Encoder::new(&mut *to, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
+        zstd.include_checksum(true).map_err(failed)?;
+        let converted = convert(trace, target, &mut zstd)?;
+        zstd.finish().and_then(|to| to.flush()).map_err(failed)?;
+        return Ok(converted);
+    }
+    convert(trace, target, to)
+}
+
+fn target(args: &TraceConvert) -> Result<Target, Failure> {
+    let fio = || Target::FioV3 { file: IOLOG_FILE.to_string() };
+    if let Some(format) = args.to {
+        return Ok(match format {
+            TraceFormat::Csv => Target::Csv,
+            TraceFormat::Fio => fio(),
+        });
+    }
+    let name = args.output.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    match plain.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("csv") => Ok(Target::Csv),
+        Some("fio" | "iolog" | "log") => Ok(fio()),
+        _ => Err(Failure::input(format!("'{}' does not say which format to write", args.output.display()))
+            .hint("end the name in .csv or .iolog, or say --to csv or --to fio")),
+    }
+}
+
+/// A writer that keeps the first error, which [`TraceWriter`] gives back only as a sentence.
+struct Watched<W> {
+    to: W,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Watched<W> {
+    fn keep<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            if kind != io::ErrorKind::Interrupted {
+                self.error.get_or_insert(error);
+            }
+            kind.into()
+        })
+    }
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.to.write(bytes);
+        self.keep(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.to.flush();
+        self.keep(result)
+    }
+}

@@ -1,0 +1,161 @@
+//! Whatever is wrong with the input: a sentence that names it, status 2, and nothing half-written.
+
+use crate::support::{Bench, TINY};
+
+const SPEC: &str = "rw=randwrite,bs=4k,iodepth=4,io_size=1m";
+
+#[test]
+fn a_missing_trace_is_named() {
+    let bench = Bench::new();
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "nowhere.csv", "--out", "out"], &["nowhere.csv"]);
+    bench.refuses(&["trace", "stats", "nowhere.csv"], &["nowhere.csv"]);
+    bench.refuses(&["trace", "head", "nowhere.csv"], &["nowhere.csv"]);
+    bench.refuses(&["trace", "convert", "nowhere.csv", "there.csv"], &["nowhere.csv"]);
+    assert!(!bench.path("out").exists());
+    assert!(!bench.path("there.csv").exists());
+}
+
+#[test]
+fn a_missing_description_is_named_and_an_unknown_drive_lists_those_that_ship() {
+    let bench = Bench::new();
+    bench.refuses(&["run", "-d", "nowhere.toml", "-w", SPEC], &["nowhere.toml"]);
+    bench.refuses(&["run", "-d", "no-such-drive", "-w", SPEC], &["no-such-drive", "demo-tlc"]);
+    bench.refuses(&["devices", "no-such-drive"], &["no-such-drive", "demo-tlc"]);
+}
+
+#[test]
+fn an_unknown_key_of_a_description_is_shown_with_its_place() {
+    let bench = Bench::new();
+    bench.write("slip.toml", &TINY.replace("channels = 2", "chanels = 2"));
+    bench.refuses(&["run", "-d", "slip.toml", "-w", SPEC], &["slip.toml:4", "chanels"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.victm=fifo"], &["gc.victm"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "nonsense"], &["nonsense"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.victim=fido"], &["fido"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "3:gc.victim=fifo"], &["'3'", "tiny.toml"]);
+}
+
+#[test]
+fn impossible_drives_are_refused_with_the_key() {
+    let bench = Bench::new();
+    for (from, to, key) in [
+        ("pages_per_block = 32", "pages_per_block = 0", "pages_per_block"),
+        ("channels = 2", "channels = 0", "channels"),
+        ("page_size = \"4k\"", "page_size = \"0\"", "page_size"),
+        ("user = \"12m\"", "user = \"0\"", "capacity"),
+        ("user = \"12m\"", "user = \"1t\"", "capacity"),
+        ("user = \"12m\"", "over_provisioning = \"0%\"", ""),
+        ("blocks_per_plane = 64", "blocks_per_plane = 99999999999999999999", "blocks_per_plane"),
+    ] {
+        let text = TINY.replace(from, to);
+        assert_ne!(text, TINY);
+        bench.write("bad.toml", &text);
+        bench.refuses(&["run", "-d", "bad.toml", "-w", SPEC, "--out", "out"], &[key]);
+        assert_eq!(bench.listing("out"), [""; 0]);
+    }
+}
+
+#[test]
+fn a_malformed_line_of_a_trace_is_named_and_leaves_nothing_behind() {
+    let bench = Bench::new();
+    bench.write("bad.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n1,W,4096,four\n");
+    let run = ["run", "-d", "tiny.toml", "-w", "bad.csv", "--out", "out"];
+    bench.refuses(&run, &["bad.csv", "3", "four"]);
+    bench.refuses(&["trace", "stats", "bad.csv"], &["bad.csv", "3"]);
+    bench.refuses(&["trace", "convert", "bad.csv", "there.csv"], &["bad.csv", "3"]);
+    assert_eq!(bench.listing("out"), [""; 0]);
+    assert!(!bench.path("there.csv").exists());
+}
+
+#[test]
+fn a_request_without_length_is_an_error_with_its_line() {
+    let bench = Bench::new();
+    bench.write("zero.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n1,W,4096,0\n");
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "zero.csv"], &["zero.csv", "3"]);
+}
+
+#[test]
+fn a_file_in_which_nothing_is_recognised_is_an_error() {
+    let bench = Bench::new();
+    bench.write("prose.txt", "It was a dark and stormy night;\nthe rain fell in torrents.\n");
+    bench.write("empty.csv", "");
+    bench.write("header.csv", "time_us,op,offset_bytes,length_bytes\n");
+    for file in ["prose.txt", "empty.csv", "header.csv"] {
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", file], &[file]);
+        bench.refuses(&["trace", "stats", file], &[file]);
+    }
+}
+
+#[test]
+fn a_trace_larger_than_the_drive_offers_wrap_and_fit_and_both_work() {
+    let bench = Bench::new();
+    bench.write("far.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n9,W,1099511627776,4096\n");
+    let run = ["run", "-d", "tiny.toml", "-w", "far.csv", "--out", "out"];
+    bench.refuses(&run, &["--wrap", "--fit"]);
+    assert_eq!(bench.listing("out"), [""; 0]);
+    for way in ["--wrap", "--fit"] {
+        let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", "far.csv", "--json", way]);
+        let result: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+        assert_eq!(result["devices"][0]["requests"]["write"], 2);
+    }
+}
+
+#[test]
+fn an_unknown_and_an_unsupported_key_of_fio_are_told_apart() {
+    let bench = Bench::new();
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "rw=randwrite,blocksise=4k"], &["blocksise"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,verify=md5"], &["verify"]);
+    bench.write("job.fio", "[a]\nrw=randwrite\nbs=banana\n");
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "job.fio"], &["job.fio", "3", "banana"]);
+}
+
+#[test]
+fn words_that_are_not_understood_are_refused() {
+    let bench = Bench::new();
+    let with = |extra: [&'static str; 2]| ["run", "-d", "tiny.toml", "-w", SPEC, extra[0], extra[1]];
+    bench.refuses(&with(["--precondition", "stedy"]), &["stedy", "steady"]);
+    bench.refuses(&with(["--replay", "fast"]), &["fast", "closed"]);
+    bench.refuses(&with(["--replay", "closed:0"]), &["closed"]);
+    bench.refuses(&with(["--limit", "0"]), &["limit"]);
+    bench.refuses(&with(["--seed", "-1"]), &["-1"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "o", "--trace-window", "5ms..1ms"], &["5ms..1ms"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "format=nonsense:tiny.toml"], &["nonsense"]);
+    assert!(!bench.path("o").exists());
+}
+
+#[test]
+fn two_drives_of_one_name_are_refused_with_a_way_out_that_works() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "tiny.toml", "-w", SPEC];
+    bench.refuses(&run, &["tiny", "--set 2:name=other"]);
+    let done = bench.succeeds(&[&run[..], &["--set", "2:name=other"]].concat());
+    assert!(done.stdout.contains("other"));
+}
+
+#[test]
+fn results_that_are_not_there_or_not_results_are_refused() {
+    let bench = Bench::new();
+    bench.refuses(&["report", "nowhere"], &["nowhere", "--out"]);
+    std::fs::create_dir(bench.path("odd")).expect("a folder");
+    for text in ["", "{}", "[1, 2", "{\"format\": 99}", "\u{0}"] {
+        bench.write("odd/result.json", text);
+        bench.refuses(&["report", "odd"], &["result.json"]);
+    }
+    assert_eq!(bench.listing("odd"), ["result.json"]);
+}
+
+#[test]
+fn an_output_folder_that_is_a_file_is_refused_before_the_run() {
+    let bench = Bench::new();
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "tiny.toml"], &["tiny.toml"]);
+    assert_eq!(bench.read("tiny.toml"), TINY);
+}
+
+#[test]
+fn a_trace_is_not_converted_onto_itself() {
+    let bench = Bench::new();
+    let text = "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n";
+    bench.write("a.csv", text);
+    bench.refuses(&["trace", "convert", "a.csv", "a.csv"], &["a.csv"]);
+    assert_eq!(bench.read("a.csv"), text);
+    bench.refuses(&["trace", "convert", "a.csv", "a.parquet"], &["--to"]);
+}

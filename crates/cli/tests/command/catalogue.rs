@@ -1,0 +1,112 @@
+//! `devices`, `designs`, `trace` and the help.
+
+use std::path::Path;
+
+use crate::support::Bench;
+use serde_json::Value;
+
+fn shipped() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("devices/")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_drive_that_ships_is_listed_in_one_line_and_can_be_printed() {
+    let bench = Bench::new();
+    let lines = bench.succeeds(&["devices"]).stdout;
+    let listed: Vec<&str> = lines.lines().map(|line| line.split_whitespace().next().expect("a name")).collect();
+    assert_eq!(listed, shipped());
+    let json: Value = serde_json::from_str(&bench.succeeds(&["devices", "--json"]).stdout).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(listed.len()));
+    for drive in json.as_array().expect("an array") {
+        assert_ne!(drive["summary"], "", "{} has no summary", drive["name"]);
+        assert!(drive["user_bytes"].as_u64() > Some(0));
+    }
+    for name in &listed {
+        let text = bench.succeeds(&["devices", name]).stdout;
+        assert!(text.contains("[flash]"), "{name} is not a description");
+    }
+}
+
+#[test]
+fn a_drive_that_was_printed_runs_as_the_one_that_ships() {
+    let bench = Bench::new();
+    let text = bench.succeeds(&["devices", "demo-tlc"]).stdout;
+    bench.write("mine.toml", &text);
+    let spec = "rw=randwrite,bs=4k,iodepth=4,io_size=1m";
+    let run = |drive| {
+        let done = bench.succeeds(&["run", "-d", drive, "-w", spec, "--json"]);
+        let result: Value = serde_json::from_str(&done.stdout).expect("JSON");
+        result["devices"][0]["latency_ns"].clone()
+    };
+    assert_eq!(run("demo-tlc"), run("mine.toml"));
+}
+
+#[test]
+fn designs_are_listed_by_kind() {
+    let bench = Bench::new();
+    let lines = bench.succeeds(&["designs"]).stdout;
+    for (kind, name) in [("ftl.design", "page"), ("gc.victim", "greedy"), ("buffer.policy", "lru")] {
+        let found = lines.lines().any(|line| line.split_whitespace().take(2).eq([kind, name]));
+        assert!(found, "{kind} {name} is missing in:\n{lines}");
+    }
+    let json: Value = serde_json::from_str(&bench.succeeds(&["designs", "--json"]).stdout).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(lines.lines().count()));
+}
+
+#[test]
+fn a_trace_is_counted_shown_and_converted_there_and_back() {
+    let bench = Bench::new();
+    let text =
+        "time_us,op,offset_bytes,length_bytes\n0.000,W,0,4096\n5.000,R,512,1024\n9.000,T,8192,65536\n9.000,F,0,0\n";
+    bench.write("a.csv", text);
+    let stats = bench.succeeds(&["trace", "stats", "a.csv"]).stdout;
+    assert!(stats.contains('4'), "{stats}");
+    let json: Value =
+        serde_json::from_str(&bench.succeeds(&["trace", "stats", "a.csv", "--json"]).stdout).expect("JSON");
+    assert!(json.is_object());
+    let head = bench.succeeds(&["trace", "head", "a.csv", "-n", "2"]).stdout;
+    assert_eq!(head, text.lines().take(3).map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(bench.succeeds(&["trace", "head", "a.csv"]).stdout, text);
+    bench.succeeds(&["trace", "convert", "a.csv", "a.iolog"]);
+    assert!(bench.read("a.iolog").starts_with("fio version 3 iolog"));
+    bench.succeeds(&["trace", "convert", "a.iolog", "b.csv"]);
+    assert_eq!(bench.read("b.csv"), text);
+    bench.write("finer.csv", &text.replace("5.000", "5.500"));
+    let lossy = bench.succeeds(&["trace", "convert", "finer.csv", "c.iolog"]);
+    assert!(lossy.stderr.contains("whole microseconds"), "{}", lossy.stderr);
+    for packed in ["a.csv.gz", "a.csv.zst"] {
+        bench.succeeds(&["trace", "convert", "a.csv", packed]);
+        assert_eq!(bench.succeeds(&["trace", "head", packed]).stdout, text);
+    }
+    bench.succeeds(&["trace", "convert", "a.csv", "named", "--to", "csv"]);
+    assert_eq!(bench.read("named"), text);
+}
+
+#[test]
+fn help_is_there_for_every_command_and_nothing_asked_is_status_2() {
+    let bench = Bench::new();
+    for command in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["trace", "--help"],
+        &["trace", "convert", "--help"],
+        &["devices", "--help"],
+        &["designs", "--help"],
+        &["report", "--help"],
+    ] {
+        let done = bench.succeeds(command);
+        assert!(done.stdout.contains("Usage: ssdlab"), "{command:?}: {}", done.stdout);
+    }
+    assert!(bench.succeeds(&["run", "--help"]).stdout.contains("Examples:"));
+    assert!(bench.succeeds(&["--version"]).stdout.starts_with("ssdlab "));
+    assert_eq!(bench.ssdlab(&[]).status, 2);
+    assert_eq!(bench.ssdlab(&["serve"]).status, 2);
+}

@@ -1,0 +1,6 @@
+//! The command as a person meets it: started as a process, judged by its status, what it prints and what it leaves.
+
+mod bad_input;
+mod catalogue;
+mod run;
+mod support;

@@ -1,0 +1,197 @@
+//! Runs that succeed, runs that are interrupted, and disks that are full.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::{Bench, done};
+use serde_json::Value;
+
+const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
+const FILES: [&str; 4] = ["latency.csv", "report.html", "result.json", "timeline.parquet"];
+
+/// A result without the keys that may differ from run to run: wall-clock times, and the command line itself.
+fn comparable(mut value: Value) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.retain(|key, _| !key.starts_with("wall_") && key != "command");
+                map.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut value);
+    value
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn a_run_prints_a_table_and_writes_every_file_and_no_other() {
+    let bench = Bench::new();
+    let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "-p", "fill", "--out", "deep/out"]);
+    assert!(done.stdout.contains("write amplification"), "{}", done.stdout);
+    assert!(done.stdout.contains("report.html"));
+    assert_eq!(done.stderr, "", "in a pipe nothing but errors goes to standard error");
+    assert_eq!(bench.listing("deep/out"), FILES);
+    let result = json(&bench.read("deep/out/result.json"));
+    assert_eq!(result["complete"], true);
+    assert_eq!(result["devices"][0]["name"], "tiny");
+    assert!(bench.read("deep/out/latency.csv").starts_with("device,"));
+    assert!(bench.read("deep/out/report.html").starts_with("<!doctype html>"));
+}
+
+#[test]
+fn json_on_standard_output_is_the_result_file() {
+    let bench = Bench::new();
+    let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "--json", "--out", "out"]);
+    assert_eq!(done.stdout, bench.read("out/result.json"));
+    assert_eq!(json(&done.stdout)["format"], 1);
+}
+
+#[test]
+fn the_same_command_gives_the_same_result_and_another_seed_another() {
+    let bench = Bench::new();
+    let run = |seed| {
+        let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "--json", "--no-snapshot", "--seed", seed]);
+        comparable(json(&done.stdout))
+    };
+    assert_eq!(run("5"), run("5"));
+    assert_ne!(run("5")["devices"][0]["latency_ns"], run("6")["devices"][0]["latency_ns"]);
+}
+
+#[test]
+fn several_drives_stand_side_by_side_and_overrides_reach_the_one_that_is_meant() {
+    let bench = Bench::new();
+    let done = bench.succeeds(&[
+        "run",
+        "--device",
+        "tiny.toml",
+        "tiny.toml",
+        "--device",
+        "tiny.toml",
+        "--set",
+        "2:name=two",
+        "--set",
+        "3:name=three",
+        "--set",
+        "two:gc.victim=fifo",
+        "-w",
+        SPEC,
+        "--json",
+    ]);
+    let result = json(&done.stdout);
+    let devices = result["devices"].as_array().expect("devices");
+    let names: Vec<_> = devices.iter().map(|device| device["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["tiny", "two", "three"]);
+    let victims: Vec<_> = devices.iter().map(|device| &device["configuration"]["gc"]["victim"]).collect();
+    assert_eq!(victims, ["greedy", "fifo", "greedy"]);
+}
+
+#[test]
+fn a_report_can_be_written_again_from_its_results() {
+    let bench = Bench::new();
+    bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out"]);
+    let first = bench.read("out/report.html");
+    std::fs::remove_file(bench.path("out/report.html")).expect("the report");
+    let done = bench.succeeds(&["report", "out"]);
+    assert!(done.stdout.contains("report.html"));
+    assert_eq!(bench.read("out/report.html"), first);
+    assert_eq!(bench.listing("out"), FILES);
+}
+
+#[test]
+fn a_window_of_the_run_is_written_for_perfetto() {
+    let bench = Bench::new();
+    bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out", "--trace-window", "0..2ms"]);
+    let trace = json(&bench.read("out/trace.json"));
+    let events = trace["traceEvents"].as_array().or_else(|| trace.as_array()).expect("events");
+    assert!(events.iter().any(|event| event["ph"] == "X"), "the window holds operations");
+}
+
+#[test]
+fn a_limit_ends_the_run_after_so_many_requests() {
+    let bench = Bench::new();
+    bench.write("t.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n5,R,0,4096\n9,W,8192,512\n9,F,0,0\n");
+    for limit in [1, 3, 4] {
+        let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", "t.csv", "--json", "--limit", &limit.to_string()]);
+        let requests = json(&done.stdout)["devices"][0]["requests"].clone();
+        let sum: u64 =
+            ["read", "write", "trim", "flush"].iter().map(|op| requests[op].as_u64().expect("a count")).sum();
+        assert_eq!(sum, limit);
+    }
+}
+
+#[test]
+fn an_interrupted_run_leaves_its_results_marked_as_incomplete() {
+    let bench = Bench::new();
+    let child = bench
+        .command(&["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,iodepth=4,io_size=64t", "--out", "out"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ssdlab starts");
+    // It listens before it tries the folder out, and the run itself would take days.
+    let began = Instant::now();
+    while !bench.path("out").exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the run never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(kill.success());
+    let done = done(child.wait_with_output().expect("ssdlab ends"));
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("interrupted"), "{}", done.stderr);
+    assert_eq!(bench.listing("out"), FILES);
+    let result = json(&bench.read("out/result.json"));
+    assert_eq!(result["complete"], false);
+    assert_eq!(result["devices"][0]["complete"], false);
+    assert!(result["devices"][0]["requests"]["write"].as_u64() > Some(0));
+    assert!(bench.read("out/report.html").contains("<b>Incomplete.</b>"));
+}
+
+#[test]
+fn a_full_disk_is_reported_and_leaves_no_file_that_looks_whole() {
+    let bench = Bench::new();
+    let small = bench.path("small");
+    std::fs::create_dir(&small).expect("a folder");
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&small)
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !mounted {
+        println!("SKIPPED: a small tmpfs cannot be mounted here (needs root)");
+        return;
+    }
+    let done = bench.ssdlab(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "small/out"]);
+    let left = bench.listing("small/out");
+    let unmounted = std::process::Command::new("umount").arg(&small).status().expect("umount");
+    assert!(unmounted.success());
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("error: ") && done.stderr.contains("could not be written"), "{}", done.stderr);
+    assert!(done.stdout.contains("write amplification"), "the results are at least shown");
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn a_full_standard_output_is_an_error_and_a_closed_one_is_not() {
+    let bench = Bench::new();
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        let done = done(bench.command(&["devices"]).stdout(full).output().expect("ssdlab starts"));
+        assert_eq!(done.status, 1);
+        assert!(done.stderr.contains("standard output could not be written"), "{}", done.stderr);
+    } else {
+        println!("SKIPPED: no /dev/full here");
+    }
+    let mut child =
+        bench.command(&["devices"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ssdlab starts");
+    drop(child.stdout.take());
+    let done = done(child.wait_with_output().expect("ssdlab ends"));
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+}
