@@ -9,6 +9,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, OpKind};
+use ssdlab_workload::trace::Trace;
 
 /// CPU time of this process so far, in seconds.
 fn cpu_seconds() -> f64 {
@@ -89,10 +90,11 @@ fn age(drive: &mut Drive) {
     }
 }
 
+/// One line of the result.
 struct Figure {
     name: &'static str,
-    per_second: f64,
-    ops_per_second: f64,
+    value: f64,
+    unit: &'static str,
     detail: String,
 }
 
@@ -103,74 +105,94 @@ fn measure(name: &'static str, drive: &mut Drive, count: u64, timed: bool, next:
     closed_loop(drive, 32, count, next);
     let seconds = cpu_seconds() - start;
     let flash = drive.counters().flash;
-    let ops: u64 =
-        [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::Copyback].iter().map(|k| flash.total(*k)).sum();
-    let programs = flash.total(OpKind::Program);
-    let requests = count as f64;
-    Figure {
-        name,
-        per_second: requests / seconds,
-        ops_per_second: ops as f64 / seconds,
-        detail: format!(
-            "{:.2} programs and {:.2} operations a request, {:.1} s virtual",
-            programs as f64 / requests,
-            ops as f64 / requests,
-            drive.now().as_secs_f64()
-        ),
+    let operations: u64 = OpKind::ALL.iter().map(|kind| flash.total(*kind)).sum();
+    let detail = format!(
+        "{:.2} programs and {:.2} flash operations a request, {:.1} million operations/s, {:.1} s virtual",
+        flash.total(OpKind::Program) as f64 / count as f64,
+        operations as f64 / count as f64,
+        operations as f64 / seconds / 1e6,
+        drive.now().as_secs_f64(),
+    );
+    Figure { name, value: count as f64 / seconds, unit: "requests/s", detail }
+}
+
+fn fresh_drive_figures(config: &DriveConfig) -> Vec<Figure> {
+    let mut fresh = drive(config);
+    let pages = fresh.user_sectors() / 8;
+    let mut random_writes = rng(5, "fresh");
+    let writes = measure("fresh 4k random writes", &mut fresh, 4_000_000, true, |_| {
+        random(&mut random_writes, Op::Write, pages)
+    });
+    let mut fresh = drive(config);
+    let spans = fresh.user_sectors() / 256;
+    let sequential =
+        measure("128k sequential writes", &mut fresh, 200_000, true, |n| Request::new(Op::Write, n % spans * 256, 256));
+    vec![writes, sequential]
+}
+
+fn aged_drive_figures(config: &DriveConfig) -> Vec<Figure> {
+    let before = resident_bytes();
+    let mut aged = drive(config);
+    let pages = aged.user_sectors() / 8;
+    let start = cpu_seconds();
+    fill(&mut aged);
+    let value = pages as f64 / (cpu_seconds() - start);
+    let mut figures = vec![Figure { name: "fill, untimed", value, unit: "pages/s", detail: String::new() }];
+    let mut reads = rng(6, "reads");
+    figures.push(measure("4k random reads", &mut aged, 4_000_000, true, |_| random(&mut reads, Op::Read, pages)));
+    age(&mut aged);
+    let mut counted = rng(8, "counting");
+    figures.push(measure("4k overwrites, counting only", &mut aged, 8_000_000, false, |_| {
+        random(&mut counted, Op::Write, pages)
+    }));
+    let mut overwrites = rng(9, "overwrites");
+    figures.push(measure("4k overwrites, steady state", &mut aged, 2_000_000, true, |_| {
+        random(&mut overwrites, Op::Write, pages)
+    }));
+    let value = (resident_bytes() - before) as f64 / config.flash.geometry.pages() as f64;
+    let detail = "resident, ageing included".to_string();
+    figures.push(Figure { name: "memory", value, unit: "bytes/page", detail });
+    figures
+}
+
+/// Lines of our own CSV parsed in a second.
+fn parsing_figure() -> Figure {
+    const LINES: u64 = 5_000_000;
+    let path = std::env::temp_dir().join(format!("ssdlab-bench-{}.csv", std::process::id()));
+    let mut text = String::from("time_us,op,offset_bytes,length_bytes\n");
+    let mut rng = rng(4, "lines");
+    for line in 0..LINES {
+        let op = if rng.random_range(0..10) < 7 { 'W' } else { 'R' };
+        let offset = rng.random_range(0..1 << 21) * 4096_u64;
+        text.push_str(&format!("{}.{:03},{op},{offset},{}\n", line * 7, line % 1000, 4096 << (line % 4)));
     }
+    fs::write(&path, &text).expect("room for the trace in the temporary directory");
+    drop(text);
+    let spec = path.to_string_lossy().into_owned();
+    let mut trace = Trace::open(&spec).expect("the trace just written");
+    let mut requests = Vec::new();
+    let mut lines = 0;
+    let start = cpu_seconds();
+    loop {
+        requests.clear();
+        match trace.read(&mut requests).expect("a well-formed trace") {
+            0 => break,
+            count => lines += count as u64,
+        }
+    }
+    let value = lines as f64 / (cpu_seconds() - start);
+    assert_eq!(lines, LINES, "every line is a request");
+    // The file is ours alone; that it stays behind would be the only harm.
+    let _ = fs::remove_file(&path);
+    Figure { name: "plain CSV parsed", value, unit: "lines/s", detail: String::new() }
 }
 
 fn main() {
-    let only: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|only| name.contains(only.as_str()));
     let config = config("bench-32g", &[]);
-    let physical = config.flash.geometry.pages();
-    let mut figures = Vec::new();
-    let before = resident_bytes();
-    if wanted("fresh") {
-        let mut fresh = drive(&config);
-        let pages = fresh.user_sectors() / 8;
-        let mut rng = rng(5, "fresh");
-        figures.push(measure("fresh 4k random writes", &mut fresh, 4_000_000, true, |_| {
-            random(&mut rng, Op::Write, pages)
-        }));
+    let mut figures = fresh_drive_figures(&config);
+    figures.extend(aged_drive_figures(&config));
+    figures.push(parsing_figure());
+    for Figure { name, value, unit, detail } in figures {
+        println!("{name}\t{value:.2}\t{unit}\t{detail}");
     }
-    if wanted("sequential") {
-        let mut fresh = drive(&config);
-        let spans = fresh.user_sectors() / 256;
-        figures.push(measure("128k sequential writes", &mut fresh, 200_000, true, |n| {
-            Request::new(Op::Write, n % spans * 256, 256)
-        }));
-    }
-    let mut aged = drive(&config);
-    let start = cpu_seconds();
-    fill(&mut aged);
-    let filled = cpu_seconds() - start;
-    let pages = aged.user_sectors() / 8;
-    figures.push(Figure {
-        name: "fill, untimed (pages)",
-        per_second: pages as f64 / filled,
-        ops_per_second: pages as f64 / filled,
-        detail: String::new(),
-    });
-    if wanted("reads") {
-        let mut rng = rng(6, "reads");
-        figures.push(measure("4k random reads", &mut aged, 4_000_000, true, |_| random(&mut rng, Op::Read, pages)));
-    }
-    age(&mut aged);
-    if wanted("counting") {
-        let mut rng = rng(8, "counting");
-        figures
-            .push(measure("counting, overwrites", &mut aged, 6_000_000, false, |_| random(&mut rng, Op::Write, pages)));
-    }
-    if wanted("overwrites") {
-        let mut rng = rng(9, "overwrites");
-        figures
-            .push(measure("4k random overwrites", &mut aged, 2_000_000, true, |_| random(&mut rng, Op::Write, pages)));
-    }
-    let bytes = (resident_bytes() - before) as f64 / physical as f64;
-    for Figure { name, per_second, ops_per_second, detail } in figures {
-        println!("{name:26} {per_second:>12.0} /s  {ops_per_second:>12.0} flash ops/s  {detail}");
-    }
-    println!("{:26} {bytes:>12.2} bytes a physical page", "memory");
 }

@@ -22,9 +22,7 @@ pub enum Amount {
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     (text[..end].trim(), text[end..].trim())
 }
 
@@ -77,10 +75,7 @@ pub fn parse_size(text: &str) -> Result<u64, QuantityError> {
 /// assert_eq!(parse_amount("238g"), Ok(Amount::Bytes(238 << 30)));
 /// ```
 pub fn parse_amount(text: &str) -> Result<Amount, QuantityError> {
-    let error = || QuantityError {
-        found: text.to_string(),
-        expected: "a size such as 16m or a share such as 7%",
-    };
+    let error = || QuantityError { found: text.to_string(), expected: "a size such as 16m or a share such as 7%" };
     if let Some(number) = text.trim().strip_suffix('%') {
         let percent: f64 = number.trim().parse().map_err(|_| error())?;
         if !percent.is_finite() || percent < 0.0 {
@@ -131,9 +126,5 @@ pub fn format_size(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    if value.fract() == 0.0 {
-        format!("{value:.0} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
+    if value.fract() == 0.0 { format!("{value:.0} {}", UNITS[unit]) } else { format!("{value:.1} {}", UNITS[unit]) }
 }

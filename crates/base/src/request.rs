@@ -44,16 +44,7 @@ pub struct Request {
 impl Request {
     /// A request of `sectors` sectors from `sector`, arriving at time zero on queue 0.
     pub const fn new(op: Op, sector: u64, sectors: u64) -> Request {
-        Request {
-            at: Nanos::ZERO,
-            op,
-            fua: false,
-            queue: 0,
-            stream: 0,
-            tag: 0,
-            sector,
-            sectors,
-        }
+        Request { at: Nanos::ZERO, op, fua: false, queue: 0, stream: 0, tag: 0, sector, sectors }
     }
 
     /// The first sector behind the request.

@@ -49,16 +49,16 @@ impl EventTree {
     fn put(&mut self, resource: u32, at: u64) {
         let mut index = self.leaves + resource as usize;
         self.nodes[index].at = at;
+        // The winner so far is carried in registers: only the siblings on the way up are read.
+        let mut winner = self.nodes[index];
         while index > 1 {
-            let left = self.nodes[index & !1];
-            let right = self.nodes[index | 1];
-            index /= 2;
-            let winner = if right.at < left.at { right } else { left };
-            let node = &mut self.nodes[index];
-            if node.at == winner.at && node.resource == winner.resource {
-                return;
+            let sibling = self.nodes[index ^ 1];
+            let sibling_is_left = index & 1 == 1;
+            if sibling.at < winner.at || (sibling.at == winner.at && sibling_is_left) {
+                winner = sibling;
             }
-            *node = winner;
+            index /= 2;
+            self.nodes[index] = winner;
         }
     }
 

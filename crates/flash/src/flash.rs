@@ -98,9 +98,13 @@ struct Flight {
 struct Queue {
     head: u32,
     tail: u32,
+    /// The head's place in the order of arrival, or `NOT_READY`: what choosing looks at, without going to the head.
+    order: u64,
 }
 
-const EMPTY: Queue = Queue { head: NONE, tail: NONE };
+const NOT_READY: u64 = u64::MAX;
+
+const EMPTY: Queue = Queue { head: NONE, tail: NONE, order: NOT_READY };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -431,6 +435,7 @@ impl Flash {
         let queue = &mut self.queues[index];
         if queue.head == NONE {
             queue.head = op;
+            queue.order = if flight.waits_for == 0 { flight.order } else { NOT_READY };
         } else {
             self.flights[queue.tail as usize].next = op;
         }
@@ -504,8 +509,8 @@ impl Flash {
         }
         state.wants = duration;
         state.next_waiter = NONE;
-        let command = state.phase == Phase::AwaitChannel
-            && self.flights[state.running as usize].submit.kind != OpKind::Program;
+        let command =
+            state.phase == Phase::AwaitChannel && self.flights[state.running as usize].submit.kind != OpKind::Program;
         if channel.head == NONE {
             self.events.set(dies + index, channel.free_at);
             (channel.head, channel.tail) = (die, die);
@@ -697,8 +702,7 @@ impl Flash {
                 continue;
             }
             if let Some(queue) = self.oldest_ready(die, bits << (class as u32 * planes)) {
-                let flight = &self.flights[self.head(die, queue) as usize];
-                heads[class] = Some(Head { order: flight.order, queued: flight.queued });
+                heads[class] = Some(self.queues[self.queue_index(die, 0, queue)].order);
                 queues[class] = queue;
                 ready += 1;
                 only = class;
@@ -707,7 +711,15 @@ impl Flash {
         match ready {
             0 => None,
             1 => Some(queues[only]),
-            _ => choose(self.config.scheduler, &heads, now).map(|class| queues[class]),
+            _ => {
+                let heads = std::array::from_fn(|class| {
+                    heads[class].map(|order| {
+                        let head = self.head(die, queues[class]);
+                        Head { order, queued: self.flights[head as usize].queued }
+                    })
+                });
+                choose(self.config.scheduler, &heads, now).map(|class| queues[class])
+            }
         }
     }
 
@@ -719,13 +731,14 @@ impl Flash {
     /// Of the queues in `bits`, the one whose head is ready and came first.
     #[inline]
     fn oldest_ready(&self, die: u32, mut bits: u64) -> Option<u32> {
-        let (mut oldest, mut found) = (u64::MAX, None);
+        let (mut oldest, mut found) = (NOT_READY, None);
+        let first = self.queue_index(die, 0, 0);
         while bits != 0 {
             let queue = bits.trailing_zeros();
             bits &= bits - 1;
-            let flight = &self.flights[self.head(die, queue) as usize];
-            if flight.waits_for == 0 && flight.order < oldest {
-                oldest = flight.order;
+            let order = self.queues[first + queue as usize].order;
+            if order < oldest {
+                oldest = order;
                 found = Some(queue);
             }
         }
@@ -796,7 +809,13 @@ impl Flash {
         let index = self.queue_index(die, 0, queue);
         let op = self.queues[index].head;
         let next = std::mem::replace(&mut self.flights[op as usize].next, NONE);
+        let order = if next == NONE || self.flights[next as usize].waits_for > 0 {
+            NOT_READY
+        } else {
+            self.flights[next as usize].order
+        };
         self.queues[index].head = next;
+        self.queues[index].order = order;
         let state = &mut self.dies[die as usize];
         if next == NONE {
             self.queues[index].tail = NONE;
@@ -990,8 +1009,13 @@ impl Flash {
         assert!(flight.waits_for > 0, "an operation is released once for each link");
         flight.waits_for -= 1;
         if flight.waits_for == 0 {
-            let block = flight.submit.block;
+            let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
             let die = self.die_of(block);
+            let plane = block / self.geometry.blocks_per_plane % self.geometry.planes_per_die;
+            let index = self.queue_index(die, class as usize, plane);
+            if self.queues[index].head == op {
+                self.queues[index].order = order;
+            }
             let state = &self.dies[die as usize];
             // The die that is completing its group right now goes on by itself.
             if state.phase == Phase::Idle && state.suspended == NONE {

@@ -1,0 +1,36 @@
+//! The one thing a replay loop knows about where requests come from.
+
+use ssdlab_base::{Nanos, Request};
+
+/// What a workload wants at a point in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Send this now (`request.at` is its arrival, at or before the time asked for).
+    Request(Request),
+    /// Nothing before this time; ask again then, or after a completion, whichever comes first.
+    WaitUntil(Nanos),
+    /// Nothing before a request completes.
+    WaitForCompletion,
+    /// No more requests, ever.
+    Done,
+}
+
+/// Why a workload cannot go on, as a sentence naming file and line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WorkloadError(pub String);
+
+/// A stream of requests with its own discipline of sending.
+pub trait Workload {
+    /// The next request at virtual time `now`.
+    fn next(&mut self, now: Nanos) -> Result<Next, WorkloadError>;
+
+    /// The request with `tag` has completed at `now`.
+    fn completed(&mut self, now: Nanos, tag: u32);
+
+    /// Requests in all and requests sent so far, where the total is known, for progress.
+    fn progress(&self) -> (u64, Option<u64>);
+
+    /// Start again from the beginning, as a fresh copy with the same seed.
+    fn rewind(&mut self) -> Result<(), WorkloadError>;
+}
