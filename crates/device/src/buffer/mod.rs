@@ -102,17 +102,18 @@ impl WriteBuffer {
         &self.entries[slot as usize]
     }
 
-    /// New sectors that a write of `mask` to `lpn` would take.
-    pub(crate) fn cost(&self, lpn: u32, mask: u64) -> u64 {
-        let held = self.find(lpn).map_or(0, |slot| self.entry(slot).mask);
-        u64::from((mask & !held).count_ones())
-    }
-
-    /// Merges a write into the buffer; there must be room. Returns whether the unit was there already.
-    pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> bool {
-        self.used_sectors += self.cost(lpn, mask);
-        assert!(self.used_sectors <= self.capacity_sectors, "the buffer has room for what comes in");
-        if let Some(slot) = self.find(lpn) {
+    /// Merges a write into the buffer. `Ok` tells whether the unit was there already, `Err` how many sectors it would
+    /// take that there is no room for.
+    #[inline]
+    pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<bool, u64> {
+        let found = self.find(lpn);
+        let held = found.map_or(0, |slot| self.entry(slot).mask);
+        let cost = u64::from((mask & !held).count_ones());
+        if cost > self.room() {
+            return Err(cost);
+        }
+        self.used_sectors += cost;
+        if let Some(slot) = found {
             let entry = &mut self.entries[slot as usize];
             entry.mask |= mask;
             entry.stream = stream;
@@ -120,7 +121,7 @@ impl WriteBuffer {
                 merge(&mut entry.cells, cells, mask, self.cell_bytes);
             }
             self.policy.touch(slot, command);
-            return true;
+            return Ok(true);
         }
         let entry = Entry { lpn, mask, cells: cells.to_vec(), since: command, stream };
         let slot = if let Some(slot) = self.free.pop() {
@@ -133,7 +134,7 @@ impl WriteBuffer {
         self.index.insert(lpn, slot);
         self.dirty_units += 1;
         self.policy.insert(slot, command);
-        false
+        Ok(false)
     }
 
     /// The units that leave next.

@@ -1,11 +1,12 @@
 //! Writes through the buffer: coming in, leaving, and being on flash.
 
+use arrayvec::ArrayVec;
 use ssdlab_flash::Cause;
 
 use super::dispatch::{Stall, mask_of};
 use super::{Drive, Eviction, Timer};
 use crate::buffer::Slot;
-use crate::ftl::UnitWrite;
+use crate::ftl::{MAX_UNITS, UnitWrite};
 use crate::token::Owner;
 
 impl Drive {
@@ -53,13 +54,14 @@ impl Drive {
         loop {
             let number = self.writes_dispatched;
             let buffer = self.buffer.as_mut().expect("a buffered write has a buffer");
-            let cost = buffer.cost(lpn, mask);
-            if cost <= buffer.room() {
-                let hit = buffer.write(lpn, mask, cells, number, stream);
-                self.counters.buffer.write_hits += u64::from(hit);
-                self.counters.buffer.write_misses += u64::from(!hit);
-                return Ok(());
-            }
+            let cost = match buffer.write(lpn, mask, cells, number, stream) {
+                Ok(hit) => {
+                    self.counters.buffer.write_hits += u64::from(hit);
+                    self.counters.buffer.write_misses += u64::from(!hit);
+                    return Ok(());
+                }
+                Err(cost) => cost,
+            };
             // What is already on its way out counts: nothing leaves that need not.
             if buffer.room() + self.leaving_sectors >= cost || buffer.units() == 0 {
                 return Err(Stall::BufferFull);
@@ -83,24 +85,25 @@ impl Drive {
 
     fn evict_page(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<usize, Stall> {
         let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
-        let mut units = [UnitWrite { lpn: 0, mask: 0, cells: &[] }; 64];
+        let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         let first = buffer.entry(slots[0]);
         let (lead, stream) = (first.lpn, first.stream);
-        let mut count = 0;
         for slot in slots.iter().take(self.media.units_per_page as usize) {
             let entry = buffer.entry(*slot);
-            if entry.stream != stream || (count > 0 && !self.ftl.share_page(lead, entry.lpn)) {
+            if entry.stream != stream || (!units.is_empty() && !self.ftl.share_page(lead, entry.lpn)) {
                 break;
             }
-            units[count] = UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells };
-            count += 1;
+            units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells });
         }
+        let count = units.len();
         let slot = self.free_evictions.pop().unwrap_or_else(|| {
             self.evictions.push(Eviction { sectors: 0, serial: 0, command: None });
             self.evictions.len() as u32 - 1
         });
         let owner = Owner::Eviction(slot);
-        if let Err(error) = self.ftl.write(&mut self.media, &units[..count], stream, Cause::Host, owner) {
+        let written = self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner);
+        drop(units);
+        if let Err(error) = written {
             self.free_evictions.push(slot);
             return Err(error.into());
         }

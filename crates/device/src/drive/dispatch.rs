@@ -1,11 +1,12 @@
 //! Dispatch: what each command decides, in one place a command.
 
+use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
 use ssdlab_flash::{Cause, NONE, OpKind};
 
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::{Found, NoSpace, TrimTarget, UnitWrite};
+use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
 use crate::token::Owner;
 
@@ -273,7 +274,7 @@ impl Drive {
         let unit_cells = per_unit as usize * cell;
         scratch.clear();
         scratch.resize(count as usize * unit_cells, 0);
-        let mut units = [UnitWrite { lpn: 0, mask: 0, cells: &[] }; 64];
+        let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         if cell > 0 {
             let base = u64::from(lpn) * per_unit;
             let from = request.sector.max(base);
@@ -287,9 +288,10 @@ impl Drive {
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
-            units[index as usize] = UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), cells };
+            units.push(UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), cells });
         }
-        let written = self.ftl.write(&mut self.media, &units[..count as usize], request.stream, Cause::Host, owner);
+        let written = self.ftl.write(&mut self.media, &units, request.stream, Cause::Host, owner);
+        drop(units);
         self.scratch = scratch;
         written?;
         self.page_started(command);

@@ -11,6 +11,9 @@ use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 use crate::{Check, DriveConfig};
 
+/// Most units that can share a page: 32 KiB pages of 512-byte units.
+pub(crate) const MAX_UNITS: usize = 64;
+
 /// A unit to be written: which, which of its sectors, and their cells where contents are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitWrite<'a> {

@@ -13,9 +13,10 @@ mod trim;
 
 use std::io::{self, Read, Write};
 
+use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, HugeArray, NONE, OpId, OpKind};
 
-use crate::ftl::{Found, Ftl, NoSpace, Relocated, TrimTarget, UnitWrite};
+use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, Relocated, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
 use crate::{Check, DriveConfig};
@@ -24,9 +25,6 @@ use trim::TrimState;
 
 /// A map entry of a unit that holds nothing.
 const UNMAPPED: u32 = u32::MAX;
-
-/// Units that can share a page: 32 KiB pages of 512-byte units.
-const MAX_UNITS: usize = 64;
 
 /// Full page mapping.
 pub(crate) struct PageFtl {
@@ -149,24 +147,22 @@ impl PageFtl {
         owner: Owner,
     ) {
         let first = media.unit_at(place);
-        let mut lpns = [0; MAX_UNITS];
-        let mut pins = [NONE; MAX_UNITS];
-        let mut after = [NONE; MAX_UNITS];
-        let (mut pinned, mut waits) = (0, 0);
+        let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
         let mut program_cause = cause;
         for (index, write) in units.iter().enumerate() {
             let unit = first + index as u32;
-            lpns[index] = write.lpn;
+            lpns.push(write.lpn);
             let current = self.map.get(write.lpn as usize);
             let poisoned = current != UNMAPPED && media.flash.oob.is_poisoned(current);
             if write.mask != self.full_mask && current != UNMAPPED {
                 program_cause = Cause::ReadModifyWrite;
                 let missing = (self.full_mask & !write.mask).count_ones() * 512;
                 if let Some(op) = self.old_version(media, current, missing)
-                    && !after[..waits].contains(&op)
+                    && !after.contains(&op)
                 {
-                    after[waits] = op;
-                    waits += 1;
+                    after.push(op);
                 }
                 if poisoned {
                     media.flash.oob.poison(unit);
@@ -175,20 +171,19 @@ impl PageFtl {
             self.keep_cells(media, write, unit, current);
             let old = self.remap(media, write.lpn, unit, place.block);
             if old != UNMAPPED {
-                pins[pinned] = media.block_of(old);
-                pinned += 1;
+                pins.push(media.block_of(old));
             }
         }
         media.program(
             place,
-            &lpns[..units.len()],
+            &lpns,
             Programming {
                 kind: OpKind::Program,
                 cause: program_cause,
                 frontier,
                 owner,
-                pins: &pins[..pinned],
-                after: &after[..waits],
+                pins: &pins,
+                after: &after,
                 source: NONE,
             },
         );

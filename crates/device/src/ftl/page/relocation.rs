@@ -1,9 +1,10 @@
 //! Moving what is valid out of a block: for garbage collection, wear levelling and retirement.
 
-use ssdlab_flash::{Cause, NONE, OpKind};
+use arrayvec::ArrayVec;
+use ssdlab_flash::{Cause, NONE, OpId, OpKind};
 
-use super::{MAX_UNITS, PageFtl};
-use crate::ftl::{NoSpace, Relocated};
+use super::PageFtl;
+use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
 
@@ -75,25 +76,18 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) -> u32 {
-        let mut sources = [0; MAX_UNITS];
-        let mut count = 0;
+        let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut at = unit;
-        while count < self.units_per_page as usize {
+        while sources.len() < self.units_per_page as usize {
             let Some(next) = self.next_valid(at, end) else {
                 at = end;
                 break;
             };
-            sources[count] = next;
-            count += 1;
+            sources.push(next);
             at = next + 1;
         }
         let place = media.take_page(plane, Frontier::Gc).expect("a page was seen to be there");
-        self.move_units(
-            media,
-            &sources[..count],
-            place,
-            Move { cause, frontier: Frontier::Gc, owner, from_ram: false },
-        );
+        self.move_units(media, &sources, place, Move { cause, frontier: Frontier::Gc, owner, from_ram: false });
         at
     }
 
@@ -102,10 +96,9 @@ impl PageFtl {
     fn move_units(&mut self, media: &mut Media, sources: &[u32], place: Place, how: Move) {
         let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
-        let mut lpns = [0; MAX_UNITS];
-        let mut pins = [NONE; MAX_UNITS];
-        let mut after = [NONE; MAX_UNITS];
-        let mut reads = 0;
+        let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
         let timed = media.flash.timed();
         let copyback = self.copyback
             && !from_ram
@@ -119,8 +112,8 @@ impl PageFtl {
             let from = media.place_of(*source);
             let lpn = media.flash.oob.lpn(*source);
             let unit = first + index as u32;
-            lpns[index] = lpn;
-            pins[index] = from.block;
+            lpns.push(lpn);
+            pins.push(from.block);
             let page = *source / self.units_per_page;
             if page != last_page && !copyback && !from_ram {
                 last_page = page;
@@ -129,8 +122,7 @@ impl PageFtl {
                     let page_units =
                         sources[index..].iter().take_while(|other| **other / self.units_per_page == page).count();
                     let bytes = page_units as u32 * media.unit_bytes;
-                    after[reads] = media.read(from, bytes, cause, Owner::Nobody);
-                    reads += 1;
+                    after.push(media.read(from, bytes, cause, Owner::Nobody));
                 } else {
                     read_failed = media.flash.execute(OpKind::Read, cause, from.block, from.page);
                 }
@@ -144,11 +136,7 @@ impl PageFtl {
         }
         let (kind, source) =
             if copyback { (OpKind::Copyback, sources[0] / self.units_per_page) } else { (OpKind::Program, NONE) };
-        media.program(
-            place,
-            &lpns[..sources.len()],
-            Programming { kind, cause, frontier, owner, pins: &pins[..sources.len()], after: &after[..reads], source },
-        );
+        media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins: &pins, after: &after, source });
     }
 
     /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
@@ -172,15 +160,13 @@ impl PageFtl {
         owner: Owner,
     ) -> Result<bool, NoSpace> {
         let first = media.unit_at(place);
-        let mut sources = [0; MAX_UNITS];
-        let mut count = 0;
+        let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut at = first;
         while let Some(unit) = self.next_valid(at, first + self.units_per_page) {
-            sources[count] = unit;
-            count += 1;
+            sources.push(unit);
             at = unit + 1;
         }
-        if count == 0 {
+        if sources.is_empty() {
             return Ok(false);
         }
         let plane = match frontier {
@@ -191,7 +177,7 @@ impl PageFtl {
             }
         };
         let target = media.take_page(plane, frontier).ok_or(NoSpace)?;
-        self.move_units(media, &sources[..count], target, Move { cause, frontier, owner, from_ram: true });
+        self.move_units(media, &sources, target, Move { cause, frontier, owner, from_ram: true });
         Ok(true)
     }
 }
