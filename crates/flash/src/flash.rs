@@ -863,7 +863,8 @@ impl Flash {
         if !self.config.cache_program || state.queued == 0 || state.phase != Phase::Array || state.staged != NONE {
             return;
         }
-        if self.flights[state.running as usize].submit.kind != OpKind::Program {
+        // A die that is completing its group right now has nothing running, and goes on by itself.
+        if state.running == NONE || self.flights[state.running as usize].submit.kind != OpKind::Program {
             return;
         }
         let Some(queue) = self.choose_queue(die, now) else { return };

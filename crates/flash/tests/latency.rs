@@ -220,6 +220,19 @@ fn a_cached_program_that_arrives_late_still_overlaps() {
 }
 
 #[test]
+fn a_program_that_waits_for_another_on_its_die_follows_it_with_or_without_cache() {
+    for cache_program in [false, true] {
+        let mut config = chips(1, 1, 2);
+        config.cache_program = cache_program;
+        let mut bench = Bench::new(&config);
+        let (_, first) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, u32::MAX, 0);
+        let (second, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 0, PAGE, u32::MAX, 1);
+        bench.flash.link(first, op);
+        bench.assert_ends_at(second, 2 * PROGRAM_PAGE);
+    }
+}
+
+#[test]
 fn where_data_takes_longer_than_the_array_a_cached_program_waits_for_its_data() {
     let mut config = chips(1, 1, 1);
     config.cache_program = true;
