@@ -54,7 +54,7 @@ pub(crate) fn below(rng: &mut Rng, bound: u64) -> u64 {
 /// A uniform draw from `[0, 1)` with 53 bits.
 #[inline]
 pub(crate) fn unit(rng: &mut Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    (rng.next_u64() >> 11) as i64 as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
 /// Ranks to blocks, one to one.
@@ -85,7 +85,8 @@ impl Scatter {
 /// Exact Zipf ranks by rejection-inversion (Hörmann and Derflinger, 1996): no table, any theta above 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
-    ranks: f64,
+    /// The last rank; signed, because signed conversions are one instruction each.
+    last: i64,
     one_minus_theta: f64,
     one_minus_theta_inverse: f64,
     theta: f64,
@@ -97,7 +98,7 @@ pub(crate) struct Zipf {
 impl Zipf {
     fn new(ranks: u64, theta: f64) -> Zipf {
         let mut zipf = Zipf {
-            ranks: ranks as f64,
+            last: i64::try_from(ranks).unwrap_or(i64::MAX),
             one_minus_theta: 1.0 - theta,
             one_minus_theta_inverse: (1.0 - theta).recip(),
             theta,
@@ -106,7 +107,7 @@ impl Zipf {
             shortcut: 0.0,
         };
         zipf.high = zipf.integral(1.5) - 1.0;
-        zipf.low = zipf.integral(zipf.ranks + 0.5);
+        zipf.low = zipf.integral(ranks as f64 + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.share(2.0));
         zipf
     }
@@ -143,9 +144,11 @@ impl Zipf {
             let y = self.low + unit(rng) * (self.high - self.low);
             let x = self.inverse(y);
             // Truncation by the cast; `floor` is a function call on plain x86-64.
-            let rank = ((x + 0.5) as u64 as f64).clamp(1.0, self.ranks);
+            let rank = ((x + 0.5) as i64).clamp(1, self.last);
+            let number = rank as u64 - 1;
+            let rank = rank as f64;
             if rank - x <= self.shortcut || y >= self.integral(rank + 0.5) - self.share(rank) {
-                return rank as u64 - 1;
+                return number;
             }
         }
     }
@@ -198,8 +201,9 @@ impl Picker {
             Picker::Pareto { last, exponent, scatter } =>
             // u^exponent.
             {
-                scatter
-                    .block((last * fast_math::exp(*exponent * fast_math::ln(unit(rng).max(f64::MIN_POSITIVE)))) as u64)
+                scatter.block(
+                    (last * fast_math::exp(*exponent * fast_math::ln(unit(rng).max(f64::MIN_POSITIVE)))) as i64 as u64,
+                )
             }
             Picker::Normal { spread, scatter } => {
                 let blocks = scatter.blocks;
