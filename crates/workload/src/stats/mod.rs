@@ -286,8 +286,9 @@ impl Gather {
         self.write_ended = Some(end);
         for (&page, (either, start)) in ALIGNMENTS.iter().zip(&mut self.unaligned) {
             let sectors = page / SECTOR_BYTES;
-            *start += u64::from(request.sector % sectors != 0);
-            *either += u64::from(request.sector % sectors != 0 || end % sectors != 0);
+            let start_inside = !request.sector.is_multiple_of(sectors);
+            *start += u64::from(start_inside);
+            *either += u64::from(start_inside || !end.is_multiple_of(sectors));
         }
         let distances = &mut self.distances;
         let found = self.pages.write(from, to, before, self.write.bytes, |distance| distances.add(distance, 1));

@@ -339,7 +339,7 @@ impl Arrange {
         self.last_ns = at;
         let sector = record.offset / SECTOR_BYTES;
         let sectors = (record.offset + record.length).div_ceil(SECTOR_BYTES) - sector;
-        if (record.offset | record.length) % SECTOR_BYTES != 0 {
+        if !(record.offset | record.length).is_multiple_of(SECTOR_BYTES) {
             self.counts.rounded += 1;
         }
         self.counts.requests += 1;

@@ -99,7 +99,7 @@ impl<W: Write> TraceWriter<W> {
             }
             Target::FioV3 { file } => {
                 self.last_us = ns / 1_000;
-                self.cut += u64::from(ns % 1_000 != 0);
+                self.cut += u64::from(!ns.is_multiple_of(1_000));
                 self.fua += u64::from(request.fua && request.op == Op::Write);
                 self.zeroes += u64::from(request.op == Op::WriteZeroes);
                 digits(buffer, ns / 1_000);

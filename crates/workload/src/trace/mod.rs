@@ -131,7 +131,7 @@ impl Trace {
     /// Learns which devices there are, and lays them out.
     fn survey(&mut self) -> Result<(), WorkloadError> {
         self.run.arrange.layout = Layout::Survey(BTreeMap::new());
-        self.run.to_end(&self.options)?;
+        self.run.read_through(&self.options)?;
         let Layout::Survey(survey) = std::mem::replace(&mut self.run.arrange.layout, Layout::Flat) else {
             return Ok(());
         };
@@ -366,7 +366,7 @@ impl Run {
     }
 
     /// Reads everything without keeping it.
-    fn to_end(&mut self, options: &Options) -> Result<(), WorkloadError> {
+    fn read_through(&mut self, options: &Options) -> Result<(), WorkloadError> {
         let mut out = Vec::new();
         while !self.ended {
             out.clear();

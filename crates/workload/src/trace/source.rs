@@ -48,9 +48,13 @@ impl Origin {
                 let mut head = [0; 6];
                 let got = read_full(&mut file, &mut head).map_err(|error| fail("reading", error))?;
                 file.seek(SeekFrom::Start(0)).map_err(|error| fail("reading", error))?;
-                Source::new(name, &head[..got], file)
+                Source::new(name, &head[..got], file, BUFFER)
             }
-            Origin::Bytes(_, bytes) => Source::new(name, bytes, Cursor::new(bytes.clone())),
+            Origin::Bytes(_, bytes) => {
+                // A short text in memory does not pay for a file's buffer.
+                let room = bytes.len().next_power_of_two().clamp(1 << 10, BUFFER);
+                Source::new(name, bytes, Cursor::new(bytes.clone()), room)
+            }
         }
     }
 }
@@ -86,8 +90,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    fn new(name: String, head: &[u8], raw: impl Read + Send + 'static) -> Result<Source, WorkloadError> {
-        let buffered = io::BufReader::with_capacity(128 << 10, raw);
+    fn new(name: String, head: &[u8], raw: impl Read + Send + 'static, room: usize) -> Result<Source, WorkloadError> {
+        let buffered = io::BufReader::with_capacity(room / 2, raw);
         let (packing, reader): (_, Box<dyn Read + Send>) = match head {
             [0x1f, 0x8b, ..] => ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(buffered))),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
@@ -105,7 +109,7 @@ impl Source {
             name,
             packing,
             reader,
-            buffer: vec![0; BUFFER],
+            buffer: vec![0; room],
             start: 0,
             end: 0,
             ended: false,
