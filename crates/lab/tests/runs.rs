@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Random, assert_checks_hold, drive, entrants, experiment, run, without_wall_times};
+use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run};
 use ssdlab_base::Nanos;
 use ssdlab_lab::{Age, Control, Phase, Progress, Quiet, RunError, table};
 
@@ -15,8 +15,7 @@ fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
     let experiment = experiment(&drives, &workload, Age::Fill);
     let first = run(&experiment);
     assert_checks_hold(&first);
-    let text = without_wall_times(&first);
-    assert_eq!(text, without_wall_times(&run(&experiment)));
+    assert_same(&first, &run(&experiment));
 
     // Equal drives in one experiment do not see each other.
     let mut twin = first.devices[1].clone();
@@ -95,7 +94,9 @@ fn counting_and_timing_agree_on_write_amplification() {
     let result = run(&experiment(&drives, &Random::writes(100_000), Age::Fill));
     assert_checks_hold(&result);
     let total = |index: usize| result.devices[index].write_amplification.as_ref().expect("it wrote").total;
-    assert!((total(0) / total(1) - 1.0).abs() < 0.02, "{} and {}", total(0), total(1));
+    // With time, collection lags behind the host, so a little more of a small plane holds data than the reserve allows.
+    let (timed, counting) = (total(0), total(1));
+    assert!((timed / counting - 1.0).abs() < 0.06, "{timed} and {counting}");
 }
 
 #[test]

@@ -188,6 +188,16 @@ pub fn assert_checks_hold(result: &RunResult) {
     }
 }
 
+/// Both results are the same file but for wall-clock times; else shows the first lines that differ.
+pub fn assert_same(left: &RunResult, right: &RunResult) {
+    let (left, right) = (without_wall_times(left), without_wall_times(right));
+    for (number, (ours, theirs)) in left.lines().zip(right.lines()).enumerate() {
+        let cut = |line: &str| line.chars().take(300).collect::<String>();
+        assert!(ours == theirs, "line {} differs:\n{}\n{}", number + 1, cut(ours), cut(theirs));
+    }
+    assert_eq!(left.len(), right.len());
+}
+
 /// The JSON of a result without wall-clock times.
 pub fn without_wall_times(result: &RunResult) -> String {
     let mut result = result.clone();
