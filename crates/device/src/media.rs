@@ -151,20 +151,35 @@ impl Media {
     /// Whether a page can be given out in this plane now.
     #[inline]
     pub(crate) fn has_page(&self, plane: u32, frontier: Frontier) -> bool {
-        let reserve = if frontier == Frontier::Gc { 0 } else { self.gc_reserve };
-        self.frontiers[self.slot(plane, frontier)].block != NONE || self.pool.free_blocks(plane) > reserve
+        let slot = self.slot(plane, frontier);
+        let open = self.frontiers[slot].block != NONE;
+        let free = self.pool.free_blocks(plane);
+        if frontier == Frontier::Gc {
+            open || free > 0
+        } else {
+            // A frontier that relocation shares and that it opened out of the reserve is relocation's alone until a
+            // block is free again: a job that was begun must find the pages it was begun for.
+            let lent = slot == self.slot(plane, Frontier::Gc) && free < self.gc_reserve;
+            open && !lent || free > self.gc_reserve
+        }
+    }
+
+    /// Pages that relocation has in a plane, once the erases under way are done.
+    pub(crate) fn relocation_room(&self, plane: u32) -> u32 {
+        let open = self.frontiers[self.slot(plane, Frontier::Gc)];
+        let left = if open.block == NONE { 0 } else { self.pages_per_block - open.next_page };
+        left + self.pool.free_or_erasing(plane) * self.pages_per_block
     }
 
     /// Gives out the next page of a frontier, opening a block if need be.
     #[inline]
     pub(crate) fn take_page(&mut self, plane: u32, frontier: Frontier) -> Option<Place> {
+        if !self.has_page(plane, frontier) {
+            return None;
+        }
         let slot = self.slot(plane, frontier);
         let mut open = self.frontiers[slot];
         if open.block == NONE {
-            let reserve = if frontier == Frontier::Gc { 0 } else { self.gc_reserve };
-            if self.pool.free_blocks(plane) <= reserve {
-                return None;
-            }
             open = OpenBlock { block: self.pool.open(plane)?, next_page: 0 };
             self.opened.push(plane);
         }
@@ -219,10 +234,11 @@ impl Media {
     pub(crate) fn reopen(&mut self, block: u32, next_page: u32) -> bool {
         let plane = self.pool.plane_of(block);
         let row = (plane * (self.streams + 1)) as usize;
-        let count = if self.separate_gc { self.streams + 1 } else { self.streams };
-        let free = self.frontiers[row..row + count as usize].iter_mut().find(|open| open.block == NONE);
-        let Some(open) = free else { return false };
-        *open = OpenBlock { block, next_page };
+        // Relocation first: host data can wait for it, but not the other way round.
+        let relocation = self.separate_gc.then_some(self.streams);
+        let mut slots = relocation.into_iter().chain(0..self.streams).map(|index| row + index as usize);
+        let Some(slot) = slots.find(|slot| self.frontiers[*slot].block == NONE) else { return false };
+        self.frontiers[slot] = OpenBlock { block, next_page };
         self.pool.adopt(block, BlockState::Open);
         true
     }

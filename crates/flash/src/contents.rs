@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::array::HugeArray;
+use crate::blocks::Blocks;
 use crate::{Contents, Geometry};
 
 /// Stored sectors, addressed by physical sector (PPN times sectors a page, plus the sector in the page).
@@ -174,6 +175,14 @@ impl Oob {
         if self.is_poisoned(from) {
             self.poisoned.insert(to);
         }
+    }
+
+    /// What was bound to pages whose programs never happened is gone with the RAM.
+    pub(crate) fn forget_unwritten(&mut self, blocks: &Blocks) {
+        let (pages, units) = (self.pages_per_block, self.units_per_page);
+        let written = |unit: u32| (unit / units) % pages < blocks.get(unit / units / pages).programmed;
+        self.records.retain(|unit, _| written(*unit));
+        self.poisoned.retain(|unit| written(*unit));
     }
 
     pub(crate) fn erase(&mut self, block: u32) {

@@ -1099,6 +1099,7 @@ impl Flash {
         (self.free, self.ended) = (NONE, NONE);
         self.in_flight = 0;
         self.done.clear();
+        self.oob.forget_unwritten(&self.blocks);
     }
 
     /// Puts a saved block state back.

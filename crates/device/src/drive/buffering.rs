@@ -157,13 +157,21 @@ impl Drive {
         }
     }
 
-    /// FUA: the units of a write leave at once, and the command waits for exactly them.
-    fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
+    /// FUA: the units of a command leave at once, and it waits for them.
+    pub(super) fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
         let mut slots = std::mem::take(&mut self.slots);
         self.buffer.as_ref().expect("a buffered write has a buffer").in_range(first, end, &mut slots);
+        let some_left_before = slots.len() < (end - first) as usize;
         let result = self.evict(&slots, Some(command));
         self.slots = slots;
-        result
+        result?;
+        // What made room for the rest of this very command, or left before it, is still on its way.
+        if some_left_before && !self.evicting.is_empty() {
+            self.commands[command as usize].remaining += 1;
+            let until = self.evictions_base + self.evicting.len() as u64;
+            self.eviction_waiters.push((until, command));
+        }
+        Ok(())
     }
 
     /// Everything that came in before write number `before` leaves.

@@ -1,7 +1,7 @@
 //! Dispatch: what each command decides, in one place a command.
 
 use arrayvec::ArrayVec;
-use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, NONE, OpKind};
 
 use super::{Drive, Timer};
@@ -36,6 +36,10 @@ impl Drive {
         if let Err(stall) = self.take_effect(command) {
             self.stall(command, stall);
             self.stalled.push_back(command);
+            if !self.media.flash.timed() {
+                // No event will come to its help.
+                while self.break_deadlock() {}
+            }
         }
         self.collect_garbage();
     }
@@ -64,11 +68,16 @@ impl Drive {
     }
 
     fn refuse(&mut self, command: u32) -> Result<(), Stall> {
-        let state = &mut self.commands[command as usize];
-        let nothing_to_lose = state.request.op == Op::Flush && self.buffer.as_ref().is_none_or(|b| b.units() == 0);
-        if !nothing_to_lose {
-            state.status = Status::ReadOnly;
+        let flush = self.commands[command as usize].request.op == Op::Flush;
+        let buffered = self.buffer.as_ref().map_or(0, |buffer| buffer.units());
+        let nothing_to_lose = flush && buffered == 0 && self.ftl.trims_pending() == 0 && self.orphans.is_empty();
+        if nothing_to_lose {
+            // What is on its way still gets there.
+            self.flush(command)?;
+        } else {
+            self.commands[command as usize].status = Status::ReadOnly;
         }
+        let state = &mut self.commands[command as usize];
         state.order = self.order;
         self.order += 1;
         self.release_command(command);
@@ -180,6 +189,10 @@ impl Drive {
         let place = Place { block: page / pages, page: page % pages };
         if !self.media.flash.is_written(place.block, place.page) {
             self.wait_for_merge(command, place);
+            return;
+        }
+        if self.orphans.iter().any(|orphan| orphan.place == place) {
+            // Its program failed and it is still in RAM.
             return;
         }
         if !self.media.flash.timed() {
@@ -310,8 +323,36 @@ impl Drive {
 
     // ---- trim ----
 
-    /// Whole units are unmapped; a unit that is covered in part is written with zeroes there if it holds data.
     fn trim(&mut self, command: u32) -> Result<(), Stall> {
+        self.trim_stages(command)?;
+        // Zeroes that went to the buffer came in under this number; a flush from now on covers them.
+        self.writes_dispatched += 1;
+        let request = self.commands[command as usize].request;
+        if request.fua && request.sectors > 0 {
+            self.force_trim(command, &request)?;
+        }
+        Ok(())
+    }
+
+    /// FUA: what the trim did is on flash before it completes.
+    fn force_trim(&mut self, command: u32, request: &Request) -> Result<(), Stall> {
+        if self.buffer.is_some() {
+            let first = request.sector / self.sectors_per_unit;
+            let end = request.end().div_ceil(self.sectors_per_unit);
+            self.force_out(command, first as u32, end as u32)?;
+        }
+        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+        if !self.media.flash.timed() {
+            self.settle_untimed();
+        } else if self.media.metadata_in_flight > 0 {
+            self.commands[command as usize].remaining += 1;
+            self.metadata_waiters.push(command);
+        }
+        Ok(())
+    }
+
+    /// Whole units are unmapped; a unit that is covered in part is written with zeroes there if it holds data.
+    fn trim_stages(&mut self, command: u32) -> Result<(), Stall> {
         let request = self.commands[command as usize].request;
         if request.sectors == 0 {
             return Ok(());

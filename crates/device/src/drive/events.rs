@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpKind};
 
-use super::{Drive, Orphan, Timer};
+use super::{Drive, Eviction, Orphan, Timer};
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::ftl::NoSpace;
@@ -25,13 +25,17 @@ impl Drive {
 
     /// Runs every event up to and including `until`; virtual time is `until` then.
     pub fn run_until(&mut self, until: Nanos) {
-        while let Some(at) = self.next_event()
-            && at <= until
-        {
-            self.step(at);
+        loop {
+            while let Some(at) = self.next_event()
+                && at <= until
+            {
+                self.step(at);
+            }
+            self.media.now = self.media.now.max(until);
+            if !self.break_deadlock() {
+                return;
+            }
         }
-        self.media.now = self.media.now.max(until);
-        self.break_deadlock();
     }
 
     /// Runs events up to `until` but stops as soon as a completion is there; true if one is. Virtual time is that of
@@ -45,10 +49,8 @@ impl Drive {
             match self.next_event() {
                 Some(at) if at <= until => self.step(at),
                 Some(_) => return false,
-                None => {
-                    self.break_deadlock();
-                    return !self.completions.is_empty();
-                }
+                None if self.break_deadlock() => {}
+                None => return false,
             }
         }
     }
@@ -124,23 +126,29 @@ impl Drive {
         }
         if self.media.pool.state(done.block) == BlockState::Full {
             self.media.close_if_written(done.block);
-            if self.media.pool.is_retiring(done.block) {
+            // A block that has just been closed may be the victim that its plane was waiting for.
+            if self.media.pool.state(done.block) == BlockState::Closed {
                 let plane = self.media.pool.plane_of(done.block);
                 self.gc.pump(&mut self.media, &mut *self.ftl, plane);
             }
         }
         if done.cause == Cause::Metadata {
             self.media.metadata_in_flight -= 1;
-            if self.media.metadata_in_flight == 0 {
-                self.gc.metadata_done(&mut self.media);
-                for command in std::mem::take(&mut self.metadata_waiters) {
-                    self.release_command(command);
-                }
-            }
+            self.metadata_ended();
         }
         while let Some(index) = self.program_waiters.iter().position(|(op, _)| *op == done.op) {
             let (_, command) = self.program_waiters.remove(index);
             self.release_command(command);
+        }
+    }
+
+    /// When all records of trims are on flash, who waited for them goes on.
+    fn metadata_ended(&mut self) {
+        if self.media.metadata_in_flight == 0 {
+            self.gc.metadata_done(&mut self.media);
+            for command in std::mem::take(&mut self.metadata_waiters) {
+                self.release_command(command);
+            }
         }
     }
 
@@ -157,31 +165,50 @@ impl Drive {
     /// What follows from a batch of finished operations: erases that nothing pins, commands that may find room.
     #[inline]
     pub(super) fn settle(&mut self) {
+        loop {
+            self.settle_unpinned();
+            if self.room_freed {
+                self.room_freed = false;
+                self.adopt_orphans();
+                self.check_spares();
+                if !self.stalled.is_empty() {
+                    self.retry_stalled();
+                }
+            }
+            self.collect_garbage();
+            if self.media.unpinned.is_empty() && !self.room_freed {
+                return;
+            }
+        }
+    }
+
+    fn settle_unpinned(&mut self) {
         while let Some(block) = self.media.unpinned.pop() {
             if self.media.pool.pins(block) > 0 {
                 continue;
             }
             while let Some(waiter) = self.media.pool.take_chained(block) {
-                if self.media.pool.unpin(waiter) {
+                if waiter == NONE {
+                    self.serve_deferred(block);
+                } else if self.media.pool.unpin(waiter) {
                     self.media.unpinned.push(waiter);
                 }
             }
-            if self.media.pool.state(block) == BlockState::Erasing {
+            if self.media.pool.state(block) == BlockState::Erasing && self.media.pool.pins(block) == 0 {
                 self.gc.erase(&mut self.media, block);
                 if self.media.pool.state(block) == BlockState::Bad {
                     self.space_freed(block);
                 }
             }
         }
-        if self.room_freed {
-            self.room_freed = false;
-            self.adopt_orphans();
-            self.check_spares();
-            if !self.stalled.is_empty() {
-                self.retry_stalled();
-            }
+    }
+
+    /// Nothing that superseded units of failed pages in `block` is in flight any more.
+    fn serve_deferred(&mut self, block: u32) {
+        while let Some(index) = self.deferred.iter().position(|(on, _)| *on == block) {
+            let (_, owner) = self.deferred.remove(index);
+            self.owner_served(owner.pack());
         }
-        self.collect_garbage();
     }
 
     fn space_freed(&mut self, block: u32) {
@@ -215,9 +242,8 @@ impl Drive {
             self.gc.pump(&mut self.media, &mut *self.ftl, plane);
             self.collect_garbage();
         }
-        if !self.orphans.is_empty() {
-            self.adopt_orphans();
-        }
+        self.adopt_orphans();
+        self.settle_unpinned();
         if self.gc.grown_bad > 0 {
             self.check_spares();
         }
@@ -249,24 +275,64 @@ impl Drive {
         self.gc.retire(&mut self.media, place.block);
     }
 
+    /// The owner hears of it when nothing that superseded units of the failed page is in flight any more: not only the
+    /// page that is written in its stead, but also what was written later and made that unnecessary.
     fn rewrite_or_orphan(&mut self, orphan: Orphan) {
         let Orphan { place, frontier, cause, owner } = orphan;
-        match self.ftl.rewrite(&mut self.media, place, frontier, cause, owner) {
-            Ok(true) => {}
-            Ok(false) => self.owner_served(owner.pack()),
+        match self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
+            Ok(_) if self.media.pool.pins(place.block) > 0 => {
+                self.deferred.push((place.block, owner));
+                self.media.pool.chain(place.block, NONE);
+            }
+            Ok(_) => self.owner_served(owner.pack()),
             Err(NoSpace) => {
                 self.media.pool.pin(place.block);
+                if cause == Cause::Metadata {
+                    self.media.metadata_in_flight += 1;
+                }
                 self.orphans.push(orphan);
             }
         }
     }
 
     fn adopt_orphans(&mut self) {
+        if self.orphans.is_empty() {
+            return;
+        }
         for orphan in std::mem::take(&mut self.orphans) {
+            if orphan.cause == Cause::Metadata {
+                self.media.metadata_in_flight -= 1;
+            }
             self.rewrite_or_orphan(orphan);
             if self.media.pool.unpin(orphan.place.block) {
                 self.media.unpinned.push(orphan.place.block);
             }
+        }
+        self.metadata_ended();
+    }
+
+    /// No room will ever be found for pages whose programs failed: who waits for them is told so. They stay in RAM.
+    fn give_up_orphans(&mut self) {
+        for index in 0..self.orphans.len() {
+            match std::mem::replace(&mut self.orphans[index].owner, Owner::Nobody) {
+                Owner::Nobody | Owner::Gc(_) => {}
+                owner @ Owner::Command(command) => {
+                    self.commands[command as usize].status = Status::ReadOnly;
+                    self.owner_served(owner.pack());
+                }
+                owner @ Owner::Eviction(slot) => {
+                    let Eviction { serial, command, .. } = self.evictions[slot as usize];
+                    let waiters = self.eviction_waiters.iter().filter(|(until, _)| *until > serial);
+                    for command in waiters.map(|(_, command)| *command).chain(command) {
+                        self.commands[command as usize].status = Status::ReadOnly;
+                    }
+                    self.owner_served(owner.pack());
+                }
+            }
+        }
+        for command in std::mem::take(&mut self.metadata_waiters) {
+            self.commands[command as usize].status = Status::ReadOnly;
+            self.release_command(command);
         }
     }
 
@@ -275,27 +341,33 @@ impl Drive {
         if self.read_only || self.gc.grown_bad == 0 {
             return;
         }
-        let planes = 0..self.config.flash.geometry.planes();
-        let usable: Vec<u32> = planes.map(|plane| self.media.pool.usable(plane)).collect();
-        if self.config.check_space(&usable, self.ftl.metadata_units()).is_err() {
-            self.go_read_only();
-        }
+        // Stalled commands hear of it when they are tried again.
+        self.read_only = self.spares_are_gone();
     }
 
-    fn go_read_only(&mut self) {
-        self.read_only = true;
-        for command in std::mem::take(&mut self.stalled) {
-            self.commands[command as usize].status = Status::ReadOnly;
-            self.commands[command as usize].order = self.order;
-            self.order += 1;
-            self.release_command(command);
-        }
+    /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.
+    pub(super) fn spares_are_gone(&self) -> bool {
+        self.config.check_space(&self.usable(), self.ftl.metadata_units()).is_err()
     }
 
-    /// Commands wait but nothing is in flight: no block can be freed any more. Only faults can bring a drive here.
-    fn break_deadlock(&mut self) {
-        if self.next_event().is_none() && !self.stalled.is_empty() {
-            self.go_read_only();
+    /// Commands wait but nothing is in flight. Garbage collection looks at every plane once more; if even that sets
+    /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
+    pub(super) fn break_deadlock(&mut self) -> bool {
+        let orphans = if self.outstanding > 0 { self.orphans.len() } else { 0 };
+        if self.next_event().is_some() || self.stalled.is_empty() && orphans == 0 {
+            return false;
         }
+        let before = (self.stalled.len(), self.orphans.len(), self.outstanding);
+        for plane in 0..self.config.flash.geometry.planes() {
+            self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+        }
+        self.room_freed = true;
+        self.settle();
+        if self.next_event().is_none() && (self.stalled.len(), self.orphans.len(), self.outstanding) == before {
+            self.read_only = true;
+            self.give_up_orphans();
+            self.retry_stalled();
+        }
+        self.next_event().is_some() || (self.stalled.len(), self.orphans.len(), self.outstanding) != before
     }
 }

@@ -136,6 +136,8 @@ pub struct Drive {
     metadata_waiters: Vec<u32>,
     program_waiters: Vec<(OpId, u32)>,
     orphans: Vec<Orphan>,
+    /// (block, owner): the owner of a page whose program failed, until nothing pins the page's block.
+    deferred: Vec<(u32, Owner)>,
     read_only: bool,
     room_freed: bool,
     counters: Counters,
@@ -151,8 +153,9 @@ impl Drive {
     /// A fresh drive; refuses a configuration that could run out of blocks.
     pub fn new(config: &DriveConfig, options: Options) -> Result<Drive, DriveError> {
         config.validate()?;
-        let media = Media::new(config, options);
-        Drive::assemble(config, media)
+        let drive = Drive::assemble(config, Media::new(config, options))?;
+        config.check_space(&drive.usable(), drive.ftl.metadata_units())?;
+        Ok(drive)
     }
 
     fn assemble(config: &DriveConfig, media: Media) -> Result<Drive, DriveError> {
@@ -160,8 +163,6 @@ impl Drive {
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
         let ftl = design(config);
-        let usable: Vec<u32> = (0..config.flash.geometry.planes()).map(|plane| media.pool.usable(plane)).collect();
-        config.check_space(&usable, ftl.metadata_units())?;
         let cell_bytes = media.flash.store.cell_bytes();
         Ok(Drive {
             gc: Gc::new(config, victim(&config.gc)),
@@ -189,6 +190,7 @@ impl Drive {
             metadata_waiters: Vec::new(),
             program_waiters: Vec::new(),
             orphans: Vec::new(),
+            deferred: Vec::new(),
             read_only: false,
             room_freed: false,
             counters: Counters::default(),
@@ -198,6 +200,11 @@ impl Drive {
             slots: Vec::new(),
             scratch: Vec::new(),
         })
+    }
+
+    /// Good blocks of every plane.
+    fn usable(&self) -> Vec<u32> {
+        (0..self.config.flash.geometry.planes()).map(|plane| self.media.pool.usable(plane)).collect()
     }
 
     /// The configuration.
@@ -244,7 +251,7 @@ impl Drive {
     #[inline]
     pub fn prefetch(&self, request: &Request) {
         let lpn = request.sector / self.sectors_per_unit;
-        if request.end() <= self.user_sectors() {
+        if self.in_range(request) {
             self.ftl.prefetch(lpn as u32);
         }
     }
@@ -265,7 +272,7 @@ impl Drive {
             self.gc.set_background(false);
         }
         let command = self.new_command(request, data);
-        if request.end() > self.user_sectors() || request.sector.checked_add(request.sectors).is_none() {
+        if !self.in_range(request) {
             self.commands[command as usize].status = Status::OutOfRange;
             self.order += 1;
             self.commands[command as usize].order = self.order - 1;
@@ -278,9 +285,15 @@ impl Drive {
         }
     }
 
+    /// Whether all of a request is on the drive, whatever its numbers.
+    #[inline]
+    fn in_range(&self, request: &Request) -> bool {
+        request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.user_sectors())
+    }
+
     fn new_command(&mut self, request: &Request, data: Data<'_>) -> u32 {
         let cell = self.media.flash.store.cell_bytes();
-        let cells = if cell > 0 && request.op == Op::Write && request.end() <= self.user_sectors() {
+        let cells = if cell > 0 && request.op == Op::Write && self.in_range(request) {
             cells_of(request, data, cell)
         } else {
             Vec::new()
@@ -368,7 +381,7 @@ impl Drive {
         let state = &mut self.commands[command as usize];
         let request = state.request;
         let (status, order) = (state.status, state.order);
-        let bytes = request.bytes();
+        let bytes = request.sectors.saturating_mul(SECTOR_BYTES);
         let kind = match request.op {
             Op::Read => 0,
             Op::Write => 1,

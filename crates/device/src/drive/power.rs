@@ -38,6 +38,7 @@ impl Drive {
     fn rebuild(&mut self) -> Recovery {
         let geometry = *self.media.flash.geometry();
         let mut recovery = Recovery::default();
+        let mut partly_written = Vec::new();
         self.media.pool.forget();
         recovery.pages_read = self.ftl.recover(&mut self.media);
         let (mut die_time, mut channel_time) =
@@ -53,32 +54,49 @@ impl Drive {
                 continue;
             }
             if state.torn {
-                self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
+                let failed = self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
                 recovery.blocks_erased += 1;
                 die_time[die as usize] += timing.erase.max;
                 channel_time[channel as usize] += timing.command;
-                self.media.pool.adopt(block, BlockState::Free);
+                if failed {
+                    self.media.flash.retire(block);
+                    self.gc.grown_bad += 1;
+                }
+                self.media.pool.adopt(block, if failed { BlockState::Bad } else { BlockState::Free });
                 continue;
             }
             for page in 0..state.programmed {
                 die_time[die as usize] += timing.read[page as usize % timing.read.len()].max;
             }
             channel_time[channel as usize] += (timing.command + oob_time) * u64::from(state.programmed);
-            let found = match state.programmed {
-                0 => BlockState::Free,
-                pages if pages < geometry.pages_per_block && self.media.reopen(block, pages) => continue,
-                _ => BlockState::Closed,
-            };
-            self.media.pool.adopt(block, found);
+            let found = if state.programmed == 0 { BlockState::Free } else { BlockState::Closed };
+            if (1..geometry.pages_per_block).contains(&state.programmed) {
+                partly_written.push((state.programmed, block));
+            } else {
+                self.media.pool.adopt(block, found);
+            }
+        }
+        // The emptiest become frontiers again.
+        partly_written.sort_unstable();
+        for (pages, block) in partly_written {
+            if !self.media.reopen(block, pages) {
+                self.media.pool.adopt(block, BlockState::Closed);
+            }
         }
         self.media.flash.count(OpKind::Read, Cause::Recovery, recovery.pages_read);
         self.media.pool.rebuild_free(&self.media.flash);
         let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
         recovery.time = slowest(die_time).max(slowest(channel_time));
+        // Spares that were gone before are gone still: what is there can be read.
+        self.read_only = self.spares_are_gone();
         for plane in 0..geometry.planes() {
             self.gc.pump(&mut self.media, &mut *self.ftl, plane);
         }
-        self.settle();
+        if self.media.flash.timed() {
+            self.settle();
+        } else {
+            self.settle_untimed();
+        }
         recovery
     }
 }

@@ -149,7 +149,9 @@ impl Gc {
     fn choose(&mut self, media: &mut Media, plane: u32) -> Option<(u32, Cause)> {
         let first = plane * media.pool.blocks_per_plane;
         let retiring = &mut self.retiring[plane as usize];
-        if let Some(index) = retiring.iter().position(|block| media.pool.state(*block) == BlockState::Closed) {
+        let fits = |media: &Media, block: u32| pages_needed(media, block) <= media.relocation_room(plane);
+        let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
+        if let Some(index) = retiring.iter().position(closed) {
             return Some((retiring.swap_remove(index), Cause::Retirement));
         }
         let wanted = if self.background {
@@ -169,8 +171,10 @@ impl Gc {
         let view = media.pool.view(plane, units);
         let victim = first + self.policy.choose(&view, &mut media.rng)?;
         assert_eq!(media.pool.state(victim), BlockState::Closed, "policy {} chose an open block", self.policy.name());
-        // Moving a block that is all valid frees nothing.
-        let victim = if pages_needed(media, victim) < media.pages_per_block() {
+        // Moving a block that is all valid frees nothing. And power cuts may have torn pages that relocation counted on:
+        // with less than a block to go to, what costs least goes first.
+        let pages = media.pages_per_block();
+        let victim = if pages_needed(media, victim) < pages && media.relocation_room(plane) >= pages {
             victim
         } else {
             first + media.pool.view(plane, units).fewest_valid()?

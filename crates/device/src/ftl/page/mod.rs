@@ -94,6 +94,9 @@ impl PageFtl {
         if old == UNMAPPED {
             self.mapped_units += 1;
             self.trims.mapped(lpn);
+            if self.trims.in_use() {
+                self.note_revival(media, lpn);
+            }
         } else {
             self.invalidate(media, old);
         }
@@ -104,6 +107,10 @@ impl PageFtl {
     /// The read that completes a partial unit from `old`, or the program that still holds it in RAM.
     fn old_version(&self, media: &mut Media, old: u32, bytes: u32) -> Option<OpId> {
         let place = media.place_of(old);
+        if !media.flash.blocks.readable(old / self.units_per_page) {
+            // Its program failed and it is still in RAM.
+            return None;
+        }
         if media.flash.is_written(place.block, place.page) {
             if media.flash.timed() {
                 return Some(media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody));
@@ -369,6 +376,9 @@ impl Ftl for PageFtl {
             }
             self.mapped_units += 1;
             self.set_valid(media, unit, media.block_of(unit));
+            if lpn >= self.user_units as usize {
+                self.trims.set_in_use();
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use ssdlab_flash::NO_LPN;
 
+use super::trim::TrimRecord;
 use super::{PageFtl, UNMAPPED};
 use crate::media::{Media, Place};
 
@@ -41,11 +42,12 @@ impl PageFtl {
                 let place = Place { block, page };
                 let first = media.unit_at(place);
                 pages_read += 1;
+                let sequence = media.flash.oob.sequence(block, page);
+                // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
+                newest = newest.max(sequence);
                 if !media.flash.blocks.readable(first / self.units_per_page) {
                     continue;
                 }
-                let sequence = media.flash.oob.sequence(block, page);
-                newest = newest.max(sequence);
                 for unit in first..first + self.units_per_page {
                     let lpn = media.flash.oob.lpn(unit);
                     if lpn == NO_LPN {
@@ -59,7 +61,7 @@ impl PageFtl {
                 }
             }
         }
-        // A torn page may carry a higher number that was never read: skip well past what could be in flight.
+        // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
         media.set_sequence(newest + (1 << 20));
         pages_read
     }
@@ -75,15 +77,14 @@ impl PageFtl {
             if bitmap == UNMAPPED {
                 continue;
             }
-            let written = self.sequence_of(media, bitmap);
+            self.trims.set_in_use();
             let words = media.flash.oob.record(bitmap).expect("a bitmap unit has its bits");
             let first = segment * self.trims.segment_units();
+            let record = TrimRecord::new(words, first);
             let end = (first + self.trims.segment_units()).min(self.user_units);
             for lpn in first..end {
                 let unit = self.map.get(lpn as usize);
-                let bit = (lpn - first) as usize;
-                let was_mapped = words[bit / 64] >> (bit % 64) & 1 != 0;
-                if unit != UNMAPPED && !was_mapped && self.sequence_of(media, unit) < written {
+                if unit != UNMAPPED && record.trimmed(lpn, self.sequence_of(media, unit)) {
                     self.map.set(lpn as usize, UNMAPPED);
                 }
             }

@@ -105,7 +105,8 @@ impl PageFtl {
             && frontier == Frontier::Gc
             && sources.len() == self.units_per_page as usize
             && sources[0].is_multiple_of(self.units_per_page)
-            && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page;
+            && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page
+            && media.flash.blocks.readable(sources[0] / self.units_per_page);
         let mut last_page = NONE;
         let mut read_failed = false;
         for (index, source) in sources.iter().enumerate() {
@@ -115,7 +116,8 @@ impl PageFtl {
             lpns.push(lpn);
             pins.push(from.block);
             let page = *source / self.units_per_page;
-            if page != last_page && !copyback && !from_ram {
+            // A page whose program failed is still in RAM.
+            if page != last_page && !copyback && !from_ram && media.flash.blocks.readable(page) {
                 last_page = page;
                 if timed {
                     // Only what is moved crosses the channel.

@@ -2,6 +2,11 @@
 //!
 //! A bit a unit tells what is mapped, so a trim of gigabytes that are unmapped already walks words, not entries. What a
 //! trim unmapped is made durable by writing the bits of its segment as one metadata unit; recovery believes the newest.
+//!
+//! A record is `[as_of, revivals, (unit, sequence) for each revival, bits]`. The bits say which units were mapped when
+//! program number `as_of` was decided; garbage collection moves the record without changing that. A revival is a unit
+//! that was written again after a trim, by a program that had not ended by then: its bit is set, and what was there
+//! before the trim is older than `sequence`. There are only as many as programs in flight, so they fit in the header.
 
 use std::io::{self, Read, Write};
 
@@ -20,6 +25,43 @@ pub(super) struct TrimState {
     segments: u32,
     dirty: Vec<bool>,
     dirty_list: Vec<u32>,
+    /// Something was trimmed since the drive was made.
+    in_use: bool,
+    /// Units written after they were unmapped, and the number of the program, until one of its kind has ended.
+    revivals: Vec<(u32, u64)>,
+    /// How long the list of revivals may grow before those that have ended are dropped.
+    revivals_limit: usize,
+}
+
+/// Words of a record before its revivals.
+const RECORD_HEADER: usize = 2;
+
+/// Revivals are looked through when there are so many.
+const REVIVALS_AT_LEAST: usize = 256;
+
+/// A record of trims as recovery reads it.
+pub(super) struct TrimRecord<'a> {
+    as_of: u64,
+    revivals: &'a [u64],
+    bits: &'a [u64],
+    first: u32,
+}
+
+impl<'a> TrimRecord<'a> {
+    /// The record in a metadata unit's words; `first` is its segment's first unit.
+    pub(super) fn new(words: &'a [u64], first: u32) -> TrimRecord<'a> {
+        let (revivals, bits) = words[RECORD_HEADER..].split_at(words[1] as usize * 2);
+        TrimRecord { as_of: words[0], revivals, bits, first }
+    }
+
+    /// Whether a copy of `lpn` that program number `sequence` wrote was trimmed since.
+    pub(super) fn trimmed(&self, lpn: u32, sequence: u64) -> bool {
+        let bit = (lpn - self.first) as usize;
+        let was_mapped = self.bits[bit / 64] >> (bit % 64) & 1 != 0;
+        let (pairs, _) = self.revivals.as_chunks::<2>();
+        let revived = pairs.iter().any(|[unit, since]| *unit == u64::from(lpn) && sequence < *since);
+        revived || !was_mapped && sequence < self.as_of
+    }
 }
 
 impl TrimState {
@@ -32,7 +74,21 @@ impl TrimState {
             segments,
             dirty: vec![false; segments as usize],
             dirty_list: Vec::new(),
+            in_use: false,
+            revivals: Vec::new(),
+            revivals_limit: REVIVALS_AT_LEAST,
         }
+    }
+
+    /// Whether anything was trimmed since the drive was made.
+    #[inline]
+    pub(super) const fn in_use(&self) -> bool {
+        self.in_use
+    }
+
+    /// Recovery found a record, or a snapshot holds one.
+    pub(super) fn set_in_use(&mut self) {
+        self.in_use = true;
     }
 
     pub(super) const fn segments(&self) -> u32 {
@@ -72,6 +128,7 @@ impl TrimState {
     }
 
     fn soil(&mut self, lpn: u32) {
+        self.in_use = true;
         let segment = lpn / self.segment_units;
         if !std::mem::replace(&mut self.dirty[segment as usize], true) {
             self.dirty_list.push(segment);
@@ -95,6 +152,7 @@ impl TrimState {
         self.mapped.as_mut_slice().fill(0);
         self.dirty.fill(false);
         self.dirty_list.clear();
+        self.revivals.clear();
     }
 
     pub(super) const fn segment_units(&self) -> u32 {
@@ -116,6 +174,7 @@ impl TrimState {
         from.read_exact(&mut dirty)?;
         for (segment, dirty) in dirty.into_iter().enumerate() {
             if dirty != 0 {
+                self.in_use = true;
                 self.dirty[segment] = true;
                 self.dirty_list.push(segment as u32);
             }
@@ -147,6 +206,45 @@ impl PageFtl {
         self.trims.soil(lpn);
     }
 
+    /// `lpn` held nothing and the next program writes it. Until that has ended, a record that calls the unit mapped must
+    /// say since when, or a power cut would bring back what was there before the trim.
+    pub(super) fn note_revival(&mut self, media: &Media, lpn: u32) {
+        if lpn >= self.user_units {
+            return;
+        }
+        if self.trims.revivals.len() >= self.trims.revivals_limit {
+            self.forget_ended_revivals(media);
+            self.trims.revivals_limit = (self.trims.revivals.len() * 2).max(REVIVALS_AT_LEAST);
+        }
+        self.trims.revivals.push((lpn, media.sequence()));
+    }
+
+    fn forget_ended_revivals(&mut self, media: &Media) {
+        let mut revivals = std::mem::take(&mut self.trims.revivals);
+        revivals.retain(|(lpn, _)| {
+            let unit = self.map.get(*lpn as usize);
+            unit != UNMAPPED && {
+                let place = media.place_of(unit);
+                let ended = media.flash.is_written(place.block, place.page);
+                !ended || !media.flash.blocks.readable(unit / self.units_per_page)
+            }
+        });
+        self.trims.revivals = revivals;
+    }
+
+    /// The record of a segment as things are now.
+    fn trim_record(&self, media: &Media, segment: u32) -> Box<[u64]> {
+        let in_segment = |lpn: u32| lpn / self.trims.segment_units == segment;
+        let revivals = self.trims.revivals.iter().filter(|(lpn, _)| in_segment(*lpn));
+        let mut words = vec![media.sequence(), 0];
+        for (lpn, sequence) in revivals {
+            words.extend([u64::from(*lpn), *sequence]);
+            words[1] += 1;
+        }
+        words.extend_from_slice(&self.trims.bits(segment, self.user_units));
+        words.into()
+    }
+
     pub(super) fn write_trim_bitmaps(
         &mut self,
         media: &mut Media,
@@ -154,8 +252,9 @@ impl PageFtl {
         owner: Owner,
     ) -> Result<u32, NoSpace> {
         let mut started = 0;
+        self.forget_ended_revivals(media);
         while let Some(segment) = self.trims.dirty_list.last().copied() {
-            let words = self.trims.bits(segment, self.user_units);
+            let words = self.trim_record(media, segment);
             let cells = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.cell_bytes()];
             let lpn = self.user_units + segment;
             let unit = UnitWrite { lpn, mask: self.full_mask, cells: &cells };

@@ -22,7 +22,7 @@ impl VictimPolicy for CostBenefit {
         closed.max_by_key(|block| {
             let valid = u128::from(pool.valid(*block));
             // In integers, so that every machine agrees; an empty block beats all others.
-            let benefit = u128::from(pool.age(*block)) * (units - valid) << 32;
+            let benefit = (u128::from(pool.age(*block)) * (units - valid)) << 32;
             benefit.checked_div(2 * valid).unwrap_or(u128::MAX)
         })
     }

@@ -1,0 +1,236 @@
+//! Random drives: small, odd geometries and every policy there is.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Rng};
+use ssdlab_device::{
+    Allocation, BufferConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, Options,
+    registered,
+};
+use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
+
+/// The names registered for one kind of policy.
+pub fn names(kind: &str) -> Vec<&'static str> {
+    registered().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name).collect()
+}
+
+/// One of several.
+pub fn one_of<T: Clone>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.random_range(0..of.len())].clone()
+}
+
+/// An order of the four levels.
+pub fn order(rng: &mut Rng) -> [Level; 4] {
+    let mut levels = [Level::Channel, Level::Way, Level::Die, Level::Plane];
+    for index in (1..4).rev() {
+        levels.swap(index, rng.random_range(0..=index));
+    }
+    levels
+}
+
+/// Any allocation.
+pub fn allocation(rng: &mut Rng) -> Allocation {
+    match rng.random_range(0..4) {
+        0 | 1 => Allocation::Static(order(rng)),
+        2 => Allocation::RoundRobin(order(rng)),
+        _ => Allocation::Dynamic,
+    }
+}
+
+fn latency(rng: &mut Rng, us: u64) -> Latency {
+    let min = Nanos(rng.random_range(us * 500..=us * 1000));
+    let max = if rng.random_bool(0.5) { min } else { Nanos(min.0 + rng.random_range(0..us * 1000)) };
+    Latency { min, max }
+}
+
+fn latencies(rng: &mut Rng, us: u64) -> Vec<Latency> {
+    (0..rng.random_range(1..=3)).map(|_| latency(rng, us)).collect()
+}
+
+fn timing(rng: &mut Rng) -> Timing {
+    // Now and then transfers cost nothing at all: events then fall together.
+    let channel = if rng.random_bool(0.15) { 0 } else { 1 };
+    Timing {
+        read: latencies(rng, 50),
+        program: latencies(rng, 500),
+        erase: latency(rng, 3000),
+        command: Nanos(channel * rng.random_range(0..400)),
+        transfer: Nanos(channel * rng.random_range(1..60_000)),
+        suspend: Nanos(rng.random_range(0..20_000)),
+        resume: Nanos(rng.random_range(0..20_000)),
+    }
+}
+
+/// A random geometry with at most `pages` pages or a little more.
+pub fn geometry(rng: &mut Rng, least_blocks: u32) -> Geometry {
+    let channels = one_of(rng, &[1, 1, 2, 3]);
+    let chips_per_channel = one_of(rng, &[1, 1, 2]);
+    let dies_per_chip = one_of(rng, &[1, 1, 2]);
+    let planes_per_die = one_of(rng, &[1, 1, 2, 3, 4]);
+    Geometry {
+        channels,
+        chips_per_channel,
+        dies_per_chip,
+        planes_per_die,
+        blocks_per_plane: least_blocks + rng.random_range(0..10),
+        pages_per_block: one_of(rng, &[1, 2, 3, 4, 5, 7, 8, 16]),
+        page_bytes: one_of(rng, &[512, 1024, 1536, 2048, 4096, 8192]),
+        oob_bytes: 64,
+    }
+}
+
+/// A drive drawn from everything a description can say. Faults are off; it is timed.
+pub fn random(rng: &mut Rng) -> DriveConfig {
+    loop {
+        let mut config = draw(rng);
+        let Some(most) = most_user_units(&config) else { continue };
+        // Often as full as may be, else anywhere.
+        let units = if rng.random_bool(0.5) { most } else { rng.random_range(1..=most) };
+        config.user_bytes = units * u64::from(config.ftl.mapping_unit);
+        return config;
+    }
+}
+
+/// The largest user capacity that the drive accepts, in units.
+pub fn most_user_units(config: &DriveConfig) -> Option<u64> {
+    let unit = u64::from(config.ftl.mapping_unit);
+    let accepts = |units: u64| {
+        let config = DriveConfig { user_bytes: units * unit, ..config.clone() };
+        Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).is_ok()
+    };
+    if !accepts(1) {
+        return None;
+    }
+    let (mut good, mut bad) = (1, config.flash.geometry.bytes() / unit + 1);
+    while bad - good > 1 {
+        let middle = (good + bad) / 2;
+        if accepts(middle) { good = middle } else { bad = middle }
+    }
+    Some(good)
+}
+
+fn draw(rng: &mut Rng) -> DriveConfig {
+    let free_blocks = one_of(rng, &[2, 2, 3, 3, 4]);
+    let streams = one_of(rng, &[1, 1, 1, 2, 3]);
+    let separate = rng.random_bool(0.5);
+    let geometry = geometry(rng, free_blocks + streams + u32::from(separate) + 1);
+    let units: Vec<u32> = (0..7).map(|shift| 512 << shift).filter(|unit| geometry.page_bytes % unit == 0).collect();
+    let mapping_unit = if rng.random_bool(0.4) { units[units.len() - 1] } else { one_of(rng, &units) };
+    let sata = rng.random_bool(0.3);
+    let suspend = rng.random_bool(0.4);
+    DriveConfig {
+        name: "random".to_string(),
+        flash: FlashConfig {
+            geometry,
+            timing: timing(rng),
+            multi_plane: one_of(rng, &[MultiPlane::Off, MultiPlane::SameOffset, MultiPlane::Relaxed]),
+            copyback: rng.random_bool(0.4),
+            cache_program: rng.random_bool(0.4),
+            program_suspend: suspend && rng.random_bool(0.8),
+            erase_suspend: suspend && rng.random_bool(0.8),
+            scheduler: one_of(
+                rng,
+                &[
+                    SchedulerKind::Fifo,
+                    SchedulerKind::ReadsFirst,
+                    SchedulerKind::HostFirst { starvation: Nanos(100_000) },
+                    SchedulerKind::HostFirst { starvation: Nanos(20_000_000) },
+                ],
+            ),
+            faults: Faults::default(),
+        },
+        user_bytes: u64::from(mapping_unit),
+        interface: InterfaceConfig {
+            kind: if sata { InterfaceKind::Sata } else { InterfaceKind::Nvme },
+            queues: if sata { 1 } else { rng.random_range(1..=4) },
+            queue_depth: rng.random_range(1..=32),
+            bandwidth: one_of(rng, &[0, 0, 500_000_000]),
+            command_overhead: Nanos(one_of(rng, &[0, 0, 1000])),
+        },
+        buffer: BufferConfig {
+            policy: one_of(rng, &names("buffer.policy")).to_string(),
+            bytes: u64::from(mapping_unit) * one_of(rng, &[1, 2, 5, 16, 40]) + 512 * rng.random_range(0..3),
+            latency: Nanos(one_of(rng, &[0, 0, 2000])),
+        },
+        ftl: FtlConfig {
+            design: one_of(rng, &names("ftl.design")).to_string(),
+            mapping_unit,
+            allocation: allocation(rng),
+            separate_gc_frontier: separate,
+            streams,
+        },
+        gc: GcConfig {
+            victim: one_of(rng, &names("gc.victim")).to_string(),
+            choices: rng.random_range(1..=4),
+            free_blocks,
+            background_free_blocks: one_of(rng, &[0, 0, free_blocks + 2]),
+            idle_after: Nanos(50_000),
+            copyback: rng.random_bool(0.5),
+            dynamic_wear_levelling: rng.random_bool(0.5),
+            static_wear_threshold: one_of(rng, &[0, 0, 1, 4]),
+        },
+        timed: true,
+    }
+}
+
+/// A drive of one channel, one die, two planes and a handful of pages, on which short sequences are tried exhaustively.
+pub fn handful() -> DriveConfig {
+    let fixed = |us: u64| Latency { min: Nanos::from_us(us), max: Nanos::from_us(us) };
+    DriveConfig {
+        name: "handful".to_string(),
+        flash: FlashConfig {
+            geometry: Geometry {
+                channels: 1,
+                chips_per_channel: 1,
+                dies_per_chip: 1,
+                planes_per_die: 1,
+                blocks_per_plane: 6,
+                pages_per_block: 2,
+                page_bytes: 1024,
+                oob_bytes: 32,
+            },
+            timing: Timing {
+                read: vec![fixed(50)],
+                program: vec![fixed(500)],
+                erase: fixed(3000),
+                command: Nanos(100),
+                transfer: Nanos(10_000),
+                suspend: Nanos(5000),
+                resume: Nanos(5000),
+            },
+            multi_plane: MultiPlane::Off,
+            copyback: false,
+            cache_program: false,
+            program_suspend: false,
+            erase_suspend: false,
+            scheduler: SchedulerKind::Fifo,
+            faults: Faults::default(),
+        },
+        user_bytes: 1024,
+        interface: InterfaceConfig {
+            kind: InterfaceKind::Nvme,
+            queues: 1,
+            queue_depth: 32,
+            bandwidth: 0,
+            command_overhead: Nanos::ZERO,
+        },
+        buffer: BufferConfig { policy: "none".to_string(), bytes: 4096, latency: Nanos::ZERO },
+        ftl: FtlConfig {
+            design: "page".to_string(),
+            mapping_unit: 1024,
+            allocation: Allocation::Dynamic,
+            separate_gc_frontier: false,
+            streams: 1,
+        },
+        gc: GcConfig {
+            victim: "greedy".to_string(),
+            choices: 2,
+            free_blocks: 2,
+            background_free_blocks: 0,
+            idle_after: Nanos::ZERO,
+            copyback: false,
+            dynamic_wear_levelling: false,
+            static_wear_threshold: 0,
+        },
+        timed: true,
+    }
+}

@@ -1,0 +1,134 @@
+//! Power cuts in the middle of random work.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Rng};
+use ssdlab_device::{Completion, Drive, DriveConfig, Options};
+
+use super::commands::Mix;
+use super::driver::{assert_checks, read_all, submit};
+use super::durable::Durable;
+
+/// A drive, what a host may rely on, and how they go on together over power cuts.
+pub struct Lives {
+    pub config: DriveConfig,
+    pub options: Options,
+    /// Always there, but for the instant of a power cut.
+    drive: Option<Drive>,
+    pub oracle: Durable,
+    pub cuts: u64,
+    pub commands: u64,
+}
+
+impl Lives {
+    /// A fresh drive.
+    pub fn new(config: &DriveConfig, options: Options) -> Lives {
+        let drive = Drive::new(config, options).expect("an accepted drive");
+        let oracle = Durable::new(drive.user_sectors(), config.buffer.policy == "none");
+        Lives { config: config.clone(), options, drive: Some(drive), oracle, cuts: 0, commands: 0 }
+    }
+
+    /// The drive.
+    pub fn drive(&mut self) -> &mut Drive {
+        self.drive.as_mut().expect("the power is on")
+    }
+
+    /// Submits a command now.
+    pub fn submit(&mut self, request: &ssdlab_base::Request, stamp: u64) {
+        self.oracle.submitted(request, stamp);
+        self.commands += 1;
+        submit(self.drive(), request, stamp);
+        self.collect();
+    }
+
+    /// Tells the oracle what has completed.
+    pub fn collect(&mut self) {
+        let drive = self.drive.as_mut().expect("the power is on");
+        let mut completions: Vec<Completion> = std::mem::take(drive.completions());
+        let data = std::mem::take(drive.read_data());
+        // They took effect in this order; a flush that completed covers only what had completed when it was submitted.
+        completions.sort_by_key(|completion| completion.order);
+        for completion in &completions {
+            let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| {
+                cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().unwrap())).collect::<Vec<u64>>()
+            });
+            self.oracle.completed(completion, cells.as_deref());
+        }
+    }
+
+    /// Runs one event; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let Some(at) = self.drive().next_event() else { return false };
+        self.drive().run_until(at);
+        self.collect();
+        true
+    }
+
+    /// Runs commands of `mix` for a while, at most `depth` outstanding.
+    pub fn work(&mut self, mix: &mut Mix, rng: &mut Rng, depth: u64, count: u64) {
+        for _ in 0..count {
+            while self.drive().outstanding() >= depth {
+                let progress = self.drive().run_to_completion(Nanos::MAX);
+                self.collect();
+                assert!(progress, "{} commands never complete", self.drive().outstanding());
+            }
+            if rng.random_bool(0.05) {
+                let until = self.drive().now() + Nanos(rng.random_range(0..2_000_000));
+                self.drive().run_until(until);
+                self.collect();
+            }
+            let (request, stamp) = mix.next(rng);
+            self.submit(&request, stamp);
+        }
+    }
+
+    /// Waits for all commands.
+    pub fn drain(&mut self) {
+        while self.drive().outstanding() > 0 {
+            let progress = self.drive().run_to_completion(Nanos::MAX);
+            self.collect();
+            assert!(progress || self.drive().outstanding() == 0, "commands never complete");
+        }
+    }
+
+    /// Cuts the power now, or a little later between two events, and lets it return. What the drive then holds is
+    /// compared; with `again` the power is cut that many times more before anything is read, a few events into what
+    /// the drive does by itself.
+    pub fn cut(&mut self, rng: &mut Rng, again: u32) {
+        for time in 0..=again {
+            if time > 0 {
+                for _ in 0..rng.random_range(0..20) {
+                    if !self.step() {
+                        break;
+                    }
+                }
+            }
+            if rng.random_bool(0.5)
+                && let Some(next) = self.drive().next_event()
+                && next.0 > self.drive().now().0 + 1
+            {
+                // In the middle of whatever is running.
+                let now = self.drive().now().0;
+                self.drive().run_until(Nanos(rng.random_range(now..next.0)));
+                self.collect();
+            }
+            self.cut_now();
+        }
+        self.compare();
+    }
+
+    /// Cuts the power at this instant, and lets it return.
+    pub fn cut_now(&mut self) {
+        self.cuts += 1;
+        let flash = self.drive.take().expect("the power is on").power_cut();
+        let (drive, _) = Drive::recover(&self.config, self.options, flash).expect("a drive comes back");
+        self.drive = Some(drive);
+    }
+
+    /// What the drive holds is what it may hold, and its own checks hold.
+    pub fn compare(&mut self) {
+        let drive = self.drive.as_mut().expect("the power is on");
+        assert_checks(drive);
+        let found = read_all(drive);
+        self.oracle.power_returned(&found, &format!("cut {} after {} commands", self.cuts, self.commands));
+    }
+}

@@ -1,0 +1,105 @@
+//! Driving a drive as a host does.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, Rng};
+use ssdlab_device::{Completion, Data, Drive, Status};
+
+use super::commands::Mix;
+use super::model::Journal;
+
+/// Submits one command now.
+pub fn submit(drive: &mut Drive, request: &Request, stamp: u64) {
+    let request = Request { at: drive.now(), ..*request };
+    drive.submit_with(&request, Data::Stamp(stamp));
+}
+
+/// Runs until nothing is outstanding.
+pub fn drain(drive: &mut Drive, journal: &mut Journal) {
+    while drive.outstanding() > 0 {
+        let progress = drive.run_to_completion(Nanos::MAX);
+        collect(drive, journal);
+        assert!(progress || drive.outstanding() == 0, "{} commands never complete", drive.outstanding());
+    }
+    collect(drive, journal);
+}
+
+/// Takes completions and data out of the drive.
+pub fn collect(drive: &mut Drive, journal: &mut Journal) {
+    let mut completions = std::mem::take(drive.completions());
+    let mut read = std::mem::take(drive.read_data());
+    journal.take(&mut completions, &mut read);
+}
+
+/// Runs `count` commands of `mix`, at most `depth` outstanding, with pauses now and then.
+pub fn run(drive: &mut Drive, mix: &mut Mix, rng: &mut Rng, depth: u64, count: u64) -> Journal {
+    let mut journal = Journal::default();
+    for _ in 0..count {
+        while drive.outstanding() >= depth {
+            let progress = drive.run_to_completion(Nanos::MAX);
+            assert!(progress, "{} commands never complete", drive.outstanding());
+            collect(drive, &mut journal);
+        }
+        if drive.outstanding() == 0 && rng.random_bool(0.02) || rng.random_bool(0.05) {
+            let until = drive.now() + Nanos(rng.random_range(0..3_000_000));
+            drive.run_until(until);
+            collect(drive, &mut journal);
+        }
+        let (request, stamp) = mix.next(rng);
+        journal.asked.insert(request.tag, (request, stamp));
+        submit(drive, &request, stamp);
+        collect(drive, &mut journal);
+    }
+    drain(drive, &mut journal);
+    journal
+}
+
+/// What all sectors of an idle drive hold.
+pub fn read_all(drive: &mut Drive) -> Vec<Result<u64, Status>> {
+    let sectors = drive.user_sectors();
+    let mut cells = Vec::with_capacity(sectors as usize);
+    for sector in 0..sectors {
+        cells.push(read_sector(drive, sector));
+    }
+    cells
+}
+
+/// One sector of an idle drive.
+pub fn read_sector(drive: &mut Drive, sector: u64) -> Result<u64, Status> {
+    assert_eq!(drive.outstanding(), 0);
+    let completion = alone(drive, &Request::new(Op::Read, sector, 1), 0);
+    let data = std::mem::take(drive.read_data());
+    match completion.status {
+        Status::Success => Ok(u64::from_le_bytes(data[0].1[..8].try_into().unwrap())),
+        status => Err(status),
+    }
+}
+
+/// Runs one command on an idle drive to its end.
+pub fn alone(drive: &mut Drive, request: &Request, stamp: u64) -> Completion {
+    submit(drive, request, stamp);
+    while drive.outstanding() > 0 {
+        assert!(drive.run_to_completion(Nanos::MAX), "{request:?} never completes");
+        if drive.outstanding() > 0 {
+            unreachable!("only one command was outstanding");
+        }
+    }
+    drive.completions().pop().expect("the command has completed")
+}
+
+/// Everything the drive checks about itself holds.
+pub fn assert_checks(drive: &Drive) {
+    for check in drive.check() {
+        assert!(check.held, "{}: {}", check.name, check.detail);
+    }
+}
+
+/// Lets background work come to its end.
+pub fn settle(drive: &mut Drive) {
+    assert_eq!(drive.outstanding(), 0);
+    let mut events = 0_u64;
+    while let Some(at) = drive.next_event() {
+        drive.run_until(at);
+        events += 1;
+        assert!(events < 1_000_000, "an idle drive comes to rest");
+    }
+}
