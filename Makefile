@@ -3,7 +3,8 @@
 CARGO ?= cargo
 PYTHON ?= python3
 OUT ?= out
-SSDLAB := target/release/ssdlab
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SSDLAB := $(TARGET)/release/ssdlab
 
 DRIVES := demo-slc demo-tlc demo-qlc
 RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
@@ -39,12 +40,12 @@ test-rust: need-rust
 # The tests' own build of the command: no second one for this.
 test-report: need-rust need-python
 	$(CARGO) build --profile test --locked -p ssdlab-cli
-	$(PYTHON) tests/report/chromium.py target/debug/ssdlab
+	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
 test-fuzz: need-rust
 	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS)
 
-bench: need-rust ## Measure requests a second and bytes a page, beside the last recorded figures
+bench: need-rust need-python ## Measure requests a second and bytes a page, beside the last recorded figures
 	@CARGO="$(CARGO)" benches/run
 
 fmt: need-rust ## Format all code

@@ -8,10 +8,10 @@ use ssdlab_base::{Nanos, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
 use ssdlab_lab::WorkloadSource;
 use ssdlab_lab::snapshot::file_identity;
-use ssdlab_workload::fio::{FioJob, is_spec};
+use ssdlab_workload::fio::FioJob;
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;
-use ssdlab_workload::{Next, Workload, WorkloadError};
+use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind};
 
 use crate::args::Run;
 use crate::failure::Failure;
@@ -72,25 +72,30 @@ pub(crate) struct Source {
 impl Source {
     /// Finds out what `text` is, and reads as much of it as can be wrong without a drive.
     pub(crate) fn open(text: &str, sending: Sending, seed: u64) -> Result<Source, Failure> {
-        let kind = if is_spec(text) {
-            let unseeded: Vec<&str> = text.split(',').filter(|option| !sets_seed(option)).collect();
-            Kind::Fio {
-                job: FioJob::parse_line(text).map_err(Failure::input)?,
-                unseeded: FioJob::parse_line(&unseeded.join(",")).map_err(Failure::input)?,
-                line: Some(text.to_string()),
+        let kind = match WorkloadKind::of(text) {
+            WorkloadKind::Specification => {
+                let unseeded: Vec<&str> = text.split(',').filter(|option| !sets_seed(option)).collect();
+                Kind::Fio {
+                    job: FioJob::parse_line(text).map_err(Failure::input)?,
+                    unseeded: FioJob::parse_line(&unseeded.join(",")).map_err(Failure::input)?,
+                    line: Some(text.to_string()),
+                }
             }
-        } else if Path::new(text).extension().is_some_and(|extension| extension == "fio") {
-            let job = FioJob::parse_file(Path::new(text)).map_err(Failure::input)?;
-            let whole = std::fs::read_to_string(text).map_err(|error| Failure::input(format!("{text}: {error}")))?;
-            let unseeded: Vec<&str> = whole.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
-            let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(Failure::input)?;
-            Kind::Fio { job, unseeded, line: None }
-        } else {
-            let trace = Trace::open(text).map_err(Failure::input)?;
-            let path = trace.name();
-            let identity =
-                file_identity(Path::new(&path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
-            Kind::Trace { spec: text.to_string(), identity }
+            WorkloadKind::JobFile => {
+                let job = FioJob::parse_file(Path::new(text)).map_err(Failure::input)?;
+                let whole =
+                    std::fs::read_to_string(text).map_err(|error| Failure::input(format!("{text}: {error}")))?;
+                let unseeded: Vec<&str> = whole.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
+                let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(Failure::input)?;
+                Kind::Fio { job, unseeded, line: None }
+            }
+            WorkloadKind::Trace => {
+                let trace = Trace::open(text).map_err(Failure::input)?;
+                let path = trace.name();
+                let identity =
+                    file_identity(Path::new(&path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+                Kind::Trace { spec: text.to_string(), identity }
+            }
         };
         if let (Kind::Fio { .. }, Sending { discipline, fit, .. }) = (&kind, &sending) {
             if let Some(discipline) = discipline {
