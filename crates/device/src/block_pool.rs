@@ -46,7 +46,7 @@ pub(crate) struct BlockPool {
     closings: u64,
     /// Blocks that must be marked bad once they are empty.
     retiring: Vec<bool>,
-    /// Trims took units from this block since the last record of trims was asked for.
+    /// Trims took units from this block since it was last erased.
     trimmed: Vec<bool>,
     free: Vec<FreeList>,
     erasing: Vec<u32>,
@@ -234,6 +234,39 @@ impl BlockPool {
         }
     }
 
+    /// The free blocks of a plane, in the order they leave.
+    pub(crate) fn free_list(&self, plane: u32) -> Vec<u32> {
+        match &self.free[plane as usize] {
+            FreeList::LeastWorn(heap) => {
+                let mut blocks: Vec<(u32, u32)> = heap.iter().map(|Reverse(block)| *block).collect();
+                blocks.sort_unstable();
+                blocks.into_iter().map(|(_, block)| block).collect()
+            }
+            FreeList::InOrder(queue) => queue.iter().copied().collect(),
+        }
+    }
+
+    /// Puts saved free lists back, after the states; false if they do not name exactly the free blocks.
+    pub(crate) fn restore_free(&mut self, blocks: &[u32], flash: &Flash) -> bool {
+        let known = |block: &u32| self.states.get(*block as usize) == Some(&BlockState::Free);
+        let mut sorted = blocks.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let free = self.states.iter().filter(|state| **state == BlockState::Free).count();
+        if sorted.len() != blocks.len() || blocks.len() != free || !blocks.iter().all(known) {
+            return false;
+        }
+        self.rebuild_free(flash);
+        for list in &mut self.free {
+            while list.pop().is_some() {}
+        }
+        for block in blocks {
+            let plane = self.plane_of(*block) as usize;
+            self.free[plane].push(*block, flash.blocks.get(*block).erases);
+        }
+        true
+    }
+
     /// Rebuilds the free lists from the states, least worn first where that is the rule.
     pub(crate) fn rebuild_free(&mut self, flash: &Flash) {
         for list in &mut self.free {
@@ -395,11 +428,6 @@ impl BlockPool {
         self.adopt(block, state);
         self.closed_order[block as usize] = closed_order;
         self.closings = self.closings.max(closed_order);
-    }
-
-    /// Numbers and states, for snapshots.
-    pub(crate) fn states(&self) -> &[BlockState] {
-        &self.states
     }
 
     /// The closing order of a block.

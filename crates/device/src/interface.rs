@@ -71,7 +71,7 @@ impl Interface {
     #[inline]
     pub(crate) fn arrive(&mut self, command: u32, queue: u16, op: Op) -> bool {
         let queued = self.is_queued(op);
-        if self.total_waiting == 0 && self.fits(usize::from(queue), queued) {
+        if self.waiting[usize::from(queue)].is_empty() && self.fits(usize::from(queue), queued) {
             self.enter(usize::from(queue), queued);
             return true;
         }

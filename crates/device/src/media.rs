@@ -313,7 +313,9 @@ impl Media {
     /// Starts a read of `bytes` bytes of a page; the block stays pinned until it is done.
     #[inline]
     pub(crate) fn read(&mut self, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
-        let class = if cause == Cause::Host { Class::HostRead } else { Class::GcRead };
+        // A host write waits for what completes its page.
+        let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);
+        let class = if waited_for { Class::HostRead } else { Class::GcRead };
         self.pool.pin(place.block);
         self.flash.submit(
             self.now,

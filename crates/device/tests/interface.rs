@@ -52,7 +52,6 @@ fn queue_numbers_beyond_the_last_wrap_around() {
 }
 
 #[test]
-#[ignore = "a command waits for the next completion while any queue has a backlog, also another one"]
 fn a_command_on_a_queue_with_room_does_not_wait_for_another_queues_backlog() {
     let mut host = overhead_only(InterfaceKind::Nvme, 2, 1);
     for page in 0..3 {
@@ -176,7 +175,6 @@ fn a_request_behind_the_last_sector_fails_at_once() {
 }
 
 #[test]
-#[ignore = "each command that takes no time is let in from inside the one before: the stack overflows"]
 fn a_long_backlog_of_commands_that_take_no_time_is_worked_off() {
     let mut config = drive(1, 1, 1);
     config.interface.queue_depth = 1;

@@ -146,7 +146,6 @@ fn utilisation_is_a_share_and_one_where_something_is_saturated() {
 }
 
 #[test]
-#[ignore = "transfers are counted as they begin: a run that is looked at in the middle shows more than there was time"]
 fn utilisation_in_the_middle_of_a_run_is_a_share_too() {
     let mut host = Host::new(&drive(1, 24, 1));
     host.send(Op::Write, 0, ROUNDS * 24 * 8);

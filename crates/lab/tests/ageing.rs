@@ -104,13 +104,11 @@ fn a_run_from_a_snapshot_is_the_run_from_ageing_bit_for_bit() {
 }
 
 #[test]
-#[ignore = "the drive's saved state leaves out which blocks trims have touched"]
 fn trims_before_a_snapshot_weigh_as_much_as_before_the_run() {
     assert_snapshots_change_nothing(&[drive("greedy")], &Random::mixed(50_000));
 }
 
 #[test]
-#[ignore = "the drive's saved state leaves out the order of free blocks and the time to the next wear move"]
 fn free_blocks_and_wear_levelling_survive_a_snapshot_in_their_order() {
     let mut in_order = drive("in order");
     in_order.gc.dynamic_wear_levelling = false;

@@ -57,6 +57,8 @@ pub(crate) struct WriteBuffer {
     entries: Vec<Entry>,
     free: Vec<Slot>,
     index: FxHashMap<u32, Slot>,
+    /// Units in the order they came in, for flushes.
+    by_age: Chain,
     capacity_sectors: u64,
     used_sectors: u64,
     dirty_units: u32,
@@ -70,6 +72,7 @@ impl WriteBuffer {
             entries: Vec::new(),
             free: Vec::new(),
             index: FxHashMap::default(),
+            by_age: Chain::default(),
             capacity_sectors: bytes / 512,
             used_sectors: 0,
             dirty_units: 0,
@@ -133,6 +136,7 @@ impl WriteBuffer {
         };
         self.index.insert(lpn, slot);
         self.dirty_units += 1;
+        self.by_age.push(slot);
         self.policy.insert(slot, command);
         Ok(false)
     }
@@ -146,6 +150,7 @@ impl WriteBuffer {
     /// Takes a unit out on its way to flash; its space stays held until `release`.
     pub(crate) fn take(&mut self, slot: Slot) -> Entry {
         self.policy.remove(slot);
+        self.by_age.remove(slot);
         let entry = &mut self.entries[slot as usize];
         let cells = std::mem::take(&mut entry.cells);
         let taken = Entry { cells, ..*entry };
@@ -160,12 +165,14 @@ impl WriteBuffer {
         self.used_sectors -= sectors;
     }
 
-    /// All units that came in before write command number `before`, in no order that matters.
-    pub(crate) fn older_than(&self, before: u64, out: &mut Vec<Slot>) {
+    /// The oldest units that came in before write command number `before`, at most `limit`.
+    pub(crate) fn older_than(&self, before: u64, limit: usize, out: &mut Vec<Slot>) {
         out.clear();
-        out.extend(self.index.values().copied().filter(|slot| self.entry(*slot).since < before));
-        // By age and address: the hash table's order is nobody's business.
-        out.sort_unstable_by_key(|slot| (self.entry(*slot).since, self.entry(*slot).lpn));
+        let mut slot = self.by_age.head;
+        while slot != NIL && out.len() < limit && self.entry(slot).since < before {
+            out.push(slot);
+            slot = self.by_age.next(slot);
+        }
     }
 
     /// Units in `first..end`, whichever way is shorter to find them.

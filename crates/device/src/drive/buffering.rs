@@ -30,7 +30,9 @@ impl Drive {
                 let length = source.len();
                 cells[target..target + length].copy_from_slice(&self.commands[command as usize].cells[source]);
             }
-            self.buffer_unit(lpn as u32, mask_of(from % per_unit, to - from), &cells, request.stream)?;
+            let mask = mask_of(from % per_unit, to - from);
+            let still = request.end() - from;
+            self.buffer_unit(command, lpn as u32, mask, &cells, request.stream, still)?;
             self.commands[command as usize].cursor += 1;
         }
         if request.fua {
@@ -49,8 +51,18 @@ impl Drive {
         Ok(())
     }
 
-    /// Brings one unit's sectors into the buffer, making room first.
-    pub(super) fn buffer_unit(&mut self, lpn: u32, mask: u64, cells: &[u8], stream: u16) -> Result<(), Stall> {
+    /// Brings one unit's sectors into the buffer, making room first: for all that the command still brings (`still`
+    /// sectors) and for what stalled commands wait to bring, so that pages leave side by side and not one by one.
+    pub(super) fn buffer_unit(
+        &mut self,
+        command: u32,
+        lpn: u32,
+        mask: u64,
+        cells: &[u8],
+        stream: u16,
+        still: u64,
+    ) -> Result<(), Stall> {
+        self.wanted_sectors -= std::mem::take(&mut self.commands[command as usize].wanted_sectors);
         loop {
             let number = self.writes_dispatched;
             let buffer = self.buffer.as_mut().expect("a buffered write has a buffer");
@@ -63,15 +75,26 @@ impl Drive {
                 Err(cost) => cost,
             };
             // What is already on its way out counts: nothing leaves that need not.
-            if buffer.room() + self.leaving_sectors >= cost || buffer.units() == 0 {
+            let wanted = self.wanted_sectors + still.max(cost);
+            if buffer.room() + self.leaving_sectors >= wanted || buffer.units() == 0 {
+                self.want(command, still);
                 return Err(Stall::BufferFull);
             }
             let mut slots = std::mem::take(&mut self.slots);
             buffer.victims(self.media.units_per_page as usize, &mut slots);
             let left = self.evict(&slots, None);
             self.slots = slots;
-            left?;
+            if let Err(stall) = left {
+                self.want(command, still);
+                return Err(stall);
+            }
         }
+    }
+
+    /// A stalled command waits to bring so many sectors.
+    fn want(&mut self, command: u32, sectors: u64) {
+        self.commands[command as usize].wanted_sectors = sectors;
+        self.wanted_sectors += sectors;
     }
 
     /// Sends units to flash, as many to a page as may share one. On `Err` those not sent stay in the buffer.
@@ -181,8 +204,16 @@ impl Drive {
             return Ok(());
         }
         let mut slots = std::mem::take(&mut self.slots);
-        buffer.older_than(before, &mut slots);
-        let result = self.evict(&slots, None);
+        let mut result = Ok(());
+        while let Some(buffer) = &self.buffer
+            && result.is_ok()
+        {
+            buffer.older_than(before, self.media.units_per_page as usize, &mut slots);
+            if slots.is_empty() {
+                break;
+            }
+            result = self.evict(&slots, None);
+        }
         self.slots = slots;
         result
     }

@@ -411,7 +411,7 @@ impl Drive {
         }
         let cells = vec![0; self.sectors_per_unit as usize * self.media.flash.store.cell_bytes()];
         if self.buffer.is_some() {
-            return self.buffer_unit(lpn, mask, &cells, 0);
+            return self.buffer_unit(command, lpn, mask, &cells, 0, to - from);
         }
         let unit = UnitWrite { lpn, mask, cells: &cells };
         self.ftl.write(&mut self.media, &[unit], 0, Cause::Host, Owner::Command(command))?;

@@ -365,6 +365,7 @@ impl Drive {
         self.settle();
         if self.next_event().is_none() && (self.stalled.len(), self.orphans.len(), self.outstanding) == before {
             self.read_only = true;
+            self.wanted_sectors = 0;
             self.give_up_orphans();
             self.retry_stalled();
         }

@@ -78,6 +78,8 @@ struct Command {
     covers: Option<u64>,
     order: u64,
     stalled_since: Option<Nanos>,
+    /// Sectors a stalled write waits to bring into the buffer.
+    wanted_sectors: u64,
     /// Cells of a write, or of what a read found.
     cells: Vec<u8>,
 }
@@ -131,6 +133,8 @@ pub struct Drive {
     evicting: VecDeque<bool>,
     evictions_base: u64,
     leaving_sectors: u64,
+    /// Sectors that all stalled writes wait to bring.
+    wanted_sectors: u64,
     /// (serial, command): complete when every eviction before `serial` is on flash.
     eviction_waiters: Vec<(u64, u32)>,
     metadata_waiters: Vec<u32>,
@@ -140,6 +144,8 @@ pub struct Drive {
     deferred: Vec<(u32, Owner)>,
     read_only: bool,
     room_freed: bool,
+    /// Commands that waited on the host's side are being let in.
+    admitting: bool,
     counters: Counters,
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
@@ -186,6 +192,7 @@ impl Drive {
             evicting: VecDeque::new(),
             evictions_base: 0,
             leaving_sectors: 0,
+            wanted_sectors: 0,
             eviction_waiters: Vec::new(),
             metadata_waiters: Vec::new(),
             program_waiters: Vec::new(),
@@ -193,6 +200,7 @@ impl Drive {
             deferred: Vec::new(),
             read_only: false,
             room_freed: false,
+            admitting: false,
             counters: Counters::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
@@ -307,6 +315,7 @@ impl Drive {
             covers: None,
             order: 0,
             stalled_since: None,
+            wanted_sectors: 0,
             cells,
         };
         if let Some(slot) = self.free_commands.pop() {
@@ -370,8 +379,12 @@ impl Drive {
         let queue = self.commands[command as usize].queue;
         self.report(command);
         self.interface.leave(queue);
-        while let Some(next) = self.interface.next() {
-            self.enter(next);
+        // A command that takes no time completes inside `enter`: the outermost call lets them all in, one by one.
+        if !std::mem::replace(&mut self.admitting, true) {
+            while let Some(next) = self.interface.next() {
+                self.enter(next);
+            }
+            self.admitting = false;
         }
     }
 

@@ -10,7 +10,10 @@ use crate::block_pool::BlockState;
 use crate::{Check, Counters, DriveConfig, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab drive 1\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab drive 2\n\0";
+
+/// Beside a block's state: a trim took units from it.
+const TRIMMED: u8 = 0x80;
 
 impl Drive {
     /// Counters.
@@ -54,7 +57,7 @@ impl Drive {
 
     /// Busy times so far.
     pub fn utilization(&self) -> Utilization {
-        let (channels, dies) = self.media.flash.busy();
+        let (channels, dies) = self.media.flash.busy_at(self.media.now);
         Utilization { channels, dies }
     }
 
@@ -164,8 +167,20 @@ impl Drive {
         to.write_all(MAGIC)?;
         self.media.flash.save(to)?;
         to.write_all(&self.media.sequence().to_le_bytes())?;
-        let states: Vec<u8> = self.media.pool.states().iter().map(|state| *state as u8).collect();
+        let blocks = 0..self.config.flash.geometry.blocks();
+        let states: Vec<u8> = blocks
+            .map(|block| {
+                let trimmed = if self.media.pool.is_trimmed(block) { TRIMMED } else { 0 };
+                self.media.pool.state(block) as u8 | trimmed
+            })
+            .collect();
         to.write_all(&states)?;
+        for plane in 0..self.config.flash.geometry.planes() {
+            let free = self.media.pool.free_list(plane);
+            to.write_all(&(free.len() as u32).to_le_bytes())?;
+            to.write_all(bytemuck::cast_slice(&free))?;
+        }
+        to.write_all(bytemuck::cast_slice(self.gc.victims_since_wear_move()))?;
         let order: Vec<u64> = (0..states.len() as u32).map(|block| self.media.pool.closed_order(block)).collect();
         to.write_all(bytemuck::cast_slice(&order))?;
         for (block, next_page) in self.media.open_blocks() {
@@ -192,6 +207,19 @@ impl Drive {
         let blocks = config.flash.geometry.blocks();
         let mut states = vec![0_u8; blocks as usize];
         from.read_exact(&mut states)?;
+        let mut free_lists = Vec::new();
+        for _ in 0..config.flash.geometry.planes() {
+            let mut count = [0; 4];
+            from.read_exact(&mut count)?;
+            let count = u32::from_le_bytes(count);
+            if count > config.flash.geometry.blocks_per_plane {
+                return Err(bad("a plane has more free blocks than blocks"));
+            }
+            let mut list = vec![0_u32; count as usize];
+            from.read_exact(bytemuck::cast_slice_mut(&mut list))?;
+            free_lists.extend(list);
+        }
+        from.read_exact(bytemuck::cast_slice_mut(drive.gc.victims_since_wear_move_mut()))?;
         let mut order = vec![0_u64; blocks as usize];
         from.read_exact(bytemuck::cast_slice_mut(&mut order))?;
         drive.media.pool.forget();
@@ -203,10 +231,16 @@ impl Drive {
         }
         drive.ftl.restore(&mut drive.media, from)?;
         for block in 0..blocks {
-            let state = block_state(states[block as usize]).ok_or_else(|| bad("a block has an unknown state"))?;
+            let byte = states[block as usize];
+            let state = block_state(byte & !TRIMMED).ok_or_else(|| bad("a block has an unknown state"))?;
             drive.media.pool.restore_state(block, state, order[block as usize]);
+            if byte & TRIMMED != 0 {
+                drive.media.pool.set_trimmed(block);
+            }
         }
-        drive.media.pool.rebuild_free(&drive.media.flash);
+        if !drive.media.pool.restore_free(&free_lists, &drive.media.flash) {
+            return Err(bad("the free lists do not name the free blocks"));
+        }
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the saved drive is damaged"));

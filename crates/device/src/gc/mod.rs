@@ -72,6 +72,16 @@ impl Gc {
         self.background = on && self.config.background_free_blocks > 0;
     }
 
+    /// Victims of each plane since static wear levelling last moved a block, for snapshots.
+    pub(crate) fn victims_since_wear_move(&self) -> &[u32] {
+        &self.victims_since_wear_move
+    }
+
+    /// The same, to restore.
+    pub(crate) fn victims_since_wear_move_mut(&mut self) -> &mut [u32] {
+        &mut self.victims_since_wear_move
+    }
+
     /// Forgets what was counted.
     pub(crate) fn reset_counters(&mut self) {
         self.victims = [0; 3];
