@@ -38,17 +38,19 @@ fn drive(config: &DriveConfig) -> Drive {
     Drive::new(config, Options { seed: 1, contents: Contents::Nothing }).expect("an accepted drive")
 }
 
+/// Requests made before the first of them is sent.
+const BATCH: u64 = 32;
+
 /// Keeps `depth` requests outstanding until `count` have completed.
 fn closed_loop(drive: &mut Drive, depth: u64, count: u64, mut next: impl FnMut(u64) -> Request) {
     let (mut sent, mut completed) = (0, 0);
-    // A request is made some time before it is sent, so that the drive's tables can be fetched meanwhile.
+    // As in a replay, requests are made some at a time, so that what they need is fetched side by side.
     let mut ahead: std::collections::VecDeque<Request> = std::collections::VecDeque::new();
     while completed < count {
         while sent < count && sent - completed < depth {
-            while ahead.len() < 8 {
-                let request = next(sent + ahead.len() as u64);
-                drive.prefetch(&request);
-                ahead.push_back(request);
+            if ahead.is_empty() {
+                ahead.extend((sent..sent + BATCH).map(&mut next));
+                ahead.iter().for_each(|request| drive.prefetch(request));
             }
             let mut request = ahead.pop_front().expect("just filled");
             request.at = drive.now();

@@ -44,9 +44,7 @@ impl Latencies {
 
     /// Adds all of `other`.
     pub(crate) fn add(&mut self, other: &Latencies) {
-        self.histogram
-            .add(&other.histogram)
-            .expect("both histograms have the same bounds");
+        self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -69,11 +67,7 @@ impl Latencies {
             return None;
         }
         // A bucket's upper end may lie above the largest value in it.
-        let percentile = |quantile: f64| {
-            self.histogram
-                .value_at_quantile(quantile)
-                .clamp(self.min_ns, self.max_ns)
-        };
+        let percentile = |quantile: f64| self.histogram.value_at_quantile(quantile).clamp(self.min_ns, self.max_ns);
         Some(LatencySummary {
             count,
             mean: self.sum_ns as f64 / count as f64,
@@ -101,8 +95,7 @@ impl Latencies {
             if step.count_since_last_iteration() == 0 {
                 continue;
             }
-            cdf.latency_ns
-                .push(step.value_iterated_to().clamp(self.min_ns, self.max_ns));
+            cdf.latency_ns.push(step.value_iterated_to().clamp(self.min_ns, self.max_ns));
             cdf.fraction.push(below as f64 / total);
         }
         cdf

@@ -40,17 +40,10 @@ impl std::str::FromStr for TraceWindow {
     /// assert!("2ms..1ms".parse::<TraceWindow>().is_err());
     /// ```
     fn from_str(text: &str) -> Result<TraceWindow, TraceWindowError> {
-        let error = |reason: String| TraceWindowError {
-            found: text.to_string(),
-            reason,
-        };
+        let error = |reason: String| TraceWindowError { found: text.to_string(), reason };
         let (from, to) = text.split_once("..").ok_or_else(|| error(String::new()))?;
         let time = |text: &str| ssdlab_base::parse_duration(text).map_err(|why| error(format!(" ({why})")));
-        let from = if from.trim().is_empty() {
-            Nanos::ZERO
-        } else {
-            time(from.trim())?
-        };
+        let from = if from.trim().is_empty() { Nanos::ZERO } else { time(from.trim())? };
         let to = time(to.trim())?;
         if from >= to {
             return Err(error(String::new()));
@@ -89,15 +82,7 @@ impl<W: Write + Send + 'static> Trace<W> {
     /// Begins a trace; `to` should be buffered.
     pub fn begin(mut to: W, window: TraceWindow) -> io::Result<Trace<W>> {
         to.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        Ok(Trace {
-            stream: Arc::new(Mutex::new(Stream {
-                to,
-                first: true,
-                error: None,
-            })),
-            window,
-            drives: 0,
-        })
+        Ok(Trace { stream: Arc::new(Mutex::new(Stream { to, first: true, error: None })), window, drives: 0 })
     }
 
     /// The observer for the next drive.
@@ -110,10 +95,7 @@ impl<W: Write + Send + 'static> Trace<W> {
             let text = serde_json::Value::String(text);
             let tid = tid.unwrap_or(0);
             stream.event(|to| {
-                write!(
-                    to,
-                    r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_name","args":{{"name":{text}}}}}"#
-                )
+                write!(to, r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_name","args":{{"name":{text}}}}}"#)
             });
         };
         label(channels_pid, None, format!("{name}: channels"));
@@ -124,18 +106,10 @@ impl<W: Write + Send + 'static> Trace<W> {
         for die in 0..geometry.dies() {
             let way = die / geometry.dies_per_chip;
             let (channel, way) = (way / geometry.chips_per_channel, way % geometry.chips_per_channel);
-            label(
-                channels_pid + 1,
-                Some(die),
-                format!("die {die} (channel {channel}, way {way})"),
-            );
+            label(channels_pid + 1, Some(die), format!("die {die} (channel {channel}, way {way})"));
         }
         drop(stream);
-        Box::new(Tracks {
-            stream: Arc::clone(&self.stream),
-            window: self.window,
-            channels_pid,
-        })
+        Box::new(Tracks { stream: Arc::clone(&self.stream), window: self.window, channels_pid })
     }
 
     /// Ends the trace and gives the writer back; the first error that occurred comes out here. The drives' observers
@@ -211,23 +185,12 @@ mod tests {
 
     fn span(start: u64, end: u64) -> Span {
         let (kind, cause) = (OpKind::Program, Cause::Gc);
-        Span {
-            resource: Resource::Die(3),
-            kind,
-            cause,
-            ppn: 77,
-            planes: 1,
-            start: Nanos(start),
-            end: Nanos(end),
-        }
+        Span { resource: Resource::Die(3), kind, cause, ppn: 77, planes: 1, start: Nanos(start), end: Nanos(end) }
     }
 
     #[test]
     fn a_trace_is_json_with_exact_times_and_only_the_window() {
-        let window = TraceWindow {
-            from: Nanos(1_000),
-            to: Nanos(5_000),
-        };
+        let window = TraceWindow { from: Nanos(1_000), to: Nanos(5_000) };
         let mut trace = Trace::begin(Vec::new(), window).expect("a vector takes everything");
         let mut observer = trace.observer("a \"drive\"", &geometry());
         observer.span(span(0, 1_000));
@@ -259,18 +222,12 @@ mod tests {
                 Ok(())
             }
         }
-        let window = TraceWindow {
-            from: Nanos(0),
-            to: Nanos(5_000),
-        };
+        let window = TraceWindow { from: Nanos(0), to: Nanos(5_000) };
         let mut trace = Trace::begin(Full(2_000), window).expect("enough for the start");
         let mut observer = trace.observer("drive", &geometry());
         (0..100).for_each(|_| observer.span(span(0, 1_000)));
         drop(observer);
-        assert_eq!(
-            trace.finish().map(|_| ()).expect_err("full").kind(),
-            io::ErrorKind::StorageFull
-        );
+        assert_eq!(trace.finish().map(|_| ()).expect_err("full").kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
@@ -279,12 +236,6 @@ mod tests {
             let error = bad.parse::<TraceWindow>().expect_err(bad).to_string();
             assert!(error.contains("FROM..TO"), "{error}");
         }
-        assert_eq!(
-            "..1us".parse(),
-            Ok(TraceWindow {
-                from: Nanos(0),
-                to: Nanos(1_000)
-            })
-        );
+        assert_eq!("..1us".parse(), Ok(TraceWindow { from: Nanos(0), to: Nanos(1_000) }));
     }
 }

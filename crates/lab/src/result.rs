@@ -407,9 +407,7 @@ pub struct WearHistogram {
 impl RunResult {
     /// Whether every check of every drive held.
     pub fn checks_held(&self) -> bool {
-        self.devices
-            .iter()
-            .all(|device| device.checks.iter().all(|check| check.held))
+        self.devices.iter().all(|device| device.checks.iter().all(|check| check.held))
     }
 }
 
@@ -441,9 +439,7 @@ mod tests {
         assert_eq!(histogram.blocks.iter().sum::<u64>(), 1000);
         assert_eq!(histogram.erases[0], *counts.iter().min().expect("blocks"));
         for (start, blocks) in histogram.erases.iter().zip(&histogram.blocks) {
-            let inside = counts
-                .iter()
-                .filter(|&&count| count >= *start && count - start < histogram.bin);
+            let inside = counts.iter().filter(|&&count| count >= *start && count - start < histogram.bin);
             assert_eq!(inside.count() as u64, *blocks);
         }
         assert_eq!(WearHistogram::of(&[]), WearHistogram::default());

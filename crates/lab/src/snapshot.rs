@@ -86,10 +86,7 @@ pub struct SnapshotCache {
 }
 
 /// What was found for an identity.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one of them is made for a drive, and taken apart at once"
-)]
+#[expect(clippy::large_enum_variant, reason = "one of them is made for a drive, and taken apart at once")]
 pub enum Found {
     /// The aged drive, and the record of how it was aged.
     Drive(Drive, Precondition),
@@ -102,11 +99,7 @@ pub enum Found {
 impl SnapshotCache {
     /// The user's cache; `None` when the environment names no place for it.
     pub fn of_user() -> Option<SnapshotCache> {
-        let named = |variable: &str| {
-            std::env::var_os(variable)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
         let directory = named("SSDLAB_CACHE")
             .or_else(|| named("XDG_CACHE_HOME").map(|cache| cache.join("ssdlab")))
             .or_else(|| named("HOME").map(|home| home.join(".cache").join("ssdlab")))?;
@@ -115,11 +108,7 @@ impl SnapshotCache {
 
     /// A cache in `directory`, which is made when the first snapshot is kept.
     pub fn at(directory: impl Into<PathBuf>) -> SnapshotCache {
-        SnapshotCache {
-            directory: directory.into(),
-            limit_bytes: LIMIT_BYTES,
-            worth_keeping: WORTH_KEEPING,
-        }
+        SnapshotCache { directory: directory.into(), limit_bytes: LIMIT_BYTES, worth_keeping: WORTH_KEEPING }
     }
 
     /// The same cache with another limit for all files together, in bytes.
@@ -140,8 +129,7 @@ impl SnapshotCache {
     }
 
     fn path(&self, key: &[u8; 32]) -> PathBuf {
-        self.directory
-            .join(format!("{}.snapshot", blake3::Hash::from_bytes(*key).to_hex()))
+        self.directory.join(format!("{}.snapshot", blake3::Hash::from_bytes(*key).to_hex()))
     }
 
     /// Looks for an aged drive.
@@ -156,10 +144,7 @@ impl SnapshotCache {
         match read(file, &key, identity) {
             Ok((drive, record)) => {
                 // The time of last use decides what goes when the cache is full; a read-only cache just does not learn.
-                let _ = File::options()
-                    .append(true)
-                    .open(&path)
-                    .and_then(|file| file.set_modified(SystemTime::now()));
+                let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
                 Found::Drive(drive, record)
             }
             Err(error) => Found::Damaged(format!(
@@ -238,13 +223,7 @@ fn write(file: File, key: &[u8; 32], drive: &Drive, record: &Precondition) -> io
     let record = serde_json::to_vec(record)?;
     let record_len = u32::try_from(record.len()).ok().filter(|&len| len <= RECORD_MAX);
     let record_len = record_len.ok_or_else(|| io::Error::other("the record of ageing is too long"))?;
-    let mut to = BufWriter::with_capacity(
-        1 << 20,
-        Hashing {
-            inner: file,
-            hasher: blake3::Hasher::new(),
-        },
-    );
+    let mut to = BufWriter::with_capacity(1 << 20, Hashing { inner: file, hasher: blake3::Hasher::new() });
     to.write_all(MAGIC)?;
     to.write_all(key)?;
     to.write_all(&record_len.to_le_bytes())?;
@@ -259,9 +238,7 @@ fn write(file: File, key: &[u8; 32], drive: &Drive, record: &Precondition) -> io
 fn read(mut file: File, key: &[u8; 32], identity: &Identity<'_>) -> io::Result<(Drive, Precondition)> {
     let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
     let length = file.metadata()?.len();
-    let body = length
-        .checked_sub(DIGEST_LEN)
-        .ok_or_else(|| damaged("it is too short"))?;
+    let body = length.checked_sub(DIGEST_LEN).ok_or_else(|| damaged("it is too short"))?;
 
     // All of it is verified before any of it is believed.
     let mut hasher = blake3::Hasher::new();
@@ -313,10 +290,5 @@ fn read(mut file: File, key: &[u8; 32], identity: &Identity<'_>) -> io::Result<(
 pub fn file_identity(path: &Path) -> io::Result<String> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
-    Ok(format!(
-        "{} {} {:?}",
-        path.display(),
-        metadata.len(),
-        metadata.modified()?
-    ))
+    Ok(format!("{} {} {:?}", path.display(), metadata.len(), metadata.modified()?))
 }

@@ -98,30 +98,19 @@ mod tests {
     #[test]
     fn closed_forms_meet_the_simulated_references_within_a_percent() {
         // One plane, 1024 blocks of 64 pages, R = 2, one frontier; exact simulations over 40 user capacities.
-        for (user, greedy_reference, fifo_reference) in [
-            (61_248.0, 7.192, 8.044),
-            (56_987.0, 3.849, 4.067),
-            (51_200.0, 2.417, 2.494),
-        ] {
+        for (user, greedy_reference, fifo_reference) in
+            [(61_248.0, 7.192, 8.044), (56_987.0, 3.849, 4.067), (51_200.0, 2.417, 2.494)]
+        {
             let a = effective(user, 2.0, 1.0);
             let found = greedy(a, 64).expect("a > 1");
-            assert!(
-                (found / greedy_reference - 1.0).abs() < 0.01,
-                "greedy {found} against {greedy_reference}"
-            );
+            assert!((found / greedy_reference - 1.0).abs() < 0.01, "greedy {found} against {greedy_reference}");
             let found = fifo(a).expect("a > 1");
-            assert!(
-                (found / fifo_reference - 1.0).abs() < 0.01,
-                "FIFO {found} against {fifo_reference}"
-            );
+            assert!((found / fifo_reference - 1.0).abs() < 0.01, "FIFO {found} against {fifo_reference}");
         }
         // Two frontiers, R = 10.
         for (user, reference) in [(61_248.0, 8.064), (56_987.0, 4.056), (51_200.0, 2.486)] {
             let found = greedy(effective(user, 10.0, 2.0), 64).expect("a > 1");
-            assert!(
-                (found / reference - 1.0).abs() < 0.01,
-                "greedy with two frontiers {found} against {reference}"
-            );
+            assert!((found / reference - 1.0).abs() < 0.01, "greedy with two frontiers {found} against {reference}");
         }
     }
 

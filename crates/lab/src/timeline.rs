@@ -256,10 +256,7 @@ impl Sampler {
         };
         let by_cause = |table: fn(&Sample) -> &[u64; Cause::COUNT]| {
             let column = |cause: Cause| self.samples.iter().map(|s| table(s)[cause as usize]).collect();
-            Cause::ALL
-                .iter()
-                .map(|&cause| (cause.key().to_string(), column(cause)))
-                .collect()
+            Cause::ALL.iter().map(|&cause| (cause.key().to_string(), column(cause))).collect()
         };
         timeline.reads = by_cause(|sample| &sample.reads);
         timeline.programs = by_cause(|sample| &sample.programs);
@@ -275,21 +272,13 @@ impl Sampler {
             timeline.requests.push(sample.requests);
             timeline.read_bytes.push(sample.read_bytes);
             timeline.write_bytes.push(sample.write_bytes);
-            timeline.iops.push(if span_s > 0.0 {
-                sample.requests as f64 / span_s
-            } else {
-                0.0
-            });
-            timeline
-                .latency_mean_ns
-                .push(some.then(|| sample.latency_sum_ns as f64 / sample.requests as f64));
+            timeline.iops.push(if span_s > 0.0 { sample.requests as f64 / span_s } else { 0.0 });
+            timeline.latency_mean_ns.push(some.then(|| sample.latency_sum_ns as f64 / sample.requests as f64));
             let p99 = || sample.sketch.quantile(sample.requests, 0.99).min(sample.latency_max_ns);
             timeline.latency_p99_ns.push(some.then(p99));
             timeline.latency_max_ns.push(some.then_some(sample.latency_max_ns));
             let written = sample.write_bytes > 0;
-            timeline
-                .write_amplification
-                .push(written.then(|| programmed / sample.write_bytes as f64));
+            timeline.write_amplification.push(written.then(|| programmed / sample.write_bytes as f64));
             timeline.erases.push(sample.erases);
             timeline.gc_stall_ns.push(sample.gc_stall_ns);
             start_ns = sample.end_ns;
@@ -374,10 +363,6 @@ mod tests {
         let timeline = sampler.finish(0, &Counters::default(), 4096);
         assert_eq!(timeline.axis, "requests");
         assert_eq!(timeline.requests.iter().sum::<u64>(), 1_000_000);
-        assert!(
-            (400..=SAMPLES_MAX).contains(&timeline.requests.len()),
-            "{} samples",
-            timeline.requests.len()
-        );
+        assert!((400..=SAMPLES_MAX).contains(&timeline.requests.len()), "{} samples", timeline.requests.len());
     }
 }

@@ -113,7 +113,8 @@ fn draw(rng: &mut Rng) -> DriveConfig {
     let streams = one_of(rng, &[1, 1, 1, 2, 3]);
     let separate = rng.random_bool(0.5);
     let geometry = geometry(rng, free_blocks + streams + u32::from(separate) + 1);
-    let units: Vec<u32> = (0..7).map(|shift| 512 << shift).filter(|unit| geometry.page_bytes.is_multiple_of(*unit)).collect();
+    let units: Vec<u32> =
+        (0..7).map(|shift| 512 << shift).filter(|unit| geometry.page_bytes.is_multiple_of(*unit)).collect();
     let mapping_unit = if rng.random_bool(0.4) { units[units.len() - 1] } else { one_of(rng, &units) };
     let sata = rng.random_bool(0.3);
     let suspend = rng.random_bool(0.4);
