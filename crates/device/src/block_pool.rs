@@ -51,8 +51,6 @@ pub(crate) struct BlockPool {
     free: Vec<FreeList>,
     erasing: Vec<u32>,
     usable: Vec<u32>,
-    /// (on, waiter): `waiter` stays pinned until `on` has no pins left.
-    chained: Vec<(u32, u32)>,
 }
 
 enum FreeList {
@@ -152,7 +150,6 @@ impl BlockPool {
             free: (0..planes).map(|_| list()).collect(),
             erasing: vec![0; planes as usize],
             usable: vec![geometry.blocks_per_plane; planes as usize],
-            chained: Vec::new(),
         };
         for block in 0..blocks as u32 {
             let plane = pool.plane_of(block);
@@ -365,7 +362,6 @@ impl BlockPool {
         self.valid.fill(NOT_CLOSED);
         self.pins.fill(0);
         self.erasing.fill(0);
-        self.chained.clear();
         self.retiring.fill(false);
         self.trimmed.fill(false);
     }
@@ -382,23 +378,12 @@ impl BlockPool {
         let pins = &mut self.pins[block as usize];
         assert!(*pins > 0, "block {block} was pinned");
         *pins -= 1;
-        *pins == 0 && (self.states[block as usize] == BlockState::Erasing || !self.chained.is_empty())
+        *pins == 0 && self.states[block as usize] == BlockState::Erasing
     }
 
     /// Pins on a block.
     pub(crate) fn pins(&self, block: u32) -> u32 {
         self.pins[block as usize]
-    }
-
-    /// Keeps `waiter` pinned (it holds one pin for this) until `on` has no pins left.
-    pub(crate) fn chain(&mut self, on: u32, waiter: u32) {
-        self.chained.push((on, waiter));
-    }
-
-    /// A block that waited for `on` and need no longer do so; it holds a pin for that.
-    pub(crate) fn take_chained(&mut self, on: u32) -> Option<u32> {
-        let index = self.chained.iter().position(|(blocker, _)| *blocker == on)?;
-        Some(self.chained.swap_remove(index).1)
     }
 
     /// The block must not be used again once it is empty.
@@ -427,7 +412,18 @@ impl BlockPool {
     pub(crate) fn restore_state(&mut self, block: u32, state: BlockState, closed_order: u64) {
         self.adopt(block, state);
         self.closed_order[block as usize] = closed_order;
-        self.closings = self.closings.max(closed_order);
+    }
+
+    /// Blocks closed since the drive was made.
+    pub(crate) const fn closings(&self) -> u64 {
+        self.closings
+    }
+
+    /// Puts a saved count back; false if it is less than some block's number.
+    pub(crate) fn set_closings(&mut self, closings: u64) -> bool {
+        let most = self.closed_order.iter().copied().max().unwrap_or(0);
+        self.closings = closings;
+        (most..1 << 62).contains(&closings)
     }
 
     /// The closing order of a block.

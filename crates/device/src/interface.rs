@@ -139,5 +139,6 @@ impl Interface {
     /// Virtual time starts again at zero.
     pub(crate) fn restart(&mut self) {
         self.link_free = [Nanos::ZERO; 2];
+        self.next_queue = 0;
     }
 }

@@ -248,8 +248,26 @@ impl Media {
         self.frontiers.iter().map(|open| (open.block, open.next_page))
     }
 
-    pub(crate) fn set_open_block(&mut self, slot: usize, block: u32, next_page: u32) {
+    /// Puts a saved frontier back, `None` where it has no block; false if that is not a block it could have.
+    pub(crate) fn set_open_block(&mut self, slot: usize, block: u32, next_page: u32) -> bool {
+        if block == NONE {
+            self.frontiers[slot] = CLOSED;
+            return true;
+        }
+        let plane = slot as u32 / (self.streams + 1);
+        let used = self.separate_gc || slot as u32 % (self.streams + 1) < self.streams;
+        let taken = self.frontiers.iter().any(|open| open.block == block);
+        if !used || taken || block >= self.flash.geometry().blocks() || self.pool.plane_of(block) != plane {
+            return false;
+        }
         self.frontiers[slot] = OpenBlock { block, next_page };
+        let written = self.flash.blocks.get(block).programmed;
+        written == next_page && (1..self.pages_per_block).contains(&written)
+    }
+
+    /// Whether a block is a frontier.
+    pub(crate) fn is_frontier(&self, block: u32) -> bool {
+        self.frontiers.iter().any(|open| open.block == block)
     }
 
     /// The number the next program will carry.

@@ -73,6 +73,10 @@ impl Oob {
         }
     }
 
+    pub(crate) const fn units_per_page(&self) -> u32 {
+        self.units_per_page
+    }
+
     /// Bytes this takes in the simulator.
     pub fn bytes(&self) -> u64 {
         self.lpns.bytes() + self.sequence_low.bytes() + self.block_sequence.len() as u64 * 8

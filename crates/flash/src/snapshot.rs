@@ -32,34 +32,58 @@ impl Flash {
     pub fn load_state(&mut self, from: &mut dyn Read) -> io::Result<()> {
         let mut words = vec![[0_u32; 4]; self.blocks.all().len()];
         from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
+        let geometry = *self.geometry();
         for (block, [programmed, erases, reads, flags]) in words.into_iter().enumerate() {
+            if programmed > geometry.pages_per_block || erases.max(reads) > COUNT_MAX || flags > 1 {
+                return Err(damaged("a block's state is not one that a block at rest can have"));
+            }
             let state = Block { programmed, erases, reads, bad: flags & 1 != 0, torn: flags & 2 != 0 };
             self.restore_block(block as u32, state);
         }
+        let units_per_page = self.oob.units_per_page();
+        let units = geometry.pages() * u64::from(units_per_page);
         let (lpns, low, base, records) = self.oob.parts_mut();
         from.read_exact(bytemuck::cast_slice_mut(lpns))?;
         from.read_exact(bytemuck::cast_slice_mut(low))?;
         from.read_exact(bytemuck::cast_slice_mut(base))?;
+        if base.iter().any(|sequence| *sequence >= 1 << 62) {
+            return Err(damaged("a sequence number is out of its range"));
+        }
         for _ in 0..read_u64(from)? {
             let (mut unit, mut len) = ([0; 4], [0; 4]);
             from.read_exact(&mut unit)?;
             from.read_exact(&mut len)?;
             let len = u32::from_le_bytes(len) as usize;
-            if len > 1 << 16 {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a metadata record is too long"));
+            if len > 1 << 16 || u64::from(u32::from_le_bytes(unit)) >= units {
+                return Err(damaged("a metadata record is too long or behind the flash"));
             }
             let mut words = vec![0_u64; len];
             from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
             records.insert(u32::from_le_bytes(unit), words.into());
         }
         for _ in 0..read_u64(from)? {
-            self.blocks.spoil(read_u32(from)?);
+            let ppn = read_u32(from)?;
+            if u64::from(ppn) >= geometry.pages() {
+                return Err(damaged("a page that cannot be read is behind the flash"));
+            }
+            self.blocks.spoil(ppn);
         }
         for _ in 0..read_u64(from)? {
-            self.oob.poison(read_u32(from)?);
+            let unit = read_u32(from)?;
+            if u64::from(unit) >= units {
+                return Err(damaged("a unit whose data was lost is behind the flash"));
+            }
+            self.oob.poison(unit);
         }
         Ok(())
     }
+}
+
+/// Largest count of erases or reads that is believed.
+const COUNT_MAX: u32 = u32::MAX / 2;
+
+fn damaged(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the saved chips are damaged: {what}"))
 }
 
 fn write_list(to: &mut dyn Write, list: &[u32]) -> io::Result<()> {

@@ -5,11 +5,10 @@ use std::cmp::Reverse;
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpKind};
 
-use super::{Drive, Eviction, Orphan, Timer};
+use super::{Drive, Timer};
 use crate::Status;
 use crate::block_pool::BlockState;
-use crate::ftl::NoSpace;
-use crate::media::{Frontier, Place};
+use crate::media::Place;
 use crate::token::Owner;
 
 impl Drive {
@@ -122,6 +121,7 @@ impl Drive {
             self.program_failed(done);
         } else {
             self.media.release_pins(done);
+            self.page_is_on_flash(done);
             self.owner_served(done.token);
         }
         if self.media.pool.state(done.block) == BlockState::Full {
@@ -143,17 +143,18 @@ impl Drive {
     }
 
     /// When all records of trims are on flash, who waited for them goes on.
-    fn metadata_ended(&mut self) {
+    pub(super) fn metadata_ended(&mut self) {
         if self.media.metadata_in_flight == 0 {
             self.gc.metadata_done(&mut self.media);
             for command in std::mem::take(&mut self.metadata_waiters) {
                 self.release_command(command);
             }
+            self.release_holds();
         }
     }
 
     #[inline]
-    fn owner_served(&mut self, token: u32) {
+    pub(super) fn owner_served(&mut self, token: u32) {
         match Owner::unpack(token) {
             Owner::Nobody => {}
             Owner::Command(command) => self.release_command(command),
@@ -187,27 +188,12 @@ impl Drive {
             if self.media.pool.pins(block) > 0 {
                 continue;
             }
-            while let Some(waiter) = self.media.pool.take_chained(block) {
-                if waiter == NONE {
-                    self.serve_deferred(block);
-                } else if self.media.pool.unpin(waiter) {
-                    self.media.unpinned.push(waiter);
-                }
-            }
-            if self.media.pool.state(block) == BlockState::Erasing && self.media.pool.pins(block) == 0 {
+            if self.media.pool.state(block) == BlockState::Erasing {
                 self.gc.erase(&mut self.media, block);
                 if self.media.pool.state(block) == BlockState::Bad {
                     self.space_freed(block);
                 }
             }
-        }
-    }
-
-    /// Nothing that superseded units of failed pages in `block` is in flight any more.
-    fn serve_deferred(&mut self, block: u32) {
-        while let Some(index) = self.deferred.iter().position(|(on, _)| *on == block) {
-            let (_, owner) = self.deferred.remove(index);
-            self.owner_served(owner.pack());
         }
     }
 
@@ -229,15 +215,7 @@ impl Drive {
     pub(super) fn settle_untimed(&mut self) {
         self.collect_garbage();
         while let Some(place) = self.media.failed_untimed.pop() {
-            self.retire_block_of(place);
-            let rewritten =
-                self.ftl.rewrite(&mut self.media, place, Frontier::Host(0), Cause::Retirement, Owner::Nobody);
-            if rewritten.is_err() {
-                let owner = Owner::Nobody;
-                let frontier = Frontier::Host(0);
-                self.media.pool.pin(place.block);
-                self.orphans.push(Orphan { place, frontier, cause: Cause::Retirement, owner });
-            }
+            self.program_failed_untimed(place);
             let plane = self.media.pool.plane_of(place.block);
             self.gc.pump(&mut self.media, &mut *self.ftl, plane);
             self.collect_garbage();
@@ -246,93 +224,6 @@ impl Drive {
         self.settle_unpinned();
         if self.gc.grown_bad > 0 {
             self.check_spares();
-        }
-    }
-
-    // ---- failures ----
-
-    /// A program failed: the data, still in RAM, goes elsewhere, and the block is emptied and never used again.
-    fn program_failed(&mut self, done: &Done) {
-        let place = Place { block: done.block, page: done.page };
-        let owner = Owner::unpack(done.token);
-        let frontier = if matches!(owner, Owner::Gc(_)) { Frontier::Gc } else { Frontier::Host(0) };
-        let cause = if done.cause == Cause::Metadata { Cause::Metadata } else { Cause::Retirement };
-        let superseded = self.media.pins_of(done);
-        self.retire_block_of(place);
-        self.rewrite_or_orphan(Orphan { place, frontier, cause, owner });
-        // What the failed page superseded must outlive whatever now supersedes the failed page.
-        for block in superseded {
-            if block != place.block && self.media.pool.pins(place.block) > 0 {
-                self.media.pool.chain(place.block, block);
-            } else if self.media.pool.unpin(block) {
-                self.media.unpinned.push(block);
-            }
-        }
-    }
-
-    fn retire_block_of(&mut self, place: Place) {
-        self.media.abandon(place.block);
-        self.gc.retire(&mut self.media, place.block);
-    }
-
-    /// The owner hears of it when nothing that superseded units of the failed page is in flight any more: not only the
-    /// page that is written in its stead, but also what was written later and made that unnecessary.
-    fn rewrite_or_orphan(&mut self, orphan: Orphan) {
-        let Orphan { place, frontier, cause, owner } = orphan;
-        match self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
-            Ok(_) if self.media.pool.pins(place.block) > 0 => {
-                self.deferred.push((place.block, owner));
-                self.media.pool.chain(place.block, NONE);
-            }
-            Ok(_) => self.owner_served(owner.pack()),
-            Err(NoSpace) => {
-                self.media.pool.pin(place.block);
-                if cause == Cause::Metadata {
-                    self.media.metadata_in_flight += 1;
-                }
-                self.orphans.push(orphan);
-            }
-        }
-    }
-
-    fn adopt_orphans(&mut self) {
-        if self.orphans.is_empty() {
-            return;
-        }
-        for orphan in std::mem::take(&mut self.orphans) {
-            if orphan.cause == Cause::Metadata {
-                self.media.metadata_in_flight -= 1;
-            }
-            self.rewrite_or_orphan(orphan);
-            if self.media.pool.unpin(orphan.place.block) {
-                self.media.unpinned.push(orphan.place.block);
-            }
-        }
-        self.metadata_ended();
-    }
-
-    /// No room will ever be found for pages whose programs failed: who waits for them is told so. They stay in RAM.
-    fn give_up_orphans(&mut self) {
-        for index in 0..self.orphans.len() {
-            match std::mem::replace(&mut self.orphans[index].owner, Owner::Nobody) {
-                Owner::Nobody | Owner::Gc(_) => {}
-                owner @ Owner::Command(command) => {
-                    self.commands[command as usize].status = Status::ReadOnly;
-                    self.owner_served(owner.pack());
-                }
-                owner @ Owner::Eviction(slot) => {
-                    let Eviction { serial, command, .. } = self.evictions[slot as usize];
-                    let waiters = self.eviction_waiters.iter().filter(|(until, _)| *until > serial);
-                    for command in waiters.map(|(_, command)| *command).chain(command) {
-                        self.commands[command as usize].status = Status::ReadOnly;
-                    }
-                    self.owner_served(owner.pack());
-                }
-            }
-        }
-        for command in std::mem::take(&mut self.metadata_waiters) {
-            self.commands[command as usize].status = Status::ReadOnly;
-            self.release_command(command);
         }
     }
 
@@ -353,7 +244,7 @@ impl Drive {
     /// Commands wait but nothing is in flight. Garbage collection looks at every plane once more; if even that sets
     /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
     pub(super) fn break_deadlock(&mut self) -> bool {
-        let orphans = if self.outstanding > 0 { self.orphans.len() } else { 0 };
+        let orphans = if self.outstanding > 0 { self.orphans.len() + self.holds.len() } else { 0 };
         if self.next_event().is_some() || self.stalled.is_empty() && orphans == 0 {
             return false;
         }

@@ -9,6 +9,7 @@
 mod buffering;
 mod dispatch;
 mod events;
+mod failures;
 mod power;
 mod state;
 
@@ -106,7 +107,30 @@ struct Orphan {
     place: Place,
     frontier: Frontier,
     cause: ssdlab_flash::Cause,
+}
+
+/// What a failed page leaves behind until its data is on flash.
+#[derive(Clone, Debug)]
+struct Hold {
+    /// Pages, by number, that must be on flash first.
+    pages: Vec<u32>,
+    /// Blocks that hold the versions before, each pinned once.
+    blocks: Vec<u32>,
+    /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page
+    /// would come back.
+    trim: HeldTrim,
+    /// Who waits for the failed page.
     owner: Owner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeldTrim {
+    /// Nothing was trimmed, or the record is on flash.
+    Done,
+    /// The record could not be written yet.
+    Unsaved,
+    /// The record is in flight.
+    InFlight,
 }
 
 /// A simulated drive.
@@ -140,8 +164,7 @@ pub struct Drive {
     metadata_waiters: Vec<u32>,
     program_waiters: Vec<(OpId, u32)>,
     orphans: Vec<Orphan>,
-    /// (block, owner): the owner of a page whose program failed, until nothing pins the page's block.
-    deferred: Vec<(u32, Owner)>,
+    holds: Vec<Hold>,
     read_only: bool,
     room_freed: bool,
     /// Commands that waited on the host's side are being let in.
@@ -197,7 +220,7 @@ impl Drive {
             metadata_waiters: Vec::new(),
             program_waiters: Vec::new(),
             orphans: Vec::new(),
-            deferred: Vec::new(),
+            holds: Vec::new(),
             read_only: false,
             room_freed: false,
             admitting: false,

@@ -39,6 +39,8 @@ pub(crate) struct Gc {
     /// The drive is idle: the background's threshold holds.
     background: bool,
     retiring: Vec<Vec<u32>>,
+    /// Blocks whose erase has been asked for and has not ended.
+    erase_in_flight: Vec<bool>,
     victims_since_wear_move: Vec<u32>,
     /// Blocks whose erase waits for records of trims to be on flash.
     await_metadata: Vec<u32>,
@@ -59,6 +61,7 @@ impl Gc {
             in_flight: vec![0; planes],
             background: false,
             retiring: vec![Vec::new(); planes],
+            erase_in_flight: vec![false; config.flash.geometry.blocks() as usize],
             victims_since_wear_move: vec![0; planes],
             await_metadata: Vec::new(),
             victims: [0; 3],
@@ -194,7 +197,8 @@ impl Gc {
         }
         self.victims[usize::from(free >= self.config.free_blocks)] += 1;
         self.valid_in_victims += u64::from(media.pool.valid(victim));
-        self.victims_since_wear_move[plane as usize] += 1;
+        let since = &mut self.victims_since_wear_move[plane as usize];
+        *since = since.saturating_add(1);
         Some((victim, Cause::Gc))
     }
 
@@ -243,9 +247,18 @@ impl Gc {
         }
     }
 
+    /// Blocks whose erase waits for records of trims.
+    pub(crate) fn waiting_for_records(&self) -> usize {
+        self.await_metadata.len()
+    }
+
     /// Starts the erase of an empty block that nothing pins; a retiring one goes bad instead.
     pub(crate) fn erase(&mut self, media: &mut Media, block: u32) {
         assert_eq!(media.pool.pins(block), 0, "block {block} is erased only when nothing pins it");
+        if self.erase_in_flight[block as usize] {
+            // Its last pin went just before it was empty, and both were heard of.
+            return;
+        }
         if media.pool.is_retiring(block) {
             self.grow_bad(media, block);
             return;
@@ -267,11 +280,13 @@ impl Gc {
             pin: NONE,
             waits_for: 0,
         };
+        self.erase_in_flight[block as usize] = true;
         media.flash.submit(media.now, submit);
     }
 
     /// An erase has ended.
     pub(crate) fn erased(&mut self, media: &mut Media, block: u32, failed: bool) {
+        self.erase_in_flight[block as usize] = false;
         if failed {
             self.grow_bad(media, block);
         } else {

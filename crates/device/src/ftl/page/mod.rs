@@ -364,20 +364,35 @@ impl Ftl for PageFtl {
         from.read_exact(bytemuck::cast_slice_mut(self.map.as_mut_slice()))?;
         self.placement.restore(from)?;
         self.trims.restore(from)?;
-        let units = self.valid.len() as u64 * 64;
+        let bad = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what.to_string()));
+        let units = media.flash.geometry().pages() * u64::from(self.units_per_page);
         self.mapped_units = 0;
-        for lpn in 0..self.map.len() {
-            let unit = self.map.get(lpn);
+        for lpn in 0..self.map.len() as u32 {
+            let unit = self.map.get(lpn as usize);
+            if self.trims.is_mapped(lpn) != (unit != UNMAPPED) {
+                return bad("the map and its bitmap do not agree");
+            }
             if unit == UNMAPPED {
                 continue;
             }
             if u64::from(unit) >= units {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a map entry points behind the flash"));
+                return bad("a map entry points behind the flash");
+            }
+            let place = media.place_of(unit);
+            if self.is_valid(unit)
+                || media.flash.oob.lpn(unit) != lpn
+                || !media.flash.is_written(place.block, place.page)
+            {
+                return bad("a map entry points to a page that holds something else");
             }
             self.mapped_units += 1;
-            self.set_valid(media, unit, media.block_of(unit));
-            if lpn >= self.user_units as usize {
+            self.set_valid(media, unit, place.block);
+            if lpn >= self.user_units {
                 self.trims.set_in_use();
+                let words = media.flash.oob.record(unit);
+                if !words.is_some_and(|words| self.trims.is_record(words, lpn - self.user_units, self.user_units)) {
+                    return bad("a record of trims is not whole");
+                }
             }
         }
         Ok(())

@@ -134,6 +134,14 @@ impl Placement {
         let mut next = [0; 4];
         from.read_exact(&mut next)?;
         self.next = u32::from_le_bytes(next);
-        from.read_exact(bytemuck::cast_slice_mut(&mut self.next_plane))
+        from.read_exact(bytemuck::cast_slice_mut(&mut self.next_plane))?;
+        if self.next as usize >= self.stripe.len() || self.next_plane.iter().any(|plane| *plane >= self.planes_per_die)
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the next plane to write is not one of the drive's",
+            ));
+        }
+        Ok(())
     }
 }

@@ -86,6 +86,23 @@ impl TrimState {
         self.in_use
     }
 
+    /// Whether the bit of a unit says that it is mapped.
+    #[inline]
+    pub(super) fn is_mapped(&self, lpn: u32) -> bool {
+        self.mapped.get(lpn as usize / 64) >> (lpn % 64) & 1 != 0
+    }
+
+    /// Whether words are a record of a segment, as far as their number tells.
+    pub(super) fn is_record(&self, words: &[u64], segment: u32, user_units: u32) -> bool {
+        let first = segment * self.segment_units;
+        let bits = (user_units - first).min(self.segment_units).div_ceil(64);
+        let revivals = words.get(1).copied().unwrap_or(u64::MAX);
+        u64::try_from(words.len()).is_ok_and(|length| {
+            revivals.checked_mul(2).and_then(|pairs| pairs.checked_add(RECORD_HEADER as u64 + u64::from(bits)))
+                == Some(length)
+        })
+    }
+
     /// Recovery found a record, or a snapshot holds one.
     pub(super) fn set_in_use(&mut self) {
         self.in_use = true;

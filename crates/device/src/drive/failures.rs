@@ -1,0 +1,177 @@
+//! Program failures: the data, still in RAM, goes elsewhere, and the block is emptied and never used again.
+//!
+//! What a failed page superseded is the only good copy until every unit of the failed page is on flash again: in the
+//! page written in its stead, or in what was written later and made that unnecessary. A [`Hold`] keeps those blocks
+//! pinned until then, and only then does the owner hear that its page is written. A page for which there is no room is
+//! an orphan: it stays in RAM and is tried again when a block is free.
+
+use ssdlab_flash::{Cause, Done};
+
+use super::{Drive, Eviction, HeldTrim, Hold, Orphan};
+use crate::Status;
+use crate::ftl::{Found, NoSpace, TrimTarget};
+use crate::media::{Frontier, Place};
+use crate::token::Owner;
+
+impl Drive {
+    /// A program failed: its units go elsewhere, and what it superseded is held.
+    pub(super) fn program_failed(&mut self, done: &Done) {
+        let place = Place { block: done.block, page: done.page };
+        let owner = Owner::unpack(done.token);
+        let frontier = if matches!(owner, Owner::Gc(_)) { Frontier::Gc } else { Frontier::Host(0) };
+        let cause = if done.cause == Cause::Metadata { Cause::Metadata } else { Cause::Retirement };
+        let blocks = self.media.pins_of(done);
+        self.retire_block_of(place);
+        self.holds.push(Hold { pages: vec![self.page_number(place)], blocks, trim: HeldTrim::Done, owner });
+        self.rewrite_or_orphan(Orphan { place, frontier, cause });
+    }
+
+    /// Untimed, nothing is in flight: the failed page is rewritten at once or is an orphan.
+    pub(super) fn program_failed_untimed(&mut self, place: Place) {
+        self.retire_block_of(place);
+        self.rewrite_or_orphan(Orphan { place, frontier: Frontier::Host(0), cause: Cause::Retirement });
+    }
+
+    fn retire_block_of(&mut self, place: Place) {
+        self.media.abandon(place.block);
+        self.gc.retire(&mut self.media, place.block);
+    }
+
+    fn page_number(&self, place: Place) -> u32 {
+        place.block * self.media.pages_per_block() + place.page
+    }
+
+    fn rewrite_or_orphan(&mut self, orphan: Orphan) {
+        let Orphan { place, frontier, cause } = orphan;
+        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
+            self.media.pool.pin(place.block);
+            if cause == Cause::Metadata {
+                self.media.metadata_in_flight += 1;
+            }
+            self.orphans.push(orphan);
+            return;
+        }
+        let page = self.page_number(place);
+        let pending = self.pages_not_on_flash(place);
+        let trimmed = self.lpns_of(place).iter().any(|lpn| self.ftl.find(*lpn) == Found::Unmapped);
+        for hold in &mut self.holds {
+            if let Some(index) = hold.pages.iter().position(|held| *held == page) {
+                hold.pages.swap_remove(index);
+                hold.pages.extend(&pending);
+                if trimmed {
+                    hold.trim = HeldTrim::Unsaved;
+                }
+            }
+        }
+        self.save_held_trims();
+        self.release_holds();
+    }
+
+    fn lpns_of(&self, place: Place) -> Vec<u32> {
+        let lpns = self.media.flash.oob.lpns(self.media.unit_at(place), self.media.units_per_page);
+        lpns.iter().copied().filter(|lpn| *lpn != ssdlab_flash::NO_LPN).collect()
+    }
+
+    fn save_held_trims(&mut self) {
+        let unsaved = |hold: &Hold| hold.trim == HeldTrim::Unsaved;
+        if self.holds.iter().any(unsaved)
+            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody).is_ok()
+        {
+            for hold in self.holds.iter_mut().filter(|hold| unsaved(hold)) {
+                hold.trim = HeldTrim::InFlight;
+            }
+        }
+    }
+
+    /// Where the units of a failed page are by now, as far as that is not on flash: in flight, or failed as well.
+    fn pages_not_on_flash(&self, place: Place) -> Vec<u32> {
+        let mut pages = Vec::new();
+        for lpn in self.lpns_of(place) {
+            if let Found::At { unit } = self.ftl.find(lpn) {
+                let at = self.media.place_of(unit);
+                let page = self.page_number(at);
+                let safe = self.media.flash.is_written(at.block, at.page) && self.media.flash.blocks.readable(page);
+                if !safe && !pages.contains(&page) {
+                    pages.push(page);
+                }
+            }
+        }
+        pages
+    }
+
+    /// A page is on flash: what waited for it may be let go.
+    pub(super) fn page_is_on_flash(&mut self, done: &Done) {
+        if self.holds.is_empty() {
+            return;
+        }
+        let page = self.page_number(Place { block: done.block, page: done.page });
+        for hold in &mut self.holds {
+            hold.pages.retain(|held| *held != page);
+        }
+        self.release_holds();
+    }
+
+    pub(super) fn release_holds(&mut self) {
+        if self.media.metadata_in_flight == 0 {
+            for hold in self.holds.iter_mut().filter(|hold| hold.trim == HeldTrim::InFlight) {
+                hold.trim = HeldTrim::Done;
+            }
+        }
+        let over = |hold: &Hold| hold.pages.is_empty() && hold.trim == HeldTrim::Done;
+        while let Some(index) = self.holds.iter().position(over) {
+            let hold = self.holds.swap_remove(index);
+            for block in hold.blocks {
+                if self.media.pool.unpin(block) {
+                    self.media.unpinned.push(block);
+                }
+            }
+            self.owner_served(hold.owner.pack());
+        }
+    }
+
+    /// Room may have been found for pages whose programs failed.
+    pub(super) fn adopt_orphans(&mut self) {
+        self.save_held_trims();
+        if self.orphans.is_empty() {
+            return;
+        }
+        for orphan in std::mem::take(&mut self.orphans) {
+            if orphan.cause == Cause::Metadata {
+                self.media.metadata_in_flight -= 1;
+            }
+            self.rewrite_or_orphan(orphan);
+            if self.media.pool.unpin(orphan.place.block) {
+                self.media.unpinned.push(orphan.place.block);
+            }
+        }
+        self.metadata_ended();
+    }
+
+    /// No room will ever be found: whoever waits is told so. The pages stay in RAM.
+    pub(super) fn give_up_orphans(&mut self) {
+        for index in 0..self.holds.len() {
+            match self.holds[index].owner {
+                Owner::Nobody | Owner::Gc(_) => continue,
+                Owner::Command(command) => self.commands[command as usize].status = Status::ReadOnly,
+                Owner::Eviction(slot) => {
+                    let Eviction { serial, command, .. } = self.evictions[slot as usize];
+                    let waiters = self.eviction_waiters.iter().filter(|(until, _)| *until > serial);
+                    for command in waiters.map(|(_, command)| *command).chain(command) {
+                        self.commands[command as usize].status = Status::ReadOnly;
+                    }
+                }
+            }
+        }
+        let told = |hold: &Hold| !matches!(hold.owner, Owner::Nobody | Owner::Gc(_));
+        while let Some(index) = self.holds.iter().position(told) {
+            let owner = std::mem::replace(&mut self.holds[index].owner, Owner::Nobody);
+            self.owner_served(owner.pack());
+        }
+        if !self.orphans.is_empty() {
+            for command in std::mem::take(&mut self.metadata_waiters) {
+                self.commands[command as usize].status = Status::ReadOnly;
+                self.release_command(command);
+            }
+        }
+    }
+}
