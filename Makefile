@@ -37,9 +37,8 @@ test: test-rust test-report test-fuzz ## Run all tests: Rust, the report in head
 test-rust: need-rust
 	$(CARGO) test --workspace --locked
 
-# The tests' own build of the command: no second one for this.
-test-report: need-rust need-python
-	$(CARGO) build --profile test --locked -p ssdlab-cli
+# The command that `cargo test` has just built: no second build for this.
+test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
 test-fuzz: need-rust
