@@ -4,7 +4,7 @@ mod support;
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::{DriveConfig, Options};
+use ssdlab_device::{Allocation, DriveConfig, Level, Options};
 use ssdlab_flash::Contents;
 use support::campaign::{campaign, tell};
 use support::commands::Mix;
@@ -175,7 +175,7 @@ fn a_forced_write_larger_than_the_buffer_waits_for_all_of_itself() {
         let mut config = two_planes();
         config.flash.timing.program[0].max = Nanos::from_us(5000);
         config.buffer.policy = policy.to_string();
-        config.buffer.bytes = 1024;
+        config.buffer.bytes = 3072;
         for seed in 1..40 {
             let mut lives = lives(&config, seed);
             lives.submit(&Request { fua: true, ..write(0, 8, 0) }, 1);
@@ -193,23 +193,30 @@ fn a_record_of_trims_that_was_moved_does_not_drop_what_was_written_since() {
     let mut config = configs::handful();
     config.user_bytes = 4096;
     config.flash.geometry.pages_per_block = 3;
-    let mut lives = lives(&config, 1);
-    let mut tag = 0;
-    let mut run = |lives: &mut Lives, request: Request| {
-        lives.submit(&Request { tag, ..request }, u64::from(tag) + 1);
-        lives.drain();
-        tag += 1;
-    };
-    run(&mut lives, write(0, 8, 0));
-    run(&mut lives, Request::new(Op::Trim, 0, 2));
-    run(&mut lives, Request::new(Op::Flush, 0, 0));
-    run(&mut lives, write(0, 2, 0));
-    // Overwriting the others makes garbage collection go round, over the record as well.
-    for round in 0..60 {
-        run(&mut lives, write(2 + round % 3 * 2, 2, 0));
+    config.gc.victim = "fifo".to_string();
+    config.flash.geometry.blocks_per_plane = 8;
+    for rounds in 0..80 {
+        let mut lives = lives(&config, 1);
+        let mut tag = 0;
+        let mut run = |lives: &mut Lives, request: Request| {
+            lives.submit(&Request { tag, ..request }, u64::from(tag) + 1);
+            lives.drain();
+            tag += 1;
+        };
+        run(&mut lives, write(0, 8, 0));
+        run(&mut lives, Request::new(Op::Trim, 0, 2));
+        run(&mut lives, Request::new(Op::Flush, 0, 0));
+        for _ in 0..rounds % 5 {
+            run(&mut lives, write(2, 2, 0));
+        }
+        run(&mut lives, write(0, 2, 0));
+        // Overwriting another unit makes garbage collection go round, over the record as well.
+        for _ in 0..rounds {
+            run(&mut lives, write(2, 2, 0));
+        }
+        lives.cut_now();
+        lives.compare();
     }
-    lives.cut_now();
-    lives.compare();
 }
 
 /// A unit is trimmed and flushed, and written again; another is trimmed and flushed while that write is still under way.
@@ -261,18 +268,29 @@ fn forced_zeroes_are_durable_when_they_complete() {
 /// second power cut began below it, and numbers within a block no longer rose.
 #[test]
 fn numbers_rise_within_a_block_whose_first_page_was_torn_again_and_again() {
-    let mut config = configs::handful();
-    config.user_bytes = 2048;
+    let mut config = two_planes();
+    config.ftl.allocation = Allocation::Static([Level::Channel, Level::Way, Level::Die, Level::Plane]);
+    // With one block in reserve, torn pages alone fill the drive.
+    config.flash.geometry.blocks_per_plane = 32;
     let mut lives = lives(&config, 1);
-    for tag in 0..12 {
-        lives.submit(&write(tag % 2 * 2, 2, tag as u32), tag + 1);
-        lives.drive().run_until(Nanos(200_000 + tag % 3 * 500_000));
-        lives.collect();
+    for life in 0..4 {
+        // Both channels, cut off; in the end only the second, which then gets the number that the first had before.
+        if life < 3 {
+            lives.submit(&write(0, 2, 0), 2 * life + 1);
+            lives.submit(&write(2, 2, 1), 2 * life + 2);
+            lives.drive().run_until(Nanos(200_000));
+            lives.collect();
+        } else {
+            for tag in 0..2 {
+                lives.submit(&write(2, 2, tag), 100 + u64::from(tag));
+                lives.drain();
+            }
+        }
         lives.cut_now();
         lives.compare();
     }
     for tag in 0..40 {
-        lives.submit(&write(tag % 2 * 2, 2, 100 + tag as u32), 100 + tag);
+        lives.submit(&write(u64::from(tag) % 4 * 2, 2, tag), 1000 + u64::from(tag));
         lives.drain();
     }
     lives.cut_now();

@@ -5,7 +5,7 @@ mod support;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Allocation, Drive, DriveConfig, InterfaceKind, Level, Options, Status};
-use ssdlab_flash::{Contents, MultiPlane};
+use ssdlab_flash::Contents;
 use support::campaign::{campaign, tell};
 use support::commands::Mix;
 use support::configs::{self, names};
@@ -154,14 +154,17 @@ fn a_queue_with_room_does_not_wait_for_one_without() {
 /// that block the host's writes went into it too, until neither could go on: the drive stopped for good.
 #[test]
 fn the_host_leaves_relocation_the_pages_it_was_promised() {
-    campaign("oracle", "the_host_leaves_relocation_the_pages_it_was_promised", 60, |seed| {
+    campaign("oracle", "the_host_leaves_relocation_the_pages_it_was_promised", 200, |seed| {
         let mut rng = rng(seed, "shared frontier");
         let mut config = configs::random(&mut rng);
         config.ftl.separate_gc_frontier = false;
         config.gc.free_blocks = 2;
         config.gc.victim = "random".to_string();
+        config.ftl.streams = 1;
         config.buffer.policy = "none".to_string();
-        config.flash.multi_plane = MultiPlane::SameOffset;
+        let geometry = &mut config.flash.geometry;
+        (geometry.channels, geometry.chips_per_channel, geometry.dies_per_chip) = (1, 1, 1);
+        (geometry.planes_per_die, geometry.pages_per_block, geometry.blocks_per_plane) = (1, 16, 10);
         let Some(units) = configs::most_user_units(&config) else { return };
         config.user_bytes = units * u64::from(config.ftl.mapping_unit);
         tell(&config);
