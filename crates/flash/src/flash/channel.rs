@@ -1,0 +1,89 @@
+//! The channel: one transfer at a time, commands before data, else in order of asking.
+
+use ssdlab_base::Nanos;
+
+use super::{Flash, NONE, Phase, Staged};
+use crate::{OpKind, Resource};
+
+impl Flash {
+    /// Asks for the channel; true if the die has it at once. Commands go before data, else in order of asking: a command
+    /// is short and sets an array to work; behind the data of all other dies it would leave its die, and soon the
+    /// channel, with nothing to do.
+    pub(super) fn request_channel(&mut self, die: u32, duration: Nanos, now: Nanos) -> bool {
+        let dies = self.dies.len() as u32;
+        let state = &mut self.dies[die as usize];
+        let index = state.channel;
+        let channel = &mut self.channels[index as usize];
+        if channel.head == NONE && channel.free_at <= now {
+            self.occupy(index, die, duration, now);
+            return true;
+        }
+        state.wants = duration;
+        state.next_waiter = NONE;
+        let command =
+            state.phase == Phase::AwaitChannel && self.flights[state.running as usize].submit.kind != OpKind::Program;
+        if channel.head == NONE {
+            self.events.set(dies + index, channel.free_at);
+            (channel.head, channel.tail) = (die, die);
+        } else if !command {
+            self.dies[channel.tail as usize].next_waiter = die;
+            channel.tail = die;
+        } else if channel.last_command == NONE {
+            state.next_waiter = channel.head;
+            channel.head = die;
+        } else {
+            let before = channel.last_command;
+            let after = std::mem::replace(&mut self.dies[before as usize].next_waiter, die);
+            self.dies[die as usize].next_waiter = after;
+            if after == NONE {
+                channel.tail = die;
+            }
+        }
+        if command {
+            channel.last_command = die;
+        }
+        false
+    }
+
+    pub(super) fn channel_event(&mut self, index: u32, now: Nanos) {
+        let channel = &mut self.channels[index as usize];
+        let die = channel.head;
+        let (next, duration) = (self.dies[die as usize].next_waiter, self.dies[die as usize].wants);
+        channel.head = next;
+        if channel.last_command == die {
+            channel.last_command = NONE;
+        }
+        let resource = self.dies.len() as u32 + index;
+        if next == NONE {
+            self.events.clear(resource);
+        } else {
+            self.events.set(resource, now + duration);
+        }
+        self.occupy(index, die, duration, now);
+    }
+
+    pub(super) fn occupy(&mut self, index: u32, die: u32, duration: Nanos, now: Nanos) {
+        let end = now + duration;
+        let channel = &mut self.channels[index as usize];
+        channel.free_at = end;
+        channel.busy += duration;
+        if self.observer.is_some() {
+            let state = &self.dies[die as usize];
+            let group = if state.phase == Phase::Array { state.staged } else { state.running };
+            self.report(Resource::Channel(index), group, now, end);
+        }
+        match self.dies[die as usize].phase {
+            Phase::AwaitChannel => self.begin_array(die, now, end),
+            Phase::AwaitDataOut => {
+                let state = &mut self.dies[die as usize];
+                state.phase = Phase::DataOut;
+                state.until = end;
+                self.events.set(die, end);
+            }
+            Phase::Array | Phase::Suspending => {
+                self.dies[die as usize].staged_state = Staged::Transferring { until: end };
+            }
+            phase => unreachable!("die {die} got the channel in phase {phase:?}"),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The die: what its queues give it next, and its phases from command to data.
+
+use ssdlab_base::Nanos;
+
+use super::{Flash, NONE, NOT_READY, Phase, READS_LET_PASS, Staged};
+use crate::blocks::Asked;
+use crate::schedule::{CLASSES, Head, choose};
+use crate::{MultiPlane, OpKind, Resource};
+
+impl Flash {
+    pub(super) fn die_event(&mut self, die: u32, now: Nanos) {
+        match self.dies[die as usize].phase {
+            Phase::Idle => self.go_idle(die, now),
+            Phase::Array => self.array_done(die, now),
+            Phase::DataOut => {
+                self.complete_running(die, now);
+                self.go_idle(die, now);
+            }
+            Phase::AwaitStaged => self.start_staged_array(die, now),
+            Phase::Suspending => {
+                let state = &mut self.dies[die as usize];
+                state.suspended = state.running;
+                state.running = NONE;
+                state.busy += now - state.array_start;
+                let (group, start) = (state.suspended, state.array_start);
+                if self.observer.is_some() {
+                    self.report(Resource::Die(die), group, start, now);
+                    self.edge(die, now, false);
+                }
+                self.go_idle(die, now);
+            }
+            phase => unreachable!("die {die} had an event in phase {phase:?}"),
+        }
+    }
+
+    pub(super) fn array_done(&mut self, die: u32, now: Nanos) {
+        let state = &mut self.dies[die as usize];
+        state.busy += now - state.array_start;
+        let group = state.running;
+        if self.observer.is_some() {
+            let start = self.dies[die as usize].array_start;
+            self.report(Resource::Die(die), group, start, now);
+            self.edge(die, now, false);
+        }
+        if self.flights[group as usize].submit.kind == OpKind::Read {
+            self.dies[die as usize].phase = Phase::AwaitDataOut;
+            let duration = self.data_time(group);
+            if !self.request_channel(die, duration, now) {
+                self.events.clear(die);
+            }
+            return;
+        }
+        self.complete_running(die, now);
+        let state = &mut self.dies[die as usize];
+        if state.staged == NONE {
+            self.go_idle(die, now);
+            return;
+        }
+        state.running = state.staged;
+        state.staged = NONE;
+        match state.staged_state {
+            Staged::Waiting => {
+                // Still in line for the channel: from here on an ordinary program.
+                state.phase = Phase::AwaitChannel;
+                self.events.clear(die);
+            }
+            Staged::Transferring { until } if until > now => {
+                state.phase = Phase::AwaitStaged;
+                self.events.set(die, until);
+            }
+            Staged::Transferring { .. } => self.start_staged_array(die, now),
+        }
+    }
+
+    pub(super) fn start_staged_array(&mut self, die: u32, now: Nanos) {
+        self.begin_array(die, now, now);
+    }
+
+    pub(super) fn go_idle(&mut self, die: u32, now: Nanos) {
+        self.dies[die as usize].phase = Phase::Idle;
+        if !self.start_next(die, now) {
+            self.events.clear(die);
+        }
+    }
+
+    /// Starts what the policy chooses; false if the die stays idle.
+    pub(super) fn start_next(&mut self, die: u32, now: Nanos) -> bool {
+        let state = &self.dies[die as usize];
+        if state.suspended != NONE {
+            let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
+            if reads == 0 || state.reads_let_pass >= READS_LET_PASS {
+                self.resume(die, now);
+            } else {
+                self.dies[die as usize].reads_let_pass += 1;
+                let read = self.oldest_ready(die, reads).expect("a host read waits for nothing");
+                self.start_queue(die, read, now);
+            }
+            return true;
+        }
+        if state.queued == 0 {
+            return false;
+        }
+        match self.choose_queue(die, now) {
+            Some(queue) => {
+                self.start_queue(die, queue, now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn queue_index(&self, die: u32, class: usize, plane: u32) -> usize {
+        let planes = self.geometry.planes_per_die as usize;
+        (die as usize * CLASSES + class) * planes + plane as usize
+    }
+
+    /// The queue (bit `class * planes + plane`) whose head goes next.
+    #[inline]
+    pub(super) fn choose_queue(&self, die: u32, now: Nanos) -> Option<u32> {
+        let waiting = self.dies[die as usize].waiting;
+        if waiting.is_power_of_two() {
+            return self.oldest_ready(die, waiting);
+        }
+        let planes = self.geometry.planes_per_die;
+        let mut heads = [None; CLASSES];
+        let mut queues = [0; CLASSES];
+        let (mut ready, mut only) = (0, 0);
+        for class in 0..CLASSES {
+            let bits = waiting >> (class as u32 * planes) & ((1 << planes) - 1);
+            if bits == 0 {
+                continue;
+            }
+            if let Some(queue) = self.oldest_ready(die, bits << (class as u32 * planes)) {
+                heads[class] = Some(self.queues[self.queue_index(die, 0, queue)].order);
+                queues[class] = queue;
+                ready += 1;
+                only = class;
+            }
+        }
+        match ready {
+            0 => None,
+            1 => Some(queues[only]),
+            _ => {
+                let heads = std::array::from_fn(|class| {
+                    heads[class].map(|order| {
+                        let head = self.head(die, queues[class]);
+                        Head { order, queued: self.flights[head as usize].queued }
+                    })
+                });
+                choose(self.config.scheduler, &heads, now).map(|class| queues[class])
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn head(&self, die: u32, queue: u32) -> u32 {
+        self.queues[self.queue_index(die, 0, queue)].head
+    }
+
+    /// Of the queues in `bits`, the one whose head is ready and came first.
+    #[inline]
+    pub(super) fn oldest_ready(&self, die: u32, mut bits: u64) -> Option<u32> {
+        let (mut oldest, mut found) = (NOT_READY, None);
+        let first = self.queue_index(die, 0, 0);
+        while bits != 0 {
+            let queue = bits.trailing_zeros();
+            bits &= bits - 1;
+            let order = self.queues[first + queue as usize].order;
+            if order < oldest {
+                oldest = order;
+                found = Some(queue);
+            }
+        }
+        found
+    }
+
+    pub(super) fn start_queue(&mut self, die: u32, queue: u32, now: Nanos) {
+        let group = self.take_group(die, queue);
+        let state = &mut self.dies[die as usize];
+        state.running = group;
+        state.phase = Phase::AwaitChannel;
+        let duration = self.command_and_data_in_time(group);
+        if duration == Nanos::ZERO {
+            self.begin_array(die, now, now);
+            return;
+        }
+        // While it waits for the channel the die has no event of its own.
+        if !self.request_channel(die, duration, now) {
+            self.events.clear(die);
+        }
+    }
+
+    #[inline]
+    pub(super) fn joins_planes(&self) -> bool {
+        self.config.multi_plane != MultiPlane::Off && self.geometry.planes_per_die > 1
+    }
+
+    /// Takes the head of a queue, and those of the same class on other planes that may join it, as a linked group.
+    #[inline]
+    pub(super) fn take_group(&mut self, die: u32, queue: u32) -> u32 {
+        let group = self.pop(die, queue);
+        let planes = self.geometry.planes_per_die;
+        if !self.joins_planes() {
+            return group;
+        }
+        let first = self.flights[group as usize].submit;
+        let class = queue / planes;
+        let others =
+            self.dies[die as usize].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
+        if others != 0 && first.kind != OpKind::Copyback {
+            self.join_planes(die, class * planes, others, group);
+        }
+        group
+    }
+
+    pub(super) fn join_planes(&mut self, die: u32, base: u32, mut others: u64, group: u32) {
+        let first = self.flights[group as usize].submit;
+        let mut last = group;
+        while others != 0 {
+            let other = base + others.trailing_zeros();
+            others &= others - 1;
+            let candidate = self.head(die, other);
+            let flight = &self.flights[candidate as usize];
+            let offset_fits = first.kind == OpKind::Erase
+                || flight.submit.page == first.page
+                || self.config.multi_plane == MultiPlane::Relaxed;
+            if flight.submit.kind == first.kind && flight.waits_for == 0 && offset_fits {
+                self.pop(die, other);
+                self.flights[last as usize].next = candidate;
+                last = candidate;
+            }
+        }
+    }
+
+    /// Takes the head out of a queue; it stands alone then.
+    #[inline]
+    pub(super) fn pop(&mut self, die: u32, queue: u32) -> u32 {
+        let index = self.queue_index(die, 0, queue);
+        let op = self.queues[index].head;
+        let next = std::mem::replace(&mut self.flights[op as usize].next, NONE);
+        let order = if next == NONE || self.flights[next as usize].waits_for > 0 {
+            NOT_READY
+        } else {
+            self.flights[next as usize].order
+        };
+        self.queues[index].head = next;
+        self.queues[index].order = order;
+        let state = &mut self.dies[die as usize];
+        if next == NONE {
+            self.queues[index].tail = NONE;
+            state.waiting &= !(1 << queue);
+        }
+        state.queued -= 1;
+        op
+    }
+
+    /// At `now` it is settled that the running group's commands and data are in at `start`: the array works from then on.
+    pub(super) fn begin_array(&mut self, die: u32, now: Nanos, start: Nanos) {
+        let mut duration = Nanos::ZERO;
+        let mut op = self.dies[die as usize].running;
+        let kind = self.flights[op as usize].submit.kind;
+        while op != NONE {
+            let flight = &self.flights[op as usize];
+            let (submit, next) = (flight.submit, flight.next);
+            if kind == OpKind::Read && submit.page >= self.blocks.get(submit.block).programmed {
+                let asked = Asked { cause: submit.cause, now: start };
+                self.blocks.read(submit.block, submit.page, asked);
+            }
+            duration = duration.max(self.array_time(submit.kind, submit.page, submit.source));
+            op = next;
+        }
+        let state = &mut self.dies[die as usize];
+        state.phase = Phase::Array;
+        state.array_start = start;
+        state.until = start + duration;
+        self.events.set(die, start + duration);
+        if kind != OpKind::Read {
+            state.remaining = duration;
+            state.reads_let_pass = 0;
+        }
+        let read_waits = state.waiting & ((1 << self.geometry.planes_per_die) - 1) != 0;
+        self.edge(die, start, true);
+        if kind != OpKind::Read && read_waits {
+            self.consider_suspend(die, now);
+        }
+        self.stage(die, now);
+    }
+
+    /// Cache program: the next program's data may come in while this one runs.
+    pub(super) fn stage(&mut self, die: u32, now: Nanos) {
+        let state = &self.dies[die as usize];
+        if !self.config.cache_program || state.queued == 0 || state.phase != Phase::Array || state.staged != NONE {
+            return;
+        }
+        // A die that is completing its group right now has nothing running, and goes on by itself.
+        if state.running == NONE || self.flights[state.running as usize].submit.kind != OpKind::Program {
+            return;
+        }
+        let Some(queue) = self.choose_queue(die, now) else { return };
+        if self.flights[self.head(die, queue) as usize].submit.kind != OpKind::Program {
+            return;
+        }
+        let group = self.take_group(die, queue);
+        let state = &mut self.dies[die as usize];
+        state.staged = group;
+        state.staged_state = Staged::Waiting;
+        let duration = self.command_and_data_in_time(group);
+        self.request_channel(die, duration, now);
+    }
+}

@@ -1,0 +1,137 @@
+//! The end of an operation: its effect, its count, its fault, and who waited for it; and the end of power.
+
+use ssdlab_base::Nanos;
+
+use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
+use crate::blocks::Asked;
+use crate::{Block, OpKind};
+
+impl Flash {
+    pub(super) fn complete_running(&mut self, die: u32, now: Nanos) {
+        let mut op = self.dies[die as usize].running;
+        self.dies[die as usize].running = NONE;
+        while op != NONE {
+            let Flight { submit, next, then, .. } = self.flights[op as usize];
+            let asked = Asked { cause: submit.cause, now };
+            let failed = self.apply(submit.kind, asked, submit.block, submit.page, submit.source);
+            self.flights[op as usize].next = self.ended;
+            self.ended = op;
+            self.in_flight -= 1;
+            self.done.push(Done {
+                op,
+                kind: submit.kind,
+                cause: submit.cause,
+                block: submit.block,
+                page: submit.page,
+                token: submit.token,
+                pin: submit.pin,
+                failed,
+                then,
+            });
+            if then != NONE {
+                self.release(then, now);
+            }
+            op = next;
+        }
+    }
+
+    pub(super) fn release(&mut self, op: u32, now: Nanos) {
+        let flight = &mut self.flights[op as usize];
+        assert!(flight.waits_for > 0, "an operation is released once for each link");
+        flight.waits_for -= 1;
+        if flight.waits_for == 0 {
+            let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
+            let die = self.die_of(block);
+            let plane = block / self.geometry.blocks_per_plane % self.geometry.planes_per_die;
+            let index = self.queue_index(die, class as usize, plane);
+            if self.queues[index].head == op {
+                self.queues[index].order = order;
+            }
+            let state = &self.dies[die as usize];
+            // The die that is completing its group right now goes on by itself.
+            if state.phase == Phase::Idle && state.suspended == NONE {
+                self.start_next(die, now);
+            } else {
+                self.stage(die, now);
+            }
+        }
+    }
+
+    /// The effect of an operation that has come to its end; true if it failed.
+    #[inline]
+    pub(super) fn apply(&mut self, kind: OpKind, asked: Asked, block: u32, page: u32, source: u32) -> bool {
+        self.counts.0[kind as usize][asked.cause as usize] += 1;
+        match kind {
+            OpKind::Read => {
+                self.blocks.read(block, page, asked);
+                let ppn = block * self.geometry.pages_per_block + page;
+                self.faults.strikes(kind, block, 0) || !self.blocks.readable(ppn)
+            }
+            OpKind::Program | OpKind::Copyback => {
+                if kind == OpKind::Copyback && source != NONE {
+                    let pages = self.geometry.pages_per_block;
+                    self.blocks.read(source / pages, source % pages, asked);
+                }
+                self.blocks.program(block, page, asked);
+                let failed = self.faults.strikes(kind, block, 0);
+                if failed {
+                    self.blocks.spoil(block * self.geometry.pages_per_block + page);
+                }
+                failed
+            }
+            OpKind::Erase => {
+                let erases = self.blocks.get(block).erases;
+                let failed = self.faults.strikes(kind, block, erases);
+                self.blocks.erase(block, asked);
+                self.oob.erase(block);
+                failed
+            }
+        }
+    }
+
+    /// Power goes at `now`: queued operations never happened, running ones leave torn pages and blocks.
+    pub fn power_cut(&mut self, now: Nanos) {
+        for die in 0..self.dies.len() {
+            let state = self.dies[die];
+            let begun = matches!(state.phase, Phase::Array | Phase::Suspending) && state.array_start < now;
+            for (group, begun) in [(state.running, begun), (state.suspended, true)] {
+                let mut op = group;
+                while op != NONE && begun {
+                    let Flight { submit, next, .. } = self.flights[op as usize];
+                    match submit.kind {
+                        OpKind::Program | OpKind::Copyback => {
+                            self.blocks.program(submit.block, submit.page, Asked { cause: submit.cause, now });
+                            self.blocks.spoil(submit.block * self.geometry.pages_per_block + submit.page);
+                        }
+                        OpKind::Erase => self.blocks.tear_erase(submit.block),
+                        OpKind::Read => {}
+                    }
+                    op = next;
+                }
+            }
+            let state = &mut self.dies[die];
+            state.waiting = 0;
+            state.queued = 0;
+            state.phase = Phase::Idle;
+            (state.running, state.staged, state.suspended) = (NONE, NONE, NONE);
+            state.next_waiter = NONE;
+            self.events.clear(die as u32);
+        }
+        for (index, channel) in self.channels.iter_mut().enumerate() {
+            (channel.head, channel.tail, channel.last_command) = (NONE, NONE, NONE);
+            channel.free_at = Nanos::ZERO;
+            self.events.clear((self.dies.len() + index) as u32);
+        }
+        self.queues.fill(EMPTY);
+        self.flights.clear();
+        (self.free, self.ended) = (NONE, NONE);
+        self.in_flight = 0;
+        self.done.clear();
+        self.oob.forget_unwritten(&self.blocks);
+    }
+
+    /// Puts a saved block state back.
+    pub(crate) fn restore_block(&mut self, block: u32, state: Block) {
+        self.blocks.restore(block, state);
+    }
+}

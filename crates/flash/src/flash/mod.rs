@@ -1,0 +1,499 @@
+//! The engine: operations wait in their die's queue, take the channel, keep the array busy, and are done.
+//!
+//! A die executes one array operation at a time, on one plane or on several at once; a channel carries one transfer at
+//! a time. The order of a die's queue is a policy ([`crate::SchedulerKind`]); joining planes, staging the next page's
+//! data, copyback and suspending are decided here and nowhere above.
+//!
+//! Data is bound to a page when its program is submitted, but the page counts as written only when the program is done:
+//! a power cut in between leaves it erased or torn.
+
+mod channel;
+mod die;
+mod end;
+mod suspend;
+mod time;
+mod watch;
+
+use ssdlab_base::{Nanos, Rng, rng};
+
+use crate::blocks::{Asked, Blocks};
+use crate::contents::{Oob, Store};
+use crate::events::EventTree;
+use crate::faults::FaultPlan;
+use crate::schedule::{CLASSES, Class};
+use crate::{Cause, Contents, FlashConfig, Geometry, Observer, OpCounts, OpKind};
+
+/// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
+pub type OpId = u32;
+
+/// No operation, no block.
+pub const NONE: u32 = u32::MAX;
+
+/// Most planes a die may have: its non-empty queues are bits of one word.
+pub const MAX_PLANES_PER_DIE: u32 = 12;
+
+/// Host reads that an operation gives way to, over all its suspensions; then it runs to its end, so that reads cannot
+/// starve a program.
+const READS_LET_PASS: u32 = 16;
+
+/// What the controller asks of the chips.
+#[derive(Clone, Copy, Debug)]
+pub struct Submit {
+    /// What to do.
+    pub kind: OpKind,
+    /// Why.
+    pub cause: Cause,
+    /// Which class of the die's queue.
+    pub class: Class,
+    /// The block; for a copyback the destination's.
+    pub block: u32,
+    /// The page in the block; 0 for an erase.
+    pub page: u32,
+    /// A copyback's source PPN; else unused.
+    pub source: u32,
+    /// Data bytes on the channel; 0 for an erase or a copyback.
+    pub bytes: u32,
+    /// The controller's own, given back when done.
+    pub token: u32,
+    /// A block that must not be erased before this is done, or `NONE`; given back when done.
+    pub pin: u32,
+    /// Operations to be linked that this one waits for.
+    pub waits_for: u16,
+}
+
+/// An operation that is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    /// The operation, no longer in flight.
+    pub op: OpId,
+    /// What it was.
+    pub kind: OpKind,
+    /// Why it was.
+    pub cause: Cause,
+    /// Its block.
+    pub block: u32,
+    /// Its page.
+    pub page: u32,
+    /// The token it was submitted with.
+    pub token: u32,
+    /// The pinned block it was submitted with.
+    pub pin: u32,
+    /// It failed: an uncorrectable read, or a program or erase failure.
+    pub failed: bool,
+    /// The operation that waited for it and is still in flight, or `NONE`.
+    pub then: OpId,
+}
+
+/// One cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Flight {
+    submit: Submit,
+    order: u64,
+    queued: Nanos,
+    /// The next in the die's queue, in the running group, or in the free list.
+    next: u32,
+    /// The operation that waits for this one.
+    then: u32,
+    waits_for: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    head: u32,
+    tail: u32,
+    /// The head's place in the order of arrival, or `NOT_READY`: what choosing looks at, without going to the head.
+    order: u64,
+}
+
+const NOT_READY: u64 = u64::MAX;
+
+const EMPTY: Queue = Queue { head: NONE, tail: NONE, order: NOT_READY };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// The running group waits for the channel, for its commands and data.
+    AwaitChannel,
+    /// The array is (or, from `array_start` on, will be) busy until `until`.
+    Array,
+    /// Read data waits for the channel.
+    AwaitDataOut,
+    /// Read data is on the channel until `until`.
+    DataOut,
+    /// The running program is done; the staged one's data is not in yet.
+    AwaitStaged,
+    /// The array stops for a read at `until`.
+    Suspending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Staged {
+    Waiting,
+    Transferring { until: Nanos },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Die {
+    channel: u32,
+    /// Which queues hold something: bit `class * planes + plane`.
+    waiting: u64,
+    /// Operations queued, not counting the running group.
+    queued: u32,
+    phase: Phase,
+    running: u32,
+    array_start: Nanos,
+    until: Nanos,
+    /// Channel time the die is waiting for, and the next die waiting for the same channel.
+    wants: Nanos,
+    next_waiter: u32,
+    staged: u32,
+    staged_state: Staged,
+    suspended: u32,
+    /// What a suspended operation has still to do, without the time to resume.
+    remaining: Nanos,
+    /// Host reads that the running or suspended program or erase has given way to.
+    reads_let_pass: u32,
+    busy: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    free_at: Nanos,
+    head: u32,
+    tail: u32,
+    /// The last waiting die that has only command cycles to send; these go before data.
+    last_command: u32,
+    busy: Nanos,
+}
+
+/// The chips of a drive.
+pub struct Flash {
+    config: FlashConfig,
+    geometry: Geometry,
+    timed: bool,
+    /// Block states and rules.
+    pub blocks: Blocks,
+    /// Out-of-band areas.
+    pub oob: Oob,
+    /// Stored sectors.
+    pub store: Store,
+    faults: FaultPlan,
+    rng: Rng,
+    counts: OpCounts,
+    dies: Vec<Die>,
+    /// Operations by die, class and plane, each in order.
+    queues: Vec<Queue>,
+    channels: Vec<Channel>,
+    events: EventTree,
+    flights: Vec<Flight>,
+    free: u32,
+    /// Operations that ended in the last step: their numbers are not used again before the next, since whoever hears
+    /// of one of them may submit more before it hears of the others.
+    ended: u32,
+    in_flight: u32,
+    order: u64,
+    done: Vec<Done>,
+    observer: Option<Box<dyn Observer>>,
+}
+
+impl Flash {
+    /// Fresh chips: everything erased, factory bad blocks marked.
+    pub fn new(config: &FlashConfig, units_per_page: u32, contents: Contents, seed: u64, timed: bool) -> Flash {
+        let geometry = config.geometry;
+        let mut blocks = Blocks::new(&geometry);
+        let mut faults = FaultPlan::new(&config.faults, rng(seed, "flash faults"));
+        for block in faults.factory_bad(geometry.blocks()) {
+            blocks.retire(block);
+        }
+        let dies_per_channel = geometry.chips_per_channel * geometry.dies_per_chip;
+        let die = |index: u32| Die {
+            channel: index / dies_per_channel,
+            waiting: 0,
+            queued: 0,
+            phase: Phase::Idle,
+            running: NONE,
+            array_start: Nanos::ZERO,
+            until: Nanos::ZERO,
+            wants: Nanos::ZERO,
+            next_waiter: NONE,
+            staged: NONE,
+            staged_state: Staged::Waiting,
+            suspended: NONE,
+            remaining: Nanos::ZERO,
+            reads_let_pass: 0,
+            busy: Nanos::ZERO,
+        };
+        let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, last_command: NONE, busy: Nanos::ZERO };
+        Flash {
+            config: config.clone(),
+            geometry,
+            timed,
+            blocks,
+            oob: Oob::new(&geometry, units_per_page),
+            store: Store::new(&geometry, contents),
+            faults,
+            rng: rng(seed, "flash latencies"),
+            counts: OpCounts::default(),
+            dies: (0..geometry.dies()).map(die).collect(),
+            queues: vec![EMPTY; geometry.planes() as usize * CLASSES],
+            channels: vec![channel; geometry.channels as usize],
+            events: EventTree::new((geometry.dies() + geometry.channels) as usize),
+            flights: Vec::new(),
+            free: NONE,
+            ended: NONE,
+            in_flight: 0,
+            order: 0,
+            done: Vec::new(),
+            observer: None,
+        }
+    }
+
+    /// The hierarchy.
+    #[inline]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The configuration the chips were made from.
+    pub const fn config(&self) -> &FlashConfig {
+        &self.config
+    }
+
+    /// Operations counted so far, by kind and cause.
+    pub const fn counts(&self) -> &OpCounts {
+        &self.counts
+    }
+
+    /// Whether operations take time.
+    pub const fn timed(&self) -> bool {
+        self.timed
+    }
+
+    /// Switches timing; nothing may be in flight.
+    pub fn set_timed(&mut self, timed: bool) {
+        assert_eq!(self.in_flight, 0, "timing is switched only while the chips are idle");
+        self.timed = timed;
+    }
+
+    /// Forgets counters and busy times, and starts virtual time again; nothing may be in flight.
+    pub fn reset_statistics(&mut self) {
+        assert_eq!(self.in_flight, 0, "statistics are reset only while the chips are idle");
+        self.counts = OpCounts::default();
+        for die in &mut self.dies {
+            die.busy = Nanos::ZERO;
+        }
+        for channel in &mut self.channels {
+            channel.busy = Nanos::ZERO;
+            channel.free_at = Nanos::ZERO;
+        }
+    }
+
+    /// Attaches or detaches an observer.
+    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.observer = observer;
+    }
+
+    /// Busy time of the channels and the arrays of the dies: transfers count when they begin, array work when it ends.
+    pub fn busy(&self) -> (Vec<Nanos>, Vec<Nanos>) {
+        let channels = self.channels.iter().map(|channel| channel.busy).collect();
+        (channels, self.dies.iter().map(|die| die.busy).collect())
+    }
+
+    /// As [`Flash::busy`], with what runs at `now` counted exactly up to then: never more than the time that has passed.
+    pub fn busy_at(&self, now: Nanos) -> (Vec<Nanos>, Vec<Nanos>) {
+        let running = |die: &Die| {
+            let works = matches!(die.phase, Phase::Array | Phase::Suspending);
+            if works { now.since(die.array_start) } else { Nanos::ZERO }
+        };
+        let channels = self.channels.iter().map(|channel| channel.busy - channel.free_at.since(now)).collect();
+        (channels, self.dies.iter().map(|die| die.busy + running(die)).collect())
+    }
+
+    /// Draws latencies and faults from the beginning of a seed's streams.
+    pub fn reseed(&mut self, seed: u64) {
+        self.rng = rng(seed, "flash latencies");
+        self.faults = FaultPlan::new(&self.config.faults, rng(seed, "flash faults"));
+    }
+
+    /// Counts operations that were modelled as a whole.
+    pub const fn count(&mut self, kind: OpKind, cause: Cause, operations: u64) {
+        self.counts.0[kind as usize][cause as usize] += operations;
+    }
+
+    /// Operations that wait or run on a die.
+    #[inline]
+    pub fn load(&self, die: u32) -> u32 {
+        let die = &self.dies[die as usize];
+        die.queued + u32::from(die.phase != Phase::Idle)
+    }
+
+    /// Operations submitted and not done.
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The die of a block.
+    #[inline]
+    pub const fn die_of(&self, block: u32) -> u32 {
+        block / self.geometry.blocks_per_plane / self.geometry.planes_per_die
+    }
+
+    /// Whether a page that has been given data is on flash already, or its program is still to end.
+    #[inline]
+    pub fn is_written(&self, block: u32, page: u32) -> bool {
+        page < self.blocks.get(block).programmed
+    }
+
+    /// Marks a block bad for good.
+    pub fn retire(&mut self, block: u32) {
+        self.blocks.retire(block);
+    }
+
+    /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.
+    pub fn find_program(&self, block: u32, page: u32) -> Option<OpId> {
+        let die = &self.dies[self.die_of(block) as usize];
+        let first = self.queue_index(self.die_of(block), 0, 0);
+        let queues = self.queues[first..first + CLASSES * self.geometry.planes_per_die as usize].iter();
+        let heads = queues.map(|queue| queue.head).chain([die.running, die.staged, die.suspended]);
+        heads.into_iter().find_map(|head| {
+            let mut op = head;
+            while op != NONE {
+                let flight = &self.flights[op as usize];
+                let programs = matches!(flight.submit.kind, OpKind::Program | OpKind::Copyback);
+                if programs && flight.submit.block == block && flight.submit.page == page {
+                    return Some(op);
+                }
+                op = flight.next;
+            }
+            None
+        })
+    }
+
+    /// The last operation of the chain that waits for `op`, or `op` itself.
+    pub fn last_waiter(&self, op: OpId) -> OpId {
+        let mut last = op;
+        while self.flights[last as usize].then != NONE {
+            last = self.flights[last as usize].then;
+        }
+        last
+    }
+
+    /// The block and page of an operation in flight.
+    pub fn target(&self, op: OpId) -> (u32, u32) {
+        let submit = &self.flights[op as usize].submit;
+        (submit.block, submit.page)
+    }
+
+    /// Whether a program in flight still waits for reads.
+    pub fn waits(&self, op: OpId) -> bool {
+        self.flights[op as usize].waits_for > 0
+    }
+
+    /// Does an operation at once, without time: its effect, its count, its fault. Returns whether it failed.
+    #[inline]
+    pub fn execute(&mut self, kind: OpKind, cause: Cause, block: u32, page: u32) -> bool {
+        let asked = Asked { cause, now: Nanos::ZERO };
+        self.apply(kind, asked, block, page, NONE)
+    }
+
+    /// Whether pages hold nothing but their OOB and no operation can fail, so that runs of pages may be dealt with as one.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.store.cell_bytes() == 0 && self.oob.is_plain() && !self.faults.is_active()
+    }
+
+    /// Does `count` operations on pages of one block at once, without time; only where [`Flash::is_plain`]. Programs go
+    /// to the next pages in order; reads to pages that are written.
+    #[inline]
+    pub fn execute_run(&mut self, kind: OpKind, cause: Cause, block: u32, count: u32) {
+        self.counts.0[kind as usize][cause as usize] += u64::from(count);
+        let asked = Asked { cause, now: Nanos::ZERO };
+        match kind {
+            OpKind::Read => self.blocks.read_run(block, count),
+            OpKind::Program | OpKind::Copyback => self.blocks.program_run(block, count, asked),
+            OpKind::Erase => unreachable!("erases come one at a time"),
+        }
+    }
+
+    /// Takes an operation into its die's queue, and starts it if the die is idle.
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, submit: Submit) -> OpId {
+        debug_assert!(self.timed, "untimed operations are executed, not submitted");
+        let die = self.die_of(submit.block);
+        let flight =
+            Flight { submit, order: self.order, queued: now, next: NONE, then: NONE, waits_for: submit.waits_for };
+        self.order += 1;
+        self.in_flight += 1;
+        let op = self.free;
+        let op = if op == NONE {
+            self.flights.push(flight);
+            self.flights.len() as u32 - 1
+        } else {
+            self.free = self.flights[op as usize].next;
+            self.flights[op as usize] = flight;
+            op
+        };
+        let plane = submit.block / self.geometry.blocks_per_plane % self.geometry.planes_per_die;
+        let index = self.queue_index(die, submit.class as usize, plane);
+        let queue = &mut self.queues[index];
+        if queue.head == NONE {
+            queue.head = op;
+            queue.order = if flight.waits_for == 0 { flight.order } else { NOT_READY };
+        } else {
+            self.flights[queue.tail as usize].next = op;
+        }
+        queue.tail = op;
+        let state = &mut self.dies[die as usize];
+        state.waiting |= 1 << (submit.class as u32 * self.geometry.planes_per_die + plane);
+        state.queued += 1;
+        if state.phase == Phase::Idle {
+            if self.joins_planes() {
+                // What else is submitted now may join it.
+                self.events.set(die, now);
+            } else {
+                self.start_next(die, now);
+            }
+        } else if submit.class == Class::HostRead {
+            self.consider_suspend(die, now);
+        } else {
+            self.stage(die, now);
+        }
+        op
+    }
+
+    /// Makes `later` wait for `earlier` too; it was submitted with `waits_for` counting this link.
+    pub fn link(&mut self, earlier: OpId, later: OpId) {
+        let flight = &mut self.flights[earlier as usize];
+        assert_eq!(flight.then, NONE, "an operation releases one other");
+        flight.then = later;
+    }
+
+    /// When something happens next on the chips.
+    #[inline]
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.events.next()
+    }
+
+    /// Runs the earliest event, which is at `now`; what is done by it is appended to `done`.
+    #[inline]
+    pub fn step(&mut self, done: &mut Vec<Done>) {
+        let Some((resource, now)) = self.events.peek() else {
+            return;
+        };
+        while self.ended != NONE {
+            let op = self.ended;
+            self.ended = self.flights[op as usize].next;
+            self.flights[op as usize].next = self.free;
+            self.free = op;
+        }
+        std::mem::swap(&mut self.done, done);
+        let dies = self.dies.len() as u32;
+        if resource < dies {
+            self.die_event(resource, now);
+        } else {
+            self.channel_event(resource - dies, now);
+        }
+        std::mem::swap(&mut self.done, done);
+    }
+}

@@ -1,0 +1,48 @@
+//! Suspending: a program or an erase gives way to a host read, and goes on afterwards.
+
+use ssdlab_base::Nanos;
+
+use super::{Flash, NONE, Phase, READS_LET_PASS};
+use crate::OpKind;
+
+impl Flash {
+    #[inline]
+    pub(super) fn consider_suspend(&mut self, die: u32, now: Nanos) {
+        if !(self.config.program_suspend || self.config.erase_suspend) {
+            return;
+        }
+        let state = &self.dies[die as usize];
+        if state.phase != Phase::Array || state.suspended != NONE || state.staged != NONE {
+            return;
+        }
+        let allowed = match self.flights[state.running as usize].submit.kind {
+            OpKind::Program => self.config.program_suspend,
+            OpKind::Erase => self.config.erase_suspend,
+            OpKind::Read | OpKind::Copyback => false,
+        };
+        let from = now.max(state.array_start);
+        let stop = from + self.config.timing.suspend;
+        if !allowed || stop >= state.until || state.reads_let_pass >= READS_LET_PASS {
+            return;
+        }
+        let state = &mut self.dies[die as usize];
+        // While it resumes nothing is done, so what is left to do never grows.
+        state.remaining = state.remaining.min(state.until - from);
+        state.phase = Phase::Suspending;
+        state.until = stop;
+        self.events.set(die, stop);
+    }
+
+    pub(super) fn resume(&mut self, die: u32, now: Nanos) {
+        let resume = self.config.timing.resume;
+        let state = &mut self.dies[die as usize];
+        state.running = state.suspended;
+        state.suspended = NONE;
+        state.phase = Phase::Array;
+        state.array_start = now;
+        state.until = now + resume + state.remaining;
+        let until = state.until;
+        self.events.set(die, until);
+        self.edge(die, now, true);
+    }
+}
