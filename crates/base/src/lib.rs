@@ -5,11 +5,13 @@
 //! unit in its type or its name, and that a random number always comes from a
 //! seed that somebody handed down.
 
+mod divider;
 mod quantity;
 mod request;
 mod rng;
 mod time;
 
+pub use divider::Divider;
 pub use quantity::{Amount, QuantityError, format_size, parse_amount, parse_duration, parse_size};
 pub use request::{Op, Request, SECTOR_BYTES};
 pub use rng::{Rng, rng};

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use ssdlab_base::Divider;
 use ssdlab_flash::{Flash, Geometry};
 
 /// What the controller is doing with a block.
@@ -35,6 +36,7 @@ const NOT_CLOSED: u32 = 1 << 31;
 /// All blocks of the drive.
 pub(crate) struct BlockPool {
     pub(crate) blocks_per_plane: u32,
+    by_blocks_per_plane: Divider,
     states: Vec<BlockState>,
     /// Valid units of each block, with `NOT_CLOSED` on top where the block cannot be a victim.
     valid: Vec<u32>,
@@ -139,6 +141,7 @@ impl BlockPool {
         };
         let mut pool = BlockPool {
             blocks_per_plane: geometry.blocks_per_plane,
+            by_blocks_per_plane: Divider::new(geometry.blocks_per_plane),
             states: vec![BlockState::Free; blocks],
             valid: vec![NOT_CLOSED; blocks],
             pins: vec![0; blocks],
@@ -166,7 +169,7 @@ impl BlockPool {
     /// The plane of a block.
     #[inline]
     pub(crate) fn plane_of(&self, block: u32) -> u32 {
-        block / self.blocks_per_plane
+        self.by_blocks_per_plane.div(block)
     }
 
     /// The state of a block.

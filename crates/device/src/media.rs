@@ -2,7 +2,7 @@
 //!
 //! Mapping is the design's; order, space, pins and counting are kept here, so that no design can get them wrong.
 
-use ssdlab_base::{Nanos, Rng, rng};
+use ssdlab_base::{Divider, Nanos, Rng, rng};
 use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
 
 use crate::block_pool::{BlockPool, BlockState};
@@ -50,6 +50,8 @@ pub(crate) struct Media {
     /// Bytes of a mapping unit.
     pub(crate) unit_bytes: u32,
     pages_per_block: u32,
+    by_pages_per_block: Divider,
+    by_units_per_page: Divider,
     /// Blocks of each plane that only relocation may open.
     pub(crate) gc_reserve: u32,
     separate_gc: bool,
@@ -92,6 +94,8 @@ impl Media {
             units_per_page: geometry.page_bytes / config.ftl.mapping_unit,
             unit_bytes: config.ftl.mapping_unit,
             pages_per_block: geometry.pages_per_block,
+            by_pages_per_block: Divider::new(geometry.pages_per_block),
+            by_units_per_page: Divider::new(geometry.page_bytes / config.ftl.mapping_unit),
             gc_reserve: config.gc_reserve(),
             separate_gc: config.ftl.separate_gc_frontier,
             streams: config.ftl.streams,
@@ -121,14 +125,14 @@ impl Media {
     /// The block and page of a physical unit.
     #[inline]
     pub(crate) const fn place_of(&self, unit: u32) -> Place {
-        let ppn = unit / self.units_per_page;
-        Place { block: ppn / self.pages_per_block, page: ppn % self.pages_per_block }
+        let ppn = self.by_units_per_page.div(unit);
+        Place { block: self.by_pages_per_block.div(ppn), page: self.by_pages_per_block.rem(ppn) }
     }
 
     /// The block of a physical unit.
     #[inline]
     pub(crate) const fn block_of(&self, unit: u32) -> u32 {
-        unit / self.units_per_page / self.pages_per_block
+        self.by_pages_per_block.div(self.by_units_per_page.div(unit))
     }
 
     /// The first physical unit of a page.

@@ -5,27 +5,29 @@
 
 use ssdlab_base::Nanos;
 
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    at: u64,
-    resource: u32,
-}
-
 /// The earliest event over a fixed number of resources.
+///
+/// A node is its time above its resource's number, so that the earlier of two events is the lesser of two integers: no
+/// branch that the processor could guess wrong.
 #[derive(Clone, Debug)]
 pub(crate) struct EventTree {
     leaves: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<u128>,
 }
 
 const NEVER: u64 = u64::MAX;
 
+#[inline(always)]
+const fn node(at: u64, resource: u32) -> u128 {
+    (at as u128) << 32 | resource as u128
+}
+
 impl EventTree {
     pub(crate) fn new(resources: usize) -> EventTree {
         let leaves = resources.next_power_of_two().max(2);
-        let mut nodes = vec![Node { at: NEVER, resource: 0 }; leaves * 2];
-        for (index, node) in nodes[leaves..].iter_mut().enumerate() {
-            node.resource = index as u32;
+        let mut nodes = vec![node(NEVER, 0); leaves * 2];
+        for (index, leaf) in nodes[leaves..].iter_mut().enumerate() {
+            *leaf = node(NEVER, index as u32);
         }
         for index in (1..leaves).rev() {
             nodes[index] = nodes[index * 2];
@@ -48,15 +50,11 @@ impl EventTree {
     #[inline]
     fn put(&mut self, resource: u32, at: u64) {
         let mut index = self.leaves + resource as usize;
-        self.nodes[index].at = at;
         // The winner so far is carried in registers: only the siblings on the way up are read.
-        let mut winner = self.nodes[index];
+        let mut winner = node(at, resource);
+        self.nodes[index] = winner;
         while index > 1 {
-            let sibling = self.nodes[index ^ 1];
-            let sibling_is_left = index & 1 == 1;
-            if sibling.at < winner.at || (sibling.at == winner.at && sibling_is_left) {
-                winner = sibling;
-            }
+            winner = winner.min(self.nodes[index ^ 1]);
             index /= 2;
             self.nodes[index] = winner;
         }
@@ -65,14 +63,14 @@ impl EventTree {
     /// The earliest event's time.
     #[inline]
     pub(crate) fn next(&self) -> Option<Nanos> {
-        (self.nodes[1].at != NEVER).then_some(Nanos(self.nodes[1].at))
+        let at = (self.nodes[1] >> 32) as u64;
+        (at != NEVER).then_some(Nanos(at))
     }
 
     /// The earliest event's resource and time, left in the tree.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(u32, Nanos)> {
-        let top = self.nodes[1];
-        (top.at != NEVER).then_some((top.resource, Nanos(top.at)))
+        self.next().map(|at| (self.nodes[1] as u32, at))
     }
 }
 

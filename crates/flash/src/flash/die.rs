@@ -205,7 +205,7 @@ impl Flash {
             return group;
         }
         let first = self.flights[group as usize].submit;
-        let class = queue / planes;
+        let class = self.by_planes_per_die.div(queue);
         let others =
             self.dies[die as usize].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
         if others != 0 && first.kind != OpKind::Copyback {

@@ -42,7 +42,7 @@ impl Flash {
         if flight.waits_for == 0 {
             let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
             let die = self.die_of(block);
-            let plane = block / self.geometry.blocks_per_plane % self.geometry.planes_per_die;
+            let plane = self.plane_in_die(block);
             let index = self.queue_index(die, class as usize, plane);
             if self.queues[index].head == op {
                 self.queues[index].order = order;

@@ -14,7 +14,7 @@ mod suspend;
 mod time;
 mod watch;
 
-use ssdlab_base::{Nanos, Rng, rng};
+use ssdlab_base::{Divider, Nanos, Rng, rng};
 
 use crate::blocks::{Asked, Blocks};
 use crate::contents::{Oob, Store};
@@ -171,6 +171,8 @@ struct Channel {
 pub struct Flash {
     config: FlashConfig,
     geometry: Geometry,
+    by_blocks_per_plane: Divider,
+    by_planes_per_die: Divider,
     timed: bool,
     /// Block states and rules.
     pub blocks: Blocks,
@@ -228,6 +230,8 @@ impl Flash {
         Flash {
             config: config.clone(),
             geometry,
+            by_blocks_per_plane: Divider::new(geometry.blocks_per_plane),
+            by_planes_per_die: Divider::new(geometry.planes_per_die),
             timed,
             blocks,
             oob: Oob::new(&geometry, units_per_page),
@@ -336,7 +340,13 @@ impl Flash {
     /// The die of a block.
     #[inline]
     pub const fn die_of(&self, block: u32) -> u32 {
-        block / self.geometry.blocks_per_plane / self.geometry.planes_per_die
+        self.by_planes_per_die.div(self.by_blocks_per_plane.div(block))
+    }
+
+    /// The plane of a block in its die.
+    #[inline]
+    const fn plane_in_die(&self, block: u32) -> u32 {
+        self.by_planes_per_die.rem(self.by_blocks_per_plane.div(block))
     }
 
     /// Whether a page that has been given data is on flash already, or its program is still to end.
@@ -434,7 +444,7 @@ impl Flash {
             self.flights[op as usize] = flight;
             op
         };
-        let plane = submit.block / self.geometry.blocks_per_plane % self.geometry.planes_per_die;
+        let plane = self.plane_in_die(submit.block);
         let index = self.queue_index(die, submit.class as usize, plane);
         let queue = &mut self.queues[index];
         if queue.head == NONE {
