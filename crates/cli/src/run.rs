@@ -98,7 +98,24 @@ fn entrants(args: &Run) -> Result<Vec<Entrant>, Failure> {
         let config: DriveConfig = description.resolve().map_err(Failure::input)?;
         Ok(Entrant { label: config.name.clone(), config })
     };
-    descriptions.iter().map(entrant).collect()
+    let mut entrants: Vec<Entrant> = descriptions.iter().map(entrant).collect::<Result<_, _>>()?;
+    tell_apart(&mut entrants, &args.device);
+    Ok(entrants)
+}
+
+/// A drive whose name is taken is called after its file, or else numbered.
+fn tell_apart(entrants: &mut [Entrant], devices: &[String]) {
+    for (index, device) in devices.iter().enumerate().skip(1) {
+        let (before, rest) = entrants.split_at_mut(index);
+        let taken = |label: &str| before.iter().any(|other| other.label == label);
+        let entrant = &mut rest[0];
+        if !taken(&entrant.label) {
+            continue;
+        }
+        let stem = Path::new(device).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let numbered = || format!("{} ({})", entrant.label, index + 1);
+        entrant.label = stem.filter(|stem| !taken(stem)).unwrap_or_else(numbered);
+    }
 }
 
 /// Takes `DRIVE:` off an assignment: keys have no colon, values may have.

@@ -90,6 +90,12 @@ pub(crate) fn laws(
     laws
 }
 
+/// Requests outstanding on average from which a backlog is mentioned: more than any closed loop keeps.
+const BACKLOG_TO_MENTION: f64 = 1000.0;
+
+/// How far two quarters of a run on a drive that was aged to its steady state may lie apart: the planes collect in waves.
+const WANDERING: f64 = 0.03;
+
 /// The least number of host writes from which a statement about write amplification is made.
 const WRITES_TO_JUDGE: u64 = 1_000;
 
@@ -112,19 +118,60 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     if !result.timed {
         warnings.push("the drive only counts (timing = \"none\"): there are no latencies and no rates".to_string());
     }
+    backlog(result, config, &mut warnings);
     writes(result, config, &mut warnings);
+    unwritten(result, config, &mut warnings);
     spare(result, &mut warnings);
     reads(result, &mut warnings);
     let unit = config.ftl.mapping_unit;
-    if result.host.misaligned_requests > 0 {
+    if noticeable(result.host.misaligned_requests, all(&result.requests)) {
         warnings.push(format!(
-            "{} of the requests do not begin and end on a mapping unit of {unit} bytes: each such write costs a \
-             read-modify-write",
+            "{} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a unit that \
+             holds data costs a read-modify-write",
             share(result.host.misaligned_requests, all(&result.requests))
         ));
     }
     warnings.extend(result.precondition.notes.iter().cloned());
     warnings
+}
+
+/// Requests that wait outside a drive that cannot keep up say more about the trace's clock than about the drive.
+fn backlog(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let inside = f64::from(config.interface.queues) * f64::from(config.interface.queue_depth);
+    let mean = result.outstanding.mean;
+    if mean > BACKLOG_TO_MENTION && mean > 4.0 * inside {
+        warnings.push(format!(
+            "the drive could not keep up with the workload's clock: {mean:.0} requests were outstanding on average, of \
+             which the drive takes {inside:.0}: latencies are those of the backlog (use --replay closed:QD, or timed*K \
+             to slow the clock)"
+        ));
+    }
+}
+
+/// What the host wrote and flash did not see, or saw as padding.
+fn unwritten(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let written = result.bytes.write;
+    if written == 0 {
+        return;
+    }
+    let by_cause = result.write_amplification.as_ref().map(|amplification| &amplification.by_cause);
+    let cause = |key: &str| by_cause.and_then(|causes| causes.get(key)).copied().unwrap_or(0.0);
+    let (host, rewritten) = (cause("host"), cause("rmw"));
+    if config.buffer.policy != "none" && host + rewritten < 0.9 {
+        warnings.push(format!(
+            "{} of the bytes written never went to flash: they were overwritten or trimmed in the write buffer, or are \
+             still in it",
+            percent(1.0 - host - rewritten)
+        ));
+    }
+    let padding = result.host.padding_bytes as f64 / written as f64;
+    if padding > 0.1 {
+        warnings.push(format!(
+            "pages were padded: {:.2} bytes of padding for each byte written, since a write of less than a page takes a \
+             page of its own (a write buffer would fill pages)",
+            padding
+        ));
+    }
 }
 
 fn writes(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
@@ -153,9 +200,11 @@ fn writes(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String
     if result.requests.write < WRITES_TO_JUDGE {
         return;
     }
-    if let Some((earlier, later, difference)) = drift(&result.timeline, result.requests.write) {
+    let aged_to_steady = result.precondition.steady == Some(true);
+    let drifted = drift(&result.timeline, result.requests.write);
+    if let Some((earlier, later, difference)) = drifted.filter(|(.., d)| !aged_to_steady || *d > WANDERING) {
         warnings.push(format!(
-            "the steady state was not reached: write amplification was {earlier:.3} over the third quarter of what was \
+            "write amplification is not steady: it was {earlier:.3} over the third quarter of what was \
              written and {later:.3} over the last ({} apart)",
             percent(difference)
         ));
@@ -199,13 +248,19 @@ fn spare(result: &DeviceResult, warnings: &mut Vec<String>) {
 fn reads(result: &DeviceResult, warnings: &mut Vec<String>) {
     let sectors = result.bytes.read / SECTOR_BYTES;
     let unmapped = result.host.unmapped_sectors_read;
-    if unmapped > 0 && sectors > 0 {
+    if noticeable(unmapped, sectors) {
+        let advice = if result.precondition.written_bytes == 0 { " (use --precondition fill)" } else { "" };
         warnings.push(format!(
-            "{} of the sectors read were never written (or were trimmed): such reads touch no flash and are too fast \
-             (use --precondition fill)",
+            "{} of the sectors read were never written, or were trimmed: such reads touch no flash and are too \
+             fast{advice}",
             share(unmapped, sectors)
         ));
     }
+}
+
+/// Whether a part is worth a sentence: one in a thousand.
+fn noticeable(part: u64, whole: u64) -> bool {
+    part > 0 && part.saturating_mul(1000) >= whole
 }
 
 fn all(requests: &crate::result::PerOp<u64>) -> u64 {

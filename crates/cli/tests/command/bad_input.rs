@@ -123,15 +123,6 @@ fn words_that_are_not_understood_are_refused() {
 }
 
 #[test]
-fn two_drives_of_one_name_are_refused_with_a_way_out_that_works() {
-    let bench = Bench::new();
-    let run = ["run", "-d", "tiny.toml", "tiny.toml", "-w", SPEC];
-    bench.refuses(&run, &["tiny", "--set 2:name=other"]);
-    let done = bench.succeeds(&[&run[..], &["--set", "2:name=other"]].concat());
-    assert!(done.stdout.contains("other"));
-}
-
-#[test]
 fn results_that_are_not_there_or_not_results_are_refused() {
     let bench = Bench::new();
     bench.refuses(&["report", "nowhere"], &["nowhere", "--out"]);

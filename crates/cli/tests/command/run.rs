@@ -195,3 +195,16 @@ fn a_full_standard_output_is_an_error_and_a_closed_one_is_not() {
     let done = done(child.wait_with_output().expect("ssdlab ends"));
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn drives_of_one_name_are_called_after_their_files_or_numbered_or_as_they_are_told() {
+    let bench = Bench::new();
+    bench.write("copy.toml", &bench.read("tiny.toml"));
+    let spec = "rw=randwrite,bs=4k,iodepth=4,io_size=1m";
+    let same = bench.succeeds(&["run", "-d", "tiny.toml", "tiny.toml", "-w", spec]);
+    assert!(same.stdout.contains("tiny (2)"), "{}", same.stdout);
+    let named = bench.succeeds(&["run", "-d", "tiny.toml", "tiny.toml", "-w", spec, "--set", "2:name=other"]);
+    assert!(named.stdout.contains("other"), "{}", named.stdout);
+    let filed = bench.succeeds(&["run", "-d", "tiny.toml", "copy.toml", "-w", spec]);
+    assert!(filed.stdout.contains("copy"), "{}", filed.stdout);
+}

@@ -197,6 +197,10 @@ fn utilization(drive: &Drive, virtual_time_ns: u64) -> Utilization {
 fn overwrites(entrant: &Entrant, spare: &Spare) -> Option<Theory> {
     let config = &entrant.config;
     let geometry = &config.flash.geometry;
+    if config.buffer.policy == "none" && config.ftl.mapping_unit < geometry.page_bytes {
+        // A unit takes a page of its own: the closed forms know no padding.
+        return None;
+    }
     let a = 1.0 + spare.effective;
     // Units that share a page die together with it only by chance: a block is so many units to a victim policy.
     let units = geometry.pages_per_block * (geometry.page_bytes / config.ftl.mapping_unit.max(1));
