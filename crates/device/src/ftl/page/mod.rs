@@ -5,6 +5,7 @@
 //! newest bitmap of a segment says which of its units were unmapped when it was written. Bitmaps are units like any
 //! other, mapped behind the user's, so garbage collection moves them too.
 
+mod bits;
 mod pages;
 mod placement;
 mod recovery;

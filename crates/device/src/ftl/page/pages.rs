@@ -7,6 +7,7 @@
 use ssdlab_flash::{Cause, NONE, OpKind};
 
 use super::PageFtl;
+use super::bits::{clear_bits, set_bits};
 use crate::ftl::Relocated;
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
@@ -138,26 +139,5 @@ impl PageFtl {
             );
         }
         at
-    }
-}
-
-/// Clears bits `from..end`.
-fn clear_bits(words: &mut [u64], from: u32, end: u32) {
-    each_word(from, end, |word, mask| words[word] &= !mask);
-}
-
-/// Sets bits `from..end`.
-fn set_bits(words: &mut [u64], from: u32, end: u32) {
-    each_word(from, end, |word, mask| words[word] |= mask);
-}
-
-#[inline]
-fn each_word(from: u32, end: u32, mut apply: impl FnMut(usize, u64)) {
-    let mut at = from;
-    while at < end {
-        let stop = ((at / 64 + 1) * 64).min(end);
-        let mask = (u64::MAX >> (64 - (stop - at))) << (at % 64);
-        apply(at as usize / 64, mask);
-        at = stop;
     }
 }

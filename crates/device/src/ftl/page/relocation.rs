@@ -4,6 +4,7 @@ use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, NONE, OpId, OpKind};
 
 use super::PageFtl;
+use super::bits::next_set;
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
@@ -22,17 +23,7 @@ impl PageFtl {
     /// The next valid unit of a block at or after `from` (both numbered over the drive), before `end`.
     #[inline]
     pub(super) fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
-        let words = self.valid.as_slice();
-        let mut at = from;
-        while at < end {
-            let word = words[at as usize / 64] >> (at % 64);
-            if word != 0 {
-                let found = at + word.trailing_zeros();
-                return (found < end).then_some(found);
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        None
+        next_set(self.valid.as_slice(), from, end)
     }
 
     pub(super) fn relocate_units(

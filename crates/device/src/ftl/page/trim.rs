@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 
 use ssdlab_flash::{Cause, HugeArray};
 
+use super::bits::next_set;
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::{NoSpace, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media};
@@ -131,17 +132,7 @@ impl TrimState {
 
     /// The next mapped unit in `from..end`.
     fn next_mapped(&self, from: u32, end: u32) -> Option<u32> {
-        let words = self.mapped.as_slice();
-        let mut at = from;
-        while at < end {
-            let word = words[at as usize / 64] >> (at % 64);
-            if word != 0 {
-                let found = at + word.trailing_zeros();
-                return (found < end).then_some(found);
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        None
+        next_set(self.mapped.as_slice(), from, end)
     }
 
     fn soil(&mut self, lpn: u32) {
