@@ -1,15 +1,13 @@
 //! Power cuts at any moment: what was made durable is there, nothing older comes back, and the drive works on.
 
-mod support;
-
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Allocation, DriveConfig, Level, Options};
 use ssdlab_flash::Contents;
-use support::campaign::{campaign, tell};
-use support::commands::Mix;
-use support::configs;
-use support::crashing::Lives;
+use ssdlab_torture::commands::Mix;
+use ssdlab_torture::configs;
+use ssdlab_torture::lives::Lives;
+use ssdlab_torture::seeds::{campaign, tell};
 
 fn lives(config: &DriveConfig, seed: u64) -> Lives {
     Lives::new(config, Options { seed, contents: Contents::Stamps })

@@ -1,17 +1,15 @@
 //! Faults by rate and by script, alone and with power cuts: the drive never returns wrong data, goes on, and ends as one
 //! that is only read; it never panics and never hangs.
 
-mod support;
-
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
 use ssdlab_device::{DriveConfig, Options, Status};
 use ssdlab_flash::{Contents, FaultKind, Faults, ScriptedFault};
-use support::campaign::{campaign, tell};
-use support::commands::Mix;
-use support::configs;
-use support::crashing::Lives;
-use support::driver::{alone, assert_checks};
+use ssdlab_torture::commands::Mix;
+use ssdlab_torture::configs;
+use ssdlab_torture::driver::{alone, assert_checks};
+use ssdlab_torture::lives::Lives;
+use ssdlab_torture::seeds::{campaign, tell};
 
 fn rate(rng: &mut Rng, most: f64) -> f64 {
     if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..most) }

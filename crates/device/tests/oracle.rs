@@ -1,16 +1,14 @@
 //! The drive against a model that knows only sectors, for every design and policy, on small and odd geometries.
 
-mod support;
-
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Allocation, Drive, DriveConfig, InterfaceKind, Level, Options, Status};
 use ssdlab_flash::Contents;
-use support::campaign::{campaign, tell};
-use support::commands::Mix;
-use support::configs::{self, names};
-use support::driver::{assert_checks, read_all, run, settle, submit};
-use support::model::Journal;
+use ssdlab_torture::commands::Mix;
+use ssdlab_torture::configs::{self, names};
+use ssdlab_torture::driver::{assert_checks, read_all, run, settle, submit};
+use ssdlab_torture::journal::Journal;
+use ssdlab_torture::seeds::{campaign, tell};
 
 fn fresh(config: &DriveConfig, seed: u64) -> Drive {
     Drive::new(config, Options { seed, contents: Contents::Stamps }).expect("an accepted drive")

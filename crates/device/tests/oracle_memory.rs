@@ -1,13 +1,11 @@
 //! No growth of memory, however many requests come.
 
-mod support;
-
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Drive, Options};
 use ssdlab_flash::{Contents, Geometry, MultiPlane};
-use support::configs;
-use support::driver::submit;
+use ssdlab_torture::configs;
+use ssdlab_torture::driver::submit;
 
 /// Resident pages of this process; `None` where the system does not tell.
 fn resident_bytes() -> Option<u64> {

@@ -1,14 +1,12 @@
 //! A saved drive goes on as the original does, and damaged bytes are an error.
 
-mod support;
-
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
-use support::campaign::{campaign, tell};
-use support::configs;
-use support::driver::{assert_checks, settle, submit};
+use ssdlab_torture::configs;
+use ssdlab_torture::driver::{assert_checks, settle, submit};
+use ssdlab_torture::seeds::{campaign, tell};
 
 const CONTENTS: Contents = Contents::Nothing;
 

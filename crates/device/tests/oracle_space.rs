@@ -1,15 +1,13 @@
 //! Garbage collection never runs out of blocks: a drive is either refused, or takes many capacities of the worst there
 //! is without one failed command.
 
-mod support;
-
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, Status};
 use ssdlab_flash::Contents;
-use support::campaign::{campaign, tell};
-use support::configs;
-use support::driver::{assert_checks, submit};
+use ssdlab_torture::configs;
+use ssdlab_torture::driver::{assert_checks, submit};
+use ssdlab_torture::seeds::{campaign, tell};
 
 /// What is worst for somebody.
 #[derive(Clone, Copy, Debug)]

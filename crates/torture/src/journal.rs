@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use ssdlab_base::{Op, Request};
 use ssdlab_device::{Completion, Status, stamp_cell};
 
+use crate::driver::stamps;
+
 /// What was asked, and what came back.
 #[derive(Default)]
 pub struct Journal {
@@ -21,8 +23,7 @@ impl Journal {
     pub fn take(&mut self, completions: &mut Vec<Completion>, read: &mut Vec<(u32, Vec<u8>)>) {
         self.completed.append(completions);
         for (tag, cells) in read.drain(..) {
-            let words = cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().unwrap())).collect();
-            assert!(self.read.insert(tag, words).is_none(), "tag {tag} was read twice");
+            assert!(self.read.insert(tag, stamps(&cells)).is_none(), "tag {tag} was read twice");
         }
     }
 

@@ -4,18 +4,23 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{Completion, Drive, DriveConfig, Options};
 
-use super::commands::Mix;
-use super::driver::{assert_checks, read_all, submit};
-use super::durable::Durable;
+use crate::commands::Mix;
+use crate::driver::{assert_checks, read_all, stamps, submit};
+use crate::durable::Durable;
 
 /// A drive, what a host may rely on, and how they go on together over power cuts.
 pub struct Lives {
+    /// What the drive is.
     pub config: DriveConfig,
+    /// What its power comes back with.
     pub options: Options,
     /// Always there, but for the instant of a power cut.
     drive: Option<Drive>,
+    /// What a host may rely on.
     pub oracle: Durable,
+    /// Power cuts so far.
     pub cuts: u64,
+    /// Commands submitted so far.
     pub commands: u64,
 }
 
@@ -48,9 +53,7 @@ impl Lives {
         // They took effect in this order; a flush that completed covers only what had completed when it was submitted.
         completions.sort_by_key(|completion| completion.order);
         for completion in &completions {
-            let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| {
-                cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().unwrap())).collect::<Vec<u64>>()
-            });
+            let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| stamps(cells));
             self.oracle.completed(completion, cells.as_deref());
         }
     }

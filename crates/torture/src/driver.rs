@@ -4,8 +4,8 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng};
 use ssdlab_device::{Completion, Data, Drive, Status};
 
-use super::commands::Mix;
-use super::model::Journal;
+use crate::commands::Mix;
+use crate::journal::Journal;
 
 /// Submits one command now.
 pub fn submit(drive: &mut Drive, request: &Request, stamp: u64) {
@@ -63,13 +63,19 @@ pub fn read_all(drive: &mut Drive) -> Vec<Result<u64, Status>> {
     cells
 }
 
+/// The stamps of sectors that were read.
+pub fn stamps(cells: &[u8]) -> Vec<u64> {
+    let (cells, _) = cells.as_chunks::<8>();
+    cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect()
+}
+
 /// One sector of an idle drive.
 pub fn read_sector(drive: &mut Drive, sector: u64) -> Result<u64, Status> {
     assert_eq!(drive.outstanding(), 0);
     let completion = alone(drive, &Request::new(Op::Read, sector, 1), 0);
     let data = std::mem::take(drive.read_data());
     match completion.status {
-        Status::Success => Ok(u64::from_le_bytes(data[0].1[..8].try_into().unwrap())),
+        Status::Success => Ok(stamps(&data[0].1)[0]),
         status => Err(status),
     }
 }
