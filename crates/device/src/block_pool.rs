@@ -75,6 +75,13 @@ impl FreeList {
         }
     }
 
+    fn peek(&self) -> Option<u32> {
+        match self {
+            FreeList::LeastWorn(heap) => heap.peek().map(|Reverse((_, block))| *block),
+            FreeList::InOrder(queue) => queue.front().copied(),
+        }
+    }
+
     fn pop(&mut self) -> Option<u32> {
         match self {
             FreeList::LeastWorn(heap) => heap.pop().map(|Reverse((_, block))| block),
@@ -211,6 +218,11 @@ impl BlockPool {
             closings: self.closings,
             units_per_block,
         }
+    }
+
+    /// The free block that will be opened next.
+    pub(crate) fn next_free(&self, plane: u32) -> Option<u32> {
+        self.free[plane as usize].peek()
     }
 
     /// Opens a free block.

@@ -159,13 +159,18 @@ impl Media {
         let open = self.frontiers[slot].block != NONE;
         let free = self.pool.free_blocks(plane);
         if frontier == Frontier::Gc {
-            open || free > 0
+            open || free > 0 && self.can_open(plane)
         } else {
             // A frontier that relocation shares and that it opened out of the reserve is relocation's alone until a
             // block is free again: a job that was begun must find the pages it was begun for.
             let lent = slot == self.slot(plane, Frontier::Gc) && free < self.gc_reserve;
-            open && !lent || free > self.gc_reserve
+            open && !lent || !open && free > self.gc_reserve && self.can_open(plane)
         }
+    }
+
+    /// Whether the plane's next free block may be opened: not where an image's host has no space for it.
+    fn can_open(&self, plane: u32) -> bool {
+        self.flash.store.image().is_none() || self.pool.next_free(plane).is_some_and(|block| self.flash.provide(block))
     }
 
     /// Pages that relocation has in a plane, once the erases under way are done.

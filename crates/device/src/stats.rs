@@ -12,6 +12,8 @@ pub enum Status {
     UncorrectableRead,
     /// The drive is out of spare blocks and refuses writes.
     ReadOnly,
+    /// A served drive's image found no space on the host's file system.
+    StorageFull,
     /// The range ends behind the drive's last sector.
     OutOfRange,
 }

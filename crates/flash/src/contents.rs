@@ -4,18 +4,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::array::HugeArray;
 use crate::blocks::Blocks;
+use crate::image::Image;
 use crate::{Contents, Geometry};
 
-/// Stored sectors, addressed by physical sector (PPN times sectors a page, plus the sector in the page).
+/// What the mapping units hold, addressed by physical unit: in memory, or in the files of an [`Image`].
 pub struct Store {
-    cells: HugeArray<u8>,
     cell: usize,
+    unit_cells: usize,
+    kept: Kept,
+}
+
+enum Kept {
+    Memory(HugeArray<u8>),
+    Image(Box<Image>),
 }
 
 impl Store {
-    pub(crate) fn new(geometry: &Geometry, contents: Contents) -> Store {
-        let sectors = geometry.pages() as usize * (geometry.page_bytes as usize / 512);
-        Store { cells: HugeArray::new(sectors * contents.cell_bytes()), cell: contents.cell_bytes() }
+    pub(crate) fn new(geometry: &Geometry, units_per_page: u32, contents: Contents) -> Store {
+        let cell = contents.cell_bytes();
+        let unit_cells = (geometry.page_bytes / units_per_page) as usize / 512 * cell;
+        let units = geometry.pages() as usize * units_per_page as usize;
+        Store { cell, unit_cells, kept: Kept::Memory(HugeArray::new(units * unit_cells)) }
+    }
+
+    pub(crate) fn on_image(geometry: &Geometry, units_per_page: u32, image: Image) -> Store {
+        let unit_cells = (geometry.page_bytes / units_per_page) as usize;
+        Store { cell: Contents::Bytes.cell_bytes(), unit_cells, kept: Kept::Image(Box::new(image)) }
     }
 
     /// Bytes kept a sector; 0 when nothing is kept.
@@ -24,16 +38,73 @@ impl Store {
         self.cell
     }
 
-    /// The cells of `count` sectors.
-    pub fn get(&self, sector: u64, count: u64) -> &[u8] {
-        let first = sector as usize * self.cell;
-        &self.cells.as_slice()[first..first + count as usize * self.cell]
+    /// Bytes kept a unit.
+    #[inline]
+    pub const fn unit_cells(&self) -> usize {
+        self.unit_cells
     }
 
-    /// The cells of `count` sectors, to fill.
-    pub fn get_mut(&mut self, sector: u64, count: u64) -> &mut [u8] {
-        let (first, cell) = (sector as usize * self.cell, self.cell);
-        &mut self.cells.as_mut_slice()[first..first + count as usize * cell]
+    /// The image that keeps the contents, if one does.
+    #[inline]
+    pub fn image(&self) -> Option<&Image> {
+        match &self.kept {
+            Kept::Memory(_) => None,
+            Kept::Image(image) => Some(image),
+        }
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub fn image_mut(&mut self) -> Option<&mut Image> {
+        match &mut self.kept {
+            Kept::Memory(_) => None,
+            Kept::Image(image) => Some(image),
+        }
+    }
+
+    /// Copies the cells of a unit's sectors out, from sector `first` of it on, as many as `cells` takes. False if what
+    /// is kept is damaged: the cells mean nothing then.
+    #[must_use]
+    pub fn read(&self, unit: u32, first: u64, cells: &mut [u8]) -> bool {
+        let from = first as usize * self.cell;
+        match &self.kept {
+            Kept::Memory(kept) => {
+                let start = unit as usize * self.unit_cells + from;
+                cells.copy_from_slice(&kept.as_slice()[start..start + cells.len()]);
+                true
+            }
+            Kept::Image(image) => image.read(unit, from, cells),
+        }
+    }
+
+    /// Binds cells to all sectors of a unit, whose program is still to end.
+    pub fn write(&mut self, unit: u32, cells: &[u8]) {
+        match &mut self.kept {
+            Kept::Memory(kept) => {
+                let start = unit as usize * self.unit_cells;
+                kept.as_mut_slice()[start..start + self.unit_cells].copy_from_slice(cells);
+            }
+            Kept::Image(image) => image.write(unit, cells),
+        }
+    }
+
+    /// Binds what a unit holds to another one. False if it is damaged.
+    #[must_use]
+    pub fn copy(&mut self, from: u32, to: u32) -> bool {
+        let cells = self.unit_cells;
+        match &mut self.kept {
+            Kept::Memory(kept) => {
+                let start = from as usize * cells;
+                kept.as_mut_slice().copy_within(start..start + cells, to as usize * cells);
+                true
+            }
+            Kept::Image(image) => {
+                let mut unit = vec![0; cells];
+                let whole = image.read(from, 0, &mut unit);
+                image.write(to, &unit);
+                whole
+            }
+        }
     }
 }
 

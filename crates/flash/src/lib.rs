@@ -10,6 +10,7 @@ mod contents;
 mod events;
 mod faults;
 mod flash;
+mod image;
 mod op;
 pub mod presets;
 mod schedule;
@@ -22,5 +23,6 @@ pub use config::{
 };
 pub use contents::{NO_LPN, Oob, Store};
 pub use flash::{Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, Submit};
+pub use image::{Image, ImageError};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -90,7 +90,7 @@ impl Durable {
                 self.unreadable += 1;
                 return;
             }
-            Status::ReadOnly => {
+            Status::ReadOnly | Status::StorageFull => {
                 assert!(self.may_end_read_only && request.op != Op::Read, "{request:?}: {completion:?}");
                 self.refused += 1;
                 for sector in request.sector..request.end() {

@@ -226,11 +226,16 @@ impl Drive {
     fn read_cells(&mut self, command: u32, lpn: u32, sector: u64, end: u64, held: u64) {
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
-        let start = ((sector - self.commands[command as usize].request.sector) as usize) * cell;
+        let command = &mut self.commands[command as usize];
+        let start = ((sector - command.request.sector) as usize) * cell;
         let count = end - sector;
-        let out = &mut self.commands[command as usize].cells[start..start + count as usize * cell];
-        if let Found::At { unit } = self.ftl.find(lpn) {
-            out.copy_from_slice(self.media.flash.store.get(u64::from(unit) * per_unit + sector % per_unit, count));
+        let out = &mut command.cells[start..start + count as usize * cell];
+        let all_held = held == mask_of(sector % per_unit, count);
+        if !all_held
+            && let Found::At { unit } = self.ftl.find(lpn)
+            && !self.media.flash.store.read(unit, sector % per_unit, out)
+        {
+            command.status = Status::UncorrectableRead;
         }
         let Some(buffer) = &self.buffer else { return };
         let Some(slot) = buffer.find(lpn) else { return };

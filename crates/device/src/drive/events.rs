@@ -249,17 +249,41 @@ impl Drive {
             return false;
         }
         let before = (self.stalled.len(), self.orphans.len(), self.outstanding);
+        self.storage_was_full();
         for plane in 0..self.config.flash.geometry.planes() {
             self.gc.pump(&mut self.media, &mut *self.ftl, plane);
         }
         self.room_freed = true;
         self.settle();
         if self.next_event().is_none() && (self.stalled.len(), self.orphans.len(), self.outstanding) == before {
-            self.read_only = true;
-            self.wanted_sectors = 0;
-            self.give_up_orphans();
-            self.retry_stalled();
+            if self.storage_was_full() {
+                // The host may find space again: only what waits now is refused.
+                self.give_up_orphans(Status::StorageFull);
+                self.give_up_stalled(Status::StorageFull);
+            } else {
+                self.read_only = true;
+                self.wanted_sectors = 0;
+                self.give_up_orphans(Status::ReadOnly);
+                self.retry_stalled();
+            }
         }
         self.next_event().is_some() || (self.stalled.len(), self.orphans.len(), self.outstanding) != before
+    }
+
+    /// Whether the host had no space for a block that was to be opened, since the last call.
+    fn storage_was_full(&self) -> bool {
+        self.media.flash.store.image().is_some_and(ssdlab_flash::Image::take_full)
+    }
+
+    /// Whoever waits for room is refused.
+    fn give_up_stalled(&mut self, status: Status) {
+        for command in std::mem::take(&mut self.stalled) {
+            let state = &mut self.commands[command as usize];
+            state.status = status;
+            state.order = self.order;
+            self.wanted_sectors -= std::mem::take(&mut state.wanted_sectors);
+            self.order += 1;
+            self.release_command(command);
+        }
     }
 }

@@ -147,17 +147,17 @@ impl Drive {
         self.metadata_ended();
     }
 
-    /// No room will ever be found: whoever waits is told so. The pages stay in RAM.
-    pub(super) fn give_up_orphans(&mut self) {
+    /// No room will be found: whoever waits is told so with `status`. The pages stay in RAM.
+    pub(super) fn give_up_orphans(&mut self, status: Status) {
         for index in 0..self.holds.len() {
             match self.holds[index].owner {
                 Owner::Nobody | Owner::Gc(_) => continue,
-                Owner::Command(command) => self.commands[command as usize].status = Status::ReadOnly,
+                Owner::Command(command) => self.commands[command as usize].status = status,
                 Owner::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.evictions[slot as usize];
                     let waiters = self.eviction_waiters.iter().filter(|(until, _)| *until > serial);
                     for command in waiters.map(|(_, command)| *command).chain(command) {
-                        self.commands[command as usize].status = Status::ReadOnly;
+                        self.commands[command as usize].status = status;
                     }
                 }
             }
@@ -169,7 +169,7 @@ impl Drive {
         }
         if !self.orphans.is_empty() {
             for command in std::mem::take(&mut self.metadata_waiters) {
-                self.commands[command as usize].status = Status::ReadOnly;
+                self.commands[command as usize].status = status;
                 self.release_command(command);
             }
         }

@@ -28,7 +28,7 @@ use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
-pub use power::Recovery;
+pub use power::{OnImageError, Recovery};
 
 /// What a run chooses about a drive beside its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

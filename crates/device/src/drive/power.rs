@@ -1,7 +1,7 @@
 //! Power: the cut that takes the RAM away, and the recovery that needs nothing but flash.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Flash, OpKind};
+use ssdlab_flash::{Cause, Flash, Image, ImageError, OpKind};
 
 use super::{Drive, DriveError, Options};
 use crate::DriveConfig;
@@ -19,6 +19,17 @@ pub struct Recovery {
     pub time: Nanos,
 }
 
+/// Why a drive cannot be had over an image.
+#[derive(Debug, thiserror::Error)]
+pub enum OnImageError {
+    /// The description.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
 impl Drive {
     /// Power goes now. What had ended on flash is kept, what was in flight is torn or never happened, RAM is lost.
     pub fn power_cut(mut self) -> Flash {
@@ -33,6 +44,24 @@ impl Drive {
         let mut drive = Drive::assemble(config, media)?;
         let recovery = drive.rebuild();
         Ok((drive, recovery))
+    }
+
+    /// The chips' image, where one keeps the contents.
+    pub fn image(&self) -> Option<&Image> {
+        self.media.flash.store.image()
+    }
+
+    /// A drive over an image: recovered from what is there, or fresh where the image is new.
+    pub fn on_image(config: &DriveConfig, options: Options, image: Image) -> Result<(Drive, Recovery), OnImageError> {
+        config.validate()?;
+        let fresh = image.is_fresh();
+        let flash = Flash::on_image(&config.flash, options.seed, config.timed, image)?;
+        if fresh {
+            let drive = Drive::assemble(config, Media::over(config, options, flash))?;
+            config.check_space(&drive.usable(), drive.ftl.metadata_units())?;
+            return Ok((drive, Recovery::default()));
+        }
+        Ok(Drive::recover(config, options, flash)?)
     }
 
     fn rebuild(&mut self) -> Recovery {

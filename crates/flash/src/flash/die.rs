@@ -267,6 +267,16 @@ impl Flash {
                 let asked = Asked { cause: submit.cause, now: start };
                 self.blocks.read(submit.block, submit.page, asked);
             }
+            if let Some(image) = self.store.image_mut() {
+                let block = self.blocks.get(submit.block);
+                match submit.kind {
+                    OpKind::Read => {}
+                    OpKind::Program | OpKind::Copyback => {
+                        image.program_begins(block, (submit.block, submit.page), &self.oob);
+                    }
+                    OpKind::Erase => image.erase_begins(submit.block, block),
+                }
+            }
             duration = duration.max(self.array_time(submit.kind, submit.page, submit.source));
             op = next;
         }

@@ -77,13 +77,23 @@ impl Flash {
                 if failed {
                     self.blocks.spoil(block * self.geometry.pages_per_block + page);
                 }
+                if let Some(image) = self.store.image_mut() {
+                    image.program_ends(self.blocks.get(block), (block, page), &self.oob, failed);
+                }
                 failed
             }
             OpKind::Erase => {
                 let erases = self.blocks.get(block).erases;
                 let failed = self.faults.strikes(kind, block, erases);
+                if let Some(image) = self.store.image_mut() {
+                    image.erase_begins(block, self.blocks.get(block));
+                }
                 self.blocks.erase(block, asked);
                 self.oob.erase(block);
+                if let Some(image) = self.store.image_mut() {
+                    image.erase_ends(block, self.blocks.get(block));
+                    image.tidy(&self.oob, self.blocks.all());
+                }
                 failed
             }
         }

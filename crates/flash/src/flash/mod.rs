@@ -21,7 +21,7 @@ use crate::contents::{Oob, Store};
 use crate::events::EventTree;
 use crate::faults::FaultPlan;
 use crate::schedule::{CLASSES, Class};
-use crate::{Cause, Contents, FlashConfig, Geometry, Observer, OpCounts, OpKind};
+use crate::{Cause, Contents, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind};
 
 /// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
 pub type OpId = u32;
@@ -235,7 +235,7 @@ impl Flash {
             timed,
             blocks,
             oob: Oob::new(&geometry, units_per_page),
-            store: Store::new(&geometry, contents),
+            store: Store::new(&geometry, units_per_page, contents),
             faults,
             rng: rng(seed, "flash latencies"),
             counts: OpCounts::default(),
@@ -250,6 +250,45 @@ impl Flash {
             order: 0,
             done: Vec::new(),
             observer: None,
+        }
+    }
+
+    /// Chips whose contents are kept in an image: fresh ones where it is new, else as they were when the process that
+    /// served them ended, however that was. What was being programmed or erased then is torn.
+    pub fn on_image(config: &FlashConfig, seed: u64, timed: bool, mut image: Image) -> Result<Flash, ImageError> {
+        let units_per_page = image.units_per_page();
+        let mut flash = Flash::new(config, units_per_page, Contents::Nothing, seed, timed);
+        if image.is_fresh() {
+            let blocks = flash.blocks.all().iter().enumerate();
+            image.finish(blocks.filter(|(_, block)| block.bad).map(|(number, _)| number as u32))?;
+        } else {
+            let loaded = image.load(&mut flash.oob)?;
+            for (block, state) in (0..).zip(loaded.blocks) {
+                flash.blocks.restore(block, state);
+            }
+            for ppn in loaded.unreadable {
+                flash.blocks.spoil(ppn);
+            }
+        }
+        flash.store = Store::on_image(&flash.geometry, units_per_page, image);
+        Ok(flash)
+    }
+
+    /// Whether a block may be opened: always, but on an image whose host has no space for it.
+    #[inline]
+    pub fn provide(&self, block: u32) -> bool {
+        self.store.image().is_none_or(|image| image.provide(block))
+    }
+
+    /// Marks a unit as lost: reading it is an error from now on.
+    pub fn poison(&mut self, unit: u32) {
+        self.oob.poison(unit);
+        let page = unit / self.oob.units_per_page();
+        let place = (page / self.geometry.pages_per_block, page % self.geometry.pages_per_block);
+        if self.is_written(place.0, place.1)
+            && let Some(image) = self.store.image_mut()
+        {
+            image.rewrite(self.blocks.get(place.0), place, &self.oob, self.blocks.readable(page));
         }
     }
 
@@ -358,6 +397,9 @@ impl Flash {
     /// Marks a block bad for good.
     pub fn retire(&mut self, block: u32) {
         self.blocks.retire(block);
+        if let Some(image) = self.store.image_mut() {
+            image.put_block(block, self.blocks.get(block));
+        }
     }
 
     /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.

@@ -202,18 +202,21 @@ impl PageFtl {
         if cell == 0 {
             return;
         }
-        let sectors = u64::from(media.unit_bytes / 512);
-        let mut cells = vec![0; sectors as usize * cell];
-        if old != UNMAPPED {
-            cells.copy_from_slice(media.flash.store.get(u64::from(old) * sectors, sectors));
+        if write.mask == self.full_mask {
+            media.flash.store.write(unit, write.cells);
+            return;
         }
-        for sector in 0..sectors as usize {
+        let mut cells = vec![0; media.flash.store.unit_cells()];
+        if old != UNMAPPED && !media.flash.store.read(old, 0, &mut cells) {
+            media.flash.oob.poison(unit);
+        }
+        for sector in 0..cells.len() / cell {
             if write.mask >> sector & 1 != 0 {
                 let range = sector * cell..(sector + 1) * cell;
                 cells[range.clone()].copy_from_slice(&write.cells[range]);
             }
         }
-        media.flash.store.get_mut(u64::from(unit) * sectors, sectors).copy_from_slice(&cells);
+        media.flash.store.write(unit, &cells);
     }
 }
 

@@ -135,10 +135,8 @@ impl PageFtl {
     /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
     #[inline]
     fn copy_unit(&self, media: &mut Media, from: u32, to: u32) {
-        if media.flash.store.cell_bytes() > 0 {
-            let sectors = u64::from(media.unit_bytes / 512);
-            let cells = media.flash.store.get(u64::from(from) * sectors, sectors).to_vec();
-            media.flash.store.get_mut(u64::from(to) * sectors, sectors).copy_from_slice(&cells);
+        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(from, to) {
+            media.flash.oob.poison(to);
         }
         media.flash.oob.carry(from, to);
     }

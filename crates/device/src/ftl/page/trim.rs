@@ -274,8 +274,8 @@ impl PageFtl {
                 TrimTarget::Gc(plane) => (plane, Frontier::Gc),
             };
             let place = media.take_page(plane, frontier).ok_or(NoSpace)?;
+            media.flash.oob.put_record(media.unit_at(place), words);
             self.write_at(media, place, &[unit], frontier, Cause::Metadata, owner);
-            media.flash.oob.put_record(self.map.get(lpn as usize), words);
             self.trims.dirty_list.pop();
             self.trims.dirty[segment as usize] = false;
             started += 1;

@@ -1,0 +1,210 @@
+//! A drive over an image: the same drive as one in memory, and what is left when its process ends at any moment.
+
+use std::path::Path;
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::{Data, Drive, DriveConfig, Options, Status};
+use ssdlab_flash::{Contents, Image, ImageError};
+use ssdlab_torture::configs;
+
+const OPTIONS: Options = Options { seed: 7, contents: Contents::Bytes };
+
+fn open(config: &DriveConfig, dir: &Path) -> Result<Image, ImageError> {
+    Image::open(dir, &config.flash.geometry, config.flash.geometry.page_bytes / config.ftl.mapping_unit)
+}
+
+fn on_image(config: &DriveConfig, dir: &Path) -> Drive {
+    Drive::on_image(config, OPTIONS, open(config, dir).expect("an image opens")).expect("a drive comes back").0
+}
+
+fn wait(drive: &mut Drive) {
+    while drive.outstanding() > 0 {
+        drive.completions().clear();
+        drive.run_to_completion(Nanos::MAX);
+    }
+    assert!(drive.completions().iter().all(|completion| completion.status == Status::Success));
+    drive.completions().clear();
+}
+
+fn read_all(drive: &mut Drive) -> Vec<u8> {
+    let sectors = drive.user_sectors();
+    drive.submit(&Request { at: drive.now(), ..Request::new(Op::Read, 0, sectors) });
+    wait(drive);
+    drive.read_data().pop().expect("a read brings data").1
+}
+
+/// Random commands with data; whatever completed and was flushed is in the second value.
+fn work(drive: &mut Drive, rng: &mut ssdlab_base::Rng, count: u32, model: &mut [u8]) {
+    for _ in 0..count {
+        let sectors = drive.user_sectors();
+        let first = rng.random_range(0..sectors);
+        let length = rng.random_range(1..=(sectors - first).min(24));
+        let range = first as usize * 512..(first + length) as usize * 512;
+        let at = drive.now();
+        match rng.random_range(0..10) {
+            0 => {
+                drive.submit(&Request { at, ..Request::new(Op::Trim, first, length) });
+                model[range].fill(0);
+            }
+            1 => drive.submit(&Request { at, ..Request::new(Op::Flush, 0, 0) }),
+            _ => {
+                let bytes: Vec<u8> = (0..length * 512).map(|_| rng.random()).collect();
+                drive.submit_with(&Request { at, ..Request::new(Op::Write, first, length) }, Data::Bytes(&bytes));
+                model[range].copy_from_slice(&bytes);
+            }
+        }
+        wait(drive);
+    }
+    drive.submit(&Request { at: drive.now(), ..Request::new(Op::Flush, 0, 0) });
+    wait(drive);
+}
+
+#[test]
+fn a_drive_over_an_image_is_the_drive_in_memory_and_comes_back_from_its_files() {
+    for seed in 0..30 {
+        let mut rng = rng(seed, "image");
+        let mut config = configs::random(&mut rng);
+        config.timed = rng.random_bool(0.7);
+        config.flash.faults = Default::default();
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut memory = Drive::new(&config, OPTIONS).expect("the configuration is good");
+        let mut kept = on_image(&config, dir.path());
+        let mut model = vec![0; config.user_bytes as usize];
+        for life in 0..4 {
+            let mut same = rng.clone();
+            let mut again = model.clone();
+            work(&mut kept, &mut rng, 60, &mut model);
+            if life == 0 {
+                work(&mut memory, &mut same, 60, &mut again);
+                assert_eq!(format!("{:?}", memory.counters()), format!("{:?}", kept.counters()), "seed {seed}");
+                assert_eq!(memory.now(), kept.now());
+            }
+            assert!(read_all(&mut kept) == model, "seed {seed}, life {life}: data differs");
+            // The process ends here, with nothing said.
+            drop(kept);
+            kept = on_image(&config, dir.path());
+            for check in kept.check() {
+                assert!(check.held, "seed {seed}: {}: {}", check.name, check.detail);
+            }
+            assert!(read_all(&mut kept) == model, "seed {seed}, life {life}: data was lost");
+        }
+    }
+}
+
+#[test]
+fn what_was_in_flight_when_the_process_ended_is_old_or_new_and_what_was_flushed_is_there() {
+    for seed in 0..60 {
+        let mut rng = rng(seed, "image in flight");
+        let mut config = configs::random(&mut rng);
+        config.timed = true;
+        config.flash.faults = Default::default();
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut model = vec![0; config.user_bytes as usize];
+        for life in 0..4 {
+            let mut drive = on_image(&config, dir.path());
+            assert!(read_all(&mut drive) == model, "seed {seed}, life {life}");
+            work(&mut drive, &mut rng, 30, &mut model);
+            let sectors = drive.user_sectors();
+            let (first, byte) = (rng.random_range(0..sectors), rng.random_range(1..=255));
+            let length = rng.random_range(1..=(sectors - first).min(64));
+            let bytes = vec![byte; length as usize * 512];
+            let request = Request { at: drive.now(), ..Request::new(Op::Write, first, length) };
+            drive.submit_with(&request, Data::Bytes(&bytes));
+            for _ in 0..rng.random_range(0..40) {
+                let Some(next) = drive.next_event() else { break };
+                drive.run_until(next);
+            }
+            drop(drive);
+            let found = read_all(&mut on_image(&config, dir.path()));
+            for sector in 0..sectors {
+                let range = sector as usize * 512..(sector as usize + 1) * 512;
+                let new = (first..first + length).contains(&sector) && found[range.clone()].iter().all(|b| *b == byte);
+                assert!(new || found[range.clone()] == model[range], "seed {seed}, life {life}, sector {sector}");
+            }
+            model = found;
+        }
+    }
+}
+
+#[test]
+fn an_image_that_is_not_whole_or_not_ours_is_refused_with_what_is_wrong() {
+    let config = configs::handful();
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut model = vec![0; config.user_bytes as usize];
+    let mut drive = on_image(&config, dir.path());
+    work(&mut drive, &mut rng(1, "damage"), 50, &mut model);
+    let refusal = |config: &DriveConfig| match open(config, dir.path()) {
+        Err(error) => error.to_string(),
+        Ok(image) => match Drive::on_image(config, OPTIONS, image) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("the image is taken"),
+        },
+    };
+    assert!(refusal(&config).contains("in use by another process"));
+    drop(drive);
+
+    let mut other = config.clone();
+    other.flash.geometry.blocks_per_plane += 1;
+    assert!(refusal(&other).contains("flash.blocks_per_plane is"), "{}", refusal(&other));
+
+    let damage = |file: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let path = dir.path().join(file);
+        let whole = std::fs::read(&path).expect("a file of the image");
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        std::fs::write(&path, bytes).expect("written");
+        let said = refusal(&config);
+        std::fs::write(&path, whole).expect("written");
+        said
+    };
+    assert!(damage("pages", &|bytes| bytes.truncate(512)).contains("truncated"));
+    assert!(damage("oob", &|bytes| bytes.truncate(512)).contains("truncated"));
+    assert!(damage("blocks", &|bytes| bytes.truncate(100)).contains("truncated"));
+    assert!(damage("blocks", &|bytes| bytes[0] = b'9').contains("not an image"));
+    assert!(damage("blocks", &|bytes| bytes[13] = b'9').contains("another version"));
+    assert!(damage("blocks", &|bytes| bytes[30] ^= 1).contains("header"));
+    let used = |bytes: &[u8]| bytes.iter().position(|byte| *byte != 0).expect("something is written");
+    assert!(
+        damage("oob", &|bytes| {
+            let at = used(bytes);
+            bytes[at + 9] ^= 4
+        })
+        .contains("does not agree with its check")
+    );
+    assert!(damage("blocks", &|bytes| bytes[4096 + 5] ^= 1).contains("does not agree with its check"));
+    assert!(read_all(&mut on_image(&config, dir.path())) == model, "undamaged, it is all there");
+
+    let strange = tempfile::tempdir().expect("a directory");
+    std::fs::write(strange.path().join("letter.txt"), "dear").expect("written");
+    assert!(matches!(open(&config, strange.path()), Err(ImageError::NotAnImage { .. })));
+}
+
+#[test]
+fn data_that_was_damaged_is_an_error_and_never_read_as_good() {
+    let config = configs::handful();
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut model = vec![0; config.user_bytes as usize];
+    let mut drive = on_image(&config, dir.path());
+    work(&mut drive, &mut rng(2, "damage"), 50, &mut model);
+    drop(drive);
+    let path = dir.path().join("pages");
+    let mut bytes = std::fs::read(&path).expect("the pages");
+    bytes.iter_mut().step_by(64).for_each(|byte| *byte ^= 0x10);
+    std::fs::write(&path, bytes).expect("written");
+    let mut drive = on_image(&config, dir.path());
+    let mut failed = 0;
+    for sector in 0..drive.user_sectors() {
+        drive.submit(&Request { at: drive.now(), tag: 1, ..Request::new(Op::Read, sector, 1) });
+        while drive.completions().is_empty() {
+            drive.run_to_completion(Nanos::MAX);
+        }
+        let status = drive.completions()[0].status;
+        drive.completions().clear();
+        let data = drive.read_data().pop().expect("data").1;
+        let range = sector as usize * 512..(sector as usize + 1) * 512;
+        assert!(status == Status::UncorrectableRead || data == model[range], "sector {sector} lies");
+        failed += u32::from(status == Status::UncorrectableRead);
+    }
+    assert!(failed > 0);
+}

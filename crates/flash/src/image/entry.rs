@@ -1,0 +1,176 @@
+//! What an image says of a page and of a block, as bytes.
+//!
+//! Every entry carries a check over itself and its own number, so that damage and misplaced entries show.
+
+use twox_hash::XxHash3_64;
+
+/// Bytes of a page's entry before its units.
+const PAGE_HEAD: usize = 40;
+
+/// Bytes of each unit in a page's entry.
+const UNIT: usize = 8;
+
+/// Bytes of a block's entry.
+pub(super) const BLOCK_BYTES: usize = 16;
+
+/// Low 32 bits of a hash over `bytes`: enough to notice damage.
+pub(super) fn check_of(bytes: &[u8], seed: u64) -> u32 {
+    XxHash3_64::oneshot_with_seed(seed, bytes) as u32
+}
+
+/// How far the program of a page got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageState {
+    /// Begun: torn, unless a later entry says that it ended.
+    Begun,
+    /// Programmed.
+    Written,
+    /// Its program failed.
+    Failed,
+}
+
+/// A page's out-of-band area as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PageEntry {
+    pub(super) state: PageState,
+    /// Erases of the block when this was programmed: an entry of an earlier life of the block says nothing.
+    pub(super) erases: u32,
+    pub(super) sequence: u64,
+    /// Units whose data was lost, a bit each.
+    pub(super) poisoned: u64,
+    /// Units of metadata, a bit each: their words are in the log of records.
+    pub(super) records: u64,
+    /// LPN and the check of the data, for each unit.
+    pub(super) units: Vec<[u32; 2]>,
+}
+
+/// Bytes of a page's entry.
+pub(super) const fn page_bytes(units_per_page: u32) -> usize {
+    PAGE_HEAD + units_per_page as usize * UNIT
+}
+
+impl PageEntry {
+    /// The entry of page `ppn` as bytes, appended to nothing: `to` is overwritten.
+    pub(super) fn encode(&self, ppn: u32, to: &mut Vec<u8>) {
+        to.clear();
+        to.extend([0; 4]);
+        to.extend((self.state as u32 + 1).to_le_bytes());
+        to.extend(self.erases.to_le_bytes());
+        to.extend([0; 4]);
+        to.extend(self.sequence.to_le_bytes());
+        to.extend(self.poisoned.to_le_bytes());
+        to.extend(self.records.to_le_bytes());
+        for unit in &self.units {
+            to.extend(unit[0].to_le_bytes());
+            to.extend(unit[1].to_le_bytes());
+        }
+        let check = check_of(&to[4..], u64::from(ppn));
+        to[..4].copy_from_slice(&check.to_le_bytes());
+    }
+
+    /// The entry in `bytes`: `Ok(None)` where none was ever written, `Err` where it is damaged.
+    pub(super) fn decode(bytes: &[u8], ppn: u32) -> Result<Option<PageEntry>, ()> {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        if word(bytes, 0) != check_of(&bytes[4..], u64::from(ppn)) {
+            return Err(());
+        }
+        let state = match word(bytes, 4) {
+            1 => PageState::Begun,
+            2 => PageState::Written,
+            3 => PageState::Failed,
+            _ => return Err(()),
+        };
+        let units = bytes[PAGE_HEAD..].chunks_exact(UNIT).map(|unit| [word(unit, 0), word(unit, 4)]).collect();
+        Ok(Some(PageEntry {
+            state,
+            erases: word(bytes, 8),
+            sequence: long(bytes, 16),
+            poisoned: long(bytes, 24),
+            records: long(bytes, 32),
+            units,
+        }))
+    }
+}
+
+/// What is kept of a block beside its pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BlockEntry {
+    pub(super) erases: u32,
+    pub(super) bad: bool,
+    pub(super) suspect: bool,
+    /// An erase was begun and has not ended.
+    pub(super) erasing: bool,
+}
+
+impl BlockEntry {
+    pub(super) fn encode(self, block: u32) -> [u8; BLOCK_BYTES] {
+        let mut bytes = [0; BLOCK_BYTES];
+        let flags = u32::from(self.bad) | u32::from(self.suspect) << 1 | u32::from(self.erasing) << 2;
+        bytes[4..8].copy_from_slice(&self.erases.to_le_bytes());
+        bytes[8..12].copy_from_slice(&flags.to_le_bytes());
+        let check = check_of(&bytes[4..], u64::from(block));
+        bytes[..4].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// The entry in `bytes`; a block of which nothing was ever written is fresh.
+    pub(super) fn decode(bytes: &[u8], block: u32) -> Result<BlockEntry, ()> {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(BlockEntry::default());
+        }
+        let flags = word(bytes, 8);
+        if word(bytes, 0) != check_of(&bytes[4..], u64::from(block)) || flags > 7 {
+            return Err(());
+        }
+        Ok(BlockEntry { erases: word(bytes, 4), bad: flags & 1 != 0, suspect: flags & 2 != 0, erasing: flags & 4 != 0 })
+    }
+}
+
+pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+pub(super) fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> PageEntry {
+        PageEntry {
+            state: PageState::Written,
+            erases: 3,
+            sequence: 1 << 40,
+            poisoned: 2,
+            records: 1,
+            units: vec![[7, 8], [u32::MAX, 9]],
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_and_any_other_place_shows() {
+        let mut bytes = Vec::new();
+        page().encode(11, &mut bytes);
+        assert_eq!(bytes.len(), page_bytes(2));
+        assert_eq!(PageEntry::decode(&bytes, 11), Ok(Some(page())));
+        assert_eq!(PageEntry::decode(&bytes, 12), Err(()), "the entry of another page");
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(PageEntry::decode(&bytes, 11), Err(()), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true };
+        let mut bytes = block.encode(4);
+        assert_eq!(BlockEntry::decode(&bytes, 4), Ok(block));
+        assert_eq!(BlockEntry::decode(&bytes, 5), Err(()));
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(BlockEntry::decode(&bytes, 4), Err(()), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}

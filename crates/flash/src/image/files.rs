@@ -1,0 +1,237 @@
+//! The files of an image: how they are made, opened, locked and given space.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+use super::entry::{BLOCK_BYTES, check_of, long, page_bytes, word};
+use crate::Geometry;
+
+/// Bytes before the block entries in the file `blocks`.
+pub(super) const HEADER: u64 = 4096;
+
+/// First bytes of an image; the number changes with the layout.
+const MAGIC: &[u8; 16] = b"ssdlab image 1\n\0";
+
+/// What an image is called before its header is whole.
+const UNFINISHED: &str = "blocks.unfinished";
+
+/// What may stand in the directory before the image is whole.
+const OURS: [&str; 5] = ["description.toml", UNFINISHED, "pages", "oob", "records"];
+
+/// Why an image cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The host's file system said no.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// There is something in the directory, but not an image.
+    #[error("{path}: this is not an image of ssdlab")]
+    NotAnImage {
+        /// The directory or file.
+        path: PathBuf,
+    },
+    /// An image of another layout.
+    #[error("{path}: an image of another version ({found:?}), this is {:?}", magic_text(MAGIC))]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its first bytes.
+        found: String,
+    },
+    /// An image of chips of another shape.
+    #[error("{path}: the image is of other chips: {key} is {found} in the image and {expected} in the description")]
+    Geometry {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        key: &'static str,
+        /// In the image.
+        found: u64,
+        /// In the description.
+        expected: u64,
+    },
+    /// A file is not as long as it was made.
+    #[error("{path}: the file is {found} bytes long, it was made {expected} long: the image is truncated or damaged")]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Bytes found.
+        found: u64,
+        /// Bytes expected.
+        expected: u64,
+    },
+    /// An entry does not agree with its check, or with others.
+    #[error("{path}: the image is damaged: {what}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// Somebody else has it open.
+    #[error("{path}: the image is in use by another process")]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+fn magic_text(magic: &[u8]) -> String {
+    String::from_utf8_lossy(magic).trim_end_matches(['\n', '\0']).to_string()
+}
+
+/// The open files of an image.
+pub(super) struct Files {
+    pub(super) dir: PathBuf,
+    /// Data, by physical page.
+    pub(super) pages: File,
+    /// Page entries, by physical page.
+    pub(super) oob: File,
+    /// Header, then block entries.
+    pub(super) blocks: File,
+    /// Log of metadata records.
+    pub(super) records: File,
+}
+
+impl Files {
+    /// Makes or opens the files in `dir`; the second is whether they are new. The image is locked until they are closed.
+    pub(super) fn open(dir: &Path, geometry: &Geometry, units_per_page: u32) -> Result<(Files, bool), ImageError> {
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| ImageError::Io { path, error }
+        };
+        std::fs::create_dir_all(dir).map_err(io(dir))?;
+        let file = |name: &str| {
+            let path = dir.join(name);
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io(&path))
+        };
+        let header = header(geometry, units_per_page);
+        let fresh = !dir.join("blocks").exists();
+        if fresh {
+            let mut entries = std::fs::read_dir(dir).map_err(io(dir))?.flatten();
+            if entries.any(|entry| !OURS.iter().any(|name| entry.file_name() == *name)) {
+                return Err(ImageError::NotAnImage { path: dir.to_path_buf() });
+            }
+        }
+        // The lock ends with the process, however that ends.
+        let blocks = if fresh { file(UNFINISHED)? } else { file("blocks")? };
+        rustix::fs::flock(&blocks, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| ImageError::Locked { path: dir.to_path_buf() })?;
+        let (pages, oob, records) = (file("pages")?, file("oob")?, file("records")?);
+        let files = Files { dir: dir.to_path_buf(), pages, oob, blocks, records };
+        let lengths = [
+            ("pages", &files.pages, geometry.pages() * u64::from(geometry.page_bytes)),
+            ("oob", &files.oob, geometry.pages() * page_bytes(units_per_page) as u64),
+            ("blocks", &files.blocks, HEADER + u64::from(geometry.blocks()) * BLOCK_BYTES as u64),
+        ];
+        if fresh {
+            for (name, file, length) in lengths {
+                // What an interrupted start left is gone.
+                file.set_len(0).and_then(|()| file.set_len(length)).map_err(io(&dir.join(name)))?;
+            }
+            files.records.set_len(0).map_err(io(&dir.join("records")))?;
+            files.blocks.write_all_at(&header, 0).map_err(io(&dir.join(UNFINISHED)))?;
+            return Ok((files, true));
+        }
+        files.check_header(&header)?;
+        for (name, file, expected) in lengths {
+            let found = file.metadata().map_err(io(&dir.join(name)))?.len();
+            if found != expected {
+                return Err(ImageError::Length { path: dir.join(name), found, expected });
+            }
+        }
+        Ok((files, false))
+    }
+
+    /// A new image is whole: from now on it is opened, not made.
+    pub(super) fn finish(&self) -> Result<(), ImageError> {
+        let path = self.dir.join("blocks");
+        std::fs::rename(self.dir.join(UNFINISHED), &path).map_err(|error| ImageError::Io { path, error })
+    }
+
+    fn check_header(&self, expected: &[u8]) -> Result<(), ImageError> {
+        let path = self.dir.join("blocks");
+        let mut found = vec![0; expected.len()];
+        if self.blocks.read_exact_at(&mut found, 0).is_err() {
+            let length = self.blocks.metadata().map_or(0, |metadata| metadata.len());
+            return Err(ImageError::Length { path, found: length, expected: HEADER });
+        }
+        if found[..16] != MAGIC[..] {
+            if found.starts_with(b"ssdlab image ") {
+                return Err(ImageError::Version { path, found: magic_text(&found[..16]) });
+            }
+            return Err(ImageError::NotAnImage { path });
+        }
+        if word(&found, 16) != check_of(&found[20..], 0) {
+            return Err(ImageError::Damaged { path, what: "its header does not agree with its check".to_string() });
+        }
+        for (index, key) in KEYS.iter().enumerate() {
+            let (found, expected) = (long(&found, 24 + index * 8), long(expected, 24 + index * 8));
+            if found != expected {
+                return Err(ImageError::Geometry { path, key, found, expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+const KEYS: [&str; 9] = [
+    "flash.channels",
+    "flash.chips_per_channel",
+    "flash.dies_per_chip",
+    "flash.planes_per_die",
+    "flash.blocks_per_plane",
+    "flash.pages_per_block",
+    "flash.page_size",
+    "flash.oob_size",
+    "units in a page",
+];
+
+fn header(geometry: &Geometry, units_per_page: u32) -> Vec<u8> {
+    let values = [
+        u64::from(geometry.channels),
+        u64::from(geometry.chips_per_channel),
+        u64::from(geometry.dies_per_chip),
+        u64::from(geometry.planes_per_die),
+        u64::from(geometry.blocks_per_plane),
+        u64::from(geometry.pages_per_block),
+        u64::from(geometry.page_bytes),
+        u64::from(geometry.oob_bytes),
+        u64::from(units_per_page),
+    ];
+    let mut bytes = vec![0; 24 + KEYS.len() * 8];
+    bytes[..16].copy_from_slice(MAGIC);
+    for (index, value) in values.iter().enumerate() {
+        bytes[24 + index * 8..32 + index * 8].copy_from_slice(&value.to_le_bytes());
+    }
+    let check = check_of(&bytes[20..], 0);
+    bytes[16..20].copy_from_slice(&check.to_le_bytes());
+    bytes
+}
+
+/// Makes sure that the host's file system has space for a range of a file.
+pub(super) fn provide(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset, bytes) {
+        // A file system that cannot promise space says so when it is written.
+        Err(rustix::io::Errno::OPNOTSUPP) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives the space of a range of a file back to the host's file system; it reads as zeroes then.
+pub(super) fn give_back(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
+        // Kept then; the data is dead all the same.
+        Err(rustix::io::Errno::OPNOTSUPP) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

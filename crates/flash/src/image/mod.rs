@@ -1,0 +1,365 @@
+//! Chips whose contents are kept in files: what a served drive stands on.
+//!
+//! An image is a directory: `pages` holds data by physical page, `oob` an entry a page (how far its program got, LPNs,
+//! sequence number, checks of the data), `blocks` a header and an entry a block, `records` the words of metadata units.
+//! The files are sparse; a block's space is taken when it is opened and given back when it is erased.
+//!
+//! Each change is written in the order in which it happens on the chips, so a process that is killed at any instruction
+//! leaves what a power cut would leave: a program or an erase that was begun and did not end is torn. Nothing else is
+//! saved at the end, and nothing else is read at the start. This holds for the end of the process, not for that of the
+//! host: what its kernel had not written to disk is lost with it.
+
+mod entry;
+mod files;
+mod records;
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use crate::array::HugeArray;
+use crate::contents::Oob;
+use crate::{Block, Geometry};
+
+use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, check_of, page_bytes};
+pub use files::ImageError;
+use files::{Files, HEADER, give_back, provide};
+use records::RecordLog;
+
+/// The chips' files, open and locked.
+pub struct Image {
+    files: Files,
+    fresh: bool,
+    geometry: Geometry,
+    units_per_page: u32,
+    unit_bytes: u32,
+    /// The check of each unit's data, by physical unit: of what is written and of what is in flight.
+    checks: HugeArray<u32>,
+    log: RecordLog,
+    space: RefCell<Space>,
+    /// A file could not be written: what is there may be less than what was answered for. No success is reported again.
+    broken: Option<String>,
+    scratch: Vec<u8>,
+}
+
+/// The host's promises of space.
+struct Space {
+    /// Blocks whose space the host's file system has promised.
+    provided: Vec<bool>,
+    /// Up to where the log of records has space.
+    records: u64,
+    /// The host's file system was full when a block was to be opened.
+    full: bool,
+}
+
+/// What an image tells of the chips' state when it is opened.
+pub(crate) struct Loaded {
+    pub(crate) blocks: Vec<Block>,
+    /// Pages whose program was cut or failed.
+    pub(crate) unreadable: Vec<u32>,
+}
+
+impl Image {
+    /// Opens the image in `dir`, or makes a new one where there is none, for chips of `geometry` with `units_per_page`
+    /// mapping units in a page. It is locked until it is dropped.
+    pub fn open(dir: &Path, geometry: &Geometry, units_per_page: u32) -> Result<Image, ImageError> {
+        let (files, fresh) = Files::open(dir, geometry, units_per_page)?;
+        let path = dir.join("records");
+        let (log, _) = RecordLog::read(&files.records).map_err(|error| ImageError::Io { path, error })?;
+        Ok(Image {
+            files,
+            fresh,
+            geometry: *geometry,
+            units_per_page,
+            unit_bytes: geometry.page_bytes / units_per_page,
+            checks: HugeArray::new((geometry.pages() * u64::from(units_per_page)) as usize),
+            log,
+            space: RefCell::new(Space { provided: vec![false; geometry.blocks() as usize], records: 0, full: false }),
+            broken: None,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Whether the image was made just now.
+    pub const fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Mapping units in a page.
+    pub const fn units_per_page(&self) -> u32 {
+        self.units_per_page
+    }
+
+    /// Why the image's files can no longer be trusted to take what they are given, if so.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// Whether a block was refused since the last call because the host's file system is full.
+    pub fn take_full(&self) -> bool {
+        std::mem::take(&mut self.space.borrow_mut().full)
+    }
+
+    /// Bytes that the files take on the host's file system.
+    pub fn bytes_on_disk(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt as _;
+        let files = [&self.files.pages, &self.files.oob, &self.files.blocks, &self.files.records];
+        files.iter().map(|file| file.metadata().map_or(0, |metadata| metadata.blocks() * 512)).sum()
+    }
+
+    /// A new image: marks its factory bad blocks, and is whole from then on.
+    pub(crate) fn finish(&mut self, bad: impl Iterator<Item = u32>) -> Result<(), ImageError> {
+        for block in bad {
+            self.put_block(block, &Block { bad: true, ..Block::default() });
+        }
+        if let Some(error) = &self.broken {
+            let path = self.files.dir.join("blocks");
+            return Err(ImageError::Io { path, error: io::Error::other(error.clone()) });
+        }
+        self.files.finish()
+    }
+
+    // ---- what is read at the start ----
+
+    /// Reads the state of all chips into `oob`.
+    pub(crate) fn load(&mut self, oob: &mut Oob) -> Result<Loaded, ImageError> {
+        let io = |name: &'static str, files: &Files| {
+            let path = files.dir.join(name);
+            move |error| ImageError::Io { path, error }
+        };
+        let (_, records) = RecordLog::read(&self.files.records).map_err(io("records", &self.files))?;
+        let blocks = self.geometry.blocks();
+        let mut table = vec![0; blocks as usize * BLOCK_BYTES];
+        self.files.blocks.read_exact_at(&mut table, HEADER).map_err(io("blocks", &self.files))?;
+        let mut loaded = Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new() };
+        for (block, bytes) in (0..blocks).zip(table.chunks_exact(BLOCK_BYTES)) {
+            let entry = BlockEntry::decode(bytes, block).map_err(|()| {
+                self.damaged("blocks", format!("the entry of block {block} does not agree with its check"))
+            })?;
+            let mut state = Block { erases: entry.erases, bad: entry.bad, torn: entry.erasing, ..Block::default() };
+            self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
+            self.space.get_mut().provided[block as usize] = state.programmed > 0;
+            loaded.blocks.push(state);
+        }
+        self.compact(oob, &loaded.blocks)?;
+        Ok(loaded)
+    }
+
+    fn damaged(&self, file: &str, what: String) -> ImageError {
+        ImageError::Damaged { path: self.files.dir.join(file), what }
+    }
+
+    fn load_pages(
+        &mut self,
+        block: u32,
+        state: &mut Block,
+        oob: &mut Oob,
+        records: &records::Found,
+        unreadable: &mut Vec<u32>,
+    ) -> Result<(), ImageError> {
+        let size = page_bytes(self.units_per_page);
+        let pages = self.geometry.pages_per_block;
+        let mut entries = vec![0; size * pages as usize];
+        let offset = u64::from(block * pages) * size as u64;
+        let read = self.files.oob.read_exact_at(&mut entries, offset);
+        read.map_err(|error| ImageError::Io { path: self.files.dir.join("oob"), error })?;
+        let mut ended = false;
+        for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
+            let ppn = block * pages + page;
+            let entry = PageEntry::decode(bytes, ppn).map_err(|()| {
+                self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
+            })?;
+            let Some(entry) = entry.filter(|entry| entry.erases >= state.erases) else {
+                ended = true;
+                continue;
+            };
+            if ended || entry.erases > state.erases {
+                let what =
+                    format!("page {page} of block {block} is written, and what must come before it is not there");
+                return Err(self.damaged("oob", what));
+            }
+            state.programmed = page + 1;
+            let lpns: Vec<u32> = entry.units.iter().map(|unit| unit[0]).collect();
+            oob.write(block, page, &lpns, entry.sequence);
+            let first = ppn * self.units_per_page;
+            for (index, [_, check]) in entry.units.iter().enumerate() {
+                let unit = first + index as u32;
+                self.checks.set(unit as usize, *check);
+                if entry.poisoned >> index & 1 != 0 {
+                    oob.poison(unit);
+                }
+                if entry.records >> index & 1 != 0 && entry.state != PageState::Begun {
+                    let words = records.get(&(unit, entry.erases)).ok_or_else(|| {
+                        self.damaged(
+                            "records",
+                            format!("the record of unit {unit} (block {block}, page {page}) is not there"),
+                        )
+                    })?;
+                    oob.put_record(unit, words.clone());
+                }
+            }
+            if entry.state != PageState::Written || state.torn {
+                unreadable.push(ppn);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the log of records anew with what is alive.
+    fn compact(&mut self, oob: &Oob, blocks: &[Block]) -> Result<(), ImageError> {
+        let path = self.files.dir.join("records");
+        let units = self.units_per_page * self.geometry.pages_per_block;
+        let alive =
+            oob.parts().3.iter().map(|(unit, words)| (*unit, blocks[(*unit / units) as usize].erases, &**words));
+        let rewritten = (|| {
+            let new = self.files.dir.join("records.new");
+            let file = File::options().read(true).write(true).create(true).truncate(true).open(&new)?;
+            let log = RecordLog::rewrite(&file, alive)?;
+            std::fs::rename(&new, &path)?;
+            Ok((file, log))
+        })();
+        match rewritten {
+            Ok((file, log)) => {
+                self.files.records = file;
+                self.log = log;
+                self.space.get_mut().records = 0;
+                Ok(())
+            }
+            // The old log holds all of it too.
+            Err(error) if io::Error::kind(&error) == io::ErrorKind::StorageFull => Ok(()),
+            Err(error) => Err(ImageError::Io { path, error }),
+        }
+    }
+
+    // ---- data ----
+
+    /// Reads `cells` from byte `from` of a unit on; false if the unit's data does not agree with its check.
+    pub(crate) fn read(&self, unit: u32, from: usize, cells: &mut [u8]) -> bool {
+        let offset = u64::from(unit) * u64::from(self.unit_bytes);
+        let check = self.checks.get(unit as usize);
+        if cells.len() == self.unit_bytes as usize {
+            return self.files.pages.read_exact_at(cells, offset).is_ok() && check_of(cells, u64::from(unit)) == check;
+        }
+        let mut whole = vec![0; self.unit_bytes as usize];
+        if self.files.pages.read_exact_at(&mut whole, offset).is_err() {
+            return false;
+        }
+        cells.copy_from_slice(&whole[from..from + cells.len()]);
+        check_of(&whole, u64::from(unit)) == check
+    }
+
+    /// Writes all bytes of a unit, of a page whose program has not ended.
+    pub(crate) fn write(&mut self, unit: u32, cells: &[u8]) {
+        self.checks.set(unit as usize, check_of(cells, u64::from(unit)));
+        let written = self.files.pages.write_all_at(cells, u64::from(unit) * u64::from(self.unit_bytes));
+        self.note(written, "pages");
+    }
+
+    fn note(&mut self, done: io::Result<()>, file: &str) {
+        if let Err(error) = done {
+            self.broken.get_or_insert_with(|| format!("{}: {error}", self.files.dir.join(file).display()));
+        }
+    }
+
+    // ---- states ----
+
+    /// A program begins on the array.
+    pub(crate) fn program_begins(&mut self, block: &Block, place: (u32, u32), oob: &Oob) {
+        self.put_page(PageState::Begun, block, place, oob);
+    }
+
+    /// A program has ended, well or not; its records are kept first.
+    pub(crate) fn program_ends(&mut self, block: &Block, place: (u32, u32), oob: &Oob, failed: bool) {
+        let state = if failed { PageState::Failed } else { PageState::Written };
+        self.put_page(state, block, place, oob);
+    }
+
+    /// A page's out-of-band area changed after its program.
+    pub(crate) fn rewrite(&mut self, block: &Block, place: (u32, u32), oob: &Oob, readable: bool) {
+        self.program_ends(block, place, oob, !readable);
+    }
+
+    fn put_page(&mut self, state: PageState, block: &Block, (number, page): (u32, u32), oob: &Oob) {
+        let ppn = number * self.geometry.pages_per_block + page;
+        let first = ppn * self.units_per_page;
+        let (mut poisoned, mut records) = (0, 0);
+        if !oob.is_plain() {
+            for index in 0..self.units_per_page {
+                poisoned |= u64::from(oob.is_poisoned(first + index)) << index;
+                if let Some(words) = oob.record(first + index) {
+                    records |= 1 << index;
+                    if state != PageState::Begun {
+                        let appended = self.log.append(&self.files.records, first + index, block.erases, words);
+                        self.note(appended, "records");
+                    }
+                }
+            }
+        }
+        let lpns = oob.lpns(first, self.units_per_page);
+        let checks = &self.checks.as_slice()[first as usize..(first + self.units_per_page) as usize];
+        let entry = PageEntry {
+            state,
+            erases: block.erases,
+            sequence: oob.sequence(number, page),
+            poisoned,
+            records,
+            units: lpns.iter().zip(checks).map(|(lpn, check)| [*lpn, *check]).collect(),
+        };
+        let mut bytes = std::mem::take(&mut self.scratch);
+        entry.encode(ppn, &mut bytes);
+        let written = self.files.oob.write_all_at(&bytes, u64::from(ppn) * bytes.len() as u64);
+        self.scratch = bytes;
+        self.note(written, "oob");
+    }
+
+    /// A block's own state changed.
+    pub(crate) fn put_block(&mut self, number: u32, block: &Block) {
+        let entry = BlockEntry { erases: block.erases, bad: block.bad, suspect: false, erasing: block.torn };
+        let offset = HEADER + u64::from(number) * BLOCK_BYTES as u64;
+        let written = self.files.blocks.write_all_at(&entry.encode(number), offset);
+        self.note(written, "blocks");
+    }
+
+    /// An erase begins: until it ends the block is torn.
+    pub(crate) fn erase_begins(&mut self, number: u32, block: &Block) {
+        self.put_block(number, &Block { torn: true, ..*block });
+    }
+
+    /// An erase has ended: the block's space goes back to the host.
+    pub(crate) fn erase_ends(&mut self, number: u32, block: &Block) {
+        let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
+        let given = give_back(&self.files.pages, u64::from(number) * bytes, bytes);
+        self.note(given, "pages");
+        self.space.get_mut().provided[number as usize] = false;
+        self.put_block(number, block);
+    }
+
+    /// Whether a block may be opened: the host's file system has promised the space for it.
+    pub fn provide(&self, number: u32) -> bool {
+        let mut space = self.space.borrow_mut();
+        if space.provided[number as usize] {
+            return true;
+        }
+        let pages = u64::from(self.geometry.pages_per_block);
+        let bytes = pages * u64::from(self.geometry.page_bytes);
+        let entries = pages * page_bytes(self.units_per_page) as u64;
+        let provided = provide(&self.files.pages, u64::from(number) * bytes, bytes)
+            .and_then(|()| provide(&self.files.oob, u64::from(number) * entries, entries))
+            .and_then(|()| self.log.provide(&self.files.records, &mut space.records));
+        // Whatever the host's reason, nothing was written yet: the drive has no block to open.
+        space.provided[number as usize] = provided.is_ok();
+        space.full |= provided.is_err();
+        provided.is_ok()
+    }
+
+    /// Keeps the log of records short while the drive runs.
+    pub(crate) fn tidy(&mut self, oob: &Oob, blocks: &[Block]) {
+        if self.log.is_stale()
+            && let Err(error) = self.compact(oob, blocks)
+        {
+            self.broken.get_or_insert(error.to_string());
+        }
+    }
+}
