@@ -3,6 +3,7 @@
 //! A transport (NBD, FUSE) turns what its clients ask into commands of a drive and hands them to a [`Target`]; the
 //! target answers through the [`Sink`] of the connection the command came from, in any order and from any thread.
 
+pub mod nbd;
 pub mod target;
 
 pub use target::{Answer, Command, Extent, Failure, Sink, Target};

@@ -1,0 +1,304 @@
+//! One client: negotiation, then requests until it goes.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::input::{Input, PAYLOAD_BUFFERED_MAX};
+use super::negotiation::{self, Agreed};
+use super::outbox::{Outbox, Pending, REQUEST_COST_MIN};
+use super::reply::Reply;
+use super::request::{Action, Header, Refusal, Terms, check};
+use super::wire::REQUEST_BYTES;
+use crate::{Command, Sink, Target};
+
+/// Extents in one reply to `NBD_CMD_BLOCK_STATUS`; clients ask again for the rest.
+const EXTENTS_MAX: usize = 4096;
+
+/// A two-way stream of bytes with one client.
+pub trait Stream: Send + Sync + 'static {
+    /// Waits for bytes and reads some; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// What the operating system says; after [`Stream::set_timeout`], `WouldBlock` or `TimedOut` when the time is up.
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Appends exactly so many bytes to a vector.
+    ///
+    /// # Errors
+    /// As [`Stream::receive`], and `UnexpectedEof` if the stream ends before.
+    fn receive_exact(&self, into: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
+        let mut filled = into.len();
+        into.resize(filled + bytes, 0);
+        while filled < into.len() {
+            match self.receive(&mut into[filled..])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => filled += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends from the slices, in order, and says how many bytes went. Unless it is told to wait it never blocks.
+    ///
+    /// # Errors
+    /// What the operating system says; `WouldBlock` if nothing can be sent without waiting.
+    fn send(&self, slices: &[IoSlice<'_>], wait: bool) -> io::Result<usize>;
+
+    /// Bounds how long one [`Stream::receive`] or waiting [`Stream::send`] takes; `None` lifts the bound.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Ends the stream in both directions: blocked calls return, later ones fail or say that it is at its end.
+    fn shutdown(&self);
+}
+
+/// A target under its name.
+#[derive(Clone)]
+pub struct Export {
+    /// What is served.
+    pub target: Arc<dyn Target>,
+    /// The name that clients ask for; the empty one means the same.
+    pub name: String,
+}
+
+/// What a server spends on its clients.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; those above it are closed at once.
+    pub connections: usize,
+    /// Bytes that one connection may have unanswered or unsent before nothing more is read from it. One request is
+    /// always taken.
+    pub pending_bytes: u64,
+    /// How long the handshake may take.
+    pub handshake: Duration,
+    /// How long a stopping server waits for clients to take their answers.
+    pub stopping: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 64,
+            pending_bytes: 64 << 20,
+            handshake: Duration::from_secs(10),
+            stopping: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The client said goodbye: `NBD_CMD_DISC`, `NBD_OPT_ABORT`.
+    Disconnected,
+    /// The client closed the connection, or went away in the middle of something.
+    HungUp,
+    /// The client sent what is no option or no request, or asked for an export that is not here in the only way that
+    /// has no answer to it.
+    Garbage,
+    /// The handshake took too long.
+    TimedOut,
+    /// The server is stopping.
+    Stopped,
+    /// There is no thread for the connection.
+    NoThread,
+}
+
+/// Serves one client to its end on the calling thread, and a second one where the client is slow.
+///
+/// When it returns the target has answered everything the client asked, and what was answered has been sent if the
+/// client took it. With `stopping` set, and the stream's reading side ended, what is read is refused with `ESHUTDOWN`.
+pub fn serve_stream<S: Stream>(stream: &Arc<S>, export: &Export, limits: &Limits, stopping: &AtomicBool) -> Ending {
+    let mut input = Input::new(&**stream);
+    let agreed = match negotiation::negotiate(&**stream, &mut input, export, limits.handshake) {
+        Ok(agreed) => agreed,
+        Err(ending) => {
+            stream.shutdown();
+            return ending;
+        }
+    };
+    let outbox = Arc::new(Outbox::new(Arc::clone(stream), agreed.structured, limits.pending_bytes));
+    let writer = {
+        let outbox = Arc::clone(&outbox);
+        thread::Builder::new().name("nbd-writer".to_owned()).spawn(move || outbox.write_what_blocked())
+    };
+    let Ok(writer) = writer else {
+        stream.shutdown();
+        return Ending::NoThread;
+    };
+    let finish = Finish(&outbox, stream);
+    let ending = Reader::new(input, export, agreed, Arc::clone(&outbox), stopping).run();
+    outbox.drain();
+    drop(finish);
+    // Its panic has been reported where it happened; the connection ends either way.
+    let _ = writer.join();
+    ending
+}
+
+/// Ends the stream and the writer thread, also where a target panics.
+struct Finish<'a, S: Stream>(&'a Outbox<S>, &'a S);
+
+impl<S: Stream> Drop for Finish<'_, S> {
+    fn drop(&mut self) {
+        self.0.close();
+        self.1.shutdown();
+    }
+}
+
+/// The reading side of a connection in transmission.
+struct Reader<'a, S: Stream> {
+    input: Input<'a, S>,
+    target: &'a dyn Target,
+    terms: Terms,
+    outbox: Arc<Outbox<S>>,
+    sink: Arc<dyn Sink>,
+    stopping: &'a AtomicBool,
+    /// The batch: commands, and beside them what to remember of each.
+    commands: Vec<Command>,
+    pending: Vec<Pending>,
+    /// Replies that need no target.
+    replies: Vec<Reply>,
+    /// What may still be taken before the limit, as far as this thread knows.
+    room: u64,
+}
+
+/// What a request led to.
+enum Step {
+    Next,
+    /// The rest of it has not arrived.
+    Incomplete,
+    End(Ending),
+}
+
+impl<'a, S: Stream> Reader<'a, S> {
+    fn new(
+        input: Input<'a, S>,
+        export: &'a Export,
+        agreed: Agreed,
+        outbox: Arc<Outbox<S>>,
+        stopping: &'a AtomicBool,
+    ) -> Reader<'a, S> {
+        let terms = Terms { bytes: agreed.bytes, structured: agreed.structured, status: agreed.status };
+        let sink = Arc::clone(&outbox) as Arc<dyn Sink>;
+        let (commands, pending, replies) = (Vec::new(), Vec::new(), Vec::new());
+        Reader { input, target: &*export.target, terms, outbox, sink, stopping, commands, pending, replies, room: 0 }
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Takes all requests that have arrived, hands them on, waits for more; until the end.
+    fn run(mut self) -> Ending {
+        loop {
+            self.room = self.outbox.room();
+            let step = loop {
+                match self.step() {
+                    Ok(Step::Next) => {}
+                    Ok(step) => break step,
+                    Err(_) => break Step::End(Ending::HungUp),
+                }
+            };
+            self.hand_over();
+            if self.stopping() {
+                return Ending::Stopped;
+            }
+            if let Step::End(ending) = step {
+                return ending;
+            }
+            if self.input.fill().is_err() {
+                return if self.stopping() { Ending::Stopped } else { Ending::HungUp };
+            }
+        }
+    }
+
+    /// One request out of the buffer.
+    fn step(&mut self) -> io::Result<Step> {
+        let Some(bytes) = self.input.arrived().first_chunk::<REQUEST_BYTES>() else { return Ok(Step::Incomplete) };
+        let Some(header) = Header::parse(bytes) else { return Ok(Step::End(Ending::Garbage)) };
+        let payload = header.payload() as usize;
+        let checked = if self.stopping() { Err(Refusal::SHUTDOWN) } else { check(&header, &self.terms) };
+        match checked {
+            Ok(Action::Disconnect) => return Ok(Step::End(Ending::Disconnected)),
+            Ok(Action::Command(request)) => {
+                let buffered = payload <= PAYLOAD_BUFFERED_MAX;
+                if buffered && self.input.arrived().len() < REQUEST_BYTES + payload {
+                    return Ok(Step::Incomplete);
+                }
+                let pending = Pending::new(header.handle, header.offset, request.op, header.length);
+                if !self.make_room(pending.cost) {
+                    return Ok(Step::End(self.gone()));
+                }
+                self.input.take(REQUEST_BYTES);
+                let data = if buffered {
+                    self.input.take(payload).to_vec()
+                } else {
+                    self.hand_over();
+                    self.input.take_long(payload)?
+                };
+                self.commands.push(Command { request, data, cookie: 0, sink: Arc::clone(&self.sink) });
+                self.pending.push(pending);
+                return Ok(Step::Next);
+            }
+            _ => {}
+        }
+        if !self.make_room(REQUEST_COST_MIN) {
+            return Ok(Step::End(self.gone()));
+        }
+        self.input.take(REQUEST_BYTES);
+        if payload > self.input.arrived().len() {
+            self.hand_over();
+        }
+        self.input.skip(payload as u64)?;
+        let reply = match checked {
+            Err(refusal) => Reply::refused(REQUEST_COST_MIN, header.handle, self.terms.structured, &refusal),
+            Ok(Action::Status { one }) => self.status(&header, one),
+            Ok(_) => Reply::done(REQUEST_COST_MIN, header.handle),
+        };
+        self.replies.push(reply);
+        Ok(Step::Next)
+    }
+
+    fn status(&self, header: &Header, one: bool) -> Reply {
+        let limit = if one { 1 } else { EXTENTS_MAX };
+        let mut extents = self.target.extents(header.offset, u64::from(header.length), limit);
+        extents.truncate(limit);
+        Reply::status(REQUEST_COST_MIN, header.handle, header.length, &extents)
+    }
+
+    fn gone(&self) -> Ending {
+        if self.stopping() { Ending::Stopped } else { Ending::HungUp }
+    }
+
+    /// Counts a request against the limit, waiting for others to be answered if need be.
+    fn make_room(&mut self, cost: u64) -> bool {
+        if self.room < cost {
+            self.hand_over();
+            let stopping = self.stopping;
+            match self.outbox.wait_for_room(cost, || stopping.load(Ordering::Acquire)) {
+                Some(room) => self.room = room,
+                None => return false,
+            }
+        }
+        self.room -= cost;
+        true
+    }
+
+    /// Gives the batch to the target, and the replies that did not need it to the client.
+    fn hand_over(&mut self) {
+        if !self.commands.is_empty() {
+            self.outbox.admit(&mut self.pending, &mut self.commands);
+            self.target.submit(&mut self.commands);
+            debug_assert!(self.commands.is_empty(), "a target takes all commands");
+            self.commands.clear();
+        }
+        if !self.replies.is_empty() {
+            self.outbox.post(&mut self.replies);
+        }
+    }
+}
