@@ -46,7 +46,7 @@ pub(crate) struct BlockPool {
     /// When a block was closed, in closings of the whole drive.
     closed_order: Vec<u64>,
     closings: u64,
-    /// Blocks that must be marked bad once they are empty.
+    /// Blocks in line to be emptied and marked bad; the chips remember which they are.
     retiring: Vec<bool>,
     /// Trims took units from this block since it was last erased.
     trimmed: Vec<bool>,
@@ -401,12 +401,12 @@ impl BlockPool {
         self.pins[block as usize]
     }
 
-    /// The block must not be used again once it is empty.
+    /// The block is in line to be emptied and go bad.
     pub(crate) fn set_retiring(&mut self, block: u32) {
         self.retiring[block as usize] = true;
     }
 
-    /// Whether the block goes bad once it is empty.
+    /// Whether the block is in that line.
     #[inline]
     pub(crate) fn is_retiring(&self, block: u32) -> bool {
         self.retiring[block as usize]

@@ -190,6 +190,11 @@ impl Media {
         let mut open = self.frontiers[slot];
         if open.block == NONE {
             open = OpenBlock { block: self.pool.open(plane)?, next_page: 0 };
+            assert!(
+                !self.flash.blocks.get(open.block).suspect,
+                "block {} failed a program: it is not opened",
+                open.block
+            );
             self.opened.push(plane);
         }
         let place = Place { block: open.block, page: open.next_page };

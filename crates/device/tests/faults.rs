@@ -3,11 +3,11 @@
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{DriveConfig, Options, Status};
-use ssdlab_flash::{Contents, FaultKind, Faults, ScriptedFault};
+use ssdlab_device::{Drive, DriveConfig, Options, Status};
+use ssdlab_flash::{Contents, FaultKind, Faults, OpKind, ScriptedFault};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
-use ssdlab_torture::driver::{alone, assert_checks};
+use ssdlab_torture::driver::{alone, assert_checks, settle, submit};
 use ssdlab_torture::lives::Lives;
 use ssdlab_torture::seeds::{campaign, tell};
 
@@ -173,4 +173,54 @@ fn a_failed_page_that_was_trimmed_meanwhile_does_not_uncover_older_data() {
     lives.drain();
     lives.cut_now();
     lives.compare();
+}
+
+/// A block that had failed a program was to be emptied and retired, but only the RAM knew: after a power cut the block was
+/// a frontier again, or was erased and used until it failed the next time.
+#[test]
+fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
+    for timed in [true, false] {
+        for snapshot in [false, true] {
+            let mut config = configs::handful();
+            config.flash.geometry.blocks_per_plane = 20;
+            config.flash.geometry.pages_per_block = 4;
+            config.gc.free_blocks = 3;
+            config.user_bytes = 8 * 1024;
+            config.timed = timed;
+            config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 0, nth: 3 }];
+            let options = Options { seed: 1, contents: if snapshot { Contents::Nothing } else { Contents::Stamps } };
+            let mut drive = Drive::new(&config, options).expect("an accepted drive");
+            let write = |number: u32| Request { tag: number, ..Request::new(Op::Write, u64::from(number % 8) * 2, 2) };
+            // The third page of the first block fails; the power goes before the block is empty, or (without time) is
+            // retired before it could.
+            (0..4).for_each(|number| submit(&mut drive, &write(number), 1));
+            if timed {
+                while drive.counters().flash.total(OpKind::Program) < 3 {
+                    let next = drive.next_event().expect("programs are under way");
+                    drive.run_until(next);
+                }
+            }
+            let mut flash = drive.power_cut();
+            assert_eq!((flash.blocks.get(0).suspect, flash.blocks.get(0).bad), (true, !timed));
+            let written = flash.blocks.get(0).programmed;
+            for _ in 0..3 {
+                drive = Drive::recover(&config, options, flash).expect("a drive comes back").0;
+                flash = drive.power_cut();
+                assert_eq!((flash.blocks.get(0).erases, flash.blocks.get(0).programmed), (0, written));
+            }
+            drive = Drive::recover(&config, options, flash).expect("a drive comes back").0;
+            settle(&mut drive);
+            if snapshot {
+                let mut saved = Vec::new();
+                drive.save(&mut saved).expect("an idle drive is saved");
+                drive = Drive::restore(&config, options, &mut saved.as_slice()).expect("what was saved is restored");
+            }
+            for number in 0..200 {
+                assert_eq!(alone(&mut drive, &write(number), 1).status, Status::Success);
+            }
+            assert_checks(&drive);
+            let block = *drive.power_cut().blocks.get(0);
+            assert_eq!((block.bad, block.suspect, block.erases, block.programmed), (true, true, 0, written));
+        }
+    }
 }

@@ -22,6 +22,9 @@ pub struct Block {
     pub bad: bool,
     /// An erase was cut: the block must be erased again before it is used.
     pub torn: bool,
+    /// A program failed here: what is valid must leave, and nothing is written any more. The controller keeps this in
+    /// its bad-block table, so it outlives the power.
+    pub suspect: bool,
 }
 
 /// All blocks of the drive, and the pages in them that cannot be read.
@@ -79,6 +82,11 @@ impl Blocks {
         self.unreadable.insert(ppn);
     }
 
+    /// A program failed in the block.
+    pub(crate) fn suspect(&mut self, block: u32) {
+        self.blocks[block as usize].suspect = true;
+    }
+
     /// Never use the block again.
     pub(crate) fn retire(&mut self, block: u32) {
         self.blocks[block as usize].bad = true;
@@ -123,6 +131,9 @@ impl Blocks {
         let state = &mut self.blocks[block as usize];
         if state.bad {
             broken("erase of a bad block", block, 0, state, asked);
+        }
+        if state.suspect {
+            broken("erase of a block that failed a program", block, 0, state, asked);
         }
         state.programmed = 0;
         state.reads = 0;

@@ -10,7 +10,7 @@ impl Flash {
         assert_eq!(self.in_flight(), 0, "the chips are saved only while idle");
         let mut words = Vec::with_capacity(self.blocks.all().len());
         for block in self.blocks.all() {
-            let flags = u32::from(block.bad) | u32::from(block.torn) << 1;
+            let flags = u32::from(block.bad) | u32::from(block.torn) << 1 | u32::from(block.suspect) << 2;
             words.push([block.programmed, block.erases, block.reads, flags]);
         }
         to.write_all(bytemuck::cast_slice(&words))?;
@@ -34,10 +34,11 @@ impl Flash {
         from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
         let geometry = *self.geometry();
         for (block, [programmed, erases, reads, flags]) in words.into_iter().enumerate() {
-            if programmed > geometry.pages_per_block || erases.max(reads) > COUNT_MAX || flags > 1 {
+            if programmed > geometry.pages_per_block || erases.max(reads) > COUNT_MAX || flags & !5 != 0 {
                 return Err(damaged("a block's state is not one that a block at rest can have"));
             }
-            let state = Block { programmed, erases, reads, bad: flags & 1 != 0, torn: flags & 2 != 0 };
+            let (bad, torn, suspect) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+            let state = Block { programmed, erases, reads, bad, torn, suspect };
             self.restore_block(block as u32, state);
         }
         let units_per_page = self.oob.units_per_page();

@@ -4,7 +4,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ssdlab_flash::{Cause, Class, OpKind};
+use ssdlab_flash::{Cause, Class, FaultKind, OpKind, ScriptedFault};
 use support::*;
 
 /// The message of the panic that `act` must end in, run until nothing is left.
@@ -154,13 +154,32 @@ fn the_numbers_of_operations_that_end_together_are_not_given_out_before_all_were
 }
 
 #[test]
+fn a_block_that_failed_a_program_is_marked_over_power_cuts_and_never_erased() {
+    let mut config = chips(1, 1, 1);
+    config.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 1, nth: 2 }];
+    let mut bench = Bench::new(&config);
+    for block in 0..3 {
+        bench.fill(block, 3);
+    }
+    bench.flash.power_cut(ssdlab_base::Nanos(bench.now));
+    let suspect: Vec<bool> = bench.flash.blocks.all().iter().map(|block| block.suspect).collect();
+    assert_eq!(suspect, [false, true, false, false]);
+    assert!(!bench.flash.blocks.readable(17) && bench.flash.blocks.readable(18), "only the failed page is lost");
+    let caught = catch_unwind(AssertUnwindSafe(|| bench.flash.execute(OpKind::Erase, Cause::Gc, 1, 0)));
+    assert!(caught.is_err(), "a suspect block is not erased");
+}
+
+#[test]
 fn saved_chips_come_back_with_every_mark_on_them() {
-    let config = chips(1, 1, 2);
+    let mut config = chips(1, 1, 2);
+    config.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 2, nth: 1 }];
     let mut bench = Bench::new(&config);
     bench.fill(0, 7);
     bench.fill(5, 16);
     bench.flash.execute(OpKind::Erase, Cause::Gc, 5, 0);
     bench.flash.retire(3);
+    bench.fill(2, 1);
+    assert!(bench.flash.blocks.get(2).suspect);
     bench.flash.oob.write(0, 6, &[77], 1234);
     bench.flash.oob.put_record(6, vec![1, 2, 3].into());
     bench.flash.oob.poison(4);

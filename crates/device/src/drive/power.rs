@@ -64,6 +64,16 @@ impl Drive {
         Ok(Drive::recover(config, options, flash)?)
     }
 
+    /// Blocks in which programs failed are emptied and go bad, as they were about to before the RAM was lost.
+    pub(super) fn retire_suspects(&mut self) {
+        for block in 0..self.config.flash.geometry.blocks() {
+            let state = self.media.flash.blocks.get(block);
+            if state.suspect && !state.bad {
+                self.gc.retire(&mut self.media, block);
+            }
+        }
+    }
+
     fn rebuild(&mut self) -> Recovery {
         let geometry = *self.media.flash.geometry();
         let mut recovery = Recovery::default();
@@ -99,7 +109,7 @@ impl Drive {
             }
             channel_time[channel as usize] += (timing.command + oob_time) * u64::from(state.programmed);
             let found = if state.programmed == 0 { BlockState::Free } else { BlockState::Closed };
-            if (1..geometry.pages_per_block).contains(&state.programmed) {
+            if (1..geometry.pages_per_block).contains(&state.programmed) && !state.suspect {
                 partly_written.push((state.programmed, block));
             } else {
                 self.media.pool.adopt(block, found);
@@ -116,11 +126,12 @@ impl Drive {
         self.media.pool.rebuild_free(&self.media.flash);
         let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
         recovery.time = slowest(die_time).max(slowest(channel_time));
-        // Spares that were gone before are gone still: what is there can be read.
-        self.read_only = self.spares_are_gone();
+        self.retire_suspects();
         for plane in 0..geometry.planes() {
             self.gc.pump(&mut self.media, &mut *self.ftl, plane);
         }
+        // Spares that were gone before are gone still: what is there can be read.
+        self.read_only = self.spares_are_gone();
         if self.media.flash.timed() {
             self.settle();
         } else {

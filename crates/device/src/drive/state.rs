@@ -10,7 +10,7 @@ use crate::block_pool::BlockState;
 use crate::{Check, Counters, DriveConfig, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab drive 2\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab drive 3\n\0";
 
 /// Beside a block's state: a trim took units from it.
 const TRIMMED: u8 = 0x80;
@@ -254,6 +254,7 @@ impl Drive {
         if !drive.media.pool.restore_free(&free_lists, &drive.media.flash) {
             return Err(bad("the free lists do not name the free blocks"));
         }
+        drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
         drive.read_only = drive.spares_are_gone();
         from.read_exact(&mut magic)?;
@@ -267,9 +268,9 @@ impl Drive {
     fn state_fits(&self, block: u32, state: BlockState, sequence: u64) -> bool {
         let chips = self.media.flash.blocks.get(block);
         let kind = match state {
-            BlockState::Free => !chips.bad && chips.programmed == 0,
+            BlockState::Free => !chips.bad && !chips.suspect && chips.programmed == 0,
             BlockState::Bad => chips.bad,
-            BlockState::Open => !chips.bad && self.media.is_frontier(block),
+            BlockState::Open => !chips.bad && !chips.suspect && self.media.is_frontier(block),
             _ => !chips.bad && chips.programmed > 0 && !self.media.is_frontier(block),
         };
         let valid = self.media.pool.valid(block);

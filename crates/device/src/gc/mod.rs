@@ -259,7 +259,7 @@ impl Gc {
             // Its last pin went just before it was empty, and both were heard of.
             return;
         }
-        if media.pool.is_retiring(block) {
+        if media.flash.blocks.get(block).suspect {
             self.grow_bad(media, block);
             return;
         }

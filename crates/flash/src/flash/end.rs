@@ -75,9 +75,13 @@ impl Flash {
                 self.blocks.program(block, page, asked);
                 let failed = self.faults.strikes(kind, block, 0);
                 if failed {
+                    self.blocks.suspect(block);
                     self.blocks.spoil(block * self.geometry.pages_per_block + page);
                 }
                 if let Some(image) = self.store.image_mut() {
+                    if failed {
+                        image.put_block(block, self.blocks.get(block));
+                    }
                     image.program_ends(self.blocks.get(block), (block, page), &self.oob, failed);
                 }
                 failed

@@ -138,7 +138,8 @@ impl Image {
             let entry = BlockEntry::decode(bytes, block).map_err(|()| {
                 self.damaged("blocks", format!("the entry of block {block} does not agree with its check"))
             })?;
-            let mut state = Block { erases: entry.erases, bad: entry.bad, torn: entry.erasing, ..Block::default() };
+            let BlockEntry { erases, bad, suspect, erasing } = entry;
+            let mut state = Block { erases, bad, suspect, torn: erasing, ..Block::default() };
             self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
             self.space.get_mut().provided[block as usize] = state.programmed > 0;
             loaded.blocks.push(state);
@@ -316,7 +317,7 @@ impl Image {
 
     /// A block's own state changed.
     pub(crate) fn put_block(&mut self, number: u32, block: &Block) {
-        let entry = BlockEntry { erases: block.erases, bad: block.bad, suspect: false, erasing: block.torn };
+        let entry = BlockEntry { erases: block.erases, bad: block.bad, suspect: block.suspect, erasing: block.torn };
         let offset = HEADER + u64::from(number) * BLOCK_BYTES as u64;
         let written = self.files.blocks.write_all_at(&entry.encode(number), offset);
         self.note(written, "blocks");
