@@ -1,9 +1,12 @@
 //! A drive served to a real system.
 //!
 //! A transport (NBD, FUSE) turns what its clients ask into commands of a drive and hands them to a [`Target`]; the
-//! target answers through the [`Sink`] of the connection the command came from, in any order and from any thread.
+//! target answers through the [`Sink`] of the connection the command came from, in any order and from any thread. The
+//! [`Engine`] is the target that stands on a drive: it binds virtual time to the wall clock.
 
+pub mod engine;
 pub mod nbd;
 pub mod target;
 
+pub use engine::{Engine, Figures, Pace};
 pub use target::{Answer, Command, Extent, Failure, Sink, Target};

@@ -20,7 +20,7 @@ use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
 use crate::buffer::{POLICIES as BUFFERS, Slot, WriteBuffer};
-use crate::ftl::{DESIGNS, Ftl};
+use crate::ftl::{DESIGNS, Found, Ftl};
 use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
 use crate::interface::{Direction, Interface};
@@ -285,6 +285,21 @@ impl Drive {
         if self.in_range(request) {
             self.ftl.prefetch(lpn as u32);
         }
+    }
+
+    /// Whether `sector` holds data, in the buffer or on flash, and the first sector up to `end` from which on that is
+    /// different; sectors of a mapping unit go together.
+    pub fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
+        let mapped = |lpn: u32| {
+            let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());
+            buffered || self.ftl.find(lpn) != Found::Unmapped
+        };
+        let end = end.min(self.user_sectors());
+        let first = (sector / self.sectors_per_unit) as u32;
+        let behind = end.div_ceil(self.sectors_per_unit) as u32;
+        let kind = mapped(first);
+        let other = (first..behind).find(|lpn| mapped(*lpn) != kind).unwrap_or(behind);
+        (kind, (u64::from(other) * self.sectors_per_unit).min(end))
     }
 
     /// Takes a request at `request.at`; events before that time must have run.

@@ -1,0 +1,94 @@
+//! Wall-clock time as the drive's virtual time.
+
+use std::time::{Duration, Instant};
+
+use ssdlab_base::Nanos;
+
+/// When a command's answer leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// At once: virtual time jumps, and what is seen is the data path's own ceiling.
+    None,
+    /// When the model says so, on a clock on which everything takes `slower` times as long.
+    Model {
+        /// 1 is real time; 10 makes a modelled microsecond last ten.
+        slower: f64,
+    },
+}
+
+impl std::str::FromStr for Pace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pace, String> {
+        let refused = || format!("`{text}` is not a pace; expected none, model, or model*K with K above 0");
+        match text {
+            "none" => Ok(Pace::None),
+            "model" => Ok(Pace::Model { slower: 1.0 }),
+            _ => {
+                let factor = text.strip_prefix("model*").ok_or_else(refused)?;
+                let slower: f64 = factor.parse().map_err(|_| refused())?;
+                if !(1e-3..=1e6).contains(&slower) {
+                    return Err(format!("`{text}`: K is {factor}, expected 0.001 to 1000000"));
+                }
+                Ok(Pace::Model { slower })
+            }
+        }
+    }
+}
+
+/// Turns instants into virtual time and back.
+pub(super) struct Clock {
+    start: Instant,
+    slower: f64,
+}
+
+impl Clock {
+    pub(super) fn new(slower: f64) -> Clock {
+        Clock { start: Instant::now(), slower }
+    }
+
+    /// Virtual time at an instant.
+    pub(super) fn virtual_at(&self, instant: Instant) -> Nanos {
+        let real = instant.saturating_duration_since(self.start).as_nanos();
+        if self.slower == 1.0 {
+            return Nanos(u64::try_from(real).unwrap_or(u64::MAX));
+        }
+        Nanos((real as f64 / self.slower) as u64)
+    }
+
+    /// The instant of a virtual time.
+    pub(super) fn instant_of(&self, at: Nanos) -> Instant {
+        let real = if self.slower == 1.0 { at.0 } else { (at.0 as f64 * self.slower).ceil() as u64 };
+        self.start + Duration::from_nanos(real)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_never_before_its_virtual_time() {
+        for slower in [1.0, 0.5, 3.7, 1000.0] {
+            let clock = Clock::new(slower);
+            for at in [0, 1, 17, 12_345, 987_654_321] {
+                let instant = clock.instant_of(Nanos(at));
+                let back = clock.virtual_at(instant).0;
+                assert!(
+                    back >= at.saturating_sub(1) && back <= at + 1 + (1.0 / slower) as u64,
+                    "{slower}: {at}, {back}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_pace_is_read_or_refused() {
+        assert_eq!("none".parse(), Ok(Pace::None));
+        assert_eq!("model".parse(), Ok(Pace::Model { slower: 1.0 }));
+        assert_eq!("model*2.5".parse(), Ok(Pace::Model { slower: 2.5 }));
+        for wrong in ["", "fast", "model*", "model*0", "model*-1", "model*nan", "model*inf"] {
+            assert!(wrong.parse::<Pace>().is_err(), "{wrong}");
+        }
+    }
+}

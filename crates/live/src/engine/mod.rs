@@ -1,0 +1,384 @@
+//! The drive behind a transport: commands in, virtual time bound to the wall clock, answers out when the model says so.
+//!
+//! Whoever brings a command takes the lock, runs the drive up to now, and submits it. With pacing a thread of its own
+//! waits for the drive's next event and hands out what has completed; without, the bringer runs the drive until all of
+//! its commands have completed, and answers them itself: no thread is woken.
+
+mod clock;
+mod figures;
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Completion, Data, Status};
+use ssdlab_host::BlockDevice;
+
+use crate::target::{Answer, Command, Extent, Failure, Sink, Target};
+use clock::Clock;
+pub use clock::Pace;
+use figures::Times;
+pub use figures::{Figures, Spread, class_of};
+
+/// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
+const SPIN: Duration = Duration::from_micros(30);
+
+/// Hears of every request as the drive takes it, in order.
+pub trait Tap: Send {
+    /// A request at its virtual time.
+    fn request(&mut self, request: &Request);
+}
+
+/// A command in the drive.
+struct Pending {
+    cookie: u64,
+    sink: Arc<dyn Sink>,
+}
+
+/// Answers on their way out, by connection.
+type Outgoing = Vec<(Arc<dyn Sink>, Vec<Answer>)>;
+
+struct State {
+    device: Box<dyn BlockDevice>,
+    pending: Vec<Option<Pending>>,
+    free: Vec<u32>,
+    taps: Vec<(u64, Box<dyn Tap>)>,
+    next_tap: u64,
+    stopping: bool,
+    /// Until when the pacing thread sleeps.
+    sleeps_until: Option<Instant>,
+    latency: [Times; 4],
+    lateness: Times,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    clock: Option<Clock>,
+    started: Instant,
+    bytes: u64,
+    preferred: u32,
+    description: String,
+    name: String,
+}
+
+/// A served drive.
+pub struct Engine {
+    shared: Arc<Shared>,
+    pacer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Serves a device at a pace.
+    pub fn new(device: Box<dyn BlockDevice>, pace: Pace) -> std::io::Result<Engine> {
+        let config = device.drive().config();
+        let (name, preferred) = (config.name.clone(), config.ftl.mapping_unit);
+        let bytes = device.sectors() * ssdlab_base::SECTOR_BYTES;
+        let clock = match pace {
+            Pace::Model { slower } if config.timed => Some(Clock::new(slower)),
+            _ => None,
+        };
+        let shared = Arc::new(Shared {
+            description: format!("ssdlab {name}, {} design, {bytes} bytes", config.ftl.design),
+            name,
+            bytes,
+            preferred,
+            clock,
+            started: Instant::now(),
+            wake: Condvar::new(),
+            state: Mutex::new(State {
+                device,
+                pending: Vec::new(),
+                free: Vec::new(),
+                taps: Vec::new(),
+                next_tap: 0,
+                stopping: false,
+                sleeps_until: None,
+                latency: std::array::from_fn(|_| Times::new()),
+                lateness: Times::new(),
+            }),
+        });
+        let pacer = if shared.clock.is_some() {
+            let shared = Arc::clone(&shared);
+            Some(std::thread::Builder::new().name("pacer".to_string()).spawn(move || shared.pace())?)
+        } else {
+            None
+        };
+        Ok(Engine { shared, pacer: Mutex::new(pacer) })
+    }
+
+    /// The drive at this moment; `fresh` begins a new interval of latencies.
+    pub fn figures(&self, fresh: bool) -> Figures {
+        let mut state = self.shared.lock();
+        let drive = state.device.drive();
+        let wear = drive.wear();
+        let figures = Figures {
+            name: self.shared.name.clone(),
+            seconds: self.shared.started.elapsed().as_secs_f64(),
+            virtual_time: drive.now(),
+            counters: drive.counters(),
+            outstanding: state.device.outstanding(),
+            free_blocks: drive.free_blocks(),
+            blocks: u64::from(drive.config().flash.geometry.blocks()),
+            erases: (wear.min, wear.mean, wear.max),
+            read_only: drive.is_read_only(),
+            broken: drive.image().and_then(|image| image.broken().map(str::to_string)),
+            image_bytes: drive.image().map_or(0, ssdlab_flash::Image::bytes_on_disk),
+            latency: std::array::from_fn(|class| state.latency[class].spread()),
+            lateness: state.lateness.spread(),
+            page_bytes: drive.config().flash.geometry.page_bytes,
+        };
+        if fresh {
+            state.latency.iter_mut().for_each(Times::clear);
+            state.lateness.clear();
+        }
+        figures
+    }
+
+    /// Lets `tap` hear of every request from now on; returns what [`Engine::remove_tap`] takes.
+    pub fn add_tap(&self, tap: Box<dyn Tap>) -> u64 {
+        let mut state = self.shared.lock();
+        let id = state.next_tap;
+        state.next_tap += 1;
+        state.taps.push((id, tap));
+        id
+    }
+
+    /// Gives a tap back.
+    pub fn remove_tap(&self, id: u64) -> Option<Box<dyn Tap>> {
+        let mut state = self.shared.lock();
+        let index = state.taps.iter().position(|(tap, _)| *tap == id)?;
+        Some(state.taps.swap_remove(index).1)
+    }
+
+    /// Takes no more commands, answers those that are in the drive, and flushes it; virtual time does not wait for the
+    /// clock any more. Called again it does nothing.
+    pub fn stop(&self) {
+        let mut outgoing = Outgoing::new();
+        {
+            let mut state = self.shared.lock();
+            if std::mem::replace(&mut state.stopping, true) {
+                return;
+            }
+            self.shared.run_all(&mut state, &mut outgoing);
+            let at = state.device.now();
+            state.device.submit(&Request { at, tag: u32::MAX, ..Request::new(Op::Flush, 0, 0) }, Data::Nothing);
+            self.shared.run_all(&mut state, &mut outgoing);
+        }
+        deliver(outgoing);
+        self.shared.wake.notify_all();
+        let pacer = self.pacer.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(pacer) = pacer {
+            // A pacer that panicked has said so.
+            let _ = pacer.join();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Target for Engine {
+    fn bytes(&self) -> u64 {
+        self.shared.bytes
+    }
+
+    fn preferred_bytes(&self) -> u32 {
+        self.shared.preferred
+    }
+
+    fn description(&self) -> String {
+        self.shared.description.clone()
+    }
+
+    fn submit(&self, commands: &mut Vec<Command>) {
+        self.shared.submit(commands);
+    }
+
+    fn extents(&self, offset: u64, bytes: u64, limit: usize) -> Vec<Extent> {
+        let sector = ssdlab_base::SECTOR_BYTES;
+        let state = self.shared.lock();
+        let (mut at, end) = (offset / sector, (offset + bytes) / sector);
+        let mut extents = Vec::new();
+        while at < end && extents.len() < limit {
+            let (mapped, until) = state.device.mapped_run(at, end);
+            extents.push(Extent { bytes: (until - at) * sector, mapped });
+            at = until;
+        }
+        extents
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked inside has left the drive as no controller would be: nothing is served any more.
+        self.state.lock().expect("the drive is whole")
+    }
+
+    fn submit(&self, commands: &mut Vec<Command>) {
+        let mut outgoing = Outgoing::new();
+        let mut wake = false;
+        {
+            let mut state = self.lock();
+            for command in commands.drain(..) {
+                let now = match &self.clock {
+                    Some(clock) => clock.virtual_at(Instant::now()),
+                    None => Nanos::ZERO,
+                };
+                state.take(command, now, &mut outgoing);
+            }
+            match &self.clock {
+                None => self.run_all(&mut state, &mut outgoing),
+                Some(clock) => {
+                    self.collect(&mut state, &mut outgoing);
+                    let next = state.device.next_event().map(|at| clock.instant_of(at));
+                    wake = next.is_some_and(|next| state.sleeps_until.is_none_or(|until| next < until));
+                }
+            }
+        }
+        if wake {
+            self.wake.notify_one();
+        }
+        deliver(outgoing);
+    }
+
+    /// Runs until no command is in the drive, whatever the clock says.
+    fn run_all(&self, state: &mut State, outgoing: &mut Outgoing) {
+        while state.device.outstanding() > 0 && state.device.run_to_completion(Nanos::MAX) {
+            self.collect(state, outgoing);
+        }
+        self.collect(state, outgoing);
+    }
+
+    /// Takes what has completed out of the drive.
+    fn collect(&self, state: &mut State, outgoing: &mut Outgoing) {
+        if state.device.completions().is_empty() {
+            return;
+        }
+        let completions = std::mem::take(state.device.completions());
+        let mut data = std::mem::take(state.device.read_data());
+        let broken = state.device.drive().image().is_some_and(|image| image.broken().is_some());
+        let now = self.clock.as_ref().map(|_| Instant::now());
+        for completion in &completions {
+            state.latency[class_of(completion.op)].record((completion.at - completion.submitted).0);
+            if let (Some(clock), Some(now)) = (&self.clock, now) {
+                let late = now.saturating_duration_since(clock.instant_of(completion.at));
+                state.lateness.record(late.as_nanos() as u64);
+            }
+            let Some(pending) = state.pending.get_mut(completion.tag as usize).and_then(Option::take) else {
+                continue;
+            };
+            state.free.push(completion.tag);
+            let bytes = data.iter().position(|(tag, _)| *tag == completion.tag);
+            let bytes = bytes.map_or_else(Vec::new, |index| data.swap_remove(index).1);
+            let result = result_of(completion, broken).map(|()| bytes);
+            push(outgoing, pending.sink, Answer { cookie: pending.cookie, result });
+        }
+        // The vectors keep their room.
+        let mut completions = completions;
+        completions.clear();
+        *state.device.completions() = completions;
+        data.clear();
+        *state.device.read_data() = data;
+    }
+
+    /// The pacing thread: runs the drive's events when their time has come.
+    fn pace(&self) {
+        let Some(clock) = &self.clock else { return };
+        // Sleep to the microsecond rather than to the usual fifty.
+        let _ = rustix::thread::set_current_timer_slack(core::num::NonZero::new(1));
+        let mut outgoing = Outgoing::new();
+        let mut state = self.lock();
+        loop {
+            if state.stopping {
+                return;
+            }
+            let now = Instant::now();
+            let virtual_now = clock.virtual_at(now);
+            let due = virtual_now.max(state.device.now());
+            state.device.run_until(due);
+            self.collect(&mut state, &mut outgoing);
+            if !outgoing.is_empty() {
+                drop(state);
+                deliver(std::mem::take(&mut outgoing));
+                state = self.lock();
+                continue;
+            }
+            let until = state.device.next_event().map(|at| clock.instant_of(at));
+            match until {
+                Some(until) if until.saturating_duration_since(now) <= SPIN => {
+                    drop(state);
+                    while Instant::now() < until {
+                        std::hint::spin_loop();
+                    }
+                    state = self.lock();
+                }
+                Some(until) => {
+                    state.sleeps_until = Some(until);
+                    let sleep = until - now - SPIN;
+                    state = self.wake.wait_timeout(state, sleep).expect("the drive is whole").0;
+                    state.sleeps_until = Some(Instant::now());
+                }
+                None => {
+                    state.sleeps_until = None;
+                    state = self.wake.wait(state).expect("the drive is whole");
+                    state.sleeps_until = Some(Instant::now());
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// A command enters the drive at `now`, or as soon after as virtual time allows.
+    fn take(&mut self, command: Command, now: Nanos, outgoing: &mut Outgoing) {
+        let Command { mut request, data, cookie, sink } = command;
+        if self.stopping {
+            push(outgoing, sink, Answer { cookie, result: Err(Failure::Shutdown) });
+            return;
+        }
+        let at = now.max(self.device.now());
+        self.device.run_until(at);
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() as u32 - 1
+        });
+        self.pending[tag as usize] = Some(Pending { cookie, sink });
+        request.at = at;
+        request.tag = tag;
+        for (_, tap) in &mut self.taps {
+            tap.request(&request);
+        }
+        let data = if request.op == Op::Write { Data::Bytes(&data) } else { Data::Nothing };
+        self.device.submit(&request, data);
+    }
+}
+
+fn result_of(completion: &Completion, broken: bool) -> Result<(), Failure> {
+    match completion.status {
+        // What was not kept must not be called done.
+        Status::Success if broken && completion.op != Op::Read => Err(Failure::Io),
+        Status::Success => Ok(()),
+        Status::UncorrectableRead => Err(Failure::Io),
+        Status::ReadOnly => Err(Failure::ReadOnly),
+        Status::StorageFull => Err(Failure::NoSpace),
+        Status::OutOfRange => Err(Failure::Invalid),
+    }
+}
+
+fn push(outgoing: &mut Outgoing, sink: Arc<dyn Sink>, answer: Answer) {
+    match outgoing.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &sink)) {
+        Some((_, answers)) => answers.push(answer),
+        None => outgoing.push((sink, vec![answer])),
+    }
+}
+
+fn deliver(outgoing: Outgoing) {
+    for (sink, mut answers) in outgoing {
+        sink.answers(&mut answers);
+    }
+}
