@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::serve::Serve;
+use crate::stat::{Record, Stat};
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
     .usage(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -39,6 +42,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Trace,
     },
+    Serve(Box<Serve>),
+    Stat(Stat),
+    Record(Record),
     Devices(Devices),
     Designs(Designs),
     Report(Report),

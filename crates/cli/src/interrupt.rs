@@ -11,11 +11,18 @@ const INTERRUPTED: i32 = 130;
 
 /// From here on, SIGINT, SIGTERM and SIGHUP set the flag that is given back; coming again, they end the process.
 pub(crate) fn listen() -> Result<&'static AtomicBool, Failure> {
-    ctrlc::set_handler(|| {
+    listen_saying("interrupted: finishing with the results so far; once more ends at once")
+}
+
+/// The same, with what is said the first time.
+pub(crate) fn listen_saying(sentence: &'static str) -> Result<&'static AtomicBool, Failure> {
+    ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(INTERRUPTED);
         }
-        eprintln!("\ninterrupted: finishing with the results so far; once more ends at once");
+        if !sentence.is_empty() {
+            eprintln!("\n{sentence}");
+        }
     })
     .map_err(|error| Failure::work(format!("cannot listen for Ctrl-C: {error}")))?;
     Ok(&STOP)

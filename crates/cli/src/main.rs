@@ -12,8 +12,10 @@ mod panic;
 mod progress;
 mod report;
 mod run;
+mod serve;
 mod shipped;
 mod source;
+mod stat;
 mod stdout;
 mod trace;
 
@@ -41,6 +43,9 @@ fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(run) => return run::run(*run),
+        Command::Serve(serve) => return serve::serve(&serve),
+        Command::Stat(stat) => return stat::stat(&stat),
+        Command::Record(record) => return stat::record(&record),
         Command::Trace { what } => trace::trace(what)?,
         Command::Devices(devices) => catalogue::devices(&devices)?,
         Command::Designs(designs) => catalogue::designs(&designs)?,

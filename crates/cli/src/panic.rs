@@ -8,6 +8,15 @@ pub(crate) fn install_hook() {
     std::panic::set_hook(Box::new(report));
 }
 
+/// From here on a panic in any thread ends the process: a drive that broke inside must serve nobody, and for its image
+/// the end of the process is a power cut.
+pub(crate) fn end_the_process() {
+    std::panic::set_hook(Box::new(|info| {
+        report(info);
+        std::process::exit(1);
+    }));
+}
+
 fn report(info: &PanicHookInfo<'_>) {
     let payload = info.payload();
     let message =

@@ -4,8 +4,12 @@
 //! target answers through the [`Sink`] of the connection the command came from, in any order and from any thread. The
 //! [`Engine`] is the target that stands on a drive: it binds virtual time to the wall clock.
 
+pub mod control;
 pub mod engine;
+pub mod image;
 pub mod nbd;
+pub mod record;
+pub mod report;
 pub mod target;
 
 pub use engine::{Engine, Figures, Pace};

@@ -136,9 +136,11 @@ impl Engine {
         figures
     }
 
-    /// Lets `tap` hear of every request from now on; returns what [`Engine::remove_tap`] takes.
-    pub fn add_tap(&self, tap: Box<dyn Tap>) -> u64 {
+    /// Lets a tap hear of every request from now on; it is made with the drive's virtual time. Returns what
+    /// [`Engine::remove_tap`] takes.
+    pub fn add_tap(&self, make: impl FnOnce(Nanos) -> Box<dyn Tap>) -> u64 {
         let mut state = self.shared.lock();
+        let tap = make(state.device.now());
         let id = state.next_tap;
         state.next_tap += 1;
         state.taps.push((id, tap));

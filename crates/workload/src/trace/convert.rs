@@ -89,8 +89,10 @@ impl<W: Write> TraceWriter<W> {
                     Op::Read => b",R,",
                     Op::Write if request.fua => b",WF,",
                     Op::Write => b",W,",
+                    Op::Trim if request.fua => b",TF,",
                     Op::Trim => b",T,",
                     Op::Flush => b",F,",
+                    Op::WriteZeroes if request.fua => b",ZF,",
                     Op::WriteZeroes => b",Z,",
                 });
                 digits(buffer, offset);
@@ -100,7 +102,7 @@ impl<W: Write> TraceWriter<W> {
             Target::FioV3 { file } => {
                 self.last_us = ns / 1_000;
                 self.cut += u64::from(!ns.is_multiple_of(1_000));
-                self.fua += u64::from(request.fua && request.op == Op::Write);
+                self.fua += u64::from(request.fua);
                 self.zeroes += u64::from(request.op == Op::WriteZeroes);
                 digits(buffer, ns / 1_000);
                 buffer.push(b' ');
@@ -124,6 +126,13 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Hands what is gathered to the writer below, and flushes that.
+    pub fn flush(&mut self) -> Result<(), WorkloadError> {
+        self.out.write_all(&self.buffer).and_then(|()| self.out.flush()).map_err(|error| failed(&error))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
     /// Ends the file and gives the writer back, flushed.
     pub fn finish(mut self) -> Result<(Converted, W), WorkloadError> {
         if let Target::FioV3 { file } = &self.target {
@@ -138,7 +147,7 @@ impl<W: Write> TraceWriter<W> {
             }
         };
         lost(self.cut, "times were cut to whole microseconds, which is all a fio iolog holds");
-        lost(self.fua, "FUA writes became plain writes, since a fio iolog has no FUA");
+        lost(self.fua, "forced (FUA) requests became plain ones, since a fio iolog has no FUA");
         lost(self.zeroes, "write zeroes became trims, since a fio iolog has no write zeroes");
         let converted = Converted { requests: self.requests, notes };
         Ok((converted, self.out))

@@ -1,7 +1,7 @@
 //! ssdlab's own CSV: `time_us,op,offset_bytes,length_bytes`.
 //!
-//! Times in microseconds with any number of fraction digits. Operations: R read, W write, WF write with FUA, T trim,
-//! Z write zeroes, F flush (its offset and length are 0 or empty). The header line may be missing; lines that begin
+//! Times in microseconds with any number of fraction digits. Operations: R read, W write, T trim, Z write zeroes, the
+//! last three with F behind them where they are forced (FUA); F flush (its offset and length are 0 or empty). The header line may be missing; lines that begin
 //! with `#` are comments.
 
 use ssdlab_base::Op;
@@ -12,7 +12,7 @@ use crate::trace::record::{Decoded, Decoder, Flaw, Record};
 
 /// The first line of a file.
 pub(crate) const HEADER: &str = "time_us,op,offset_bytes,length_bytes";
-const LINE: &str = "`time_us,op,offset_bytes,length_bytes`, such as `12.5,W,4096,8192`, op one of R W WF T Z F";
+const LINE: &str = "`time_us,op,offset_bytes,length_bytes`, such as `12.5,W,4096,8192`, op one of R W WF T TF Z ZF F";
 
 struct Csv {
     unit_ns: u64,
@@ -74,7 +74,9 @@ fn parse(line: &[u8], unit_ns: u64) -> Option<Record> {
         [b'W', b',', rest @ ..] => (Op::Write, false, rest),
         [b'W', b'F', b',', rest @ ..] => (Op::Write, true, rest),
         [b'T', b',', rest @ ..] => (Op::Trim, false, rest),
+        [b'T', b'F', b',', rest @ ..] => (Op::Trim, true, rest),
         [b'Z', b',', rest @ ..] => (Op::WriteZeroes, false, rest),
+        [b'Z', b'F', b',', rest @ ..] => (Op::WriteZeroes, true, rest),
         [b'F', b',', rest @ ..] => {
             return matches!(rest.trim_ascii_end(), b"0,0" | b",").then(|| Record::flush(at_ns, 0));
         }

@@ -1,0 +1,227 @@
+//! `ssdlab serve`: a drive as a network block device, until it is told to stop.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use ssdlab_base::Nanos;
+use ssdlab_live::control::{Control, serve_metrics};
+use ssdlab_live::image::{self, OpenError, Opened};
+use ssdlab_live::nbd::{Endpoint, Export, Limits, Server};
+use ssdlab_live::record::Recorder;
+use ssdlab_live::{Engine, Figures, Pace, Target};
+
+use crate::failure::Failure;
+use crate::{interrupt, panic, shipped, stdout};
+
+/// How often the main thread looks whether it is time to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What every command that serves a drive takes.
+#[derive(Args, Debug)]
+pub(crate) struct Served {
+    /// The drive: a description's FILE, or the NAME of one that ships (see `ssdlab devices`)
+    #[arg(long, short, value_name = "FILE|NAME")]
+    pub(crate) device: String,
+
+    /// Override a key of the drive's description, e.g. gc.victim=fifo
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// The folder that holds the drive's flash; made where there is none
+    ///
+    /// It is sparse, and never on a file system that this drive serves.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) image: PathBuf,
+
+    /// When answers leave: model, model*K (everything takes K times as long), or none (at once)
+    #[arg(long, value_name = "PACE", default_value = "model")]
+    pub(crate) pace: Pace,
+
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Write what the clients do to this file, as a trace that `ssdlab run` replays; .zst and .gz are compressed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Where `ssdlab stat` and `ssdlab record` connect; by default control.sock in the image's folder
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) control: Option<PathBuf>,
+
+    /// Serve figures to Prometheus at http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) prometheus: Option<SocketAddr>,
+}
+
+/// Serve a drive to a real system as a network block device.
+///
+/// The drive's flash is kept in a folder. Stopping the server flushes it; killing it is a power cut, and starting it
+/// again is the drive's own recovery.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ssdlab serve -d demo-tlc --image /var/tmp/drive --nbd unix:/tmp/drive.sock
+  fio --name=t --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/drive.sock' --rw=randwrite --bs=4k --iodepth=32
+  ssdlab stat /var/tmp/drive/control.sock
+
+docs/serving.md has more: guests, file systems, databases, recording.")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) served: Served,
+
+    /// Where to listen: unix:PATH, or tcp:PORT or tcp:ADDRESS:PORT (loopback)
+    #[arg(long, value_name = "unix:PATH|tcp:ADDR", required = true)]
+    pub(crate) nbd: String,
+
+    /// The export's name; clients may also ask for the empty one
+    #[arg(long, value_name = "NAME", default_value = "ssdlab")]
+    pub(crate) export: String,
+
+    /// Let others than this machine connect: NBD has no passwords here
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+}
+
+/// A drive that is served, whatever the transport.
+pub(crate) struct Live {
+    pub(crate) engine: Arc<Engine>,
+    control: Option<Control>,
+    recorder: Option<(PathBuf, Recorder)>,
+    pace: Pace,
+}
+
+/// Serves until it is interrupted.
+pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
+    let endpoint = Endpoint::parse(&args.nbd, args.allow_remote)
+        .map_err(|error| Failure::input(format!("--nbd {}: {error}", args.nbd)))?;
+    let live = Live::start(&args.served)?;
+    let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
+    let server = Server::start(&endpoint, export, Limits::default()).map_err(Failure::work)?;
+    say(&format!("NBD: {}", server.uri()))?;
+    live.wait(|| false)?;
+    server.stop();
+    live.finish()
+}
+
+/// Prints a line at once, also into a pipe.
+pub(crate) fn say(line: &str) -> Result<(), Failure> {
+    stdout::print(|to| {
+        writeln!(to, "{line}")?;
+        to.flush()
+    })
+}
+
+impl Live {
+    /// Opens the image, recovers the drive, and makes it ready for a transport.
+    pub(crate) fn start(args: &Served) -> Result<Live, Failure> {
+        panic::end_the_process();
+        let mut description = shipped::open(&args.device)?;
+        for assignment in &args.set {
+            description.set(assignment).map_err(Failure::input)?;
+        }
+        let config = description.resolve().map_err(Failure::input)?;
+        let recording = args.record.as_deref().map(recording).transpose()?;
+        let Opened { drive, recovery, fresh } = image::open(&args.image, &config, args.seed).map_err(refused)?;
+        let gigabytes = drive.user_sectors() as f64 * 512.0 / 1e9;
+        let how = if fresh {
+            "a new image".to_string()
+        } else {
+            format!("recovered from {} pages; a real drive would take {}", recovery.pages_read, recovery.time)
+        };
+        say(&format!("{}: {gigabytes:.1} GB, {}: {how}", config.name, args.image.display()))?;
+        let engine = Engine::new(Box::new(drive), args.pace).map_err(Failure::work)?;
+        let engine = Arc::new(engine);
+        let path = args.control.clone().unwrap_or_else(|| args.image.join("control.sock"));
+        let control = Control::listen(&path, &engine)
+            .map_err(|error| Failure::work(format!("--control {}: {error}", path.display())))?;
+        say(&format!("control: {}", path.display()))?;
+        if let Some(address) = args.prometheus {
+            let address = serve_metrics(address, &engine)
+                .map_err(|error| Failure::work(format!("--prometheus {address}: {error}")))?;
+            say(&format!("metrics: http://{address}/metrics"))?;
+        }
+        let recorder = match recording {
+            Some((path, out)) => Some((path, Recorder::start(&engine, out).map_err(Failure::work)?)),
+            None => None,
+        };
+        Ok(Live { engine, control: Some(control), recorder, pace: args.pace })
+    }
+
+    /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`.
+    pub(crate) fn wait(&self, over: impl Fn() -> bool) -> Result<(), Failure> {
+        let stop = interrupt::listen_saying("stopping: the drive is flushed; once more cuts its power")?;
+        let asked = || self.control.as_ref().is_some_and(Control::stop_asked);
+        while !stop.load(Ordering::Relaxed) && !asked() && !over() {
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Flushes the drive, ends the recording, and says what was served.
+    pub(crate) fn finish(mut self) -> Result<ExitCode, Failure> {
+        drop(self.control.take());
+        self.engine.stop();
+        let figures = self.engine.figures(false);
+        if let Some((path, recorder)) = self.recorder.take() {
+            let count = recorder
+                .finish(&self.engine)
+                .map_err(|error| Failure::work(format!("--record {}: {error}", path.display())))?;
+            say(&format!("recorded {count} requests: {}", path.display()))?;
+        }
+        say(&summary(&figures, self.pace))?;
+        if let Some(broken) = &figures.broken {
+            return Err(Failure::work(format!("the image could not be written: {broken}"))
+                .hint("clients were told of every write that failed; the image is what a power cut would have left"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Opens the file that a recording goes to.
+pub(crate) fn recording(path: &Path) -> Result<(PathBuf, Box<dyn std::io::Write + Send>), Failure> {
+    let wrong = |error| Failure::input(format!("--record {}: {error}", path.display()));
+    let file = std::fs::File::create(path).map_err(wrong)?;
+    let out: Box<dyn std::io::Write + Send> = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("zst") => Box::new(zstd::Encoder::new(file, 3).map_err(wrong)?.auto_finish()),
+        Some("gz") => Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
+        _ => Box::new(file),
+    };
+    Ok((path.to_path_buf(), out))
+}
+
+fn refused(error: OpenError) -> Failure {
+    match &error {
+        OpenError::Description { .. } => Failure::input(&error).hint(
+            "serve it with the description it was made from (description.toml in the image), or make a new image",
+        ),
+        _ => Failure::input(&error),
+    }
+}
+
+fn summary(figures: &Figures, pace: Pace) -> String {
+    let [read, write, trim, flush] = figures.counters.commands;
+    let mut text = format!(
+        "served {read} reads, {write} writes, {trim} trims, {flush} flushes in {:.1} s; virtual time {}",
+        figures.seconds, figures.virtual_time
+    );
+    if let Some(amplification) = figures.write_amplification() {
+        text += &format!("; write amplification {amplification:.3}");
+    }
+    if pace != Pace::None && figures.lateness.count > 0 {
+        let late = &figures.lateness;
+        text += &format!(
+            "\nanswers left {} later than the model says on average ({} for 99 %, {} at most)",
+            Nanos(late.mean as u64),
+            Nanos(late.p99),
+            Nanos(late.max)
+        );
+    }
+    text
+}

@@ -1,0 +1,164 @@
+//! `ssdlab stat` and `ssdlab record`: a served drive from outside, through its control socket.
+
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::Value;
+use ssdlab_base::Nanos;
+
+use crate::failure::Failure;
+use crate::serve::say;
+use crate::{interrupt, stdout};
+
+/// Show a served drive live: IOPS, latency, write amplification, free blocks, garbage collection.
+#[derive(Args, Debug)]
+pub(crate) struct Stat {
+    /// The server's control socket, or the image's folder
+    #[arg(value_name = "SOCKET")]
+    socket: PathBuf,
+    /// Seconds between two lines
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// How many lines; without it, until interrupted
+    #[arg(long, short = 'n', value_name = "N")]
+    count: Option<u64>,
+    /// Print the figures as JSON, one line each time
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write what the clients of a served drive do as a trace that `ssdlab run` replays.
+///
+/// It records from now on, with times, flushes, FUA and trims. To record from the first request on, start the server
+/// with --record.
+#[derive(Args, Debug)]
+pub(crate) struct Record {
+    /// The server's control socket, or the image's folder
+    #[arg(value_name = "SOCKET")]
+    socket: PathBuf,
+    /// The trace to write; .zst and .gz are compressed
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    /// Stop after so many seconds; without it, when interrupted
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+}
+
+fn connect(socket: &Path) -> Result<UnixStream, Failure> {
+    let path = if socket.is_dir() { socket.join("control.sock") } else { socket.to_path_buf() };
+    UnixStream::connect(&path).map_err(|error| {
+        Failure::input(format!("{}: {error}", path.display()))
+            .hint("expected the control socket of a running `ssdlab serve` or `ssdlab mount`")
+    })
+}
+
+/// Shows figures until it is told to stop or the server ends.
+pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
+    if !(0.01..=86400.0).contains(&args.interval) {
+        return Err(Failure::input(format!("--interval {}: expected 0.01 to 86400 seconds", args.interval)));
+    }
+    let stream = connect(&args.socket)?;
+    let mut to = stream.try_clone().map_err(Failure::work)?;
+    let mut from = BufReader::new(stream);
+    let stop = interrupt::listen_saying("")?;
+    let mut last: Option<Value> = None;
+    let mut shown = 0;
+    let mut next = Instant::now();
+    while !stop.load(Ordering::Relaxed) && args.count.is_none_or(|count| shown < count) {
+        let mut line = String::new();
+        let asked = to.write_all(b"figures\n").and_then(|()| from.read_line(&mut line));
+        if !matches!(asked, Ok(bytes) if bytes > 0) {
+            say("the server has ended")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let now: Value =
+            serde_json::from_str(&line).map_err(|error| Failure::work(format!("the server said {line}: {error}")))?;
+        if args.json {
+            say(line.trim_end())?;
+            shown += 1;
+        } else if let Some(before) = &last {
+            if shown % 20 == 0 {
+                say(&heading(&now))?;
+            }
+            say(&row(before, &now))?;
+            shown += 1;
+        }
+        last = Some(now);
+        next += Duration::from_secs_f64(args.interval);
+        while Instant::now() < next && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep((next - Instant::now().min(next)).min(Duration::from_millis(50)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heading(now: &Value) -> String {
+    let name = now["name"].as_str().unwrap_or("");
+    let bold = |text: String| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text };
+    bold(format!(
+        "{name}\n{:>8} {:>8} {:>9} {:>9} {:>10} {:>10} {:>5} {:>7} {:>6} {:>9} {:>7}",
+        "read/s", "write/s", "read", "write", "read p99", "write p99", "depth", "WA", "free", "GC/s", "late"
+    ))
+}
+
+fn row(before: &Value, now: &Value) -> String {
+    let number = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    let seconds = (number(now, "/seconds") - number(before, "/seconds")).max(1e-9);
+    let rate = |path: &str| (number(now, path) - number(before, path)) / seconds;
+    let time = |path: &str| Nanos(number(now, path) as u64).to_string();
+    let pages = rate("/flash/program/total") + rate("/flash/copyback/total");
+    let host = rate("/flash/program/by_cause/host") + rate("/flash/program/by_cause/read-modify-write");
+    let amplification = if host > 0.0 { format!("{:.2}", pages / host) } else { "-".to_string() };
+    format!(
+        "{:>8.0} {:>8.0} {:>7.1}MB {:>7.1}MB {:>10} {:>10} {:>5.0} {:>7} {:>6.0} {:>9.1} {:>7}",
+        rate("/commands/read"),
+        rate("/commands/write"),
+        rate("/bytes/read") / 1e6,
+        rate("/bytes/write") / 1e6,
+        time("/latency_ns/read/p99"),
+        time("/latency_ns/write/p99"),
+        number(now, "/outstanding"),
+        amplification,
+        number(now, "/free_blocks"),
+        rate("/gc/victims_foreground") + rate("/gc/victims_background"),
+        time("/lateness_ns/mean"),
+    )
+}
+
+/// Records until it is told to stop or the server ends.
+pub(crate) fn record(args: &Record) -> Result<ExitCode, Failure> {
+    let mut stream = connect(&args.socket)?;
+    let (_, mut out) = crate::serve::recording(&args.out)?;
+    stream.set_read_timeout(Some(Duration::from_millis(50))).map_err(Failure::work)?;
+    stream.write_all(b"record\n").map_err(Failure::work)?;
+    let stop = interrupt::listen_saying("ending the recording")?;
+    let until = args.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let wrong = |error: std::io::Error| Failure::work(format!("{}: {error}", args.out.display()));
+    let mut bytes = vec![0; 1 << 16];
+    let (mut lines, mut asked) = (0_u64, false);
+    loop {
+        if !asked && (stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until)) {
+            // The server sends what it has, and hangs up.
+            asked = true;
+            stream.shutdown(std::net::Shutdown::Write).map_err(Failure::work)?;
+        }
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => {
+                lines += bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
+                out.write_all(&bytes[..count]).map_err(wrong)?;
+            }
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+            Err(error) => return Err(Failure::work(error)),
+        }
+    }
+    out.flush().map_err(wrong)?;
+    drop(out);
+    stdout::print(|to| writeln!(to, "recorded {} requests: {}", lines.saturating_sub(1), args.out.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,143 @@
+//! Looking at a served drive from outside: a control socket, and figures for Prometheus.
+//!
+//! The control socket speaks lines. `figures` is answered with one line of JSON; `record` with the requests from then
+//! on as ssdlab's own CSV, until the asker hangs up; `stop` ends the server as SIGTERM would.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::record::Recorder;
+use crate::report::{figures_json, prometheus};
+
+/// Longest line or request that is read.
+const LINE_MAX: u64 = 8 << 10;
+
+/// How long a silent asker is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A listening control socket; its file goes with it.
+pub struct Control {
+    path: PathBuf,
+    /// What a `stop` sets.
+    stop: Arc<AtomicBool>,
+}
+
+impl Control {
+    /// Listens on `path`, readable and writable for its owner only. A socket that nobody listens on any more is
+    /// replaced.
+    ///
+    /// # Errors
+    /// Somebody listens there, or the path cannot be had.
+    pub fn listen(path: &Path, engine: &Arc<Engine>) -> io::Result<Control> {
+        if path.exists() {
+            if UnixStream::connect(path).is_ok() {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there"));
+            }
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (engine, asked) = (Arc::downgrade(engine), Arc::clone(&stop));
+        std::thread::Builder::new().name("control".to_string()).spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (engine, asked) = (engine.clone(), Arc::clone(&asked));
+                // Without a thread for it the asker is hung up on.
+                let _ = std::thread::Builder::new().spawn(move || answer(stream, &engine, &asked));
+            }
+        })?;
+        Ok(Control { path: path.to_path_buf(), stop })
+    }
+
+    /// Whether somebody asked the server to stop.
+    pub fn stop_asked(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // The thread that listens ends with the process.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::Result<()> {
+    let mut to = stream.try_clone()?;
+    let mut from = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if from.by_ref().take(LINE_MAX).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let Some(engine) = engine.upgrade() else { return Ok(()) };
+        match line.trim() {
+            "figures" => writeln!(to, "{}", figures_json(&engine.figures(true)))?,
+            "record" => {
+                let recorder = Recorder::start(&engine, Box::new(to.try_clone()?))?;
+                // Until the asker hangs up, or at least stops reading.
+                let _ = from.read_line(&mut line);
+                let _ = recorder.finish(&engine);
+                return Ok(());
+            }
+            "stop" => {
+                stop.store(true, Ordering::Relaxed);
+                writeln!(to, "{{\"stopping\":true}}")?;
+            }
+            other => writeln!(
+                to,
+                "{}",
+                serde_json::json!({ "error": format!("`{other}` is not known; there are figures, record, stop") })
+            )?,
+        }
+    }
+}
+
+/// Serves the figures to Prometheus at `http://ADDRESS/metrics`, as long as the process lives; returns the address.
+///
+/// # Errors
+/// The address cannot be had.
+pub fn serve_metrics(address: SocketAddr, engine: &Arc<Engine>) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(address)?;
+    let local = listener.local_addr()?;
+    let engine = Arc::downgrade(engine);
+    std::thread::Builder::new().name("metrics".to_string()).spawn(move || {
+        // One asker at a time: a scrape is small, and one that is slow has a time limit.
+        for stream in listener.incoming().flatten() {
+            let Some(engine) = engine.upgrade() else { return };
+            let _ = metrics(stream, &engine);
+        }
+    })?;
+    Ok(local)
+}
+
+fn metrics(stream: TcpStream, engine: &Engine) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut to = stream.try_clone()?;
+    let mut from = BufReader::new(stream.take(LINE_MAX));
+    let mut request = String::new();
+    from.read_line(&mut request)?;
+    let mut header = String::new();
+    while from.read_line(&mut header)? > 2 {
+        header.clear();
+    }
+    let mut words = request.split_whitespace();
+    let (status, body) = match (words.next(), words.next()) {
+        (Some("GET"), Some("/metrics")) => ("200 OK", prometheus(&engine.figures(false))),
+        (Some("GET"), Some(_)) => ("404 Not Found", "the figures are at /metrics\n".to_string()),
+        _ => ("405 Method Not Allowed", "only GET\n".to_string()),
+    };
+    write!(
+        to,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}

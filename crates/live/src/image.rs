@@ -1,0 +1,103 @@
+//! An image directory: the drive's description, its chips, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use ssdlab_device::description::to_toml;
+use ssdlab_device::{Drive, DriveConfig, OnImageError, Options, Recovery};
+use ssdlab_flash::{Contents, Image, ImageError};
+
+/// The file that holds the description an image was made from.
+pub const DESCRIPTION: &str = "description.toml";
+
+/// Why an image cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The chips' files.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The description, or what was found on the chips.
+    #[error(transparent)]
+    Drive(#[from] OnImageError),
+    /// The image was made from another description.
+    #[error("{path}: the image was made from another description: {difference}")]
+    Description {
+        /// The description in the image.
+        path: PathBuf,
+        /// The first line that differs, and how.
+        difference: String,
+    },
+    /// The host's file system said no.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        error: std::io::Error,
+    },
+}
+
+/// A drive over the image in a directory.
+pub struct Opened {
+    /// The drive.
+    pub drive: Drive,
+    /// What its recovery cost; nothing for a new image.
+    pub recovery: Recovery,
+    /// Whether the image was made just now.
+    pub fresh: bool,
+}
+
+/// Opens the image in `dir` for a drive of `config`, or makes a new one. There is no other saved state than the chips:
+/// an old image goes through the drive's own recovery, as after a power cut. It is locked until the drive is dropped.
+///
+/// # Errors
+/// The image is in use, of another version or description, truncated or damaged; nothing is repaired silently.
+pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenError> {
+    let path = dir.join(DESCRIPTION);
+    let io = |error| OpenError::Io { path: path.clone(), error };
+    let expected = to_toml(config);
+    let geometry = &config.flash.geometry;
+    let image = Image::open(dir, geometry, geometry.page_bytes / config.ftl.mapping_unit)?;
+    let fresh = image.is_fresh();
+    if fresh {
+        // Before the image counts as whole, so that no whole image is without it.
+        std::fs::write(&path, &expected).map_err(io)?;
+    } else {
+        let found = std::fs::read_to_string(&path).map_err(io)?;
+        if let Some(difference) = difference(&found, &expected) {
+            return Err(OpenError::Description { path, difference });
+        }
+    }
+    let (drive, recovery) = Drive::on_image(config, Options { seed, contents: Contents::Bytes }, image)?;
+    Ok(Opened { drive, recovery, fresh })
+}
+
+/// The first line that two descriptions do not share.
+fn difference(found: &str, expected: &str) -> Option<String> {
+    let mut expected = expected.lines();
+    let mut section = String::new();
+    for line in found.lines() {
+        if line.starts_with('[') {
+            section = format!("{line} ");
+        }
+        match expected.next() {
+            Some(other) if other == line => {}
+            Some(other) => return Some(format!("{section}`{line}` in the image, `{other}` asked for")),
+            None => return Some(format!("{section}`{line}` in the image, nothing asked for")),
+        }
+    }
+    expected.next().map(|line| format!("nothing in the image, `{line}` asked for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn the_first_difference_is_named_with_its_section() {
+        assert_eq!(difference("a = 1\n[gc]\nb = 2\n", "a = 1\n[gc]\nb = 2\n"), None);
+        let said = difference("a = 1\n[gc]\nb = 2\n", "a = 1\n[gc]\nb = 3\n");
+        assert_eq!(said.as_deref(), Some("[gc] `b = 2` in the image, `b = 3` asked for"));
+        assert!(difference("a = 1\n", "a = 1\nb = 2\n").is_some());
+        assert!(difference("a = 1\nb = 2\n", "a = 1\n").is_some());
+    }
+}

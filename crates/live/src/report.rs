@@ -1,0 +1,146 @@
+//! Figures as JSON and as Prometheus text.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use ssdlab_flash::{Cause, OpKind};
+
+use crate::engine::{Figures, Spread};
+
+/// The kinds of commands, in the order of [`Figures::latency`].
+pub const CLASSES: [&str; 4] = ["read", "write", "trim", "flush"];
+
+const KINDS: [(OpKind, &str); 4] =
+    [(OpKind::Read, "read"), (OpKind::Program, "program"), (OpKind::Erase, "erase"), (OpKind::Copyback, "copyback")];
+
+fn spread_json(spread: &Spread) -> Value {
+    json!({ "count": spread.count, "mean": spread.mean, "p50": spread.p50, "p99": spread.p99, "max": spread.max })
+}
+
+impl Figures {
+    /// Bytes programmed by bytes written by the host; nothing before the first write.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let programs = self.counters.flash.total(OpKind::Program) + self.counters.flash.total(OpKind::Copyback);
+        let written = self.counters.bytes[1];
+        (written > 0).then(|| programs as f64 * f64::from(self.page_bytes) / written as f64)
+    }
+}
+
+/// The figures as one line of JSON; times in nanoseconds.
+pub fn figures_json(figures: &Figures) -> String {
+    let counters = &figures.counters;
+    let by_class =
+        |values: [u64; 4]| json!({ "read": values[0], "write": values[1], "trim": values[2], "flush": values[3] });
+    let flash: serde_json::Map<String, Value> = KINDS
+        .iter()
+        .map(|(kind, name)| {
+            let causes: serde_json::Map<String, Value> = Cause::ALL
+                .iter()
+                .filter(|cause| counters.flash.get(*kind, **cause) > 0)
+                .map(|cause| (cause.key().to_string(), json!(counters.flash.get(*kind, *cause))))
+                .collect();
+            ((*name).to_string(), json!({ "total": counters.flash.total(*kind), "by_cause": causes }))
+        })
+        .collect();
+    let latency: serde_json::Map<String, Value> =
+        CLASSES.iter().zip(&figures.latency).map(|(name, spread)| ((*name).to_string(), spread_json(spread))).collect();
+    json!({
+        "format": 1,
+        "name": figures.name,
+        "seconds": figures.seconds,
+        "virtual_time_ns": figures.virtual_time.0,
+        "commands": by_class(counters.commands),
+        "bytes": by_class(counters.bytes),
+        "failed_commands": counters.failed_commands,
+        "outstanding": figures.outstanding,
+        "latency_ns": latency,
+        "lateness_ns": spread_json(&figures.lateness),
+        "flash": flash,
+        "write_amplification": figures.write_amplification(),
+        "free_blocks": figures.free_blocks,
+        "blocks": figures.blocks,
+        "erases": { "min": figures.erases.0, "mean": figures.erases.1, "max": figures.erases.2 },
+        "gc": {
+            "victims_foreground": counters.victims[0],
+            "victims_background": counters.victims[1],
+            "victims_wear_levelling": counters.victims[2],
+            "stall_ns": counters.gc_stall.0,
+        },
+        "grown_bad_blocks": counters.grown_bad_blocks,
+        "read_only": figures.read_only,
+        "image": { "bytes": figures.image_bytes, "broken": figures.broken },
+    })
+    .to_string()
+}
+
+/// The figures in Prometheus's text format.
+pub fn prometheus(figures: &Figures) -> String {
+    let mut text = String::new();
+    let counters = &figures.counters;
+    let mut metric = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
+        let _ = writeln!(text, "# HELP ssdlab_{name} {help}\n# TYPE ssdlab_{name} {kind}");
+        for (labels, value) in values {
+            let _ = writeln!(text, "ssdlab_{name}{labels} {value}");
+        }
+    };
+    let one = |value: f64| vec![(String::new(), value)];
+    let by_class = |values: [u64; 4]| -> Vec<(String, f64)> {
+        CLASSES.iter().zip(values).map(|(name, value)| (format!("{{command=\"{name}\"}}"), value as f64)).collect()
+    };
+    metric("commands_total", "counter", "Commands completed.", &by_class(counters.commands));
+    metric("command_bytes_total", "counter", "Bytes of the commands completed.", &by_class(counters.bytes));
+    metric(
+        "failed_commands_total",
+        "counter",
+        "Commands that ended with an error.",
+        &one(counters.failed_commands as f64),
+    );
+    metric("outstanding_commands", "gauge", "Commands in the drive.", &one(figures.outstanding as f64));
+    let mut operations = Vec::new();
+    for (kind, name) in KINDS {
+        for cause in Cause::ALL {
+            let value = counters.flash.get(kind, cause);
+            if value > 0 {
+                operations.push((format!("{{operation=\"{name}\",cause=\"{}\"}}", cause.key()), value as f64));
+            }
+        }
+    }
+    metric("flash_operations_total", "counter", "Flash operations by cause.", &operations);
+    metric(
+        "write_amplification",
+        "gauge",
+        "Bytes programmed by bytes written.",
+        &one(figures.write_amplification().unwrap_or(f64::NAN)),
+    );
+    metric("free_blocks", "gauge", "Erased blocks.", &one(figures.free_blocks as f64));
+    let erases =
+        [("min", f64::from(figures.erases.0)), ("mean", figures.erases.1), ("max", f64::from(figures.erases.2))];
+    let erases: Vec<(String, f64)> = erases.iter().map(|(of, value)| (format!("{{of=\"{of}\"}}"), *value)).collect();
+    metric("block_erases", "gauge", "Erases of a block.", &erases);
+    metric("grown_bad_blocks", "gauge", "Blocks gone bad.", &one(counters.grown_bad_blocks as f64));
+    metric(
+        "gc_stall_seconds_total",
+        "counter",
+        "Time that writes waited for garbage collection, summed over commands.",
+        &one(counters.gc_stall.0 as f64 / 1e9),
+    );
+    metric("read_only", "gauge", "1 when the spares are gone.", &one(f64::from(u8::from(figures.read_only))));
+    metric("image_bytes", "gauge", "Bytes that the image takes on its file system.", &one(figures.image_bytes as f64));
+    let latency: Vec<(String, f64)> = CLASSES
+        .iter()
+        .zip(&figures.latency)
+        .flat_map(|(name, spread)| {
+            [("0.5", spread.p50), ("0.99", spread.p99)].map(|(quantile, value)| {
+                (format!("{{command=\"{name}\",quantile=\"{quantile}\"}}"), value as f64 / 1e9)
+            })
+        })
+        .collect();
+    metric("latency_seconds", "gauge", "Modelled latency since the last look of the control socket.", &latency);
+    metric(
+        "lateness_seconds",
+        "gauge",
+        "How much later than the model answers left, on average.",
+        &one(figures.lateness.mean / 1e9),
+    );
+    text
+}
