@@ -107,6 +107,14 @@ impl Client {
         }
     }
 
+    /// The sending side, for another thread.
+    pub(crate) fn writer(&self) -> Box<dyn Write + Send> {
+        match &self.socket {
+            Socket::Unix(stream) => Box::new(stream.try_clone().expect("a descriptor")),
+            Socket::Tcp(stream) => Box::new(stream.try_clone().expect("a descriptor")),
+        }
+    }
+
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         self.try_send(bytes).expect("the server reads");
     }
@@ -281,6 +289,11 @@ impl Client {
     fn take_read(&mut self, handle: u64) -> Option<usize> {
         let at = self.reads.iter().position(|read| read.0 == handle)?;
         Some(self.reads.swap_remove(at).1)
+    }
+
+    /// Reads with handles from 0 that were sent as plain bytes.
+    pub(crate) fn raw_reads(&mut self, count: u64, length: usize) {
+        self.reads.extend((0..count).map(|handle| (handle, length)));
     }
 
     /// Sends a request and gives the outcome, with nothing else on its way.

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod ram;
+pub(crate) mod script;
 pub(crate) mod targets;
 
 use std::sync::Arc;
