@@ -68,6 +68,7 @@ pub(crate) fn designs(args: &Designs) -> Result<(), Failure> {
     let designs: Vec<Design> = registered()
         .into_iter()
         .map(|design| Design { kind: design.kind, name: design.name, summary: design.summary })
+        .chain(ssdlab_host::ROOMS.iter().map(|(name, summary)| Design { kind: "host.room", name, summary }))
         .collect();
     if args.json {
         return stdout::print_json(&designs);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ssdlab_base::Nanos;
+use ssdlab_host::Host;
 use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::image::{self, OpenError, Opened};
 use ssdlab_live::nbd::{Endpoint, Export, Limits, Server};
@@ -32,6 +33,10 @@ pub(crate) struct Served {
     /// Override a key of the drive's description, e.g. gc.victim=fifo
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+
+    /// What stands above the drive: a host description (docs/serving.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host: Option<PathBuf>,
 
     /// The folder that holds the drive's flash; made where there is none
     ///
@@ -127,6 +132,7 @@ impl Live {
             description.set(assignment).map_err(Failure::input)?;
         }
         let config = description.resolve().map_err(Failure::input)?;
+        let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
         let recording = args.record.as_deref().map(recording).transpose()?;
         let Opened { drive, recovery, fresh } = image::open(&args.image, &config, args.seed).map_err(refused)?;
         let gigabytes = drive.user_sectors() as f64 * 512.0 / 1e9;
@@ -136,7 +142,11 @@ impl Live {
             format!("recovered from {} pages; a real drive would take {}", recovery.pages_read, recovery.time)
         };
         say(&format!("{}: {gigabytes:.1} GB, {}: {how}", config.name, args.image.display()))?;
-        let engine = Engine::new(Box::new(drive), args.pace).map_err(Failure::work)?;
+        let device = match host {
+            Some(host) => host.above(drive),
+            None => Box::new(drive),
+        };
+        let engine = Engine::new(device, args.pace).map_err(Failure::work)?;
         let engine = Arc::new(engine);
         let path = args.control.clone().unwrap_or_else(|| args.image.join("control.sock"));
         let control = Control::listen(&path, &engine)
