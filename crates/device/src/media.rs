@@ -60,6 +60,8 @@ pub(crate) struct Media {
     sequence: u64,
     /// Pins of programs that supersede units in several blocks, `units_per_page` a program.
     many_pins: Vec<u32>,
+    /// Where the units of programs that wait for reads come from, `units_per_page` a program: `NONE` where all is there.
+    sources: Vec<u32>,
     /// Planes in which a block was opened since GC last looked.
     pub(crate) opened: Vec<u32>,
     /// Blocks whose last pin went: their erase is due.
@@ -102,6 +104,7 @@ impl Media {
             frontiers: vec![CLOSED; frontiers as usize],
             sequence: 1,
             many_pins: Vec::new(),
+            sources: Vec::new(),
             opened: Vec::new(),
             unpinned: Vec::new(),
             padding_bytes: 0,
@@ -301,7 +304,11 @@ impl Media {
         self.sequence += 1;
         self.flash.oob.write(place.block, place.page, lpns, sequence);
         if !self.flash.timed() {
-            let failed = self.flash.execute(write.kind, write.cause, place.block, place.page);
+            let failed = if write.kind == OpKind::Copyback {
+                self.flash.execute_copyback(write.cause, place.block, place.page, write.source)
+            } else {
+                self.flash.execute(write.kind, write.cause, place.block, place.page)
+            };
             self.close_if_written(place.block);
             if failed {
                 self.failed_untimed.push(place);
@@ -339,6 +346,9 @@ impl Media {
         for earlier in write.after {
             self.flash.link(*earlier, op);
         }
+        if !write.after.is_empty() && self.flash.may_fail() {
+            self.remember_sources(op, write.taken);
+        }
         op
     }
 
@@ -364,6 +374,38 @@ impl Media {
                 waits_for: 0,
             },
         )
+    }
+
+    fn remember_sources(&mut self, op: OpId, taken: &[u32]) {
+        let stride = self.units_per_page as usize;
+        let first = op as usize * stride;
+        if self.sources.len() < first + stride {
+            self.sources.resize(first + stride, NONE);
+        }
+        let slots = &mut self.sources[first..first + stride];
+        slots.fill(NONE);
+        slots[..taken.len()].copy_from_slice(taken);
+    }
+
+    /// A page could not be read: what `waiting`, the program that waited for it, was to take from there is lost, and so
+    /// is what programs behind it were to take from that.
+    pub(crate) fn read_failed(&mut self, from: Place, waiting: OpId) {
+        let stride = self.units_per_page;
+        let first = self.unit_at(from);
+        let mut lost: Vec<u32> = (first..first + stride).collect();
+        let mut op = waiting;
+        while op != NONE {
+            let (block, page) = self.flash.target(op);
+            let first = self.unit_at(Place { block, page });
+            for index in 0..stride {
+                let source = self.sources[(op * stride + index) as usize];
+                if source != NONE && lost.contains(&source) {
+                    self.flash.lose(first + index);
+                    lost.push(first + index);
+                }
+            }
+            op = self.flash.waiter(op);
+        }
     }
 
     fn remember_pins(&mut self, op: OpId, pins: &[u32]) {
@@ -423,6 +465,9 @@ pub(crate) struct Programming<'a> {
     pub(crate) pins: &'a [u32],
     /// Operations whose data goes into the page.
     pub(crate) after: &'a [OpId],
+    /// For each unit of the page the one that those operations take it from, `NONE` if it is all there; may be empty if
+    /// `after` is.
+    pub(crate) taken: &'a [u32],
     /// A copyback's source.
     pub(crate) source: u32,
 }

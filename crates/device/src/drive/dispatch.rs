@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, NONE, OpKind};
 
-use super::{Drive, Timer};
+use super::{Drive, ProgramWaiter, Timer};
 use crate::Status;
 use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
@@ -188,7 +188,7 @@ impl Drive {
         let pages = self.media.pages_per_block();
         let place = Place { block: page / pages, page: page % pages };
         if !self.media.flash.is_written(place.block, place.page) {
-            self.wait_for_merge(command, place);
+            self.read_in_flight(command, place, sectors);
             return;
         }
         if self.orphans.iter().any(|orphan| orphan.place == place) {
@@ -207,14 +207,36 @@ impl Drive {
     }
 
     /// A page on its way to flash is in RAM; only if it is still being completed from its old version does a read wait.
-    fn wait_for_merge(&mut self, command: u32, place: Place) {
-        let Some(op) = self.media.flash.find_program(place.block, place.page) else {
+    /// What a copyback moves is in the chips alone, and is read where it comes from.
+    fn read_in_flight(&mut self, command: u32, place: Place, sectors: u32) {
+        let Some(program) = self.media.flash.find_program(place.block, place.page) else {
             return;
         };
-        if self.media.flash.waits(op) {
+        if let Some(source) = self.media.flash.copyback_source(program) {
+            let from = self.media.place_of(source * self.media.units_per_page);
             self.commands[command as usize].remaining += 1;
-            self.program_waiters.push((op, command));
+            self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
+        } else if self.media.flash.waits(program) {
+            let units = self.units_read_of(command, place);
+            self.commands[command as usize].remaining += 1;
+            self.program_waiters.push(ProgramWaiter { program, command, units });
         }
+    }
+
+    /// Which units of a page a read takes from there, and not from the buffer.
+    fn units_read_of(&self, command: u32, place: Place) -> u64 {
+        let request = &self.commands[command as usize].request;
+        let first = self.media.unit_at(place);
+        let wanted = |unit: u32| {
+            let lpn = self.media.flash.oob.lpn(unit);
+            let base = u64::from(lpn) * self.sectors_per_unit;
+            let (from, to) = (request.sector.max(base), request.end().min(base + self.sectors_per_unit));
+            from < to
+                && self.ftl.find(lpn) == Found::At { unit }
+                && mask_of(from - base, to - from) & !self.buffered_mask(lpn) != 0
+        };
+        let bits = (0..self.media.units_per_page).filter(|index| wanted(first + index));
+        bits.fold(0, |units, index| units | 1 << index)
     }
 
     fn buffered_mask(&self, lpn: u32) -> u64 {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpKind};
 
-use super::{Drive, Timer};
+use super::{Drive, ProgramWaiter, Timer};
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::media::Place;
@@ -104,8 +104,7 @@ impl Drive {
         if done.failed {
             let from = Place { block: done.block, page: done.page };
             if done.then != NONE {
-                let (block, page) = self.media.flash.target(done.then);
-                self.ftl.poison(&mut self.media, from, Place { block, page });
+                self.media.read_failed(from, done.then);
             }
             if let Owner::Command(command) = Owner::unpack(done.token) {
                 self.commands[command as usize].status = Status::UncorrectableRead;
@@ -136,8 +135,13 @@ impl Drive {
             self.media.metadata_in_flight -= 1;
             self.metadata_ended();
         }
-        while let Some(index) = self.program_waiters.iter().position(|(op, _)| *op == done.op) {
-            let (_, command) = self.program_waiters.remove(index);
+        while let Some(index) = self.program_waiters.iter().position(|waiter| waiter.program == done.op) {
+            let ProgramWaiter { command, units, .. } = self.program_waiters.remove(index);
+            let first = self.media.unit_at(Place { block: done.block, page: done.page });
+            let lost = |index: u32| units >> index & 1 != 0 && self.media.flash.oob.is_poisoned(first + index);
+            if (0..self.media.units_per_page).any(lost) {
+                self.commands[command as usize].status = Status::UncorrectableRead;
+            }
             self.release_command(command);
         }
     }

@@ -133,6 +133,15 @@ enum HeldTrim {
     InFlight,
 }
 
+/// A read that waits for a page that is still being completed from its old version.
+#[derive(Clone, Copy, Debug)]
+struct ProgramWaiter {
+    program: OpId,
+    command: u32,
+    /// The units of the page that it reads.
+    units: u64,
+}
+
 /// A simulated drive.
 pub struct Drive {
     config: DriveConfig,
@@ -162,7 +171,7 @@ pub struct Drive {
     /// (serial, command): complete when every eviction before `serial` is on flash.
     eviction_waiters: Vec<(u64, u32)>,
     metadata_waiters: Vec<u32>,
-    program_waiters: Vec<(OpId, u32)>,
+    program_waiters: Vec<ProgramWaiter>,
     orphans: Vec<Orphan>,
     holds: Vec<Hold>,
     read_only: bool,

@@ -112,9 +112,6 @@ pub(crate) trait Ftl: Send {
         owner: Owner,
     ) -> Result<bool, NoSpace>;
 
-    /// Data for page `to` could not be read from page `from`: what was taken from there is lost and must say so.
-    fn poison(&mut self, media: &mut Media, from: Place, to: Place);
-
     /// Brings the map entry of a unit that will be needed soon into the cache.
     fn prefetch(&self, lpn: u32);
 

@@ -6,6 +6,9 @@ use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
 use crate::blocks::Asked;
 use crate::{Block, OpKind};
 
+/// What lost data reads as.
+const LOST: u8 = 0xdb;
+
 impl Flash {
     pub(super) fn complete_running(&mut self, die: u32, now: Nanos) {
         let mut op = self.dies[die as usize].running;
@@ -68,9 +71,8 @@ impl Flash {
                 self.faults.strikes(kind, block, 0) || !self.blocks.readable(ppn)
             }
             OpKind::Program | OpKind::Copyback => {
-                if kind == OpKind::Copyback && source != NONE {
-                    let pages = self.geometry.pages_per_block;
-                    self.blocks.read(source / pages, source % pages, asked);
+                if kind == OpKind::Copyback {
+                    self.copy_page(asked, source, block * self.geometry.pages_per_block + page);
                 }
                 self.blocks.program(block, page, asked);
                 let failed = self.faults.strikes(kind, block, 0);
@@ -100,6 +102,28 @@ impl Flash {
                 }
                 failed
             }
+        }
+    }
+
+    /// What a copyback reads goes into its page unchecked: data that could not have been corrected is lost there, and only
+    /// who reads it finds out.
+    fn copy_page(&mut self, asked: Asked, source: u32, target: u32) {
+        let pages = self.geometry.pages_per_block;
+        self.blocks.read(source / pages, source % pages, asked);
+        if self.faults.strikes(OpKind::Read, source / pages, 0) {
+            let units = self.oob.units_per_page();
+            for unit in target * units..(target + 1) * units {
+                self.lose(unit);
+            }
+        }
+    }
+
+    /// What a unit in flight was to hold is lost: reading it is an error from now on, until all of it is written again.
+    pub fn lose(&mut self, unit: u32) {
+        self.oob.poison(unit);
+        if self.store.cell_bytes() > 0 {
+            // Nothing is left of it either: whoever takes it for data shows.
+            self.store.write(unit, &vec![LOST; self.store.unit_cells()]);
         }
     }
 

@@ -431,6 +431,17 @@ impl Flash {
         last
     }
 
+    /// The operation that waits for `op`, or `NONE`.
+    pub fn waiter(&self, op: OpId) -> OpId {
+        self.flights[op as usize].then
+    }
+
+    /// The PPN that a copyback in flight moves; `None` for other operations.
+    pub fn copyback_source(&self, op: OpId) -> Option<u32> {
+        let submit = &self.flights[op as usize].submit;
+        (submit.kind == OpKind::Copyback).then_some(submit.source)
+    }
+
     /// The block and page of an operation in flight.
     pub fn target(&self, op: OpId) -> (u32, u32) {
         let submit = &self.flights[op as usize].submit;
@@ -447,6 +458,18 @@ impl Flash {
     pub fn execute(&mut self, kind: OpKind, cause: Cause, block: u32, page: u32) -> bool {
         let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(kind, asked, block, page, NONE)
+    }
+
+    /// As [`Flash::execute`], a copyback from PPN `source`.
+    pub fn execute_copyback(&mut self, cause: Cause, block: u32, page: u32, source: u32) -> bool {
+        let asked = Asked { cause, now: Nanos::ZERO };
+        self.apply(OpKind::Copyback, asked, block, page, source)
+    }
+
+    /// Whether operations can fail.
+    #[inline]
+    pub const fn may_fail(&self) -> bool {
+        self.faults.is_active()
     }
 
     /// Whether pages hold nothing but their OOB and no operation can fail, so that runs of pages may be dealt with as one.

@@ -42,6 +42,16 @@ pub(crate) struct PageFtl {
     trims: TrimState,
 }
 
+/// What a partial unit is completed from.
+enum OldVersion {
+    /// It is in the controller's RAM.
+    Here,
+    /// It is there when `op` has ended, which takes it from `unit`.
+    Awaited { op: OpId, unit: u32 },
+    /// It could not be read.
+    Lost,
+}
+
 impl PageFtl {
     pub(crate) fn new(config: &DriveConfig) -> PageFtl {
         let geometry = &config.flash.geometry;
@@ -105,23 +115,33 @@ impl PageFtl {
         old
     }
 
-    /// The read that completes a partial unit from `old`, or the program that still holds it in RAM.
-    fn old_version(&self, media: &mut Media, old: u32, bytes: u32) -> Option<OpId> {
+    /// Where a partial unit is completed from, `bytes` of which are missing, when its old version is `old`.
+    fn old_version(&self, media: &mut Media, old: u32, bytes: u32) -> OldVersion {
         let place = media.place_of(old);
         if !media.flash.blocks.readable(old / self.units_per_page) {
             // Its program failed and it is still in RAM.
-            return None;
+            return OldVersion::Here;
         }
         if media.flash.is_written(place.block, place.page) {
             if media.flash.timed() {
-                return Some(media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody));
+                let op = media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody);
+                return OldVersion::Awaited { op, unit: old };
             }
-            media.flash.execute(OpKind::Read, Cause::ReadModifyWrite, place.block, place.page);
-            return None;
+            let failed = media.flash.execute(OpKind::Read, Cause::ReadModifyWrite, place.block, place.page);
+            return if failed { OldVersion::Lost } else { OldVersion::Here };
         }
-        // Still in RAM: only its own reads may have to end first.
-        let program = media.flash.find_program(place.block, place.page)?;
-        media.flash.waits(program).then(|| media.flash.last_waiter(program))
+        let Some(program) = media.flash.find_program(place.block, place.page) else { return OldVersion::Here };
+        if let Some(source) = media.flash.copyback_source(program) {
+            // On its way inside the chips: only the page it comes from can be read.
+            let unit = source * self.units_per_page + old % self.units_per_page;
+            let op = media.read(media.place_of(unit), bytes, Cause::ReadModifyWrite, Owner::Nobody);
+            return OldVersion::Awaited { op, unit };
+        }
+        if media.flash.waits(program) {
+            // Still in RAM, but its own reads have to end first.
+            return OldVersion::Awaited { op: media.flash.last_waiter(program), unit: old };
+        }
+        OldVersion::Here
     }
 
     /// Programs one whole page with nothing stored: what `write_at` comes to in the common case.
@@ -139,7 +159,8 @@ impl PageFtl {
         let old = self.remap(media, lpn, unit, place.block);
         let pin = if old == UNMAPPED { NONE } else { media.block_of(old) };
         let pins = if pin == NONE { &[][..] } else { std::slice::from_ref(&pin) };
-        let how = Programming { kind: OpKind::Program, cause, frontier, owner, pins, after: &[], source: NONE };
+        let kind = OpKind::Program;
+        let how = Programming { kind, cause, frontier, owner, pins, after: &[], taken: &[], source: NONE };
         media.program(place, &[lpn], how);
     }
 
@@ -158,25 +179,33 @@ impl PageFtl {
         let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
+        let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut program_cause = cause;
         for (index, write) in units.iter().enumerate() {
             let unit = first + index as u32;
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn as usize);
-            let poisoned = current != UNMAPPED && media.flash.oob.is_poisoned(current);
+            let mut source = NONE;
+            self.keep_cells(media, write, unit, current);
             if write.mask != self.full_mask && current != UNMAPPED {
                 program_cause = Cause::ReadModifyWrite;
                 let missing = (self.full_mask & !write.mask).count_ones() * 512;
-                if let Some(op) = self.old_version(media, current, missing)
-                    && !after.contains(&op)
-                {
-                    after.push(op);
-                }
-                if poisoned {
-                    media.flash.oob.poison(unit);
+                let lost = media.flash.oob.is_poisoned(current);
+                match self.old_version(media, current, missing) {
+                    OldVersion::Here if !lost => {}
+                    OldVersion::Here | OldVersion::Lost => media.flash.lose(unit),
+                    OldVersion::Awaited { op, unit: from } => {
+                        source = from;
+                        if !after.contains(&op) {
+                            after.push(op);
+                        }
+                        if lost {
+                            media.flash.lose(unit);
+                        }
+                    }
                 }
             }
-            self.keep_cells(media, write, unit, current);
+            taken.push(source);
             let old = self.remap(media, write.lpn, unit, place.block);
             if old != UNMAPPED {
                 pins.push(media.block_of(old));
@@ -192,6 +221,7 @@ impl PageFtl {
                 owner,
                 pins: &pins,
                 after: &after,
+                taken: &taken,
                 source: NONE,
             },
         );
@@ -301,17 +331,6 @@ impl Ftl for PageFtl {
         owner: Owner,
     ) -> Result<bool, NoSpace> {
         self.rewrite_page(media, place, frontier, cause, owner)
-    }
-
-    fn poison(&mut self, media: &mut Media, from: Place, to: Place) {
-        let upp = self.units_per_page;
-        let (from, to) = (media.unit_at(from), media.unit_at(to));
-        for target in to..to + upp {
-            let lpn = media.flash.oob.lpn(target);
-            if media.flash.oob.lpns(from, upp).contains(&lpn) {
-                media.flash.oob.poison(target);
-            }
-        }
     }
 
     #[inline]

@@ -134,6 +134,8 @@ impl PageFtl {
                     owner,
                     pins: &[victim],
                     after: &reads[index..=index],
+                    // No read can fail here.
+                    taken: &[],
                     source: NONE,
                 },
             );

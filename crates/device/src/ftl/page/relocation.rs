@@ -90,6 +90,9 @@ impl PageFtl {
         let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
+        let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        // What a record of trims says is in RAM as well: it is never lost, and not moved where it could be.
+        let is_record = |media: &Media, unit: u32| media.flash.oob.lpn(unit) >= self.user_units;
         let timed = media.flash.timed();
         let copyback = self.copyback
             && !from_ram
@@ -97,7 +100,8 @@ impl PageFtl {
             && sources.len() == self.units_per_page as usize
             && sources[0].is_multiple_of(self.units_per_page)
             && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page
-            && media.flash.blocks.readable(sources[0] / self.units_per_page);
+            && media.flash.blocks.readable(sources[0] / self.units_per_page)
+            && !sources.iter().any(|source| is_record(media, *source));
         let mut last_page = NONE;
         let mut read_failed = false;
         for (index, source) in sources.iter().enumerate() {
@@ -108,7 +112,8 @@ impl PageFtl {
             pins.push(from.block);
             let page = *source / self.units_per_page;
             // A page whose program failed is still in RAM.
-            if page != last_page && !copyback && !from_ram && media.flash.blocks.readable(page) {
+            let read = !copyback && !from_ram && media.flash.blocks.readable(page);
+            if page != last_page && read {
                 last_page = page;
                 if timed {
                     // Only what is moved crosses the channel.
@@ -120,16 +125,19 @@ impl PageFtl {
                     read_failed = media.flash.execute(OpKind::Read, cause, from.block, from.page);
                 }
             }
-            if read_failed {
-                media.flash.oob.poison(unit);
-            }
+            let at_risk = read && lpn < self.user_units;
+            taken.push(if at_risk { *source } else { NONE });
             self.copy_unit(media, *source, unit);
+            if read_failed && at_risk {
+                media.flash.lose(unit);
+            }
             let old = self.remap(media, lpn, unit, place.block);
             debug_assert_eq!(old, *source, "a valid unit is the one that is mapped");
         }
         let (kind, source) =
             if copyback { (OpKind::Copyback, sources[0] / self.units_per_page) } else { (OpKind::Program, NONE) };
-        media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins: &pins, after: &after, source });
+        let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
+        media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
     }
 
     /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
