@@ -50,7 +50,7 @@ fn closed_loop(drive: &mut Drive, depth: u64, count: u64, mut next: impl FnMut(u
         while sent < count && sent - completed < depth {
             if ahead.is_empty() {
                 ahead.extend((sent..sent + BATCH).map(&mut next));
-                ahead.iter().for_each(|request| drive.prefetch(request));
+                drive.prefetch(ahead.make_contiguous());
             }
             let mut request = ahead.pop_front().expect("just filled");
             request.at = drive.now();

@@ -128,7 +128,12 @@ impl Media {
     /// The block and page of a physical unit.
     #[inline]
     pub(crate) const fn place_of(&self, unit: u32) -> Place {
-        let ppn = self.by_units_per_page.div(unit);
+        self.place_of_page(self.by_units_per_page.div(unit))
+    }
+
+    /// The block and page of a physical page.
+    #[inline]
+    pub(crate) const fn place_of_page(&self, ppn: u32) -> Place {
         Place { block: self.by_pages_per_block.div(ppn), page: self.by_pages_per_block.rem(ppn) }
     }
 
@@ -136,6 +141,12 @@ impl Media {
     #[inline]
     pub(crate) const fn block_of(&self, unit: u32) -> u32 {
         self.by_pages_per_block.div(self.by_units_per_page.div(unit))
+    }
+
+    /// Looks at what every access to a block looks at, so that it is in the processor's cache.
+    #[inline]
+    pub(crate) fn glance(&self, block: u32) -> u32 {
+        self.flash.blocks.get(block).programmed ^ self.pool.valid(block) ^ self.pool.pins(block)
     }
 
     /// The first physical unit of a page.

@@ -121,7 +121,7 @@ fn absurd_ranges_are_refused_and_change_nothing() {
     for op in [Op::Read, Op::Write, Op::Trim, Op::WriteZeroes] {
         for (sector, count) in ranges {
             let request = Request::new(op, sector, count);
-            drive.prefetch(&request);
+            drive.prefetch(&[request]);
             submit(&mut drive, &request, 7);
             let completion = drive.completions().pop().expect("refused at once");
             assert_eq!(completion.status, Status::OutOfRange, "{request:?}");

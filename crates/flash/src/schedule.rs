@@ -1,5 +1,7 @@
 //! Which operation of a die's queue goes next: a decision over the heads of its classes.
 
+use std::ops::Range;
+
 use ssdlab_base::Nanos;
 
 use crate::SchedulerKind;
@@ -23,33 +25,27 @@ pub enum Class {
 /// How many classes there are.
 pub(crate) const CLASSES: usize = 5;
 
-/// The head of a class that could start now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
-    /// Place in the order of arrival at the drive's flash.
-    pub(crate) order: u64,
-    /// When it arrived.
-    pub(crate) queued: Nanos,
-}
+const HOST_READS: Range<usize> = Class::HostRead as usize..Class::HostRead as usize + 1;
+const HOST: Range<usize> = Class::HostRead as usize..Class::HostWrite as usize + 1;
+const GC_READS: Range<usize> = Class::GcRead as usize..Class::GcRead as usize + 1;
+const GC: Range<usize> = Class::GcRead as usize..CLASSES;
+const ALL: Range<usize> = 0..CLASSES;
 
-const HOST_READ: usize = Class::HostRead as usize;
-const HOST_WRITE: usize = Class::HostWrite as usize;
-const GC_READ: usize = Class::GcRead as usize;
-
-/// The class to serve next; `None` when no head is ready.
-pub(crate) fn choose(kind: SchedulerKind, heads: &[Option<Head>; CLASSES], now: Nanos) -> Option<usize> {
-    let oldest = |classes: &[usize]| {
-        let ready = classes.iter().filter_map(|class| heads[*class].map(|head| (head.order, *class)));
-        ready.min().map(|(_, class)| class)
-    };
-    const ALL: [usize; CLASSES] = [0, 1, 2, 3, 4];
+/// The queue to serve next; `None` when no head is ready. `oldest` says which queue of some classes has the ready head
+/// that came first, `waited` how long the head of a queue has waited.
+#[inline]
+pub(crate) fn choose(
+    kind: SchedulerKind,
+    oldest: impl Fn(Range<usize>) -> Option<u32>,
+    waited: impl Fn(u32) -> Nanos,
+) -> Option<u32> {
     match kind {
-        SchedulerKind::Fifo => oldest(&ALL),
-        SchedulerKind::ReadsFirst => oldest(&[HOST_READ]).or_else(|| oldest(&[GC_READ])).or_else(|| oldest(&ALL)),
+        SchedulerKind::Fifo => oldest(ALL),
+        SchedulerKind::ReadsFirst => oldest(HOST_READS).or_else(|| oldest(GC_READS)).or_else(|| oldest(ALL)),
         SchedulerKind::HostFirst { starvation } => {
-            let gc = oldest(&ALL[GC_READ..]);
-            let starved = gc.filter(|class| heads[*class].is_some_and(|head| now.since(head.queued) >= starvation));
-            starved.or_else(|| oldest(&[HOST_READ, HOST_WRITE])).or(gc)
+            let gc = oldest(GC);
+            let starved = gc.filter(|queue| waited(*queue) >= starvation);
+            starved.or_else(|| oldest(HOST)).or(gc)
         }
     }
 }
@@ -58,27 +54,33 @@ pub(crate) fn choose(kind: SchedulerKind, heads: &[Option<Head>; CLASSES], now: 
 mod tests {
     use super::*;
 
-    fn heads(orders: [Option<u64>; CLASSES]) -> [Option<Head>; CLASSES] {
-        orders.map(|order| order.map(|order| Head { order, queued: Nanos(order) }))
+    /// Of heads that came at these times, one queue a class, which goes next at `now`.
+    fn next(kind: SchedulerKind, came: [Option<u64>; CLASSES], now: u64) -> Option<u32> {
+        let oldest = |classes: Range<usize>| {
+            let ready = classes.filter_map(|class| came[class].map(|at| (at, class as u32)));
+            ready.min().map(|(_, class)| class)
+        };
+        choose(kind, oldest, |queue| Nanos(now - came[queue as usize].expect("it was ready")))
     }
 
     #[test]
     fn fifo_takes_the_oldest_whatever_it_is() {
-        let heads = heads([Some(5), Some(2), Some(9), None, Some(1)]);
-        assert_eq!(choose(SchedulerKind::Fifo, &heads, Nanos(10)), Some(4));
+        assert_eq!(next(SchedulerKind::Fifo, [Some(5), Some(2), Some(9), None, Some(1)], 10), Some(4));
     }
 
     #[test]
     fn reads_pass_older_programs() {
-        let heads = heads([Some(5), Some(2), None, None, Some(1)]);
-        assert_eq!(choose(SchedulerKind::ReadsFirst, &heads, Nanos(10)), Some(0));
+        assert_eq!(next(SchedulerKind::ReadsFirst, [Some(5), Some(2), None, None, Some(1)], 10), Some(0));
+        assert_eq!(next(SchedulerKind::ReadsFirst, [None, Some(2), Some(5), None, Some(1)], 10), Some(2));
+        assert_eq!(next(SchedulerKind::ReadsFirst, [None, Some(2), None, None, Some(1)], 10), Some(4));
     }
 
     #[test]
     fn the_host_passes_gc_until_gc_starves() {
         let kind = SchedulerKind::HostFirst { starvation: Nanos(100) };
-        let heads = heads([None, Some(50), Some(3), None, None]);
-        assert_eq!(choose(kind, &heads, Nanos(102)), Some(1));
-        assert_eq!(choose(kind, &heads, Nanos(103)), Some(2));
+        let came = [None, Some(50), Some(3), None, None];
+        assert_eq!(next(kind, came, 102), Some(1));
+        assert_eq!(next(kind, came, 103), Some(2));
+        assert_eq!(next(kind, [None, None, Some(3), None, None], 10), Some(2));
     }
 }

@@ -282,13 +282,13 @@ impl Ageing<'_> {
                         if !fits(&request, user_sectors) {
                             return Err(beyond(&request, requests + gathered as u64 + 1, user_sectors));
                         }
-                        self.drive.prefetch(&request);
                         batch[gathered] = request;
                         gathered += 1;
                     }
                     other => then = Some(other),
                 }
             }
+            self.drive.prefetch(&batch[..gathered]);
             for request in &batch[..gathered] {
                 self.send(*request);
             }

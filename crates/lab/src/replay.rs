@@ -32,9 +32,9 @@ pub trait Target {
     fn now(&self) -> Nanos;
     /// Takes a request at `request.at`, which is not before `now`.
     fn submit(&mut self, request: &Request);
-    /// A request will come soon: a hint that changes nothing.
-    fn prefetch(&self, request: &Request) {
-        let _ = request;
+    /// These requests will come soon: a hint that changes nothing.
+    fn prefetch(&self, requests: &[Request]) {
+        let _ = requests;
     }
     /// Runs until something completes, but not beyond `until`; true if something did. Virtual time is that of the last
     /// event then.
@@ -61,8 +61,8 @@ impl Target for Drive {
         Drive::submit(self, request);
     }
     #[inline]
-    fn prefetch(&self, request: &Request) {
-        Drive::prefetch(self, request);
+    fn prefetch(&self, requests: &[Request]) {
+        Drive::prefetch(self, requests);
     }
     #[inline]
     fn run_to_completion(&mut self, until: Nanos) -> bool {
@@ -320,6 +320,10 @@ fn send<T: Target>(
 ) -> Result<Sent, ReplayError> {
     let now = target.now();
     loop {
+        let foreseen = workload.foreseen();
+        if !foreseen.is_empty() {
+            target.prefetch(foreseen);
+        }
         // Asking ahead of sending lets the processor fetch what the drive will need; the workload sees no difference.
         let mut gathered = 0;
         let mut ended = None;
@@ -332,7 +336,6 @@ fn send<T: Target>(
                         let number = recorder.sent_total() + gathered as u64 + 1;
                         return Err(beyond(&request, number, user_sectors));
                     }
-                    target.prefetch(&request);
                     batch[gathered] = request;
                     gathered += 1;
                 }
@@ -341,6 +344,9 @@ fn send<T: Target>(
                 Next::WaitForCompletion => ended = Some(Sent::Wait(Nanos::MAX)),
                 Next::Done => ended = Some(Sent::Finished),
             }
+        }
+        if gathered > 1 {
+            target.prefetch(&batch[..gathered]);
         }
         for request in &batch[..gathered] {
             recorder.submitted(request);

@@ -25,6 +25,13 @@ pub trait Workload {
     /// The next request at virtual time `now`.
     fn next(&mut self, now: Nanos) -> Result<Next, WorkloadError>;
 
+    /// Requests that come next, in their order, of which this did not tell before; their times and tags are not set yet,
+    /// and those behind a job's end never come. A hint for who wants to fetch ahead: it may be empty, and asking changes
+    /// nothing.
+    fn foreseen(&mut self) -> &[Request] {
+        &[]
+    }
+
     /// The request with `tag` has completed at `now`.
     fn completed(&mut self, now: Nanos, tag: u32);
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use fio_support::{count, jobs, run, spec};
 use proptest::prelude::*;
 use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_workload::{Next, Workload};
 
 const MIB: u64 = 1 << 20;
 const LATENCY: Nanos = Nanos(50_000);
@@ -50,6 +51,33 @@ proptest! {
             }
         }
         prop_assert!(covered.iter().all(|covered| *covered));
+    }
+
+    #[test]
+    fn what_is_foreseen_comes_and_asking_changes_nothing(depth in 1_u32..9, seed in any::<u64>()) {
+        let text = format!("rw=randrw,bsrange=4k-64k,iodepth={depth},norandommap,io_size=8m");
+        let expected = run(&mut spec(&text, 64 * MIB, seed), 64 * MIB, LATENCY, usize::MAX);
+        let mut workload = spec(&text, 64 * MIB, seed);
+        let place = |request: &Request| (request.op, request.sector, request.sectors);
+        let (mut sent, mut completed, mut foreseen) = (Vec::<Request>::new(), 0, 0);
+        loop {
+            match workload.next(Nanos::ZERO).expect("a valid job") {
+                Next::Request(request) => sent.push(request),
+                Next::WaitForCompletion => {
+                    workload.completed(Nanos::ZERO, sent[completed].tag);
+                    completed += 1;
+                }
+                Next::WaitUntil(_) => unreachable!("a job without pacing waits for no time"),
+                Next::Done => break,
+            }
+            for (request, comes) in workload.foreseen().iter().zip(&expected[sent.len()..]) {
+                prop_assert_eq!(place(request), place(comes));
+                foreseen += 1;
+            }
+        }
+        let places = |requests: &[Request]| requests.iter().map(place).collect::<Vec<_>>();
+        prop_assert_eq!(places(&sent), places(&expected));
+        prop_assert!(foreseen > sent.len() / 2);
     }
 
     #[test]

@@ -185,8 +185,7 @@ impl Drive {
         if page == NONE {
             return;
         }
-        let pages = self.media.pages_per_block();
-        let place = Place { block: page / pages, page: page % pages };
+        let place = self.media.place_of_page(page);
         if !self.media.flash.is_written(place.block, place.page) {
             self.read_in_flight(command, place, sectors);
             return;

@@ -16,11 +16,12 @@ mod state;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
 use crate::buffer::{POLICIES as BUFFERS, Slot, WriteBuffer};
-use crate::ftl::{DESIGNS, Found, Ftl};
+use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
 use crate::interface::{Direction, Interface};
@@ -287,12 +288,14 @@ impl Drive {
         self.media.flash.observe(observer);
     }
 
-    /// Brings what a request will need into the processor's cache; a hint, without effect on the drive.
-    #[inline]
-    pub fn prefetch(&self, request: &Request) {
-        let lpn = request.sector / self.sectors_per_unit;
-        if self.in_range(request) {
-            self.ftl.prefetch(lpn as u32);
+    /// Brings what requests will need into the processor's cache; a hint, without effect on the drive. It helps when
+    /// several are told of side by side, well before they are submitted.
+    pub fn prefetch(&self, requests: &[Request]) {
+        for some in requests.chunks(PREFETCHED) {
+            let known = some.iter().filter(|request| self.in_range(request));
+            let lpns: ArrayVec<u32, PREFETCHED> =
+                known.map(|request| (request.sector / self.sectors_per_unit) as u32).collect();
+            self.ftl.prefetch(&self.media, &lpns);
         }
     }
 

@@ -61,6 +61,9 @@ pub(crate) enum TrimTarget {
     Gc(u32),
 }
 
+/// Most units looked up ahead in one go: as many cache misses overlap, and what they bring is not gone before it is used.
+pub(crate) const PREFETCHED: usize = 32;
+
 /// A flash translation layer.
 pub(crate) trait Ftl: Send {
     /// Writes at most a page's worth of units into one page. `Err` leaves everything as it was.
@@ -112,8 +115,9 @@ pub(crate) trait Ftl: Send {
         owner: Owner,
     ) -> Result<bool, NoSpace>;
 
-    /// Brings the map entry of a unit that will be needed soon into the cache.
-    fn prefetch(&self, lpn: u32);
+    /// Brings into the processor's cache what units that will be needed soon are looked up in; at most
+    /// [`PREFETCHED`] at a time.
+    fn prefetch(&self, media: &Media, lpns: &[u32]);
 
     /// Rebuilds the mapping from flash alone. Returns pages read.
     fn recover(&mut self, media: &mut Media) -> u64;

@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, NOT_READY, Phase, READS_LET_PASS, Staged};
 use crate::blocks::Asked;
-use crate::schedule::{CLASSES, Head, choose};
+use crate::schedule::{CLASSES, choose};
 use crate::{MultiPlane, OpKind, Resource};
 
 impl Flash {
@@ -119,38 +119,15 @@ impl Flash {
     #[inline]
     pub(super) fn choose_queue(&self, die: u32, now: Nanos) -> Option<u32> {
         let waiting = self.dies[die as usize].waiting;
-        if waiting.is_power_of_two() {
-            return self.oldest_ready(die, waiting);
-        }
         let planes = self.geometry.planes_per_die;
-        let mut heads = [None; CLASSES];
-        let mut queues = [0; CLASSES];
-        let (mut ready, mut only) = (0, 0);
-        for class in 0..CLASSES {
-            let bits = waiting >> (class as u32 * planes) & ((1 << planes) - 1);
-            if bits == 0 {
-                continue;
-            }
-            if let Some(queue) = self.oldest_ready(die, bits << (class as u32 * planes)) {
-                heads[class] = Some(self.queues[self.queue_index(die, 0, queue)].order);
-                queues[class] = queue;
-                ready += 1;
-                only = class;
-            }
-        }
-        match ready {
-            0 => None,
-            1 => Some(queues[only]),
-            _ => {
-                let heads = std::array::from_fn(|class| {
-                    heads[class].map(|order| {
-                        let head = self.head(die, queues[class]);
-                        Head { order, queued: self.flights[head as usize].queued }
-                    })
-                });
-                choose(self.config.scheduler, &heads, now).map(|class| queues[class])
-            }
-        }
+        choose(
+            self.config.scheduler,
+            |classes| {
+                let (first, end) = (classes.start as u32 * planes, classes.end as u32 * planes);
+                self.oldest_ready(die, waiting & ((1 << end) - (1 << first)))
+            },
+            |queue| now.since(self.flights[self.head(die, queue) as usize].queued),
+        )
     }
 
     #[inline]

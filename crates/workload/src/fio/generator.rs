@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use ssdlab_base::{Nanos, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 
 use crate::{Next, Workload, WorkloadError};
 
@@ -29,6 +29,8 @@ pub struct FioWorkload {
     in_flight: u32,
     sent: u64,
     total: Option<u64>,
+    /// The job that last drew requests ahead and has not told of them.
+    foresees: Option<u32>,
     notes: Vec<String>,
 }
 
@@ -60,6 +62,7 @@ impl FioWorkload {
             in_flight: 0,
             sent: 0,
             total,
+            foresees: None,
             notes,
         };
         workload.build(plans);
@@ -189,8 +192,12 @@ impl Workload for FioWorkload {
                     None => Next::Done,
                 });
             };
-            match self.jobs[index as usize].poll(now) {
+            let job = &mut self.jobs[index as usize];
+            match job.poll(now) {
                 Step::Send(request) => {
+                    if job.has_drawn() {
+                        self.foresees = Some(index);
+                    }
                     if self.ready.len() > 1 {
                         self.ready.rotate_left(1);
                     }
@@ -214,6 +221,14 @@ impl Workload for FioWorkload {
                     self.finish(now);
                 }
             }
+        }
+    }
+
+    #[inline]
+    fn foreseen(&mut self) -> &[Request] {
+        match self.foresees.take() {
+            Some(index) => self.jobs[index as usize].drawn(),
+            None => &[],
         }
     }
 
@@ -243,6 +258,7 @@ impl Workload for FioWorkload {
         self.unfinished = 0;
         self.in_flight = 0;
         self.sent = 0;
+        self.foresees = None;
         Ok(())
     }
 }

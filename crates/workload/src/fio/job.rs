@@ -34,6 +34,9 @@ enum Pause {
     Until(Nanos),
 }
 
+/// Random transfers drawn at a time, so that who sends them can fetch what they need side by side.
+const DRAWN_AHEAD: usize = 32;
+
 const NO_FLUSH: u32 = u32::MAX;
 const NOWHERE: u64 = u64::MAX;
 
@@ -75,6 +78,9 @@ pub(crate) struct JobRun {
     permutation: Option<Permutation>,
     pass_position: u64,
     map: Option<RandomMap>,
+    /// Transfers drawn and not sent, from `next_drawn` on.
+    drawn: Vec<Request>,
+    next_drawn: usize,
 }
 
 impl JobRun {
@@ -109,6 +115,8 @@ impl JobRun {
             permutation: None,
             pass_position: 0,
             map: None,
+            drawn: Vec::new(),
+            next_drawn: 0,
             plan,
         };
         match run.plan.map {
@@ -158,8 +166,35 @@ impl JobRun {
         if self.paced {
             return self.poll_paced(now);
         }
-        let direction = self.draw_direction();
-        Step::Send(self.transfer(direction, now))
+        if self.next_drawn == self.drawn.len() {
+            self.draw_ahead();
+        }
+        let request = self.drawn[self.next_drawn];
+        self.next_drawn += 1;
+        Step::Send(self.sent(request, now))
+    }
+
+    /// Whether the last request was the first of those drawn together.
+    #[inline]
+    pub(crate) fn has_drawn(&self) -> bool {
+        self.next_drawn == 1 && self.drawn.len() > 1
+    }
+
+    /// What was drawn and is not sent.
+    pub(crate) fn drawn(&self) -> &[Request] {
+        &self.drawn[self.next_drawn..]
+    }
+
+    /// Draws the next transfers. Without pacing they depend on nothing but the ones before; those behind the job's end
+    /// are never sent.
+    fn draw_ahead(&mut self) {
+        self.next_drawn = 0;
+        self.drawn.clear();
+        for _ in 0..if self.plan.settings.mode.random { DRAWN_AHEAD } else { 1 } {
+            let direction = self.draw_direction();
+            let transfer = self.draw(direction);
+            self.drawn.push(transfer);
+        }
     }
 
     fn poll_paced(&mut self, now: Nanos) -> Step {
@@ -188,7 +223,8 @@ impl JobRun {
             return Step::Sleep(Nanos(due.0.min(self.deadline.0)));
         }
         self.pending = None;
-        let request = self.transfer(direction, now);
+        let request = self.draw(direction);
+        let request = self.sent(request, now);
         if self.plan.settings.poisson && self.plan.rate[direction] > 0 {
             self.draw_poisson(direction);
         }
@@ -312,17 +348,14 @@ impl JobRun {
         Request { at: now, queue: self.queue, tag, ..Request::new(Op::Flush, 0, 0) }
     }
 
-    /// The next transfer in `direction`, counted as sent.
+    /// The next transfer in `direction`; its time and its tag are given when it is sent.
     #[inline]
-    fn transfer(&mut self, direction: usize, now: Nanos) -> Request {
+    fn draw(&mut self, direction: usize) -> Request {
         let (start, length) = self.place(direction);
         debug_assert!(length > 0);
         debug_assert!(start + length <= self.plan.region);
         self.last_start[direction] = start;
         self.last_end[direction] = start + length;
-        self.issued[direction] += 1;
-        self.issued_bytes[direction] += length;
-        self.sent_since_think = true;
         self.write_next = direction == TRIM;
         let write = direction == WRITE;
         let settings = &self.plan.settings;
@@ -333,8 +366,23 @@ impl JobRun {
             _ => Op::Trim,
         };
         let sector = (self.plan.offset + start) / SECTOR_BYTES;
-        let tag = self.take_slot();
-        Request { at: now, op, fua, queue: self.queue, stream, tag, sector, sectors: length / SECTOR_BYTES }
+        Request { fua, queue: self.queue, stream, ..Request::new(op, sector, length / SECTOR_BYTES) }
+    }
+
+    /// A transfer drawn before, counted as sent.
+    #[inline]
+    fn sent(&mut self, mut request: Request, now: Nanos) -> Request {
+        let direction = match request.op {
+            Op::Read => READ,
+            Op::Write => WRITE,
+            _ => TRIM,
+        };
+        self.issued[direction] += 1;
+        self.issued_bytes[direction] += request.bytes();
+        self.sent_since_think = true;
+        request.at = now;
+        request.tag = self.take_slot();
+        request
     }
 
     /// Start and length of the next transfer, in bytes from the start of the region.

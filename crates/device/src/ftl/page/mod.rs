@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, HugeArray, NONE, OpId, OpKind};
 
-use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, Relocated, TrimTarget, UnitWrite};
+use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
 use crate::{Check, DriveConfig};
@@ -334,8 +334,17 @@ impl Ftl for PageFtl {
     }
 
     #[inline]
-    fn prefetch(&self, lpn: u32) {
-        std::hint::black_box(self.map.get(lpn as usize));
+    fn prefetch(&self, media: &Media, lpns: &[u32]) {
+        // No load of a pass waits for another one of it, so the misses overlap.
+        let mut units = [UNMAPPED; PREFETCHED];
+        for (unit, lpn) in units.iter_mut().zip(lpns) {
+            *unit = self.map.get(*lpn as usize);
+        }
+        let mut seen = 0;
+        for unit in units.into_iter().filter(|unit| *unit != UNMAPPED) {
+            seen ^= self.valid.get(unit as usize / 64) ^ u64::from(media.glance(media.block_of(unit)));
+        }
+        std::hint::black_box(seen);
     }
 
     fn recover(&mut self, media: &mut Media) -> u64 {
