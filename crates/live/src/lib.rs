@@ -6,11 +6,15 @@
 
 pub mod control;
 pub mod engine;
+pub mod fuse;
 pub mod image;
+pub mod mount;
 pub mod nbd;
 pub mod record;
 pub mod report;
 pub mod target;
+mod tools;
 
 pub use engine::{Engine, Figures, Pace};
 pub use target::{Answer, Command, Extent, Failure, Sink, Target};
+pub use tools::ToolError;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses a part of it")]
 
 pub(crate) mod client;
+pub(crate) mod machine;
 pub(crate) mod ram;
 pub(crate) mod script;
 pub(crate) mod targets;

@@ -1,0 +1,37 @@
+//! A [`Target`](crate::Target) as one file, by FUSE.
+//!
+//! ```text
+//! read, write, fsync, fallocate ── kernel ──> worker threads ──> Target::submit
+//!                                    ^                               │
+//!                                    └───────── Sink::answers <──────┘   (whichever thread has the answer)
+//! ```
+//!
+//! | on the file                                | command                                              |
+//! | ------------------------------------------ | ---------------------------------------------------- |
+//! | read, any offset and length                | Read of the sectors around it                        |
+//! | write of whole sectors                     | Write; FUA with `O_DSYNC`, `O_SYNC`, `RWF_DSYNC`     |
+//! | write that covers a part of a sector       | Read of the sector, Write of it as a whole           |
+//! | fsync, fdatasync                           | Flush                                                |
+//! | fallocate: punch hole                      | Trim                                                 |
+//! | fallocate: zero range                      | WriteZeroes                                          |
+//! | fallocate of a part of a sector            | refused with `EINVAL`, as by a block device          |
+//! | lseek: `SEEK_DATA`, `SEEK_HOLE`            | none: [`Target::extents`](crate::Target::extents)    |
+//!
+//! Nothing is cached in the kernel; writes run in parallel; a write behind the end is short, one that begins there is
+//! `ENOSPC`. Shared memory maps of the file are refused by the kernel.
+//!
+//! libfuse is not needed: root mounts by itself, others through `fusermount3`.
+
+mod filesystem;
+mod merge;
+mod pending;
+mod serve;
+
+pub(crate) use serve::{BUSY_PATIENCE, End, unmount};
+pub use serve::{FuseError, FuseFile};
+
+/// The file's name in the directory that it is served in.
+pub const FILE_NAME: &str = "drive";
+
+/// What the mount is called in the kernel's table.
+pub(crate) const SOURCE_NAME: &str = "ssdlab";
