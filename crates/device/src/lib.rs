@@ -18,5 +18,7 @@ mod token;
 
 pub use config::{Allocation, BufferConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
 pub use description::{Description, DescriptionError};
-pub use drive::{Data, Drive, DriveError, OnImageError, Options, Recovery, Registered, registered, stamp_cell};
+pub use drive::{
+    Data, Drive, DriveError, OnImageError, Options, Recovered, Recovery, Registered, registered, stamp_cell,
+};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

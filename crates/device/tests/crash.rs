@@ -3,7 +3,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Allocation, DriveConfig, Level, Options};
-use ssdlab_flash::Contents;
+use ssdlab_flash::{Contents, Flash};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
 use ssdlab_torture::lives::Lives;
@@ -293,4 +293,90 @@ fn numbers_rise_within_a_block_whose_first_page_was_torn_again_and_again() {
     }
     lives.cut_now();
     lives.compare();
+}
+
+/// Operations of recovery before its first erase, and its erases.
+fn recovery_of(flash: &Flash) -> (u64, u64) {
+    let torn = flash.blocks.all().iter().filter(|block| block.torn);
+    let read = flash.blocks.all().iter().filter(|block| !block.torn);
+    (read.map(|block| u64::from(block.programmed)).sum(), torn.count() as u64)
+}
+
+#[test]
+fn the_power_may_go_during_recovery_again_and_again() {
+    let (mut erases, mut cuts) = (0, 0);
+    campaign("crash", "the_power_may_go_during_recovery_again_and_again", 300, |seed| {
+        let mut rng = rng(seed, "recovery");
+        let mut config = configs::random(&mut rng);
+        config.gc.free_blocks = 3;
+        config.flash.geometry.blocks_per_plane += 2;
+        // Erases are what a power cut meets.
+        config.flash.timing.erase.max = Nanos::from_us(100_000);
+        config.flash.timing.erase.min = Nanos::from_us(10_000);
+        tell(&config);
+        let mut lives = lives(&config, seed);
+        let units = config.user_bytes / u64::from(config.ftl.mapping_unit);
+        let mut mix = Mix::draw(&mut rng, &config);
+        for _ in 0..rng.random_range(1..8) {
+            let count = rng.random_range(1..(units * 2).clamp(10, 300));
+            lives.work(&mut mix, &mut rng, 32, count);
+            let mut again = rng.random_range(0..6);
+            lives.cut_in_recovery(|flash| {
+                let (reads, torn) = recovery_of(flash);
+                erases += torn;
+                cuts += 1;
+                again -= 1;
+                (again >= 0).then(|| {
+                    if rng.random_bool(0.2) { rng.random_range(0..=reads) } else { reads + rng.random_range(0..=torn) }
+                })
+            });
+            lives.compare();
+        }
+        lives.work(&mut mix, &mut rng, 8, 100);
+        lives.drain();
+        lives.compare();
+    });
+    println!("{cuts} power cuts and {erases} torn blocks");
+}
+
+/// The same life over and over: its power goes when erases are under way, and then at each operation of recovery.
+#[test]
+fn every_power_cut_of_a_recovery_is_survived() {
+    let mut config = configs::handful();
+    config.flash.geometry.channels = 4;
+    config.flash.geometry.blocks_per_plane = 8;
+    config.flash.timing.erase.max = Nanos::from_us(20_000);
+    config.flash.timing.erase.min = Nanos::from_us(20_000);
+    config.gc.free_blocks = 3;
+    config.user_bytes = 20 * 1024;
+    config.ftl.allocation = Allocation::Static([Level::Channel, Level::Way, Level::Die, Level::Plane]);
+    let mut most_erases = 0;
+    for commands in 80..110 {
+        for operations in 0.. {
+            let mut lives = lives(&config, 1);
+            for tag in 0..commands {
+                lives.submit(&write(u64::from(tag * 7 % 20) * 2, 2, tag), u64::from(tag) + 1);
+                while lives.drive().outstanding() >= 8 {
+                    assert!(lives.step(), "commands complete");
+                }
+            }
+            let into_erases = lives.drive().now() + Nanos::from_us(5000);
+            lives.drive().run_until(into_erases);
+            lives.collect();
+            // Three times at this operation, once at each before it, and so on to the end.
+            let mut rest = [operations; 3].into_iter().chain(0..operations);
+            let mut first = None;
+            lives.cut_in_recovery(|flash| {
+                first.get_or_insert_with(|| recovery_of(flash));
+                rest.next()
+            });
+            lives.compare();
+            let (reads, torn) = first.expect("the power went");
+            most_erases = most_erases.max(torn);
+            if operations > reads + torn {
+                break;
+            }
+        }
+    }
+    assert!(most_erases >= 3, "at most {most_erases} blocks were under erase");
 }

@@ -2,7 +2,8 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
-use ssdlab_device::{Completion, Drive, DriveConfig, Options};
+use ssdlab_device::{Completion, Drive, DriveConfig, Options, Recovered};
+use ssdlab_flash::Flash;
 
 use crate::commands::Mix;
 use crate::driver::{assert_checks, read_all, stamps, submit};
@@ -121,10 +122,21 @@ impl Lives {
 
     /// Cuts the power at this instant, and lets it return.
     pub fn cut_now(&mut self) {
-        self.cuts += 1;
-        let flash = self.drive.take().expect("the power is on").power_cut();
-        let (drive, _) = Drive::recover(&self.config, self.options, flash).expect("a drive comes back");
-        self.drive = Some(drive);
+        self.cut_in_recovery(|_| None);
+    }
+
+    /// Cuts the power at this instant, and then again during recoveries, each time after as many of its operations as
+    /// `operations` says of the chips, until it says `None` or the recovery is over before.
+    pub fn cut_in_recovery(&mut self, mut operations: impl FnMut(&Flash) -> Option<u64>) {
+        let mut flash = self.drive.take().expect("the power is on").power_cut();
+        self.drive = Some(loop {
+            self.cuts += 1;
+            let until = operations(&flash).unwrap_or(u64::MAX);
+            match Drive::recover_until(&self.config, self.options, flash, until).expect("a drive comes back") {
+                Recovered::Whole(drive, _) => break *drive,
+                Recovered::Cut(chips) => flash = *chips,
+            }
+        });
     }
 
     /// What the drive holds is what it may hold, and its own checks hold.

@@ -29,7 +29,7 @@ use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
-pub use power::{OnImageError, Recovery};
+pub use power::{OnImageError, Recovered, Recovery};
 
 /// What a run chooses about a drive beside its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,14 @@ pub struct Recovery {
     pub time: Nanos,
 }
 
+/// How far a recovery came before the power went again.
+pub enum Recovered {
+    /// To its end.
+    Whole(Box<Drive>, Recovery),
+    /// Not to its end: these are the chips it leaves behind.
+    Cut(Box<Flash>),
+}
+
 /// Why a drive cannot be had over an image.
 #[derive(Debug, thiserror::Error)]
 pub enum OnImageError {
@@ -40,10 +48,27 @@ impl Drive {
     /// A drive over chips that lost power: everything is found again from OOB areas.
     pub fn recover(config: &DriveConfig, options: Options, flash: Flash) -> Result<(Drive, Recovery), DriveError> {
         config.validate()?;
-        let media = Media::over(config, options, flash);
-        let mut drive = Drive::assemble(config, media)?;
-        let recovery = drive.rebuild();
+        let mut drive = Drive::assemble(config, Media::over(config, options, flash))?;
+        let recovery = drive.rebuild(u64::MAX).expect("the power stays");
         Ok((drive, recovery))
+    }
+
+    /// As [`Drive::recover`], but the power goes again when so many of recovery's flash operations have ended: OOB reads
+    /// of written pages, then erases of torn blocks. The block whose erase is next is under erase then, and torn again.
+    ///
+    /// A recovery that needs no more operations comes to its end.
+    pub fn recover_until(
+        config: &DriveConfig,
+        options: Options,
+        flash: Flash,
+        operations: u64,
+    ) -> Result<Recovered, DriveError> {
+        config.validate()?;
+        let mut drive = Drive::assemble(config, Media::over(config, options, flash))?;
+        Ok(match drive.rebuild(operations) {
+            Some(recovery) => Recovered::Whole(Box::new(drive), recovery),
+            None => Recovered::Cut(Box::new(drive.media.flash)),
+        })
     }
 
     /// The chips' image, where one keeps the contents.
@@ -74,12 +99,17 @@ impl Drive {
         }
     }
 
-    fn rebuild(&mut self) -> Recovery {
+    /// `None` when the power goes after so many operations.
+    fn rebuild(&mut self, operations: u64) -> Option<Recovery> {
         let geometry = *self.media.flash.geometry();
         let mut recovery = Recovery::default();
         let mut partly_written = Vec::new();
         self.media.pool.forget();
         recovery.pages_read = self.ftl.recover(&mut self.media);
+        self.media.flash.count(OpKind::Read, Cause::Recovery, recovery.pages_read.min(operations));
+        if recovery.pages_read > operations {
+            return None;
+        }
         let (mut die_time, mut channel_time) =
             (vec![Nanos::ZERO; geometry.dies() as usize], vec![Nanos::ZERO; geometry.channels as usize]);
         let timing = self.config.flash.timing.clone();
@@ -93,6 +123,9 @@ impl Drive {
                 continue;
             }
             if state.torn {
+                if recovery.pages_read + recovery.blocks_erased == operations {
+                    return None;
+                }
                 let failed = self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
                 recovery.blocks_erased += 1;
                 die_time[die as usize] += timing.erase.max;
@@ -122,7 +155,6 @@ impl Drive {
                 self.media.pool.adopt(block, BlockState::Closed);
             }
         }
-        self.media.flash.count(OpKind::Read, Cause::Recovery, recovery.pages_read);
         self.media.pool.rebuild_free(&self.media.flash);
         let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
         recovery.time = slowest(die_time).max(slowest(channel_time));
@@ -137,6 +169,6 @@ impl Drive {
         } else {
             self.settle_untimed();
         }
-        recovery
+        Some(recovery)
     }
 }
