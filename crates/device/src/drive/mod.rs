@@ -479,21 +479,22 @@ impl Drive {
 }
 
 fn cells_of(request: &Request, data: Data<'_>, cell: usize) -> Vec<u8> {
-    let mut cells = vec![0; request.sectors as usize * cell];
+    let length = request.sectors as usize * cell;
     match data {
-        Data::Nothing => {}
+        Data::Nothing => vec![0; length],
         Data::Stamp(stamp) => {
+            let mut cells = vec![0; length];
             for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
                 let value = stamp_cell(stamp, request.sector + index as u64);
                 out[..8].copy_from_slice(&value.to_le_bytes());
             }
+            cells
         }
         Data::Bytes(bytes) => {
-            assert_eq!(bytes.len(), cells.len(), "a write brings as many bytes as it says");
-            cells.copy_from_slice(bytes);
+            assert_eq!(bytes.len(), length, "a write brings as many bytes as it says");
+            bytes.to_vec()
         }
     }
-    cells
 }
 
 /// Finds a registered name, or says which there are.

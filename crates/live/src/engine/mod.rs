@@ -24,6 +24,9 @@ pub use figures::{Figures, Spread, class_of};
 /// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
 const SPIN: Duration = Duration::from_micros(30);
 
+/// Commands that are in the drive together when there is no clock: the rest of a batch waits until their answers are out.
+const AT_ONCE: usize = 8;
+
 /// Hears of every request as the drive takes it, in order.
 pub trait Tap: Send {
     /// A request at its virtual time.
@@ -222,26 +225,38 @@ impl Shared {
     }
 
     fn submit(&self, commands: &mut Vec<Command>) {
-        let mut outgoing = Outgoing::new();
-        let mut wake = false;
-        {
-            let mut state = self.lock();
-            for command in commands.drain(..) {
-                let now = match &self.clock {
-                    Some(clock) => clock.virtual_at(Instant::now()),
-                    None => Nanos::ZERO,
-                };
-                state.take(command, now, &mut outgoing);
-            }
-            match &self.clock {
-                None => self.run_all(&mut state, &mut outgoing),
-                Some(clock) => {
-                    self.collect(&mut state, &mut outgoing);
-                    let next = state.device.next_event().map(|at| clock.instant_of(at));
-                    wake = next.is_some_and(|next| state.sleeps_until.is_none_or(|until| next < until));
-                }
-            }
+        match &self.clock {
+            None => self.submit_at_once(commands),
+            Some(clock) => self.submit_paced(clock, commands),
         }
+    }
+
+    /// Without a clock each command is done before the next few are looked at, so that the client has answers to work
+    /// on meanwhile.
+    fn submit_at_once(&self, commands: &mut Vec<Command>) {
+        let mut commands = commands.drain(..).peekable();
+        while commands.peek().is_some() {
+            let mut outgoing = Outgoing::new();
+            let mut state = self.lock();
+            for command in commands.by_ref().take(AT_ONCE) {
+                state.take(command, Nanos::ZERO, &mut outgoing);
+            }
+            self.run_all(&mut state, &mut outgoing);
+            drop(state);
+            deliver(outgoing);
+        }
+    }
+
+    fn submit_paced(&self, clock: &Clock, commands: &mut Vec<Command>) {
+        let mut outgoing = Outgoing::new();
+        let mut state = self.lock();
+        for command in commands.drain(..) {
+            state.take(command, clock.virtual_at(Instant::now()), &mut outgoing);
+        }
+        self.collect(&mut state, &mut outgoing);
+        let next = state.device.next_event().map(|at| clock.instant_of(at));
+        let wake = next.is_some_and(|next| state.sleeps_until.is_none_or(|until| next < until));
+        drop(state);
         if wake {
             self.wake.notify_one();
         }
