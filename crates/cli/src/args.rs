@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::mount::Mount;
 use crate::serve::Serve;
 use crate::stat::{Record, Stat};
 
@@ -43,6 +44,7 @@ pub(crate) enum Command {
         what: Trace,
     },
     Serve(Box<Serve>),
+    Mount(Box<Mount>),
     Stat(Stat),
     Record(Record),
     Devices(Devices),

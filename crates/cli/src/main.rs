@@ -8,6 +8,7 @@ mod args;
 mod catalogue;
 mod failure;
 mod interrupt;
+mod mount;
 mod panic;
 mod progress;
 mod report;
@@ -44,6 +45,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(run) => return run::run(*run),
         Command::Serve(serve) => return serve::serve(&serve),
+        Command::Mount(mount) => return mount::mount(&mount),
         Command::Stat(stat) => return stat::stat(&stat),
         Command::Record(record) => return stat::record(&record),
         Command::Trace { what } => trace::trace(what)?,
