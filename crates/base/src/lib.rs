@@ -5,12 +5,14 @@
 //! unit in its type or its name, and that a random number always comes from a
 //! seed that somebody handed down.
 
+mod closest;
 mod divider;
 mod quantity;
 mod request;
 mod rng;
 mod time;
 
+pub use closest::closest;
 pub use divider::Divider;
 pub use quantity::{Amount, QuantityError, format_size, parse_amount, parse_duration, parse_size};
 pub use request::{Op, Request, SECTOR_BYTES};

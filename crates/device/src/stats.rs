@@ -62,6 +62,8 @@ pub struct Counters {
     pub grown_bad_blocks: u64,
     /// Time that host writes waited for GC to free a block, summed over commands.
     pub gc_stall: Nanos,
+    /// How many commands waited so.
+    pub gc_stalled_commands: u64,
     /// Commands that ended with an error.
     pub failed_commands: u64,
 }

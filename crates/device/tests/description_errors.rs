@@ -268,3 +268,34 @@ fn files_that_are_missing_enormous_or_not_text_are_refused() {
     assert!(load(&enormous).contains("found more than 1048576 bytes"));
     std::fs::remove_dir_all(&folder).expect("removed");
 }
+
+#[test]
+fn all_missing_keys_are_told_at_once() {
+    let message = resolve("[flash]\nchannels = 2\n[gc]\nvictim = \"fifo\"\n", &[]).expect_err("most of it is missing");
+    let expected: Vec<String> = [
+        "chips_per_channel",
+        "dies_per_chip",
+        "planes_per_die",
+        "blocks_per_plane",
+        "pages_per_block",
+        "page_size",
+        "timing",
+    ]
+    .iter()
+    .map(|key| format!("d.toml:1:1: flash.{key}: missing, expected "))
+    .chain(["d.toml: capacity: missing, expected ".to_string()])
+    .collect();
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{message}");
+    for (line, start) in lines.iter().zip(&expected) {
+        assert!(line.starts_with(start.as_str()), "{line}\ndoes not start with\n{start}");
+    }
+
+    let text = GOOD.replace("cell = \"slc\"\n", "timing = { read = \"20us\" }\n").replace("page_size = \"4k\"\n", "");
+    let message = resolve(&text, &[]).expect_err("times and the page size are missing");
+    for key in ["page_size", "timing.program", "timing.erase", "timing.transfer"] {
+        assert!(message.contains(&format!("flash.{key}: missing")), "{message}");
+    }
+    assert!(!message.contains("timing.read"), "{message}");
+    assert!(message.contains("such as \"4k\" or \"16k\"") && message.contains("tPROG"), "{message}");
+}

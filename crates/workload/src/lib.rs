@@ -10,5 +10,5 @@ pub mod stats;
 pub mod trace;
 mod workload;
 
-pub use open::{OpenOptions, WorkloadKind, open};
+pub use open::{OpenOptions, WorkloadKind, open, open_trace};
 pub use workload::{Next, Workload, WorkloadError};

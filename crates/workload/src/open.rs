@@ -3,11 +3,13 @@
 //! The three are told apart without a flag and without guessing: a line that sets `rw` is a specification, a name that
 //! ends in `.fio` is a job file, and everything else is a trace, whose content says its format.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use ssdlab_base::SECTOR_BYTES;
 
-use crate::fio::{FioJob, is_spec};
+use crate::fio::{FioJob, is_direction, is_key, is_spec};
 use crate::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use crate::trace::Trace;
 use crate::{Workload, WorkloadError};
@@ -64,7 +66,7 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, Work
                 ..ReplaySettings::default()
             };
             let capacity_sectors = options.capacity_bytes / SECTOR_BYTES;
-            return Ok(Box::new(TraceReplay::new(Trace::open(text)?, settings, capacity_sectors)?));
+            return Ok(Box::new(TraceReplay::new(open_trace(text)?, settings, capacity_sectors)?));
         }
     };
     if let Some(discipline) = options.replay {
@@ -80,4 +82,44 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, Work
         )));
     }
     Ok(Box::new(job.generator(options.capacity_bytes, options.seed)?))
+}
+
+/// Opens the trace that `text` names.
+///
+/// # Errors
+/// As [`Trace::open`]; and where `text`, or the file it names, is rather something for fio, the error says how to write
+/// that.
+pub fn open_trace(text: &str) -> Result<Trace, WorkloadError> {
+    Trace::open(text).map_err(|error| meant_for_fio(text).unwrap_or(error))
+}
+
+/// What to write instead of `text`, if it looks like fio's options without a direction, or names a job file.
+fn meant_for_fio(text: &str) -> Option<WorkloadError> {
+    /// So much of a file tells a job file.
+    const HEAD_BYTES: u64 = 4096;
+    let path = Path::new(text);
+    if !path.exists() {
+        let first = text.split(',').next().unwrap_or_default();
+        let key = first.split_once('=').map(|(key, _)| key.trim());
+        return if key.is_some_and(is_key) {
+            Some(WorkloadError(format!(
+                "'{text}' is no file; if it is meant as fio's options, they need a direction, such as rw=randwrite,{text}"
+            )))
+        } else if is_direction(first) {
+            Some(WorkloadError(format!("'{text}' is no file; if it is meant as fio's options, write rw={text}")))
+        } else {
+            None
+        };
+    }
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    let line = head.lines().map(str::trim).find(|line| !(line.is_empty() || line.starts_with(['#', ';'])))?;
+    (line.starts_with('[') && line.ends_with(']')).then(|| {
+        WorkloadError(format!(
+            "{text} is no trace: its first line, '{line}', is that of a fio job file, and the name of one ends in .fio: \
+             call it {}",
+            path.with_extension("fio").display()
+        ))
+    })
 }

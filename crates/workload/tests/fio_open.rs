@@ -62,3 +62,18 @@ fn what_cannot_be_opened_is_an_error() {
     assert!(open("no/such/trace.csv", &OPTIONS).is_err());
     assert!(open("rw=write,size=2m", &OPTIONS).is_err());
 }
+
+#[test]
+fn what_was_meant_for_fio_is_told_how_to_write_it() {
+    let message = |text: &str| open(text, &OPTIONS).err().expect("it is no trace").to_string();
+    let options = message("bs=4k,iodepth=32");
+    assert!(options.contains("rw=randwrite,bs=4k,iodepth=32"), "{options}");
+    let direction = message("randread");
+    assert!(direction.contains("write rw=randread"), "{direction}");
+    let job = File::new("job.txt", "; a job\n\n[global]\nbs=4k\n[a]\nrw=randwrite\n");
+    let named = message(job.name());
+    assert!(named.contains("fio job file") && named.contains("job.fio"), "{named}");
+    // What is neither is told as before.
+    let neither = message("no/such/trace.csv");
+    assert!(neither.contains("cannot be opened"), "{neither}");
+}

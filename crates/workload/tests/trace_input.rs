@@ -124,9 +124,11 @@ fn a_trace_without_a_request_is_an_error_never_an_empty_run() {
     for (options, text, word) in [
         ("", "", "is empty"),
         ("", "\n\n\n", "no trace format"),
+        ("", "time_us,op,offset_bytes,length_bytes\n\n", "no request in it"),
+        ("", "# nothing yet\n", "no request in it"),
         ("", "hello\nworld\n", "no trace format"),
         ("", "PK\u{3}\u{4}\0\0\0\0", "no binary format"),
-        ("format=msr", "\n", "no request found in 1 lines read as msr"),
+        ("format=msr", "\n", "no request found in 1 line read as msr"),
         ("format=csv", "time_us,op,offset_bytes,length_bytes\n", "no request found"),
         ("", "fio version 3 iolog\n0 /x add\n", "no request found"),
         ("", "  8,0 1 2 0.5 7  m   N cfq\n", "no trace format"),

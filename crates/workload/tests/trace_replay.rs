@@ -243,3 +243,23 @@ fn discipline_is_shown_as_it_is_written() {
         assert_eq!(text.parse::<Discipline>().expect(text).to_string(), text);
     }
 }
+
+#[test]
+fn a_clock_of_whole_seconds_or_none_is_noted_where_it_makes_bursts() {
+    let trace = |at: &dyn Fn(u64) -> String| -> String {
+        (0..40).map(|number| format!("{},W,{},4096\n", at(number), number * 4096)).collect()
+    };
+    let notes = |text: &str, discipline: &str| {
+        let workload = replay(text, settings(discipline, Fit::Exact, None), 1 << 20).expect("sound");
+        workload.notes().join("\n")
+    };
+    let none = trace(&|_| "7".to_string());
+    assert!(notes(&none, "timed").contains("all 40 requests carry the same time"), "{}", notes(&none, "timed"));
+    let seconds = trace(&|number| format!("{}000000", number / 10));
+    let noted = notes(&seconds, "timed*0.5");
+    assert!(noted.contains("whole seconds") && noted.contains("up to 10") && noted.contains("closed:QD"), "{noted}");
+    // A closed loop does not look at the clock; one fine stamp shows a fine clock; a request a second is no burst.
+    assert_eq!(notes(&none, "closed:4"), "");
+    assert_eq!(notes(&trace(&|number| format!("{}", number / 10 * 1_000_000 + u64::from(number == 39))), "timed"), "");
+    assert_eq!(notes(&trace(&|number| format!("{number}000000")), "timed"), "");
+}

@@ -28,7 +28,7 @@ pub(super) fn capacity(root: &Section<'_>, geometry: &Geometry, unit: u32) -> Re
             return Err(field.error("found beside over_provisioning, expected one of them".to_string()));
         }
         (None, None) => {
-            return Err(capacity.error("", "missing, expected over_provisioning or user".to_string()));
+            return Err(no_capacity(&capacity));
         }
         (None, Some(field)) => {
             let user = field.size()?;
@@ -56,6 +56,11 @@ pub(super) fn capacity(root: &Section<'_>, geometry: &Geometry, unit: u32) -> Re
         )));
     }
     Ok(user)
+}
+
+/// Neither of its keys is there.
+pub(super) fn no_capacity(capacity: &Section<'_>) -> DescriptionError {
+    capacity.missing("", "over_provisioning or user")
 }
 
 /// Reads `[interface]`.

@@ -45,14 +45,28 @@ pub struct DescriptionError {
     pub key: String,
     /// What was found and what was expected.
     pub reason: String,
+    /// What else is wrong, where several problems are told at once: each prints on a line of its own.
+    pub others: Vec<DescriptionError>,
 }
 
 impl fmt::Display for DescriptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.key.is_empty() {
-            write!(f, "{}: {}", self.place, self.reason)
+            write!(f, "{}: {}", self.place, self.reason)?;
         } else {
-            write!(f, "{}: {}: {}", self.place, self.key, self.reason)
+            write!(f, "{}: {}: {}", self.place, self.key, self.reason)?;
+        }
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
+    }
+}
+
+impl DescriptionError {
+    /// One error that tells all of them, in their order; nothing where there are none.
+    pub(super) fn all(errors: Vec<DescriptionError>) -> Result<(), DescriptionError> {
+        let mut errors = errors.into_iter();
+        match errors.next() {
+            Some(first) => Err(DescriptionError { others: errors.collect(), ..first }),
+            None => Ok(()),
         }
     }
 }
@@ -76,48 +90,9 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The name closest to what was written, if one is close enough to be meant.
-pub(super) fn closest<'n>(written: &str, names: &[&'n str]) -> Option<&'n str> {
-    const LONGEST: usize = 40;
-    let written: Vec<char> = written.chars().take(LONGEST + 1).collect();
-    if written.len() > LONGEST {
-        return None;
-    }
-    names
-        .iter()
-        .map(|name| (distance(&written, name), *name))
-        .filter(|(distance, name)| *distance <= (name.len() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Insertions, deletions and substitutions from one to the other.
-fn distance(from: &[char], to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=from.len()).collect();
-    for (above, letter) in to.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = above + 1;
-        for index in 0..from.len() {
-            let substituted = diagonal + usize::from(from[index] != letter);
-            diagonal = row[index + 1];
-            row[index + 1] = substituted.min(row[index] + 1).min(diagonal + 1);
-        }
-    }
-    row[from.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_finds_its_name_and_nonsense_finds_none() {
-        let names = ["channels", "chips_per_channel", "page_size"];
-        assert_eq!(closest("chanels", &names), Some("channels"));
-        assert_eq!(closest("pagesize", &names), Some("page_size"));
-        assert_eq!(closest("victim", &names), None);
-        assert_eq!(closest(&"x".repeat(100_000), &names), None);
-    }
 
     #[test]
     fn long_or_broken_text_is_shown_on_one_short_line() {

@@ -54,9 +54,40 @@ pub(super) const FAULT_KINDS: [(&str, FaultKind); 4] = [
     ("factory", FaultKind::Factory),
 ];
 
+const COUNT: &str = "a whole number of at least 1";
+const PAGE: &str = "the data bytes of a page, such as \"4k\" or \"16k\"";
+
+/// The keys of `[flash]` that have no default, and what is expected of them.
+pub(super) const REQUIRED: [(&str, &str); 7] = [
+    ("channels", COUNT),
+    ("chips_per_channel", COUNT),
+    ("dies_per_chip", COUNT),
+    ("planes_per_die", COUNT),
+    ("blocks_per_plane", COUNT),
+    ("pages_per_block", COUNT),
+    ("page_size", PAGE),
+];
+
+/// The keys of `[flash.timing]` that only a preset gives a default, and what they are.
+pub(super) const REQUIRED_TIMES: [(&str, &str); 4] = [READ, PROGRAM, ERASE, TRANSFER];
+const READ: (&str, &str) = ("read", "the time to read a page from the array (tR)");
+const PROGRAM: (&str, &str) = ("program", "the time to program a page (tPROG)");
+const ERASE: (&str, &str) = ("erase", "the time to erase a block (tBERS)");
+const TRANSFER: (&str, &str) = ("transfer", "the time of a page's data on the channel, or channel_bandwidth");
+
+/// No timing of any kind.
+pub(super) fn no_timing(flash: &Section<'_>) -> DescriptionError {
+    flash.missing("timing", "a table of latencies, a preset in flash.cell, or \"none\"")
+}
+
+/// A time that is missing in the table.
+pub(super) fn no_time(table: &Section<'_>, key: &str, what: &str) -> DescriptionError {
+    table.missing(key, &format!("{what}, or a preset in flash.cell"))
+}
+
 fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
-    let count = |key| flash.require(key, "a whole number of at least 1").and_then(|field| field.count(1, u32::MAX));
-    let page_field = flash.require("page_size", "the data bytes of a page, such as \"4k\" or \"16k\"")?;
+    let count = |key| flash.require(key, COUNT).and_then(|field| field.count(1, u32::MAX));
+    let page_field = flash.require("page_size", PAGE)?;
     let page_bytes = page_field.size()?;
     if page_bytes == 0 || page_bytes % 512 != 0 || page_bytes > LARGEST_PAGE {
         let expected = format!("a multiple of 512 bytes from 512 to {LARGEST_PAGE}");
@@ -157,10 +188,9 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
         }
     };
     let empty = flash.clone();
-    let missing = |key: &str, what: &str| match &table {
-        Some(table) => table.error(key, format!("missing, expected {what}, or a preset in flash.cell")),
-        None => empty
-            .error("timing", "missing, expected a table of latencies, a preset in flash.cell, or \"none\"".to_string()),
+    let missing = |(key, what): (&str, &str)| match &table {
+        Some(table) => no_time(table, key, what),
+        None => no_timing(&empty),
     };
     let get = |key| table.as_ref().and_then(|table| table.get(key));
     let preset_timing = base.map(|preset| preset.timing(geometry.page_bytes));
@@ -169,17 +199,17 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
     let read = match (get("read"), &preset_timing) {
         (Some(field), _) => field.latencies(LONGEST_OPERATION, position)?,
         (None, Some(preset)) => preset.read.clone(),
-        (None, None) => return Err(missing("read", "the time to read a page from the array (tR)")),
+        (None, None) => return Err(missing(READ)),
     };
     let program = match (get("program"), &preset_timing) {
         (Some(field), _) => field.latencies(LONGEST_OPERATION, position)?,
         (None, Some(preset)) => preset.program.clone(),
-        (None, None) => return Err(missing("program", "the time to program a page (tPROG)")),
+        (None, None) => return Err(missing(PROGRAM)),
     };
     let erase = match (get("erase"), &preset_timing) {
         (Some(field), _) => field.latency(LONGEST_OPERATION)?,
         (None, Some(preset)) => preset.erase,
-        (None, None) => return Err(missing("erase", "the time to erase a block (tBERS)")),
+        (None, None) => return Err(missing(ERASE)),
     };
     let transfer = match (get("transfer"), get("channel_bandwidth"), &preset_timing) {
         (Some(_), Some(field), _) => {
@@ -195,9 +225,7 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
                 .ok_or_else(|| field.expected("a faster channel"))?
         }
         (None, None, Some(preset)) => preset.transfer,
-        (None, None, None) => {
-            return Err(missing("transfer", "the time of a page's data on the channel, or channel_bandwidth"));
-        }
+        (None, None, None) => return Err(missing(TRANSFER)),
     };
     let command = match (get("command"), base) {
         (Some(field), _) => field.duration(LONGEST_OPERATION)?,

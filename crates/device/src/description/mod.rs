@@ -18,6 +18,7 @@ mod error;
 mod expand;
 mod flash;
 mod keys;
+mod missing;
 mod quantity;
 mod reader;
 mod tree;
@@ -80,6 +81,7 @@ impl Description {
             place: Place::Whole { file: file.clone() },
             key: String::new(),
             reason,
+            others: Vec::new(),
         };
         let mut bytes = Vec::new();
         std::fs::File::open(path)
@@ -97,6 +99,7 @@ impl Description {
                 place: Place::Whole { file: file.to_string() },
                 key: String::new(),
                 reason: format!("found more than {LONGEST_TEXT} bytes, expected a description"),
+                others: Vec::new(),
             });
         }
         Ok(Description { tree: Tree::parse(text, file)? })
@@ -118,6 +121,7 @@ impl Description {
             }
         }
         let name = self.name(&root)?;
+        missing::refuse(&root)?;
         let (flash, timed) = flash::read(&root)?;
         let ftl = controller::ftl(&root, &flash.geometry)?;
         Ok(DriveConfig {

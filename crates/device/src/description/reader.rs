@@ -1,10 +1,10 @@
 //! Typed access to the tree: every value is read through here, so every refusal names its place, its key, what was
 //! found and what was expected.
 
-use ssdlab_base::{Nanos, parse_duration, parse_size};
+use ssdlab_base::{Nanos, closest, parse_duration, parse_size};
 use ssdlab_flash::Latency;
 
-use super::error::{DescriptionError, Place, closest, listed, shown};
+use super::error::{DescriptionError, Place, listed, shown};
 use super::quantity::{parse_bandwidth, parse_share};
 use super::tree::{Node, Origin, Table, Tree, Value};
 
@@ -58,7 +58,7 @@ impl<'t> Section<'t> {
         let Some((key, node)) = unknown else {
             return Ok(self);
         };
-        let hint = match closest(key, self.known) {
+        let hint = match closest(key, self.known.iter().copied()) {
             Some(name) => format!("; did you mean '{name}'?"),
             None => String::new(),
         };
@@ -66,6 +66,7 @@ impl<'t> Section<'t> {
             place: self.tree.place(node.key_origin),
             key: joined(&self.path, &shown(key)),
             reason: format!("found an unknown key, expected one of {}{hint}", listed(self.known)),
+            others: Vec::new(),
         })
     }
 
@@ -78,7 +79,12 @@ impl<'t> Section<'t> {
 
     /// The value under `key`, which must be there.
     pub(super) fn require(&self, key: &'static str, expected: &str) -> Result<Field<'t>, DescriptionError> {
-        self.get(key).ok_or_else(|| self.error(key, format!("missing, expected {expected}")))
+        self.get(key).ok_or_else(|| self.missing(key, expected))
+    }
+
+    /// `key` is not there.
+    pub(super) fn missing(&self, key: &str, expected: &str) -> DescriptionError {
+        self.error(key, format!("missing, expected {expected}"))
     }
 
     /// A problem of this table, or of what `key` in it should be.
@@ -91,6 +97,7 @@ impl<'t> Section<'t> {
             },
             key: if key.is_empty() { self.path.clone() } else { joined(&self.path, key) },
             reason,
+            others: Vec::new(),
         }
     }
 }
@@ -98,7 +105,12 @@ impl<'t> Section<'t> {
 impl<'t> Field<'t> {
     /// A problem of this value.
     pub(super) fn error(&self, reason: String) -> DescriptionError {
-        DescriptionError { place: self.tree.place(self.node.origin), key: self.path.clone(), reason }
+        DescriptionError {
+            place: self.tree.place(self.node.origin),
+            key: self.path.clone(),
+            reason,
+            others: Vec::new(),
+        }
     }
 
     /// `found X, expected Y`.
@@ -287,7 +299,7 @@ impl<'t> Field<'t> {
         if names.contains(&text) {
             return Ok(text);
         }
-        Err(self.expected(&match closest(text, names) {
+        Err(self.expected(&match closest(text, names.iter().copied()) {
             Some(name) => format!("{expected}; did you mean '{name}'?"),
             None => expected,
         }))

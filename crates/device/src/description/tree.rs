@@ -80,6 +80,7 @@ impl Tree {
                 },
                 key: String::new(),
                 reason: format!("not TOML: {}", shown(error.message())),
+                others: Vec::new(),
             }),
         }
     }
@@ -91,6 +92,7 @@ impl Tree {
             place: Place::Set { text: text.to_string() },
             key: key.to_string(),
             reason,
+            others: Vec::new(),
         };
         let Some((key, written)) = text.split_once('=') else {
             return Err(error("", "found no '=', expected key=value, such as gc.victim=fifo".to_string()));

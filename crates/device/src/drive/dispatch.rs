@@ -61,6 +61,7 @@ impl Drive {
         state.order = self.order;
         if let Some(since) = state.stalled_since.take() {
             self.counters.gc_stall += self.media.now.since(since);
+            self.counters.gc_stalled_commands += 1;
         }
         self.order += 1;
         self.release_command(command);

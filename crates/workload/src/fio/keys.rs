@@ -3,6 +3,8 @@
 //! One table, so that parsing, suggestions and `docs/workloads.md` cannot drift apart (a test compares them). The names
 //! are those that `fio --cmdhelp=all` and `--enghelp` print, with the aliases of its option table.
 
+use ssdlab_base::closest;
+
 /// What a key does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
@@ -303,30 +305,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Key> {
 
 /// The known name nearest to `name`, if any is near enough to be a slip of the finger.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
-    let limit = 1 + name.chars().count() / 4;
-    KEYS.iter()
-        .flat_map(|key| [key.name, key.alias])
-        .filter(|known| !known.is_empty() && known.len().abs_diff(name.len()) <= limit)
-        .map(|known| (edits(name, known), known))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
-}
-
-/// Insertions, deletions and replacements between two words.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[to.len()]
+    closest(name, KEYS.iter().flat_map(|key| [key.name, key.alias]).filter(|known| !known.is_empty()))
 }
 
 #[cfg(test)]

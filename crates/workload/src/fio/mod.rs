@@ -152,3 +152,13 @@ pub fn is_spec(text: &str) -> bool {
     };
     text.split(',').any(sets_rw)
 }
+
+/// Whether fio has a key of this name.
+pub(crate) fn is_key(name: &str) -> bool {
+    keys::find(name).is_some()
+}
+
+/// Whether `text` is one of the values of `rw`, without more.
+pub(crate) fn is_direction(text: &str) -> bool {
+    reader::direction(text.trim()).is_some()
+}

@@ -109,7 +109,15 @@ pub(super) fn read_mode(s: &Reader<'_>) -> Result<(Mode, Option<String>), Worklo
         Some((word, postfix)) => (word, Some(postfix.to_string())),
         None => (text, None),
     };
-    let (kind, random) = match word {
+    let Some((kind, random)) = direction(word) else {
+        return Err(s.setting.error(expected));
+    };
+    Ok((Mode { kind, random }, postfix))
+}
+
+/// The kind of requests that a value of `rw` names, and whether they are random.
+pub(super) fn direction(word: &str) -> Option<(Kind, bool)> {
+    Some(match word {
         "read" => (Kind::One(READ), false),
         "write" => (Kind::One(WRITE), false),
         "trim" => (Kind::One(TRIM), false),
@@ -120,9 +128,8 @@ pub(super) fn read_mode(s: &Reader<'_>) -> Result<(Mode, Option<String>), Worklo
         "randrw" => (Kind::Mixed, true),
         "trimwrite" => (Kind::TrimThenWrite, false),
         "randtrimwrite" => (Kind::TrimThenWrite, true),
-        _ => return Err(s.setting.error(expected)),
-    };
-    Ok((Mode { kind, random }, postfix))
+        _ => return None,
+    })
 }
 
 /// Lists for reads, writes and trims: one is for all, two are for reads and for writes and trims.

@@ -9,6 +9,7 @@
 
 mod address;
 mod discipline;
+mod stamps;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 
@@ -18,6 +19,7 @@ pub use discipline::Discipline;
 use crate::trace::Trace;
 use crate::{Next, Workload, WorkloadError};
 use address::AddressMap;
+use stamps::Stamps;
 
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +61,7 @@ struct Survey {
     requests: u64,
     end_sector: u64,
     last: Nanos,
+    stamps: Stamps,
 }
 
 impl TraceReplay {
@@ -89,10 +92,14 @@ impl TraceReplay {
                 survey.requests += 1;
                 survey.end_sector = survey.end_sector.max(request.end());
                 survey.last = request.at;
+                survey.stamps.learn(request.at);
                 map.learn(request).map_err(|why| WorkloadError(format!("{name} {why}")))?;
             }
         }
-        let notes = trace.notes();
+        let mut notes = trace.notes();
+        if let Discipline::Timed { .. } = settings.discipline {
+            notes.extend(survey.stamps.note(&name));
+        }
         if settings.fit == Fit::Exact && survey.end_sector > capacity_sectors {
             let end = survey.end_sector.saturating_mul(SECTOR_BYTES);
             let capacity = capacity_sectors.saturating_mul(SECTOR_BYTES);

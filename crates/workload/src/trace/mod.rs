@@ -404,7 +404,12 @@ impl Run {
                 ));
             }
         }
-        let unit = if self.decoder.frame() == Frame::Line { "lines" } else { "records" };
+        let unit = match (self.decoder.frame() == Frame::Line, pieces) {
+            (true, 1) => "line",
+            (true, _) => "lines",
+            (false, 1) => "record",
+            (false, _) => "records",
+        };
         let event = match options.event {
             Some(event) if format.spec().events => format!(" for event {}", event.letter()),
             _ => String::new(),

@@ -5,7 +5,7 @@
 //! request, is out. A malformed line is therefore an error at that line later on, not a trace of no known format.
 //! The five-column formats, which no single line tells apart, have rules of their own.
 
-use super::format::{TraceFormat, is_blktrace, recognise_five_columns, vscsi_version};
+use super::format::{CSV_HEADER, TraceFormat, is_blktrace, recognise_five_columns, vscsi_version};
 use super::options::{Event, Options};
 use super::record::{Decoded, quote};
 use super::source::Source;
@@ -94,6 +94,13 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
         }
         None => {
             let first = lines.first().copied().unwrap_or_default();
+            let is_request = |line: &&[u8]| !line.starts_with(b"#") && line.trim_ascii() != CSV_HEADER.as_bytes();
+            if whole && !lines.is_empty() && !lines.iter().any(is_request) {
+                return Err(WorkloadError(format!(
+                    "{name} has no request in it, only the header of a CSV or comments; expected lines such as \
+                     `12.5,W,4096,8192` below `{CSV_HEADER}`"
+                )));
+            }
             Err(WorkloadError(format!(
                 "{name} is in no trace format known here: its first line is {}; {}",
                 quote(first),

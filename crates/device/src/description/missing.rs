@@ -1,0 +1,47 @@
+//! What a description lacks, told all at once: a datasheet is copied key by key, and an error a run would take as many
+//! runs as there are keys.
+
+use super::error::DescriptionError;
+use super::keys;
+use super::reader::Section;
+use super::{controller, flash};
+
+/// Refuses a description that lacks keys without a default, with every one of them.
+pub(super) fn refuse(root: &Section<'_>) -> Result<(), DescriptionError> {
+    let flash = root.section("flash", keys::FLASH)?;
+    let mut missing: Vec<DescriptionError> = flash::REQUIRED
+        .iter()
+        .filter(|(key, _)| flash.get(key).is_none())
+        .map(|(key, expected)| flash.missing(key, expected))
+        .collect();
+    missing.extend(times(&flash)?);
+    let capacity = root.section("capacity", keys::CAPACITY)?;
+    if capacity.get("over_provisioning").is_none() && capacity.get("user").is_none() {
+        missing.push(controller::no_capacity(&capacity));
+    }
+    DescriptionError::all(missing)
+}
+
+/// The times that neither a preset nor the table gives.
+fn times(flash: &Section<'_>) -> Result<Vec<DescriptionError>, DescriptionError> {
+    if flash.get("cell").is_some() {
+        return Ok(Vec::new());
+    }
+    let Some(field) = flash.get("timing") else {
+        return Ok(vec![flash::no_timing(flash)]);
+    };
+    if field.as_text().is_some() {
+        return Ok(Vec::new());
+    }
+    let table = field.section(keys::TIMING)?;
+    if table.get("preset").is_some() {
+        return Ok(Vec::new());
+    }
+    let given =
+        |key: &'static str| table.get(key).is_some() || key == "transfer" && table.get("channel_bandwidth").is_some();
+    Ok(flash::REQUIRED_TIMES
+        .iter()
+        .filter(|(key, _)| !given(key))
+        .map(|(key, what)| flash::no_time(&table, key, what))
+        .collect())
+}
