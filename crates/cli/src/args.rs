@@ -76,7 +76,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "FILE|NAME", required = true, num_args = 1..)]
     pub(crate) device: Vec<String>,
 
-    /// A trace in any supported format, a fio job file (.fio), or fio options such as rw=randwrite,bs=4k,iodepth=32
+    /// A trace in any supported format, a fio job file (*.fio), or fio options such as rw=randwrite,bs=4k,iodepth=32
     ///
     /// A trace's format is recognised by its content; `format=NAME:PATH` states it. gzip, zstd, xz and bzip2 are
     /// unpacked on the way.
@@ -106,7 +106,7 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "fit")]
     pub(crate) wrap: bool,
 
-    /// Map the pages that a trace touches densely onto the drive
+    /// Pack the extents of 1 MiB that a trace touches densely onto the drive
     #[arg(long)]
     pub(crate) fit: bool,
 
@@ -125,6 +125,13 @@ pub(crate) struct Run {
     /// Write the work of every channel and die in this window of virtual time, for ui.perfetto.dev; needs --out
     #[arg(long, value_name = "FROM..TO", requires = "out")]
     pub(crate) trace_window: Option<String>,
+
+    /// Compare every read with what was written, and the whole drive at the end; ages anew, without snapshots
+    ///
+    /// Every sector then carries a stamp: 8 bytes of memory for each 512 of flash, and as much for what is expected. A
+    /// sector that differs breaks the check `reads_return_what_was_written`, and the run ends with status 1.
+    #[arg(long)]
+    pub(crate) verify: bool,
 
     /// Age the drives anew, and keep no snapshot of them
     #[arg(long)]

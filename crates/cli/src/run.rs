@@ -42,6 +42,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         workload: &workload,
         age,
         seed: args.seed,
+        verify: args.verify,
         snapshots: snapshots.as_ref(),
         asked: Asked {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -62,9 +63,14 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             (outcome.result, outcome.written)
         }
     };
-    let aged_notes = aged_by.iter().flat_map(Source::notes);
-    for note in workload.notes().into_iter().chain(aged_notes) {
+    for note in &result.notes {
         eprintln!("note: {note}");
+    }
+    if result.devices.is_empty() {
+        let files = if args.out.is_some() { ", and no file was written" } else { "" };
+        return Err(Failure::work(format!(
+            "the run was interrupted before the first drive was ready: there are no results{files}"
+        )));
     }
     show(&args, &result, written.is_ok())?;
     written

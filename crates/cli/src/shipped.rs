@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ssdlab_base::closest;
 use ssdlab_device::Description;
 
 use crate::failure::Failure;
@@ -12,9 +13,9 @@ pub(crate) const DESCRIPTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"
 /// The description that ships under a name.
 pub(crate) fn text(name: &str) -> Result<&'static str, Failure> {
     let found = DESCRIPTIONS.iter().find(|(shipped, _)| *shipped == name);
-    found.map(|(_, text)| *text).ok_or_else(|| {
-        Failure::input(format!("no drive called '{name}' ships with ssdlab")).hint(format!("these do: {}", names()))
-    })
+    found
+        .map(|(_, text)| *text)
+        .ok_or_else(|| Failure::input(format!("no drive called '{name}' ships with ssdlab")).hint(ships(name)))
 }
 
 /// What `--device` was given: a file, or the name of a description that ships. A file of that name comes first.
@@ -23,15 +24,18 @@ pub(crate) fn open(device: &str) -> Result<Description, Failure> {
     let bare = !device.contains(['/', '\\']) && path.extension().is_none();
     if bare && !path.is_file() {
         let (name, text) = DESCRIPTIONS.iter().find(|(name, _)| *name == device).ok_or_else(|| {
-            Failure::input(format!("'{device}' is neither a file nor a drive that ships"))
-                .hint(format!("these ship: {}", names()))
+            Failure::input(format!("'{device}' is neither a file nor a drive that ships")).hint(ships(device))
         })?;
         return Description::parse(text, &format!("{name}.toml")).map_err(Failure::input);
     }
     Description::load(path).map_err(Failure::input)
 }
 
-fn names() -> String {
+/// What ships, and what of it was probably meant.
+fn ships(written: &str) -> String {
     let names: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
+    match closest(written, names.iter().copied()) {
+        Some(name) => format!("did you mean '{name}'? These ship: {}", names.join(", ")),
+        None => format!("these ship: {}", names.join(", ")),
+    }
 }

@@ -11,7 +11,7 @@ use ssdlab_lab::snapshot::file_identity;
 use ssdlab_workload::fio::FioJob;
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;
-use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind};
+use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind, open_trace};
 
 use crate::args::Run;
 use crate::failure::Failure;
@@ -90,7 +90,7 @@ impl Source {
                 Kind::Fio { job, unseeded, line: None }
             }
             WorkloadKind::Trace => {
-                let trace = Trace::open(text).map_err(Failure::input)?;
+                let trace = open_trace(text).map_err(Failure::input)?;
                 let path = trace.name();
                 let identity =
                     file_identity(Path::new(&path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
@@ -120,13 +120,8 @@ impl Source {
     pub(crate) fn replay(&self) -> String {
         match self.kind {
             Kind::Trace { .. } => self.sending.discipline.unwrap_or_default().to_string(),
-            Kind::Fio { .. } => "fio".to_string(),
+            Kind::Fio { ref job, .. } => format!("fio, iodepth {}", job.depth()),
         }
-    }
-
-    /// What a person should know of how the workload was read so far.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        self.notes.borrow().clone()
     }
 
     /// The jobs of a pass. A `randseed` belongs to the measured run; if ageing drew the same numbers, the run would
@@ -178,6 +173,10 @@ impl WorkloadSource for Source {
             Kind::Trace { spec, identity } => format!("trace {spec} {identity} {fit} {limit:?}"),
             Kind::Fio { job, .. } => format!("fio {job:?} seed {} {limit:?}", self.seed),
         }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.borrow().clone()
     }
 
     fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {

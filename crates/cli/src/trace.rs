@@ -6,9 +6,9 @@ use std::path::Path;
 
 use flate2::write::GzEncoder;
 use ssdlab_lab::output::Staging;
-use ssdlab_workload::WorkloadError;
 use ssdlab_workload::stats::TraceStats;
 use ssdlab_workload::trace::{Converted, Target, Trace, TraceWriter, convert};
+use ssdlab_workload::{WorkloadError, open_trace};
 
 use crate::args::{self, TraceConvert, TraceFormat, TraceHead};
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ pub(crate) fn trace(what: args::Trace) -> Result<(), Failure> {
 }
 
 fn open(spec: &str) -> Result<Trace, Failure> {
-    Trace::open(spec).map_err(Failure::input)
+    open_trace(spec).map_err(Failure::input)
 }
 
 fn tell(notes: impl IntoIterator<Item = String>) {
@@ -113,7 +113,8 @@ fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
     drop(to);
     staging.close(&name, &file).and_then(|()| staging.commit()).map_err(Failure::work)?;
     tell(trace.notes().into_iter().chain(converted.notes));
-    stdout::print(|to| writeln!(to, "{}: {} requests", args.output.display(), converted.requests))
+    let requests = if converted.requests == 1 { "request" } else { "requests" };
+    stdout::print(|to| writeln!(to, "{}: {} {requests}", args.output.display(), converted.requests))
 }
 
 /// Converts into `to`, through the compression that the name asks for.

@@ -29,7 +29,7 @@ pub(crate) fn laws(
         check(
             "requests_generated_equal_completed",
             recorder.sent == recorder.completed,
-            format!("{sent} requests were sent and {completed} completed{stuck}"),
+            format!("{} sent and {completed} completed{stuck}", counted(sent, "request was", "requests were")),
         ),
         check(
             "requests_completed_equal_drive_counters",
@@ -55,8 +55,10 @@ pub(crate) fn laws(
 
     if config.flash.faults == Faults::default() {
         let failed = recorder.failed;
-        let detail =
-            format!("{failed} of {completed} requests ended with an error, and the drive has no faults to blame");
+        let detail = format!(
+            "{failed} of {} ended with an error, and the drive has no faults to blame",
+            counted(completed, "request", "requests")
+        );
         laws.push(check("no_errors_without_faults", failed == 0, detail));
     }
 
@@ -104,12 +106,13 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     let mut warnings = Vec::new();
     if !result.complete {
         warnings.push(format!(
-            "the run was interrupted after {} requests: the figures stand for the part that ran",
-            all(&result.requests)
+            "the run was interrupted after {}: the figures stand for the part that ran",
+            counted(all(&result.requests), "request", "requests")
         ));
     }
     if let Some(failed) = Some(result.host.failed_requests).filter(|&failed| failed > 0) {
-        warnings.push(format!("{failed} of {} requests ended with an error", all(&result.requests)));
+        let of = counted(all(&result.requests), "request", "requests");
+        warnings.push(format!("{failed} of {of} ended with an error"));
     }
     if all(&result.requests) == 0 {
         warnings.push("the workload sent no requests".to_string());
@@ -276,6 +279,11 @@ pub(crate) fn percent(share: f64) -> String {
         _ if percent >= 0.005 || percent == 0.0 => format!("{percent:.2} %"),
         _ => "less than 0.01 %".to_string(),
     }
+}
+
+/// `1 request`, `2 requests`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn share(part: u64, whole: u64) -> String {

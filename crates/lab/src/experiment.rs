@@ -11,6 +11,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
+use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Geometry, Observer};
 
@@ -23,6 +24,7 @@ use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
 use crate::snapshot::{Found, Identity, SnapshotCache};
 use crate::source::WorkloadSource;
 use crate::timeline::Axis;
+use crate::verify::{Verified, Verifier};
 
 mod summary;
 
@@ -45,6 +47,9 @@ pub struct Experiment<'a> {
     pub age: Age<'a>,
     /// The seed of everything random in the drives.
     pub seed: u64,
+    /// Whether every read is compared with what was written. The drive then keeps a stamp a sector and the comparison
+    /// another, 16 bytes for each 512 of flash, and the drives are aged anew.
+    pub verify: bool,
     /// Where aged drives are kept; `None` ages anew and keeps nothing.
     pub snapshots: Option<&'a SnapshotCache>,
     /// What the results say was asked for.
@@ -115,6 +120,7 @@ pub fn run(
         workload: asked.workload,
         replay: asked.replay,
         precondition: asked.precondition,
+        notes: Vec::new(),
         devices: Vec::with_capacity(experiment.drives.len()),
     };
     for entrant in experiment.drives {
@@ -136,6 +142,10 @@ pub fn run(
         }
     }
     control.progress.finish();
+    result.notes = experiment.workload.notes();
+    if let Age::Workload(source) = experiment.age {
+        result.notes.extend(source.notes());
+    }
     same_requests(&mut result);
     Ok(result)
 }
@@ -145,7 +155,7 @@ pub fn run(
 pub struct Outcome {
     /// The result.
     pub result: RunResult,
-    /// What became of the files.
+    /// What became of the files; none are written for a run that was interrupted before its first drive was ready.
     pub written: Result<(), OutputError>,
 }
 
@@ -160,7 +170,7 @@ pub enum RunIntoError {
     Output(#[from] OutputError),
 }
 
-/// Runs the experiment and writes its files into `folder`; with a `window`, also `trace.json` for Perfetto.
+/// Runs the experiment and, where a drive came to run, writes its files into `folder`; with a `window`, also `trace.json` for Perfetto.
 ///
 /// The folder is tried before the run, so that a wrong one does not cost a run.
 pub fn run_into(
@@ -174,13 +184,25 @@ pub fn run_into(
     let Some(window) = window else {
         staging.try_out()?;
         let result = run(experiment, None, control)?;
-        let written = write_results(staging, &result);
+        let written = if result.devices.is_empty() { Ok(()) } else { write_results(staging, &result) };
         return Ok(Outcome { result, written });
     };
     let failed = |source| OutputError { path: folder.join(TRACE), source };
     let file = BufWriter::with_capacity(1 << 18, staging.open(TRACE)?);
     let mut trace = Trace::begin(file, window).map_err(failed)?;
-    let result = run(experiment, Some(&mut |name, geometry| trace.observer(name, geometry)), control)?;
+    let mut result = run(experiment, Some(&mut |name, geometry| trace.observer(name, geometry)), control)?;
+    if result.devices.is_empty() {
+        return Ok(Outcome { result, written: Ok(()) });
+    }
+    for (device, slices) in result.devices.iter_mut().zip(trace.slices()) {
+        if slices == 0 {
+            device.warnings.push(format!(
+                "no channel and no die was at work in the trace window {window}, so trace.json shows nothing of this \
+                 drive: its run took {}",
+                Nanos(device.virtual_time_ns)
+            ));
+        }
+    }
     let traced = trace.finish().and_then(|file| file.into_inner().map_err(std::io::IntoInnerError::into_error));
     let written = traced
         .map_err(failed)
@@ -202,7 +224,8 @@ fn run_drive(
     let mut workload = experiment.workload.open(config, 0).map_err(|error| failed(error.into()))?;
 
     let started = Instant::now();
-    let Some((mut drive, aged)) = aged_drive(experiment, entrant, control)? else {
+    let mut verifier = experiment.verify.then(|| Verifier::new(config.user_bytes / ssdlab_base::SECTOR_BYTES));
+    let Some((mut drive, aged)) = aged_drive(experiment, entrant, verifier.as_mut(), control)? else {
         return Ok(None);
     };
     let wall_precondition_s = started.elapsed().as_secs_f64();
@@ -215,11 +238,18 @@ fn run_drive(
     }
     control.progress.begin(&entrant.label, Phase::Run);
     let started = Instant::now();
-    let ended = replay(&mut drive, &mut *workload, &mut recorder, control).map_err(failed)?;
+    let ended = match &mut verifier {
+        None => replay(&mut drive, &mut *workload, &mut recorder, control),
+        Some(verifier) => {
+            let mut verified = Verified { drive: &mut drive, verifier };
+            replay(&mut verified, &mut *workload, &mut recorder, control)
+        }
+    }
+    .map_err(failed)?;
     let wall_time_s = started.elapsed().as_secs_f64();
     drive.observe(None);
 
-    let measured = summary::Measured { drive, recorder, ended, aged, wall_time_s, wall_precondition_s };
+    let measured = summary::Measured { drive, recorder, ended, aged, verifier, wall_time_s, wall_precondition_s };
     Ok(Some(summary::summarise(entrant, measured, experiment.workload.is_uniform_overwrites(config))))
 }
 
@@ -227,12 +257,16 @@ fn run_drive(
 fn aged_drive(
     experiment: &Experiment<'_>,
     entrant: &Entrant,
+    mut verifier: Option<&mut Verifier>,
     control: &Control<'_>,
 ) -> Result<Option<(Drive, Precondition)>, RunError> {
     let config = &entrant.config;
-    let options = Options { seed: experiment.seed, contents: Contents::Nothing };
+    let contents = if verifier.is_some() { Contents::Stamps } else { Contents::Nothing };
+    let options = Options { seed: experiment.seed, contents };
     let age = experiment.age.identity(experiment.workload);
-    let kept = experiment.snapshots.zip(age.as_deref()).map(|(cache, age)| (cache, Identity { config, options, age }));
+    // A snapshot holds no contents, nor what they should be.
+    let snapshots = experiment.snapshots.filter(|_| verifier.is_none());
+    let kept = snapshots.zip(age.as_deref()).map(|(cache, age)| (cache, Identity { config, options, age }));
 
     let mut damaged = None;
     if let Some((cache, identity)) = &kept {
@@ -248,10 +282,20 @@ fn aged_drive(
     let mut drive = Drive::new(config, options).map_err(refused)?;
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     let started = Instant::now();
-    let (aged, mut record) =
-        precondition(&mut drive, &experiment.age, &entrant.label, experiment.workload, control).map_err(failed)?;
+    let (aged, mut record) = precondition(
+        &mut drive,
+        &experiment.age,
+        &entrant.label,
+        experiment.workload,
+        verifier.as_deref_mut(),
+        control,
+    )
+    .map_err(failed)?;
     if aged == Aged::Stopped {
         return Ok(None);
+    }
+    if let Some(verifier) = verifier {
+        verifier.restart();
     }
     // A drive from a snapshot draws from the beginning of the seed's streams, so this one must too.
     drive.reseed(options);

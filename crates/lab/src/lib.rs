@@ -25,6 +25,7 @@ pub mod source;
 pub mod table;
 pub mod theory;
 mod timeline;
+mod verify;
 
 pub use experiment::{Asked, Entrant, Experiment, Outcome, RunError, RunIntoError, run, run_into};
 pub use precondition::Age;

@@ -31,15 +31,23 @@ pub struct OutputError {
 #[derive(Debug)]
 pub struct Staging {
     folder: PathBuf,
+    /// The folder was not there before.
+    made: bool,
     /// Temporary and final path.
     staged: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Staging {
-    /// Makes the folder where it is missing.
+    /// Makes the folder where it is missing; it goes again if nothing comes into it.
     pub fn new(folder: &Path) -> Result<Staging, OutputError> {
-        fs::create_dir_all(folder).map_err(|source| OutputError { path: folder.to_path_buf(), source })?;
-        Ok(Staging { folder: folder.to_path_buf(), staged: Vec::new() })
+        let failed = |source| OutputError { path: folder.to_path_buf(), source };
+        if let Some(file) = folder.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
+            let what = format!("{} is a file, expected a folder or a name that is free", file.display());
+            return Err(failed(io::Error::new(io::ErrorKind::NotADirectory, what)));
+        }
+        let made = !folder.exists();
+        fs::create_dir_all(folder).map_err(failed)?;
+        Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new() })
     }
 
     /// Tries whether a file can be made in the folder at all.
@@ -102,6 +110,10 @@ impl Drop for Staging {
     fn drop(&mut self) {
         for (temporary, _) in &self.staged {
             let _ = fs::remove_file(temporary);
+        }
+        if self.made {
+            // Only an empty folder can be removed so.
+            let _ = fs::remove_dir(&self.folder);
         }
     }
 }

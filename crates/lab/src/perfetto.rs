@@ -20,6 +20,12 @@ pub struct TraceWindow {
     pub to: Nanos,
 }
 
+impl std::fmt::Display for TraceWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}..{}", self.from, self.to)
+    }
+}
+
 /// Why a window was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{found}' is not a window: expected FROM..TO with FROM before TO, such as 10ms..12ms{reason}")]
@@ -56,6 +62,8 @@ impl std::str::FromStr for TraceWindow {
 struct Stream<W> {
     to: W,
     first: bool,
+    /// For each drive, how many slices its window holds.
+    slices: Vec<u64>,
     /// The first error; nothing is written after it.
     error: Option<io::Error>,
 }
@@ -82,7 +90,11 @@ impl<W: Write + Send + 'static> Trace<W> {
     /// Begins a trace; `to` should be buffered.
     pub fn begin(mut to: W, window: TraceWindow) -> io::Result<Trace<W>> {
         to.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        Ok(Trace { stream: Arc::new(Mutex::new(Stream { to, first: true, error: None })), window, drives: 0 })
+        Ok(Trace {
+            stream: Arc::new(Mutex::new(Stream { to, first: true, slices: Vec::new(), error: None })),
+            window,
+            drives: 0,
+        })
     }
 
     /// The observer for the next drive.
@@ -108,8 +120,15 @@ impl<W: Write + Send + 'static> Trace<W> {
             let (channel, way) = (way / geometry.chips_per_channel, way % geometry.chips_per_channel);
             label(channels_pid + 1, Some(die), format!("die {die} (channel {channel}, way {way})"));
         }
+        let drive = stream.slices.len();
+        stream.slices.push(0);
         drop(stream);
-        Box::new(Tracks { stream: Arc::clone(&self.stream), window: self.window, channels_pid })
+        Box::new(Tracks { stream: Arc::clone(&self.stream), window: self.window, channels_pid, drive })
+    }
+
+    /// For each drive so far, in order, how many slices lie in the window.
+    pub fn slices(&self) -> Vec<u64> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).slices.clone()
     }
 
     /// Ends the trace and gives the writer back; the first error that occurred comes out here. The drives' observers
@@ -130,6 +149,8 @@ struct Tracks<W> {
     stream: Arc<Mutex<Stream<W>>>,
     window: TraceWindow,
     channels_pid: u32,
+    /// Its place among the drives.
+    drive: usize,
 }
 
 impl<W: Write + Send> Observer for Tracks<W> {
@@ -150,6 +171,7 @@ impl<W: Write + Send> Observer for Tracks<W> {
         let cause = span.cause.key();
         let (start, length) = (span.start.0, span.end.since(span.start).0);
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.slices[self.drive] += 1;
         stream.event(|to| {
             write!(
                 to,
@@ -198,6 +220,7 @@ mod tests {
         observer.span(span(4_999, 6_000));
         observer.span(span(5_000, 6_000));
         drop(observer);
+        assert_eq!(trace.slices(), [2]);
         let text = String::from_utf8(trace.finish().expect("written")).expect("text");
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         let events = json["traceEvents"].as_array().expect("a list");

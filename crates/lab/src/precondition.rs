@@ -10,7 +10,7 @@
 //! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain.
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_device::Drive;
+use ssdlab_device::{Completion, Drive};
 use ssdlab_flash::OpKind;
 use ssdlab_workload::{Next, Workload};
 
@@ -18,6 +18,7 @@ use crate::progress::{Control, Phase};
 use crate::replay::{BATCH, ReplayError, beyond, fits};
 use crate::result::Precondition;
 use crate::source::WorkloadSource;
+use crate::verify::Verifier;
 
 /// A fill writes this much at a time.
 const FILL_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
@@ -146,23 +147,25 @@ fn agree(values: &[f64], count: usize) -> bool {
 
 /// Whether ageing reached its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aged {
+pub(crate) enum Aged {
     /// Yes.
     Done,
     /// The stop flag was set.
     Stopped,
 }
 
-/// Brings a fresh drive to `age`; `name` is for the progress, `measured` is the workload that follows.
-pub fn precondition(
+/// Brings a fresh drive to `age`; `name` is for the progress, `measured` is the workload that follows. With a
+/// `verifier`, everything that is written goes through it.
+pub(crate) fn precondition(
     drive: &mut Drive,
     age: &Age<'_>,
     name: &str,
     measured: &dyn WorkloadSource,
+    verifier: Option<&mut Verifier>,
     control: &Control<'_>,
 ) -> Result<(Aged, Precondition), ReplayError> {
     let timed = drive.config().timed;
-    let mut ageing = Ageing { drive, control, record: Precondition::default(), unsent_reads: 0 };
+    let mut ageing = Ageing { drive, verifier, control, record: Precondition::default(), unsent_reads: 0 };
     ageing.drive.set_timed(false);
     let aged = match age {
         Age::None => Aged::Done,
@@ -176,7 +179,7 @@ pub fn precondition(
     if aged == Aged::Done && !matches!(age, Age::None) {
         // What is in the write buffer goes to flash, where a snapshot finds it.
         ageing.send(Request::new(Op::Flush, 0, 0));
-        ageing.drive.completions().clear();
+        ageing.completions().clear();
     }
     let record = ageing.record;
     drive.set_timed(timed);
@@ -186,6 +189,7 @@ pub fn precondition(
 
 struct Ageing<'a> {
     drive: &'a mut Drive,
+    verifier: Option<&'a mut Verifier>,
     control: &'a Control<'a>,
     record: Precondition,
     /// Requests since the last write.
@@ -217,7 +221,7 @@ impl Ageing<'_> {
         while sector < sectors {
             let length = FILL_SECTORS.min(sectors - sector);
             self.send(Request::new(Op::Write, sector, length));
-            self.drive.completions().clear();
+            self.completions().clear();
             sector += length;
             requests += 1;
             if requests.is_multiple_of(FILLS_PER_LOOK) {
@@ -234,12 +238,24 @@ impl Ageing<'_> {
     #[inline]
     fn send(&mut self, mut request: Request) {
         request.at = self.drive.now();
-        self.drive.submit(&request);
+        match &mut self.verifier {
+            None => self.drive.submit(&request),
+            Some(verifier) => verifier.submit(self.drive, &request),
+        }
         if request.op == Op::Write {
             self.record.written_bytes += request.bytes();
             self.unsent_reads = 0;
         } else {
             self.unsent_reads += 1;
+        }
+    }
+
+    /// What has completed; the caller clears it.
+    #[inline]
+    fn completions(&mut self) -> &mut Vec<Completion> {
+        match &mut self.verifier {
+            None => self.drive.completions(),
+            Some(verifier) => verifier.collect(self.drive),
         }
     }
 
@@ -296,7 +312,7 @@ impl Ageing<'_> {
             outstanding += gathered as u64;
             match then {
                 Some(Next::WaitUntil(until)) => clock = until.max(Nanos(clock.0.saturating_add(1))),
-                Some(Next::WaitForCompletion) if self.drive.completions().is_empty() => {
+                Some(Next::WaitForCompletion) if self.completions().is_empty() => {
                     let now = self.drive.now();
                     if outstanding == 0 || !self.drive.run_to_completion(now) {
                         return Err(ReplayError::Deadlock { sent: requests });
@@ -304,7 +320,7 @@ impl Ageing<'_> {
                 }
                 _ => {}
             }
-            for completion in self.drive.completions().drain(..) {
+            for completion in self.completions().drain(..) {
                 outstanding -= 1;
                 workload.completed(clock, completion.tag);
             }

@@ -37,6 +37,9 @@ pub struct RunResult {
     pub replay: String,
     /// The age the drives were brought to first.
     pub precondition: String,
+    /// What a person should know of how the workload was read, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// One entry for each drive, in the order they were given.
     pub devices: Vec<DeviceResult>,
 }
@@ -284,6 +287,9 @@ pub struct Gc {
     pub wear_levelling_victims: u64,
     /// Time that host writes waited for a free block, summed over commands.
     pub stall_ns: u64,
+    /// Commands that waited so.
+    #[serde(default)]
+    pub stalled_commands: u64,
     /// Blocks that went bad.
     pub grown_bad_blocks: u64,
 }

@@ -13,6 +13,11 @@ pub trait WorkloadSource {
     /// [`crate::snapshot::file_identity`], with the options of both.
     fn identity(&self) -> String;
 
+    /// What a person should know of how it was read so far, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether it is uniform random overwrites of single mapping units over the drive's whole user capacity, so that
     /// theory has something to say.
     fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use ssdlab_base::{Nanos, format_size};
 use ssdlab_flash::Cause;
 
+use crate::checks;
 use crate::result::{DeviceResult, LatencySummary, RunResult};
 
 /// The widest column of a drive; longer names are cut.
@@ -17,13 +18,18 @@ fn row(label: &str, figure: impl Fn(&DeviceResult) -> Option<String> + 'static) 
     (label.to_string(), Box::new(figure))
 }
 
-/// The table: a column for each drive, then the checks that did not hold and the warnings.
+/// The table: what was run, a column for each drive, then the checks that did not hold and the warnings.
 pub fn render(run: &RunResult) -> String {
     let mut text = String::new();
     if run.devices.is_empty() {
         text.push_str("No drive came to run.\n");
         return text;
     }
+    let _ = writeln!(
+        text,
+        "workload {}, replay {}, precondition {}, seed {}\n",
+        run.workload, run.replay, run.precondition, run.seed
+    );
     let rows: Vec<(String, Vec<String>)> = rows()
         .into_iter()
         .filter_map(|(label, figure)| {
@@ -72,6 +78,15 @@ fn rows() -> Vec<Row> {
     let mut rows = vec![
         row("requests", |d| Some(count(d.requests.read + d.requests.write + d.requests.trim + d.requests.flush))),
         row("  read / write", |d| Some(format!("{} / {}", count(d.requests.read), count(d.requests.write)))),
+        row("  trim / flush", |d| {
+            (d.requests.trim + d.requests.flush > 0)
+                .then(|| format!("{} / {}", count(d.requests.trim), count(d.requests.flush)))
+        }),
+        row("queue depth", queue_depth),
+        row(
+            "under way, mean / max",
+            timed(|d| Some(format!("{:.1} / {}", d.outstanding.mean, count(d.outstanding.max)))),
+        ),
         row("IOPS", timed(|d| Some(count(d.throughput.iops.round() as u64)))),
         row("read MB/s", timed(|d| positive(d.throughput.read_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}")))),
         row("write MB/s", timed(|d| positive(d.throughput.write_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}")))),
@@ -79,6 +94,7 @@ fn rows() -> Vec<Row> {
     for (name, pick) in [
         ("read latency", (|d| d.latency_ns.read) as fn(&DeviceResult) -> Option<LatencySummary>),
         ("write latency", |d| d.latency_ns.write),
+        ("trim latency", |d| d.latency_ns.trim),
         ("flush latency", |d| d.latency_ns.flush),
     ] {
         let latency = move |part: fn(&LatencySummary) -> u64| {
@@ -100,12 +116,15 @@ fn rows() -> Vec<Row> {
         }));
     }
     rows.extend([
+        row("  of it padding", padding),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
         row("flash reads", |d| Some(count(d.flash.reads.total))),
         row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("wear min / mean / max", |d| Some(format!("{} / {:.2} / {}", d.erases.min, d.erases.mean, d.erases.max))),
-        row("GC stall", timed(|d| (d.gc.stall_ns > 0).then(|| Nanos(d.gc.stall_ns).to_string()))),
+        row("stalled by GC", timed(|d| stalled(d).map(|_| count(d.gc.stalled_commands)))),
+        row("  of writes, flushes", timed(|d| stalled(d).and_then(|stalled| part(stalled, not_reads(d))))),
+        row("  mean stall", timed(|d| stalled(d).map(|stalled| Nanos(d.gc.stall_ns / stalled).to_string()))),
         row("buffer hits", |d| (d.buffer.hits > 0).then(|| count(d.buffer.hits))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
@@ -117,6 +136,33 @@ fn rows() -> Vec<Row> {
         row("wall time", |d| Some(format!("{:.2} s", d.wall_time_s))),
     ]);
     rows
+}
+
+/// Commands that are in the drive at most, queue by queue.
+fn queue_depth(device: &DeviceResult) -> Option<String> {
+    let interface = device.configuration.get("interface")?;
+    let (queues, depth) = (interface.get("queues")?.as_u64()?, interface.get("queue_depth")?.as_u64()?);
+    Some(if queues == 1 { depth.to_string() } else { format!("{queues} x {depth}") })
+}
+
+/// Padding for each byte written, in the unit of write amplification.
+fn padding(device: &DeviceResult) -> Option<String> {
+    let padding = device.host.padding_bytes as f64 / device.bytes.write.max(1) as f64;
+    positive(padding).map(|padding| format!("{padding:.3}"))
+}
+
+/// Commands that waited for garbage collection, if any did.
+fn stalled(device: &DeviceResult) -> Option<u64> {
+    Some(device.gc.stalled_commands).filter(|&commands| commands > 0)
+}
+
+/// Commands that can wait for garbage collection.
+fn not_reads(device: &DeviceResult) -> u64 {
+    device.requests.write + device.requests.trim + device.requests.flush
+}
+
+fn part(part: u64, whole: u64) -> Option<String> {
+    (whole > 0).then(|| checks::percent(part as f64 / whole as f64))
 }
 
 /// Checks that did not hold and warnings; one that several drives share is said once.

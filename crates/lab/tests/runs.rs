@@ -241,3 +241,28 @@ fn idle_time_in_a_workload_passes_at_once() {
     let mean = device.latency_ns.write.expect("writes").mean;
     assert!(mean < 1_000_000.0, "a write to an idle drive took {mean} ns");
 }
+
+#[test]
+fn verified_drives_of_all_kinds_give_back_what_was_written() {
+    let mut buffered = drive("buffered");
+    buffered.buffer.policy = "lru".to_string();
+    buffered.buffer.bytes = 1 << 20;
+    let mut counting = drive("counting");
+    counting.timed = false;
+    let mut packed = drive("packed");
+    packed.ftl.mapping_unit = 2048;
+    let drives = entrants(&[drive("plain"), buffered, counting, packed]);
+    let workload = Random::mixed(60_000);
+    let ageing = Random::mixed(30_000);
+    for age in [Age::None, Age::Fill, Age::Workload(&ageing)] {
+        let result = run(&ssdlab_lab::Experiment { verify: true, ..experiment(&drives, &workload, age) });
+        assert_checks_hold(&result);
+        for device in &result.devices {
+            let check = device.checks.iter().find(|check| check.name == "reads_return_what_was_written");
+            let detail = &check.expect("the check").detail;
+            let compared: u64 = detail.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+            // The reads of the run, and everything once more at the end.
+            assert!(compared > device.bytes.read / 512 + 100_000, "{detail}");
+        }
+    }
+}

@@ -137,7 +137,11 @@ fn results_that_are_not_there_or_not_results_are_refused() {
 #[test]
 fn an_output_folder_that_is_a_file_is_refused_before_the_run() {
     let bench = Bench::new();
-    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "tiny.toml"], &["tiny.toml"]);
+    for folder in ["tiny.toml", "tiny.toml/below"] {
+        let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--out", folder];
+        let refused = bench.refuses(&run, &["tiny.toml is a file, expected a folder"]);
+        assert!(!refused.stderr.contains("os error"), "{}", refused.stderr);
+    }
     assert_eq!(bench.read("tiny.toml"), TINY);
 }
 
@@ -149,4 +153,35 @@ fn a_trace_is_not_converted_onto_itself() {
     bench.refuses(&["trace", "convert", "a.csv", "a.csv"], &["a.csv"]);
     assert_eq!(bench.read("a.csv"), text);
     bench.refuses(&["trace", "convert", "a.csv", "a.parquet"], &["--to"]);
+}
+
+#[test]
+fn what_nearly_fits_is_suggested() {
+    let bench = Bench::new();
+    bench.refuses(&["run", "-d", "demo-tlk", "-w", SPEC], &["did you mean 'demo-tlc'?", "demo-qlc"]);
+    bench.refuses(&["devices", "demo-tcl"], &["did you mean 'demo-tlc'?"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.victim=gready"], &["did you mean 'greedy'?"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.victm=greedy"], &["did you mean 'victim'?"]);
+    let nothing_near = bench.refuses(&["run", "-d", "unheard-of", "-w", SPEC], &["demo-tlc"]);
+    assert!(!nothing_near.stderr.contains("did you mean"), "{}", nothing_near.stderr);
+}
+
+#[test]
+fn a_job_that_is_taken_for_a_trace_is_told_what_it_lacks() {
+    let bench = Bench::new();
+    bench.write("job.txt", "[global]\nbs=4k\n[a]\nrw=randwrite\n");
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "job.txt"], &["fio job file", "job.fio"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "bs=4k,iodepth=32"], &["rw=randwrite,bs=4k,iodepth=32"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "randwrite"], &["write rw=randwrite"]);
+    bench.write("header.csv", "time_us,op,offset_bytes,length_bytes\n");
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "header.csv"], &["no request in it", "12.5,W,4096,8192"]);
+}
+
+#[test]
+fn every_missing_key_of_a_description_is_told_at_once() {
+    let bench = Bench::new();
+    bench.write("part.toml", "[flash]\nchannels = 2\n");
+    let keys =
+        ["flash.dies_per_chip: missing", "flash.page_size: missing", "flash.timing: missing", "capacity: missing"];
+    bench.refuses(&["run", "-d", "part.toml", "-w", SPEC], &keys);
 }

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{Bench, done};
+use crate::support::{Bench, Done, done};
 use serde_json::Value;
 
 const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
@@ -125,16 +125,10 @@ fn a_limit_ends_the_run_after_so_many_requests() {
     }
 }
 
-#[test]
-fn an_interrupted_run_leaves_its_results_marked_as_incomplete() {
-    let bench = Bench::new();
-    let child = bench
-        .command(&["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,iodepth=4,io_size=64t", "--out", "out"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("ssdlab starts");
-    // It listens before it tries the folder out, and the run itself would take days.
+/// Starts a command that writes into `out` and would take days, and interrupts it when it has begun.
+fn interrupted(bench: &Bench, arguments: &[&str]) -> Done {
+    let child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ssdlab starts");
+    // It listens before it tries the folder out.
     let began = Instant::now();
     while !bench.path("out").exists() {
         assert!(began.elapsed() < Duration::from_secs(60), "the run never began");
@@ -143,7 +137,89 @@ fn an_interrupted_run_leaves_its_results_marked_as_incomplete() {
     std::thread::sleep(Duration::from_millis(500));
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(kill.success());
-    let done = done(child.wait_with_output().expect("ssdlab ends"));
+    done(child.wait_with_output().expect("ssdlab ends"))
+}
+
+#[test]
+fn a_run_that_is_interrupted_while_its_drive_ages_leaves_no_file_and_says_so() {
+    let bench = Bench::new();
+    for json in [&[][..], &["--json"]] {
+        let arguments = ["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out", "-p", "rw=randwrite,bs=4k,io_size=64t"];
+        let done = interrupted(&bench, &[&arguments[..], json].concat());
+        assert_eq!((done.status, done.stdout.as_str()), (1, ""), "{}", done.stderr);
+        assert!(done.stderr.contains("before the first drive was ready"), "{}", done.stderr);
+        assert!(done.stderr.contains("no file was written"), "{}", done.stderr);
+        assert!(!bench.path("out").exists());
+    }
+}
+
+#[test]
+fn a_verified_run_has_the_check_and_the_same_figures() {
+    let bench = Bench::new();
+    let run = |extra: &[&str]| {
+        let arguments = ["run", "-d", "tiny.toml", "-w", SPEC, "-p", "fill", "--json", "--set", "buffer.policy=lru"];
+        json(&bench.succeeds(&[&arguments[..], &["--set", "buffer.size=64k"], extra].concat()).stdout)
+    };
+    let (plain, verified) = (run(&[]), run(&["--verify"]));
+    let checks = |result: &Value| -> Vec<(String, bool)> {
+        let checks = result["devices"][0]["checks"].as_array().expect("checks").iter();
+        checks.map(|check| (check["name"].to_string(), check["held"] == true)).collect()
+    };
+    let row = ("\"reads_return_what_was_written\"".to_string(), true);
+    assert!(checks(&verified).contains(&row) && !checks(&plain).contains(&row), "{:?}", checks(&verified));
+    for key in ["latency_ns", "write_amplification", "flash", "erases", "timeline"] {
+        assert_eq!(plain["devices"][0][key], verified["devices"][0][key], "{key}");
+    }
+}
+
+#[test]
+fn a_window_in_which_nothing_happens_is_a_warning() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out", "--trace-window", "500s..501s"];
+    let done = bench.succeeds(&run);
+    assert!(done.stdout.contains("no die was at work in the trace window"), "{}", done.stdout);
+    assert!(bench.read("out/result.json").contains("trace window"));
+}
+
+#[test]
+fn the_table_says_what_was_run_and_counts_trims_and_flushes_where_there_are_any() {
+    let bench = Bench::new();
+    bench.write(
+        "t.csv",
+        "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n5,T,0,4096\n9,W,8192,512\n9,F,0,0\n9,F,0,0\n",
+    );
+    let table = bench.succeeds(&["run", "-d", "tiny.toml", "-w", "t.csv", "--replay", "closed:2"]).stdout;
+    assert!(table.starts_with("workload t.csv, replay closed:2, precondition none, seed 1\n"), "{table}");
+    let row = |label: &str| {
+        let row = table.lines().find_map(|line| line.strip_prefix(label));
+        row.unwrap_or_else(|| panic!("no row '{label}' in:\n{table}")).trim().to_string()
+    };
+    assert_eq!(row("  trim / flush"), "1 / 2");
+    assert_eq!(row("queue depth"), "32");
+    let writes = bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC]).stdout;
+    assert!(!writes.contains("trim / flush") && writes.contains("replay fio, iodepth 4,"), "{writes}");
+}
+
+#[test]
+fn a_clock_of_whole_seconds_is_noted_in_the_results() {
+    let bench = Bench::new();
+    let lines: String =
+        (0..40).map(|number| format!("{},W,{},4096\n", number / 10 * 1_000_000, number * 4096)).collect();
+    bench.write("t.csv", &format!("time_us,op,offset_bytes,length_bytes\n{lines}"));
+    let timed = bench.succeeds(&["run", "-d", "tiny.toml", "-w", "t.csv", "--json"]);
+    assert!(timed.stderr.contains("whole seconds"), "{}", timed.stderr);
+    assert!(json(&timed.stdout)["notes"][0].as_str().is_some_and(|note| note.contains("closed:QD")));
+    let closed = bench.succeeds(&["run", "-d", "tiny.toml", "-w", "t.csv", "--json", "--replay", "closed:4"]);
+    assert_eq!((closed.stderr.as_str(), &json(&closed.stdout)["notes"]), ("", &Value::Array(Vec::new())));
+}
+
+#[test]
+fn an_interrupted_run_leaves_its_results_marked_as_incomplete() {
+    let bench = Bench::new();
+    let done = interrupted(
+        &bench,
+        &["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,iodepth=4,io_size=64t", "--out", "out"],
+    );
     assert_eq!(done.status, 1, "{}", done.stderr);
     assert!(done.stderr.contains("interrupted"), "{}", done.stderr);
     assert_eq!(bench.listing("out"), FILES);

@@ -12,6 +12,7 @@ use crate::result::{
     Outstanding, PerOp, Precondition, Spare, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
 };
 use crate::theory;
+use crate::verify::Verifier;
 
 /// A drive after its run.
 pub(super) struct Measured {
@@ -19,13 +20,15 @@ pub(super) struct Measured {
     pub(super) recorder: Recorder,
     pub(super) ended: Ended,
     pub(super) aged: Precondition,
+    /// What compared the reads, where that was asked for.
+    pub(super) verifier: Option<Verifier>,
     pub(super) wall_time_s: f64,
     pub(super) wall_precondition_s: f64,
 }
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
-    let Measured { mut drive, recorder, ended, aged, wall_time_s, wall_precondition_s } = measured;
+    let Measured { mut drive, recorder, ended, aged, verifier, wall_time_s, wall_precondition_s } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
@@ -59,6 +62,12 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         held: check.held,
         detail: check.detail,
     }));
+    if let Some(mut verifier) = verifier {
+        if drive.outstanding() == 0 {
+            verifier.read_back(&mut drive);
+        }
+        checks.push(verifier.check());
+    }
 
     let mut result = DeviceResult {
         name: entrant.label.clone(),
@@ -181,6 +190,7 @@ fn gc(counters: &Counters) -> Gc {
         background_victims,
         wear_levelling_victims,
         stall_ns: counters.gc_stall.0,
+        stalled_commands: counters.gc_stalled_commands,
         grown_bad_blocks: counters.grown_bad_blocks,
     }
 }

@@ -140,6 +140,7 @@ mod tests {
             workload: String::new(),
             replay: String::new(),
             precondition: String::new(),
+            notes: Vec::new(),
             devices,
         }
     }

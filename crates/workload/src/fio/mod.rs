@@ -114,6 +114,12 @@ impl FioJob {
         Ok(FioWorkload::new(plans, self.notes()))
     }
 
+    /// Requests that all jobs together keep under way at most.
+    pub fn depth(&self) -> u64 {
+        let depth = |job: &JobSettings| if job.synchronous_engine.is_some() { 1 } else { u64::from(job.depth) };
+        self.jobs.iter().map(|job| depth(job) * u64::from(job.clones)).sum()
+    }
+
     /// What a person should know: keys accepted without effect, depths that were capped.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

@@ -147,15 +147,28 @@ impl TraceReplay {
         let mut notes = self.notes.clone();
         let name = self.trace.name();
         let map = &self.map.counts;
-        if map.moved > 0 && self.settings.fit == Fit::Wrap {
-            notes.push(format!("{name}: {} requests lay beyond the drive's end and were folded back", map.moved));
+        let mut count = |number: u64, one: &str, many: &str| match number {
+            0 => {}
+            1 => notes.push(format!("{name}: 1 {one}")),
+            _ => notes.push(format!("{name}: {number} {many}")),
+        };
+        if self.settings.fit == Fit::Wrap {
+            count(
+                map.moved,
+                "request lay beyond the drive's end and was folded back",
+                "requests lay beyond the drive's end and were folded back",
+            );
         }
-        if map.split > 0 {
-            notes.push(format!("{name}: {} requests were cut in pieces to fit the drive's addresses", map.split));
-        }
-        if map.dropped > 0 {
-            notes.push(format!("{name}: {} trims of what the trace never reads or writes were left out", map.dropped));
-        }
+        count(
+            map.split,
+            "request was cut in pieces to fit the drive's addresses",
+            "requests were cut in pieces to fit the drive's addresses",
+        );
+        count(
+            map.dropped,
+            "trim of what the trace never reads or writes was left out",
+            "trims of what the trace never reads or writes were left out",
+        );
         notes
     }
 

@@ -141,14 +141,17 @@ impl<W: Write> TraceWriter<W> {
         self.out.write_all(&self.buffer).map_err(|error| failed(&error))?;
         self.out.flush().map_err(|error| failed(&error))?;
         let mut notes = Vec::new();
-        let mut lost = |count: u64, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
+        let mut lost = |count: u64, one: &str, many: &str, why: &str| match count {
+            0 => {}
+            1 => notes.push(format!("1 {one}, {why}")),
+            _ => notes.push(format!("{count} {many}, {why}")),
         };
-        lost(self.cut, "times were cut to whole microseconds, which is all a fio iolog holds");
-        lost(self.fua, "forced (FUA) requests became plain ones, since a fio iolog has no FUA");
-        lost(self.zeroes, "write zeroes became trims, since a fio iolog has no write zeroes");
+        let (cut, why) = ("cut to whole microseconds", "which is all a fio iolog holds");
+        lost(self.cut, &format!("time was {cut}"), &format!("times were {cut}"), why);
+        let why = "since a fio iolog has no FUA";
+        lost(self.fua, "forced (FUA) request became a plain one", "forced (FUA) requests became plain ones", why);
+        let why = "since a fio iolog has no write zeroes";
+        lost(self.zeroes, "write of zeroes became a trim", "writes of zeroes became trims", why);
         let converted = Converted { requests: self.requests, notes };
         Ok((converted, self.out))
     }

@@ -1,0 +1,268 @@
+//! Whether a drive gives back what was written: every sector written carries a stamp of its own, and every sector that
+//! is read is compared with a model that knows nothing of the drive.
+//!
+//! ```text
+//!   request --stamp--> drive --completions, cells--> held back until all that took effect before --> model of sectors
+//! ```
+//!
+//! The model is an array with a word for each sector of the user capacity, changed by commands in the order in which
+//! the drive says they took effect; so a command that completes early waits here for those before it. A stamp is bound
+//! to its sector's address, so data of another sector or of an older write shows. Commands that end with an error are
+//! not compared: what they left in part may be the old or the new, and either is accepted until it is written again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Completion, Counters, Data, Drive, Status, stamp_cell};
+
+use crate::replay::Target;
+use crate::result::Check;
+
+/// The check's stable key.
+const NAME: &str = "reads_return_what_was_written";
+
+/// Sectors read at a time when the whole drive is read back.
+const READ_BACK_SECTORS: u64 = 2048;
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    request: Request,
+    stamp: u64,
+}
+
+/// A command that has completed, and what it read.
+#[derive(Debug)]
+struct Ended {
+    sent: Sent,
+    status: Status,
+    cells: Option<Vec<u8>>,
+}
+
+/// Sends stamps and compares what comes back.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    /// What every sector must hold.
+    sectors: Vec<u64>,
+    /// What sectors may hold besides, after a command on them failed.
+    doubtful: HashMap<u64, Vec<u64>>,
+    /// By the tag that the drive sees, which is this list's index.
+    sent: Vec<Sent>,
+    free: Vec<u32>,
+    /// Completed, by their place in the order of effect; the places before have not all completed.
+    ended: BTreeMap<u64, Ended>,
+    next_order: u64,
+    stamp: u64,
+    completed: Vec<Completion>,
+    reads: u64,
+    compared: u64,
+    unreadable: u64,
+    wrong: u64,
+    /// The first sector that was wrong, as a sentence.
+    first_wrong: Option<String>,
+}
+
+impl Verifier {
+    /// For a fresh drive of so many sectors: all of them read as zeroes.
+    pub(crate) fn new(user_sectors: u64) -> Verifier {
+        Verifier {
+            // No drive that fits in memory has more sectors than memory has bytes.
+            sectors: vec![0; usize::try_from(user_sectors).unwrap_or(usize::MAX)],
+            doubtful: HashMap::new(),
+            sent: Vec::new(),
+            free: Vec::new(),
+            ended: BTreeMap::new(),
+            next_order: 0,
+            stamp: 0,
+            completed: Vec::new(),
+            reads: 0,
+            compared: 0,
+            unreadable: 0,
+            wrong: 0,
+            first_wrong: None,
+        }
+    }
+
+    /// The drive's statistics were reset, and with them its count of commands.
+    pub(crate) fn restart(&mut self) {
+        self.next_order = 0;
+    }
+
+    /// Hands a request to the drive, stamped.
+    pub(crate) fn submit(&mut self, drive: &mut Drive, request: &Request) {
+        self.stamp += 1;
+        let sent = Sent { request: *request, stamp: self.stamp };
+        let tag = match self.free.pop() {
+            Some(tag) => {
+                self.sent[tag as usize] = sent;
+                tag
+            }
+            None => {
+                self.sent.push(sent);
+                self.sent.len() as u32 - 1
+            }
+        };
+        drive.submit_with(&Request { tag, ..*request }, Data::Stamp(self.stamp));
+    }
+
+    /// Takes what has completed out of the drive, compares what can be compared, and gives the completions with the
+    /// tags they were sent with.
+    pub(crate) fn collect(&mut self, drive: &mut Drive) -> &mut Vec<Completion> {
+        if !drive.completions().is_empty() {
+            let mut cells: HashMap<u32, Vec<u8>> = drive.read_data().drain(..).collect();
+            let mut completions = std::mem::take(drive.completions());
+            for mut completion in completions.drain(..) {
+                let sent = self.sent[completion.tag as usize];
+                self.free.push(completion.tag);
+                let ended = Ended { sent, status: completion.status, cells: cells.remove(&completion.tag) };
+                self.ended.insert(completion.order, ended);
+                completion.tag = sent.request.tag;
+                self.completed.push(completion);
+            }
+            // The allocation goes back: the drive fills it again.
+            *drive.completions() = completions;
+            while let Some(ended) = self.ended.remove(&self.next_order) {
+                self.next_order += 1;
+                self.take_effect(ended);
+            }
+        }
+        &mut self.completed
+    }
+
+    fn take_effect(&mut self, ended: Ended) {
+        let Ended { sent: Sent { request, stamp }, status, cells } = ended;
+        match (request.op, status) {
+            (Op::Flush, _) | (_, Status::OutOfRange) => {}
+            (Op::Read, Status::Success) => self.compare(&request, cells.as_deref().unwrap_or_default()),
+            (Op::Read, _) => self.unreadable += 1,
+            (op, status) => {
+                for sector in request.sector..request.end() {
+                    let cell = if op == Op::Write { stamp_cell(stamp, sector) } else { 0 };
+                    if status == Status::Success {
+                        self.sectors[sector as usize] = cell;
+                        if !self.doubtful.is_empty() {
+                            self.doubtful.remove(&sector);
+                        }
+                    } else {
+                        self.doubtful.entry(sector).or_default().push(cell);
+                    }
+                }
+            }
+        }
+    }
+
+    fn compare(&mut self, request: &Request, cells: &[u8]) {
+        self.reads += 1;
+        let mut found = cells.chunks_exact(8);
+        for sector in request.sector..request.end() {
+            let cell = found.next().and_then(|cell| cell.try_into().ok()).map(u64::from_le_bytes);
+            let expected = self.sectors[sector as usize];
+            self.compared += 1;
+            if cell == Some(expected) || cell.is_some_and(|cell| self.may_hold(sector, cell)) {
+                continue;
+            }
+            self.wrong += 1;
+            if self.first_wrong.is_none() {
+                let named = |cell: u64| match (cell, stamp_cell(cell, sector)) {
+                    (0, _) => "zeroes".to_string(),
+                    (_, stamp) if stamp <= self.stamp => format!("what command {stamp} wrote"),
+                    _ => "what no command wrote to it".to_string(),
+                };
+                let found = cell.map_or("nothing".to_string(), named);
+                self.first_wrong = Some(format!(
+                    "the first is sector {sector}, in a read of {} sectors from {} that arrived at {}: it held {found} \
+                     in place of {} (commands count from 1, those of ageing included)",
+                    request.sectors,
+                    request.sector,
+                    request.at,
+                    named(expected)
+                ));
+            }
+        }
+    }
+
+    #[cold]
+    fn may_hold(&self, sector: u64, cell: u64) -> bool {
+        self.doubtful.get(&sector).is_some_and(|cells| cells.contains(&cell))
+    }
+
+    /// Reads the whole drive, which must be at rest, and compares it.
+    pub(crate) fn read_back(&mut self, drive: &mut Drive) {
+        drive.set_timed(false);
+        let sectors = drive.user_sectors();
+        let mut sector = 0;
+        while sector < sectors {
+            let length = READ_BACK_SECTORS.min(sectors - sector);
+            let request = Request { at: drive.now(), ..Request::new(Op::Read, sector, length) };
+            self.submit(drive, &request);
+            while drive.outstanding() > 0 && drive.run_to_completion(Nanos::MAX) {}
+            self.collect(drive).clear();
+            sector += length;
+        }
+    }
+
+    /// What came of it.
+    pub(crate) fn check(&self) -> Check {
+        let waiting = self.ended.len();
+        let mut detail = format!(
+            "{} sectors in {} reads were compared with what was written, the whole drive at the end among them; {} \
+             differed",
+            self.compared, self.reads, self.wrong
+        );
+        if let Some(first) = &self.first_wrong {
+            detail.push_str(&format!("; {first}"));
+        }
+        if self.unreadable > 0 {
+            detail.push_str(&format!("; {} reads ended with an error and were not compared", self.unreadable));
+        }
+        if waiting > 0 {
+            detail.push_str(&format!("; {waiting} commands completed whose place in the order of effect is unknown"));
+        }
+        Check { name: NAME.to_string(), held: self.wrong == 0 && waiting == 0, detail }
+    }
+}
+
+/// A drive whose answers are compared.
+pub(crate) struct Verified<'a> {
+    /// The drive, which keeps stamps.
+    pub(crate) drive: &'a mut Drive,
+    /// What compares.
+    pub(crate) verifier: &'a mut Verifier,
+}
+
+impl Target for Verified<'_> {
+    fn now(&self) -> Nanos {
+        self.drive.now()
+    }
+
+    fn submit(&mut self, request: &Request) {
+        self.verifier.submit(self.drive, request);
+    }
+
+    fn run_to_completion(&mut self, until: Nanos) -> bool {
+        self.drive.run_to_completion(until)
+    }
+
+    fn run_until(&mut self, until: Nanos) {
+        self.drive.run_until(until);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.drive.next_event()
+    }
+
+    fn completions(&mut self) -> &mut Vec<Completion> {
+        self.verifier.collect(self.drive)
+    }
+
+    fn counters(&self) -> Counters {
+        self.drive.counters()
+    }
+
+    fn user_sectors(&self) -> u64 {
+        self.drive.user_sectors()
+    }
+}
+
+#[cfg(test)]
+mod tests;
