@@ -11,6 +11,7 @@ import html.parser
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,18 @@ def look(browser, page, scratch, charts=None, empty=None):
         wrong.append(f"expected {empty} charts that say why they are empty, found {number['charts-empty']}")
     if "data-broken" in body:
         wrong.append("a name from the result ran as a script")
+    return wrong + look_at_text(dom)
+
+
+def look_at_text(dom):
+    """Whether labels can be read, and where the axis of latencies begins."""
+    wrong = []
+    labels = re.findall(r'<text[^>]*translate\(([\d.]+) ([\d.]+)\)[^>]*>theory [\d.]+</text>', dom)
+    heights = sorted(float(height) for _, height in labels)
+    if any(after - before < 12 for before, after in zip(heights, heights[1:])):
+        wrong.append(f"labels of theory lie on one another, at heights {heights}")
+    if re.search(r">(1|10|100) ns</text>", dom):
+        wrong.append("the axis of latencies begins at nanoseconds, where no request of the samples is")
     return wrong
 
 

@@ -88,7 +88,7 @@ def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complet
         },
         "buffer": {"hits": 5200, "write_hits": 5000, "write_misses": 90_000, "read_hits": 200, "read_misses": 300_000, "evictions": 90_000, "full_pages": 80_000, "partial_pages": 10_000},
         "map_cache": {"hits": 0, "misses": 0, "loads": 0, "flushes": 0},
-        "gc": {"foreground_victims": 5100, "background_victims": 0, "wear_levelling_victims": 12, "stall_ns": 1_750_000_000, "grown_bad_blocks": 0},
+        "gc": {"foreground_victims": 5100, "background_victims": 0, "wear_levelling_victims": 12, "stall_ns": 1_750_000_000, "stalled_commands": 70, "grown_bad_blocks": 0},
         "utilization": {
             "channels": [0.3 + 0.02 * rng.random() for _ in range(channels)],
             "dies": [min(1, (0.55 + 0.08 * (index % 4)) + 0.15 * rng.random()) for _ in range(channels * dies)],
@@ -144,6 +144,16 @@ def idle(name):
     return blank
 
 
+def alike(name, index):
+    """Drives of which theory says nearly the same, and of whose requests some take no time at all."""
+    drive = device(name, 0)
+    drive["theory"]["write_amplification"] *= 1 + 0.004 * index
+    points = drive["latency_cdf"]["all"]
+    points["latency_ns"] = [0] + points["latency_ns"]
+    points["fraction"] = [0.04] + [max(0.05, share) for share in points["fraction"]]
+    return drive
+
+
 def run(devices, **keys):
     return {
         "format": 1, "version": "0.1.0", "complete": True, "seed": 1,
@@ -159,6 +169,7 @@ def samples():
     return {
         "one": (run([device("mlc-greedy")]), 7, 0),
         "three": (run([device(name, index) for index, name in enumerate(names[:3])]), 9, 0),
+        "alike": (run([alike(name, index) for index, name in enumerate(names[:4])]), 10, 0),
         "twelve": (run([device(name, index, channels=(4, 8, 16)[index % 3]) for index, name in enumerate(names)]), 18, 0),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),

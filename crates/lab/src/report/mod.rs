@@ -63,7 +63,15 @@ fn title(run: &RunResult) -> String {
         [first, second, third] => format!("{first}, {second} and {third}"),
         [first, second, rest @ ..] => format!("{first}, {second} and {} more drives", rest.len()),
     };
-    format!("{drives} under {}", run.workload)
+    format!("{drives} under {}", workload(run))
+}
+
+/// What was asked of the drives: of a path, which says where somebody keeps a trace, the last part.
+fn workload(run: &RunResult) -> &str {
+    match run.workload.rsplit_once('/') {
+        Some((_, name)) if !name.is_empty() && !ssdlab_workload::fio::is_spec(&run.workload) => name,
+        _ => &run.workload,
+    }
 }
 
 /// Replaces each `{{key}}` of `template` once, in one pass, so that nothing inside a value is ever taken for a key.

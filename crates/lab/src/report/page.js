@@ -47,12 +47,14 @@
   // ---- shared looks ----
   const paint = (index) => css(`--d${index % 12}`);
   const dash = (index) => (index % 12 < 6 ? "solid" : "dashed");
+  // Drives that the reader has switched off in a legend: off in every chart.
+  const switched = Object.fromEntries(names.map((name) => [name, true]));
   const base = () => ({
     animation: false,
     textStyle: { fontFamily: getComputedStyle(body).fontFamily, color: css("--soft") },
     grid: { left: 64, right: 22, top: drives.length > 1 ? 40 : 18, bottom: 46 },
     legend: {
-      show: drives.length > 1, type: "scroll", top: 0, left: 0, itemWidth: 18, itemHeight: 8,
+      show: drives.length > 1, type: "scroll", top: 0, left: 0, itemWidth: 18, itemHeight: 8, icon: "roundRect", itemStyle: { opacity: 1 }, selected: { ...switched },
       textStyle: { color: css("--ink"), width: 220, overflow: "truncate" },
       pageTextStyle: { color: css("--soft") }, pageIconColor: css("--soft"), pageIconInactiveColor: css("--line"),
     },
@@ -68,9 +70,27 @@
     splitLine: { lineStyle: { color: css("--line") } }, ...extra,
   });
   const line = (index, data, extra) => ({
-    type: "line", name: names[index], data, showSymbol: data.length < 2, symbol: "circle", symbolSize: 6,
+    type: "line", name: names[index], z: 2, data, showSymbol: data.length < 2, symbol: "circle", symbolSize: 6,
     color: paint(index), lineStyle: { width: 1.8, type: dash(index), color: paint(index) }, emphasis: { disabled: true }, ...extra,
   });
+
+  // The next of 1, 2 and 5 times a power of ten, downwards and upwards.
+  const steps = (value) => [1, 2, 5, 10].map((step) => step * 10 ** Math.floor(Math.log10(value)));
+  const below = (value) => steps(value).filter((step) => step <= value * 1.000001).at(-1);
+  const above = (value) => steps(value).find((step) => step >= value * 0.999999);
+  // A mean over neighbours with weights that fall off to both sides, about a twentieth of the run wide. What is divided by
+  // something smoothed alike stays a true mean, also at the ends.
+  const smooth = (values) => {
+    const half = Math.max(1, Math.round(values.length / 60));
+    const box = (list) => {
+      const sums = [0];
+      list.forEach((value) => sums.push(sums.at(-1) + value));
+      return list.map((_, at) => sums[Math.min(list.length, at + half + 1)] - sums[Math.max(0, at - half)]);
+    };
+    return box(box(values));
+  };
+  // How much a line jumps: the one that jumps most is drawn first, so that it hides no other.
+  const unrest = (points) => sum(points.map((point, at) => Math.abs(point[1] - (points[at - 1] ?? point)[1]) || 0));
 
   // ---- the charts: each a function that gives an option, or a sentence why there is nothing to draw ----
   const tails = (kind) => {
@@ -79,11 +99,18 @@
     if (drawn.length === 0) return "No request of this kind completed on a drive that takes time.";
     const counts = drawn.map(({ index }) => drives[index].latency_ns[kind]?.count ?? 1);
     const floor = 10 ** -Math.max(2, Math.min(9, Math.ceil(Math.log10(Math.max(...counts)))));
-    const least = Math.min(...drawn.map(({ cdf }) => Math.max(1, cdf.latency_ns[0])));
+    // The axis begins where one request in a hundred of some drive is done: below, every curve lies on the ground. What
+    // takes no time at all (a flush of nothing) has no place on it, and lifts the curve's beginning.
+    const begins = ({ cdf }) => {
+      const timeless = cdf.fraction[cdf.latency_ns.findLastIndex((latency) => latency < 1)] ?? 0;
+      const first = cdf.fraction.findIndex((share, at) => cdf.latency_ns[at] >= 1 && share >= timeless + 0.01);
+      return Math.max(1, cdf.latency_ns.at(first));
+    };
+    const least = Math.min(...drawn.map(begins));
     const most = Math.max(...drawn.map(({ cdf }) => cdf.latency_ns[cdf.latency_ns.length - 1]));
     const option = base();
     option.grid.left = 78;
-    option.xAxis = axis("latency", { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: 10 ** Math.ceil(Math.log10(Math.max(most, least + 1))), axisLabel: { color: css("--soft"), formatter: nanos }, minorSplitLine: { show: true, lineStyle: { color: css("--faint") } } });
+    option.xAxis = axis("latency", { type: "log", min: below(least), max: above(Math.max(most, least + 1)), axisLabel: { color: css("--soft"), formatter: nanos, hideOverlap: true }, minorSplitLine: { show: true, lineStyle: { color: css("--faint") } } });
     option.yAxis = axis("share of requests that take at most this", { type: "log", inverse: true, min: floor, max: 1, nameGap: 62, axisLabel: { color: css("--soft"), formatter: quantile } });
     option.tooltip = { ...option.tooltip, trigger: "item", formatter: (at) => `${at.marker}${echarts.format.encodeHTML(at.seriesName)}<br>${quantile(Math.max(at.value[2], 0) || floor)} within <b>${nanos(at.value[0])}</b>` };
     option.series = drawn.map(({ index, cdf }) => {
@@ -110,24 +137,29 @@
       return [line(index, values.map((value, step) => [at[step], value]), extra ? extra(drive, index) : {})];
     });
     if (option.series.length === 0) return "This run has no timeline of it.";
+    const calm = option.series.map((series) => ({ series, unrest: unrest(series.data) })).sort((a, b) => b.unrest - a.unrest);
+    calm.forEach(({ series }, place) => { series.z = 2 + place; });
     option.xAxis = axis(clocked ? `virtual time (${unit})` : "requests", { type: "value", max: "dataMax", splitLine: { show: false }, axisLabel: { color: css("--soft"), formatter: count } });
     option.yAxis = axis(name, { type: "value", min: 0, nameGap: 50, axisLabel: { color: css("--soft"), formatter: format } });
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: shown(format), axisPointer: { label: { formatter: (at) => `${trimmed(at.value, 4)}${clocked ? ` ${unit}` : ""}` } } };
     return option;
   };
   const spans = (timeline) => timeline.time_ns.map((time, at) => time - (at ? timeline.time_ns[at - 1] : Math.max(0, time - timeline.interval)));
-  const perSecond = (key) => (drive) => {
+  const perSecond = (key, even) => (drive) => {
     if (!drive.timed) return null;
-    const length = spans(drive.timeline);
-    return drive.timeline[key].map((value, at) => (length[at] > 0 ? value / length[at] * 1e9 : null));
+    const [done, length] = [drive.timeline[key], spans(drive.timeline)].map(even);
+    return done.map((value, at) => (length[at] > 0 ? value / length[at] * 1e9 : null));
   };
-  const throughput = {
-    requests: () => overTime((drive) => (drive.timed ? drive.timeline.iops : null), "requests a second", count),
-    read: () => overTime(perSecond("read_bytes"), "bytes read", rate),
-    write: () => overTime(perSecond("write_bytes"), "bytes written", rate),
-  };
-  // Write amplification of one interval jumps where collecting comes in bursts, so it is also shown over a window around
-  // each interval (a twentieth of the run) and from the start. What was programmed in an interval is counted in pages; the
+  const asItIs = (values) => values;
+  const thin = () => ({ lineStyle: { width: 1, opacity: .8 } });
+  const rates = (even, looks) => ({
+    requests: () => overTime(perSecond("requests", even), "requests a second", count, looks),
+    read: () => overTime(perSecond("read_bytes", even), "bytes read", rate, looks),
+    write: () => overTime(perSecond("write_bytes", even), "bytes written", rate, looks),
+  });
+  const throughput = { smoothed: rates(smooth), interval: rates(asItIs, thin) };
+  // Write amplification of one interval jumps where collecting comes in bursts, so it is also shown smoothed and from the
+  // start. What was programmed in an interval is counted in pages; the
   // run's totals say how many bytes a page of it stands for.
   const programmed = (drive) => {
     const { programs, copybacks } = drive.flash;
@@ -135,25 +167,47 @@
     const bytes = pages > 0 && drive.write_amplification ? drive.write_amplification.total * drive.bytes.write / pages : 0;
     return drive.timeline.write_bytes.map((_, at) => bytes * sum(Object.values(drive.timeline.programs).map((column) => column[at] ?? 0)));
   };
-  const around = (reach) => (drive) => {
-    const { write_bytes: written } = drive.timeline;
-    const running = (values) => values.reduce((sums, value) => { sums.push(sums.at(-1) + value); return sums; }, [0]);
-    const [host, flash] = [running(written), running(programmed(drive))];
-    return written.map((_, at) => {
-      const [from, to] = reach(at, written.length);
-      return host[to] > host[from] ? (flash[to] - flash[from]) / (host[to] - host[from]) : null;
-    });
+  const amplified = (gather) => (drive) => {
+    const [host, flash] = [drive.timeline.write_bytes, programmed(drive)].map(gather);
+    return host.map((bytes, at) => (bytes > 0 ? flash[at] / bytes : null));
   };
-  const amplificationOf = (pick) => () => overTime(pick, "write amplification", (value) => trimmed(value, 4), (drive, index) => (drive.theory
-    ? { markLine: { silent: true, symbol: "none", label: { formatter: `theory ${trimmed(drive.theory.write_amplification, 4)}`, color: css("--soft"), fontSize: 11, position: "insideStartTop" }, lineStyle: { color: paint(index), type: "dotted", width: 1.4 }, data: [{ yAxis: drive.theory.write_amplification }] } }
-    : {}));
+  const running = (values) => {
+    let total = 0;
+    return values.map((value) => { total += value; return total; });
+  };
+  const amplificationOf = (pick, looks) => (element) => {
+    const option = overTime(pick, "write amplification", (value) => trimmed(value, 4), looks);
+    if (typeof option === "string") return option;
+    const theories = drives.map((drive, index) => ({ index, value: drive.theory?.write_amplification })).filter(({ value }) => value > 0).sort((a, b) => a.value - b.value);
+    const values = option.series.flatMap((series) => series.data.map((point) => point[1])).concat(theories.map(({ value }) => value)).filter((value) => value !== null);
+    // At least one wide, so that chance is not blown up to a mountain range.
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const room = Math.max(.1 * (high - low), (1 - (high - low)) / 2);
+    const step = high - low > 4 ? 1 : high - low > 1.5 ? .5 : .2;
+    option.yAxis.min = Math.max(0, Math.floor((low - room) / step + 1e-9) * step);
+    option.yAxis.max = Math.ceil((high + room) / step - 1e-9) * step;
+    option.yAxis.axisLabel.formatter = (value) => trimmed(value, 3);
+    if (theories.length === 0) return option;
+    // What theory says stands at the right, each value beside its line; values that are close are moved apart.
+    option.grid.right = 92;
+    const scale = (element.clientHeight - option.grid.top - option.grid.bottom) / (option.yAxis.max - option.yAxis.min);
+    const places = theories.map(({ value }) => (value - option.yAxis.min) * scale);
+    for (let at = 1; at < places.length; at += 1) places[at] = Math.max(places[at], places[at - 1] + 14);
+    theories.forEach(({ index, value }, at) => {
+      const series = option.series.find(({ name }) => name === names[index]);
+      if (!series) return;
+      const shift = (value - option.yAxis.min) * scale - places[at];
+      series.markLine = {
+        silent: true, symbol: "none", lineStyle: { color: paint(index), type: "dotted", width: 1.4 }, data: [{ yAxis: value }],
+        label: { formatter: `theory ${trimmed(value, 4)}`, color: paint(index), fontSize: 11, position: "end", offset: [0, shift] },
+      };
+    });
+    return option;
+  };
   const amplification = {
-    window: amplificationOf(around((at, length) => {
-      const half = Math.max(1, Math.round(length / 40));
-      return [Math.max(0, at - half), Math.min(length, at + half + 1)];
-    })),
-    interval: amplificationOf((drive) => drive.timeline.write_amplification),
-    whole: amplificationOf(around((at) => [0, at + 1])),
+    window: amplificationOf(amplified(smooth)),
+    interval: amplificationOf((drive) => drive.timeline.write_amplification, thin),
+    whole: amplificationOf(amplified(running)),
   };
   const latencyOverTime = (key) => {
     const option = overTime((drive) => (drive.timed ? drive.timeline[key] : null), "latency", nanos);
@@ -245,7 +299,7 @@
     return chart;
   };
   const show = (chart) => {
-    const option = chart.draw();
+    const option = chart.draw(chart.element);
     chart.instance?.dispose();
     chart.instance = null;
     chart.element.dataset.chart = typeof option === "string" ? "empty" : "drawn";
@@ -259,28 +313,41 @@
     chart.element.replaceChildren();
     chart.instance = echarts.init(chart.element, null, { renderer: "svg" });
     chart.instance.setOption(option);
+    chart.instance.on("legendselectchanged", ({ name, selected }) => {
+      if (!(name in switched)) return;
+      switched[name] = selected[name];
+      charts.filter((other) => other !== chart).forEach((other) => other.instance?.dispatchAction({ type: selected[name] ? "legendSelect" : "legendUnSelect", name }));
+    });
   };
-  const choices = (id, options, labels) => {
-    const chart = place(document.getElementById(id), Object.values(options)[0]);
-    const bar = document.querySelector(`[data-for="${id}"]`);
-    const buttons = Object.keys(options).map((key, at) => {
+  const buttons = (bar, keys, labels, pressed) => {
+    const all = keys.map((key, at) => {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = labels[at];
       button.setAttribute("aria-pressed", String(at === 0));
       button.addEventListener("click", () => {
-        buttons.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
-        chart.draw = options[key];
-        show(chart);
+        all.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+        pressed(key);
       });
       return button;
     });
-    if (buttons.length > 1) bar.replaceChildren(...buttons);
+    if (all.length > 1) bar.replaceChildren(...all);
+  };
+  const choices = (id, options, labels) => {
+    const chart = place(document.getElementById(id), Object.values(options)[0]);
+    buttons(document.querySelector(`[data-for="${id}"]`), Object.keys(options), labels, (key) => {
+      chart.draw = options[key];
+      show(chart);
+    });
   };
 
   const kinds = ["all", "read", "write", "trim", "flush"].filter((kind) => kind === "all" || drives.some((drive) => drive.latency_cdf[kind]?.latency_ns.length));
   choices("latency-cdf", Object.fromEntries(kinds.map((kind) => [kind, () => tails(kind)])), kinds.map((kind) => kind[0].toUpperCase() + kind.slice(1)));
-  choices("throughput", throughput, ["Requests", "Read", "Write"]);
+  const chosen = { way: "smoothed", kind: "requests" };
+  const chart = place(document.getElementById("throughput"), () => throughput[chosen.way][chosen.kind]());
+  const [ways, whats] = document.querySelectorAll('[data-for="throughput"]');
+  buttons(ways, ["smoothed", "interval"], ["Smoothed", "Interval"], (way) => { chosen.way = way; show(chart); });
+  buttons(whats, ["requests", "read", "write"], ["Requests", "Read", "Write"], (kind) => { chosen.kind = kind; show(chart); });
   choices("write-amplification", amplification, ["Smoothed", "Interval", "From the start"]);
   choices("latency-time", { p99: () => latencyOverTime("latency_p99_ns"), mean: () => latencyOverTime("latency_mean_ns"), max: () => latencyOverTime("latency_max_ns") }, ["p99", "Mean", "Max"]);
   choices("causes", causes, ["Amplification", "Programs", "Reads", "Erases"]);

@@ -8,8 +8,13 @@ const COLOURS: usize = 12;
 
 /// Under the title: what was run, in a line of facts.
 pub(super) fn facts(run: &RunResult) -> String {
+    let workload = match escape(&run.workload) {
+        // A path, of which the title has the last part.
+        path if super::workload(run) != run.workload => format!("<li>Workload <b>{path}</b></li>"),
+        _ => String::new(),
+    };
     let mut items = format!(
-        "<li>Replay <b>{}</b></li><li>Precondition <b>{}</b></li><li>Seed <b>{}</b></li>",
+        "{workload}<li>Replay <b>{}</b></li><li>Precondition <b>{}</b></li><li>Seed <b>{}</b></li>",
         escape(&run.replay),
         escape(&run.precondition),
         run.seed
@@ -130,6 +135,10 @@ fn tag(class: &str, sign: &str, count: usize, what: &str, how: &str) -> String {
 /// Every drive's warnings and checks.
 pub(super) fn checks(run: &RunResult) -> String {
     let mut text = String::new();
+    if !run.notes.is_empty() {
+        let notes: String = run.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+        text.push_str(&format!("<ul class=\"notes\">{notes}</ul>"));
+    }
     for (index, device) in run.devices.iter().enumerate() {
         text.push_str(&format!("<h3>{}{}</h3>", chip(index), escape(&device.name)));
         let notes: String = device
@@ -307,7 +316,12 @@ impl Body<'_> {
         self.row("Victims, foreground", |device| Some(whole(device.gc.foreground_victims)));
         self.row("Victims, background", |device| Some(whole(device.gc.background_victims)));
         self.row("Victims, wear levelling", |device| Some(whole(device.gc.wear_levelling_victims)));
-        self.row("Writes waited for GC", |device| device.timed.then(|| nanos(device.gc.stall_ns as f64)));
+        self.row("Stalled by GC", |device| device.timed.then(|| whole(device.gc.stalled_commands)));
+        self.row("Stalled by GC, mean of those", |device| {
+            let stalled = device.gc.stalled_commands;
+            (device.timed && stalled > 0).then(|| nanos(device.gc.stall_ns as f64 / stalled as f64))
+        });
+        self.row("Stalled by GC, sum over them", |device| device.timed.then(|| nanos(device.gc.stall_ns as f64)));
         self.row("Blocks gone bad", |device| Some(whole(device.gc.grown_bad_blocks)));
         self.row("Buffer hits", |device| Some(whole(device.buffer.hits)));
         self.row("Buffer evictions", |device| Some(whole(device.buffer.evictions)));

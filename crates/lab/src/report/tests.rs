@@ -53,6 +53,7 @@ fn run(devices: Vec<DeviceResult>) -> RunResult {
         workload: "rw=randwrite".into(),
         replay: "closed:32".into(),
         precondition: "none".into(),
+        notes: vec![],
         devices,
     }
 }
