@@ -13,10 +13,13 @@ use ssdlab_torture::configs;
 
 const OPTIONS: Options = Options { seed: 5, contents: Contents::Bytes };
 
+/// A cookie, what became of the command, and when.
+type Received = (u64, Result<Vec<u8>, Failure>, Instant);
+
 /// Keeps answers and when they came.
 #[derive(Default)]
 struct Inbox {
-    answers: Mutex<Vec<(u64, Result<Vec<u8>, Failure>, Instant)>>,
+    answers: Mutex<Vec<Received>>,
     came: Condvar,
 }
 
