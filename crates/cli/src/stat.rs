@@ -1,6 +1,6 @@
 //! `ssdlab stat` and `ssdlab record`: a served drive from outside, through its control socket.
 
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -112,7 +112,7 @@ fn row(before: &Value, now: &Value) -> String {
     let rate = |path: &str| (number(now, path) - number(before, path)) / seconds;
     let time = |path: &str| Nanos(number(now, path) as u64).to_string();
     let pages = rate("/flash/program/total") + rate("/flash/copyback/total");
-    let host = rate("/flash/program/by_cause/host") + rate("/flash/program/by_cause/read-modify-write");
+    let host = rate("/flash/program/by_cause/host") + rate("/flash/program/by_cause/rmw");
     let amplification = if host > 0.0 { format!("{:.2}", pages / host) } else { "-".to_string() };
     format!(
         "{:>8.0} {:>8.0} {:>7.1}MB {:>7.1}MB {:>10} {:>10} {:>5.0} {:>7} {:>6.0} {:>9.1} {:>7}",
@@ -153,7 +153,9 @@ pub(crate) fn record(args: &Record) -> Result<ExitCode, Failure> {
                 lines += bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
                 out.write_all(&bytes[..count]).map_err(wrong)?;
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+            // A signal ends a read early: the loop sees then that it is time to stop.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
             Err(error) => return Err(Failure::work(error)),
         }
     }

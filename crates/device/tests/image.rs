@@ -173,6 +173,12 @@ fn an_image_that_is_not_whole_or_not_ours_is_refused_with_what_is_wrong() {
         .contains("does not agree with its check")
     );
     assert!(damage("blocks", &|bytes| bytes[4096 + 5] ^= 1).contains("does not agree with its check"));
+    // Without its header the image was once taken for a new one, and all of its data was thrown away.
+    let blocks = dir.path().join("blocks");
+    let kept = std::fs::read(&blocks).expect("the header");
+    std::fs::remove_file(&blocks).expect("removed");
+    assert!(refusal(&config).contains("it is missing"), "{}", refusal(&config));
+    std::fs::write(&blocks, kept).expect("written");
     assert!(read_all(&mut on_image(&config, dir.path())) == model, "undamaged, it is all there");
 
     let strange = tempfile::tempdir().expect("a directory");

@@ -121,6 +121,13 @@ impl Files {
             if entries.any(|entry| !OURS.iter().any(|name| entry.file_name() == *name)) {
                 return Err(ImageError::NotAnImage { path: dir.to_path_buf() });
             }
+            // An interrupted start leaves the unfinished file, which is the first that is made. Without it these belong to
+            // an image that has lost its header, and their data must not be thrown away.
+            if !dir.join(UNFINISHED).exists() && ["pages", "oob", "records"].iter().any(|name| dir.join(name).exists())
+            {
+                let what = "it is missing, and the image's other files are there".to_string();
+                return Err(ImageError::Damaged { path: dir.join("blocks"), what });
+            }
         }
         // The lock ends with the process, however that ends.
         let blocks = if fresh { file(UNFINISHED)? } else { file("blocks")? };
