@@ -10,12 +10,15 @@ DRIVES := demo-slc demo-tlc demo-qlc
 RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
 # Seconds that each fuzz target runs in `make test`, where cargo-fuzz is installed.
 FUZZ_SECONDS ?= 20
+# Seconds that `make torture-live` goes on, and the seed of everything random in it: by default the commit's.
+SECONDS_LIVE = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
+SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-fuzz bench build fmt lint clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-fuzz bench build fmt lint clean need-rust need-python
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 demo: build ## Replay a real program's recording and the steady-state experiment on three drives; reports under out/
 	@echo
@@ -32,7 +35,7 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 build: need-rust ## Build the command: target/release/ssdlab
 	$(CARGO) build --release --locked -p ssdlab-cli
 
-test: test-rust test-report test-fuzz ## Run all tests: Rust, the report in headless Chromium, the fuzz targets
+test: test-rust test-report test-live test-fuzz ## Run all tests: Rust, the report in headless Chromium, served drives, the fuzz targets
 
 test-rust: need-rust
 	$(CARGO) test --workspace --locked
@@ -40,6 +43,13 @@ test-rust: need-rust
 # The command that `cargo test` has just built: no second build for this.
 test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
+
+test-live: test-rust need-python ## Serve drives to real programs and cut their power (after the Rust tests)
+	$(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab
+
+torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
+	$(CARGO) build --release --locked -p ssdlab-cli
+	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LIVE) kill/kill filesystems databases
 
 test-fuzz: need-rust
 	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS)

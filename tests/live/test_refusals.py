@@ -1,0 +1,164 @@
+"""What must not be served is refused, with status 2 and a sentence that says what is wrong; nothing is repaired."""
+
+import hashlib
+import shutil
+
+import nbd
+from harness import MIB, check
+
+
+def refused(bench, server, *words, **changes):
+    """Starts the server's command again, which must be refused with all of the words."""
+    command = [str(word) for word in server.command()]
+    for option, value in changes.items():
+        command[command.index(f"--{option}" if len(option) > 1 else f"-{option}") + 1] = str(value)
+    done = bench.attempt(*command, timeout=30)
+    said = done.stderr.strip()
+    check(done.returncode == 2, f"expected status 2, found {done.returncode}: {said or done.stdout}")
+    check(said.startswith("error: ") and "panicked" not in said, f"not a sentence: {said}")
+    for word in words:
+        check(str(word) in said, f"`{word}` is not in: {said}")
+
+
+def sums(folder):
+    """A check of every file of an image."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
+
+
+def test_second_server(bench):
+    """A second server on one image is refused, and the first goes on."""
+    server = bench.serve("tiny")
+    client = nbd.Client(server.socket)
+    client.write(0, b"\x11" * 4096)
+    other = {"nbd": f"unix:{bench.path('other.sock')}", "control": bench.path("other.ctl")}
+    refused(bench, server, server.image, "in use", **other)
+    client.flush()
+    check(client.read(0, 4096) == b"\x11" * 4096, "the first server reads something else")
+    client.close()
+    server.stop()
+
+
+def test_other_description(bench):
+    """An image of another description is refused with the first difference."""
+    server = bench.serve("tiny")
+    server.stop()
+    before = sums(server.image)
+    text = server.device.read_text(encoding="utf-8")
+    for number, (old, new, words) in enumerate([
+        ('victim = "greedy"', 'victim = "fifo"', ["description", "greedy", "fifo"]),
+        ("blocks_per_plane = 40", "blocks_per_plane = 41", ["blocks_per_plane", "40", "41"]),
+        ('user = "12m"', 'user = "11m"', ["another description"]),
+    ]):
+        check(old in text, f"{old} is not in the description")
+        other = bench.path(f"other-{number}.toml")
+        other.write_text(text.replace(old, new), encoding="utf-8")
+        refused(bench, server, server.image, *words, d=other)
+    check(sums(server.image) == before, "a refused image was changed")
+    server.start()
+    server.stop()
+
+
+def test_damaged_images(bench):
+    """Truncated, longer, missing, overwritten and of another version: each is refused and left as it is."""
+    server = bench.serve("tiny")
+    client = nbd.Client(server.socket)
+    for megabyte in range(8):
+        client.write(megabyte * MIB, bytes([megabyte + 1]) * MIB)
+    client.flush()
+    client.close()
+    server.stop()
+    good = bench.path("good")
+    shutil.copytree(server.image, good)
+
+    def change(name, at, data):
+        with open(server.image / name, "r+b") as file:
+            file.seek(at)
+            file.write(data)
+
+    def truncate(name, by):
+        with open(server.image / name, "r+b") as file:
+            file.truncate((server.image / name).stat().st_size + by)
+
+    damages = [
+        ("pages cut short", lambda: truncate("pages", -4096), ["pages", "truncated"]),
+        ("pages longer", lambda: truncate("pages", 4096), ["pages", "long"]),
+        ("oob cut short", lambda: truncate("oob", -1), ["oob", "truncated"]),
+        ("blocks cut short", lambda: truncate("blocks", -16), ["blocks", "truncated"]),
+        ("blocks cut to nothing", lambda: truncate("blocks", -(server.image / "blocks").stat().st_size), ["blocks"]),
+        ("oob is gone", lambda: (server.image / "oob").unlink(), ["oob"]),
+        ("pages is gone", lambda: (server.image / "pages").unlink(), ["pages"]),
+        ("blocks is gone", lambda: (server.image / "blocks").unlink(), ["blocks", "missing"]),
+        ("description is gone", lambda: (server.image / "description.toml").unlink(), ["description.toml"]),
+        ("a bit of the header", lambda: change("blocks", 30, b"\xff"), ["blocks", "damaged"]),
+        ("another version", lambda: change("blocks", 0, b"ssdlab image 9\n\0"), ["version", "ssdlab image 9"]),
+        ("another program's file", lambda: change("blocks", 0, b"QFI\xfb" + bytes(12)), ["not an image"]),
+        ("a byte of a block's entry", lambda: change("blocks", 4096 + 5, b"\x77"), ["blocks", "damaged"]),
+        ("a byte of a page's entry", lambda: change("oob", 13, b"\x77"), ["oob", "damaged", "page 0"]),
+    ]
+    for what, damage, words in damages:
+        shutil.rmtree(server.image)
+        shutil.copytree(good, server.image)
+        damage()
+        before = sums(server.image)
+        try:
+            refused(bench, server, server.image, *words)
+            after = sums(server.image)
+            check(all(after.get(name) == value for name, value in before.items()), "the image was changed")
+        except Exception as error:
+            raise type(error)(f"{what}: {error}") from error
+    # The image itself is still good.
+    shutil.rmtree(server.image)
+    shutil.copytree(good, server.image)
+    server.start()
+    client = nbd.Client(server.socket)
+    good = all(set(client.read(megabyte * MIB, MIB)) == {megabyte + 1} for megabyte in range(8))
+    check(good, "the good image is not")
+    client.close()
+    server.stop()
+    return f"{len(damages)} damages"
+
+
+def test_damaged_data(bench):
+    """A flipped bit in the data is an I/O error for who reads it, never wrong data; the rest is served."""
+    server = bench.serve("tiny")
+    client = nbd.Client(server.socket)
+    marks = {page: bytes([page % 251 + 1]) * 4096 for page in range(256)}
+    for page, data in marks.items():
+        client.write(page * 4096, data)
+    client.close()
+    server.stop()
+    pages = (server.image / "pages").read_bytes()
+    at = pages.index(marks[100])
+    with open(server.image / "pages", "r+b") as file:
+        file.seek(at + 1234)
+        file.write(bytes([marks[100][0] ^ 4]))
+    server.start()
+    client = nbd.Client(server.socket)
+    errors = 0
+    for page, data in marks.items():
+        try:
+            check(client.read(page * 4096, 4096) == data, f"page {page} holds something else")
+        except nbd.Error as error:
+            check(error.errno == 5, f"page {page}: errno {error.errno}")
+            check(page == 100, f"page {page} cannot be read")
+            errors += 1
+    check(errors == 1, "the flipped bit went unnoticed")
+    client.write(100 * 4096, marks[100])
+    check(client.read(100 * 4096, 4096) == marks[100], "what was written over it is not there")
+    client.close()
+    server.stop()
+
+
+def test_folders_that_are_no_image(bench):
+    """A folder with something else in it is not taken, and nothing is written into it."""
+    server = bench.serve("tiny")
+    server.stop()
+    folder = bench.path("papers")
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("all of it", encoding="utf-8")
+    refused(bench, server, folder, "not an image", image=folder)
+    check([path.name for path in folder.iterdir()] == ["thesis.tex"], f"left behind: {list(folder.iterdir())}")
+    refused(bench, server, folder / "thesis.tex", image=folder / "thesis.tex")
+    refused(bench, server, "no-such-drive", d="no-such-drive")
+    refused(bench, server, "--pace", "sometimes", pace="sometimes")
+    refused(bench, server, "--nbd", nbd="carrier-pigeon:1")
