@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--seconds", type=float, help="shared by the tests that go round and round")
     parser.add_argument("--list", action="store_true", help="only list the tests")
     parser.add_argument("names", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     chosen = [(name, function) for name, function in tests()
               if not arguments.names or any(wanted in name for wanted in arguments.names)]
     if arguments.list:

@@ -104,6 +104,13 @@ def take_down(bench, drive):
     """Takes down what a recipe that failed has left."""
     for process in processes_below(drive / "mnt" / "pg"):
         os.kill(process, 9)
+    # The shell is gone, and what it left in the background is known by the folder, which is nobody else's.
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if str(drive).encode() in (process / "cmdline").read_bytes():
+                os.kill(int(process.name), 9)
+        except OSError:
+            pass
     bench.attempt("umount", "--lazy", drive / "mnt")
     for line in bench.attempt("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").stdout.splitlines():
         if str(drive) in line:
