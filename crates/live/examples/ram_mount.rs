@@ -17,7 +17,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [size, mountpoint, kind] = arguments.as_slice() else {
         return Err("usage: ram_mount SIZE MOUNTPOINT ext4|xfs|btrfs|file; it ends when its standard input does".into());
     };
-    println!("{:?}", protect_process());
+    if let Some(note) = protect_process().note() {
+        println!("{note}");
+    }
     let mut options = Options::new(mountpoint);
     if kind == "file" {
         options.file_only = true;

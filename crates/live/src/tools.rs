@@ -149,3 +149,28 @@ fn wait(child: &mut Child, deadline: Instant) -> Option<Option<i32>> {
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let tool = Tool { name: "mkfs.nothing", package: "nothing-progs" };
+        let error = tool.must(&[], Duration::from_secs(1)).expect_err("missing");
+        assert_eq!(error.to_string(), "`mkfs.nothing` is not installed: `apt install nothing-progs`");
+    }
+
+    #[test]
+    fn a_program_says_why_it_failed_and_is_not_waited_for_without_end() {
+        let shell = Tool { name: "sh", package: "dash" };
+        let run = |script: &str, patience| shell.must(&[OsStr::new("-c"), OsStr::new(script)], patience);
+        assert_eq!(run("echo 1; echo 2 >&2", Duration::from_secs(60)).expect("done"), "1\n");
+        let error = run("echo no >&2; exit 3", Duration::from_secs(60)).expect_err("failed");
+        assert_eq!(error.to_string(), "`sh` failed: no");
+        let error = run("exit 3", Duration::from_secs(60)).expect_err("failed");
+        assert_eq!(error.to_string(), "`sh` failed: status 3");
+        let error = run("exec sleep 600", Duration::from_millis(50)).expect_err("late");
+        assert!(matches!(error, ToolError::Late { .. }));
+    }
+}

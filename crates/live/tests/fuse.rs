@@ -16,7 +16,7 @@ use ssdlab_base::{Op, rng};
 use ssdlab_live::Target;
 use ssdlab_live::fuse::{FuseError, FuseFile};
 use support::client::pattern;
-use support::machine::{Recorder, skipped, why_no_fuse, within};
+use support::machine::{Recorder, serves, skipped, why_no_fuse, within};
 use support::ram::Ram;
 use support::targets::{Failing, Held, Later};
 use support::{MIB, eventually};
@@ -34,6 +34,7 @@ struct Serving {
 impl Serving {
     fn new(target: Arc<dyn Target>, threads: usize) -> Serving {
         let directory = TempDir::new().expect("a directory");
+        serves(directory.path());
         let file = Some(FuseFile::serve(target, directory.path(), threads).expect("a file"));
         Serving { file, directory }
     }
@@ -229,6 +230,15 @@ fn random_operations_from_several_threads_agree_with_a_model() {
     });
 }
 
+/// Also when the test fails.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn a_merge_never_undoes_what_is_written_beside_it() {
     if skipped(why_no_fuse()) {
@@ -253,6 +263,7 @@ fn a_merge_never_undoes_what_is_written_beside_it() {
                     }
                 });
             }
+            let _at_end = SetAtEnd(&is_over);
             let file = serving.open();
             for count in 0..2000 {
                 let data = pattern(count, 1024);
@@ -262,7 +273,6 @@ fn a_merge_never_undoes_what_is_written_beside_it() {
                 (found[511], found[600]) = (data[511], data[600]);
                 assert!(found == data, "write {count} was undone");
             }
-            is_over.store(true, Ordering::SeqCst);
         });
     });
 }
@@ -353,7 +363,7 @@ fn a_file_in_use_is_not_taken_away() {
         // With the error it is dropped, and gone from its directory.
         assert!(matches!(served.unmount(), Err(FuseError::Busy { .. })));
         assert_eq!(fs::metadata(&path).expect_err("gone").kind(), ErrorKind::NotFound);
-        drop(file);
+        file.read_at(&mut [0; 512], 0).expect_err("nobody answers");
         let missing = FuseFile::serve(Arc::new(Ram::new(MIB)), &directory.path().join("missing"), 1);
         assert!(matches!(missing, Err(FuseError::Mount { .. })));
     });

@@ -16,7 +16,9 @@ use ssdlab_live::fuse::FuseFile;
 use ssdlab_live::mount::{Down, FileSystem, MountError, Mounted, Options, mount, take_down};
 use support::MIB;
 use support::client::pattern;
-use support::machine::{Recorder, must, program, skipped, why_no_file_system, why_no_fuse, why_no_mount, within};
+use support::machine::{
+    Recorder, must, program, serves, skipped, why_no_file_system, why_no_fuse, why_no_mount, within,
+};
 use support::ram::Ram;
 use tempfile::TempDir;
 
@@ -27,7 +29,7 @@ fn nobody_is_killed() -> RwLockReadGuard<'static, ()> {
     KILLING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn options(mountpoint: &Path, file_system: Option<FileSystem>) -> Options {
     Options { file_system, patience: PATIENCE, ..Options::new(mountpoint) }
@@ -50,12 +52,18 @@ fn taken_down(mut mounted: Mounted) {
 /// Nothing is left of a mount: no mount, no loop device, no directory.
 fn assert_nothing_left(mountpoint: &Path) {
     let table = fs::read_to_string("/proc/self/mountinfo").expect("/proc");
+    let slot = slot(mountpoint);
     let mountpoint = mountpoint.to_str().expect("UTF-8");
     assert!(!table.contains(mountpoint), "{table}");
-    let name = mountpoint.trim_start_matches('/').replace('/', "-");
-    let slot = PathBuf::from("/run/ssdlab").join(&name);
     assert!(!slot.exists());
-    assert!(!must(&[&"losetup", &"--list", &"--noheadings", &"--output", &"BACK-FILE"]).contains(&name));
+    let backing = must(&[&"losetup", &"--list", &"--noheadings", &"--output", &"BACK-FILE"]);
+    assert!(!backing.contains(slot.to_str().expect("UTF-8")), "{backing}");
+}
+
+/// Where root's mounts are kept; the mountpoint's name is written as it is.
+fn slot(mountpoint: &Path) -> PathBuf {
+    let mountpoint = mountpoint.to_str().expect("UTF-8");
+    Path::new("/run/ssdlab").join(mountpoint.trim_start_matches('/').replace('/', "-"))
 }
 
 /// A mountpoint whose name is written as it is in the names of slots.
@@ -63,6 +71,8 @@ fn mountpoint() -> (TempDir, PathBuf) {
     let directory = tempfile::Builder::new().prefix("ssdlab").tempdir().expect("a directory");
     let mountpoint = directory.path().canonicalize().expect("there").join("drive");
     fs::create_dir(&mountpoint).expect("made");
+    serves(&mountpoint);
+    serves(&slot(&mountpoint).join("fuse"));
     (directory, mountpoint)
 }
 

@@ -244,7 +244,7 @@ impl Filesystem for DriveDirectory {
             reply.error(Errno::ENOSPC);
             return;
         }
-        // O_SYNC has the bit of O_DSYNC; RWF_DSYNC arrives here too.
+        // O_SYNC has the bit of O_DSYNC.
         let fua = OFlags::from_bits_retain(flags.0 as u32).contains(OFlags::DSYNC);
         let data = data[..bytes as usize].to_vec();
         let reply = Reply::Write { reply, bytes: bytes as u32 };

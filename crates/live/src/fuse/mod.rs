@@ -9,7 +9,7 @@
 //! | on the file                                | command                                              |
 //! | ------------------------------------------ | ---------------------------------------------------- |
 //! | read, any offset and length                | Read of the sectors around it                        |
-//! | write of whole sectors                     | Write; FUA with `O_DSYNC`, `O_SYNC`, `RWF_DSYNC`     |
+//! | write of whole sectors                     | Write; FUA with `O_DSYNC` or `O_SYNC`                |
 //! | write that covers a part of a sector       | Read of the sector, Write of it as a whole           |
 //! | fsync, fdatasync                           | Flush                                                |
 //! | fallocate: punch hole                      | Trim                                                 |
@@ -19,6 +19,9 @@
 //!
 //! Nothing is cached in the kernel; writes run in parallel; a write behind the end is short, one that begins there is
 //! `ENOSPC`. Shared memory maps of the file are refused by the kernel.
+//!
+//! The flag `RWF_DSYNC` of a single write does not arrive (Linux 6.18 drops it for files without a cache): a flush has to
+//! follow.
 //!
 //! libfuse is not needed: root mounts by itself, others through `fusermount3`.
 

@@ -104,8 +104,7 @@ impl End {
 
 /// A drive that is served as a file.
 ///
-/// Dropped, the file disappears from its directory at once; who has it open gets input/output errors when the process
-/// ends.
+/// Dropped, the file disappears from its directory at once; who has it open gets errors.
 pub struct FuseFile {
     directory: PathBuf,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -162,7 +161,7 @@ impl FuseFile {
         Arc::clone(&self.end)
     }
 
-    /// Takes the file away. With an error it is still served.
+    /// Takes the file away: with an error, such as [`FuseError::Busy`], by force, as dropping it does.
     pub fn unmount(mut self) -> Result<(), FuseError> {
         self.try_unmount()
     }
@@ -175,7 +174,7 @@ impl FuseFile {
         Ok(())
     }
 
-    /// After a lazy unmount the session lives until the last user is gone: it is not waited for.
+    /// What a helper program unmounted by force lives until its last user is gone: that is not waited for.
     fn join(&mut self) {
         let thread = self.thread.take();
         if let Some(thread) = thread.filter(|_| self.end.wait_ended(Duration::from_secs(2))) {
@@ -203,9 +202,10 @@ fn check_device() -> Result<(), FuseError> {
     }
 }
 
-/// Unmounts what is served in a directory, also when its server is dead; `lazily` also when it is in use.
-pub(crate) fn unmount(directory: &Path, lazily: bool) -> Result<(), FuseError> {
-    let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+/// Unmounts what is served in a directory, also when its server is dead; by force also when it is in use.
+pub(crate) fn unmount(directory: &Path, by_force: bool) -> Result<(), FuseError> {
+    // Force ends the connection: who waits for an answer gets an error, which also frees a process that serves itself.
+    let flags = if by_force { UnmountFlags::DETACH | UnmountFlags::FORCE } else { UnmountFlags::empty() };
     // A process that looks at the mounts, such as udev's, holds the directory for a moment.
     let deadline = Instant::now() + BUSY_PATIENCE;
     loop {
@@ -217,15 +217,15 @@ pub(crate) fn unmount(directory: &Path, lazily: bool) -> Result<(), FuseError> {
         match error {
             Errno::BUSY if Instant::now() < deadline => thread::sleep(Duration::from_millis(20)),
             Errno::BUSY => return Err(FuseError::Busy { directory: directory.to_owned() }),
-            Errno::PERM => return unmount_by_helper(directory, lazily),
+            Errno::PERM => return unmount_by_helper(directory, by_force),
             error => return Err(FuseError::Unmount { directory: directory.to_owned(), source: error.into() }),
         }
     }
 }
 
 /// Users other than root unmount through the program that may.
-fn unmount_by_helper(directory: &Path, lazily: bool) -> Result<(), FuseError> {
-    let flags: &[&str] = if lazily { &["-u", "-z", "--"] } else { &["-u", "--"] };
+fn unmount_by_helper(directory: &Path, by_force: bool) -> Result<(), FuseError> {
+    let flags: &[&str] = if by_force { &["-u", "-z", "--"] } else { &["-u", "--"] };
     let arguments = flags.iter().map(AsRef::as_ref).chain([directory.as_os_str()]);
     let output = FUSERMOUNT.run(arguments, Duration::from_secs(60))?;
     if output.code == Some(0) {

@@ -12,6 +12,21 @@ pub struct Protection {
     pub io_flusher: bool,
 }
 
+impl Protection {
+    /// What is missing, in a sentence for the user; nothing when all is there.
+    pub fn note(&self) -> Option<String> {
+        let mut missing = Vec::new();
+        if !self.memory_locked {
+            missing.push("its memory is not locked (needs CAP_IPC_LOCK)");
+        }
+        if !self.io_flusher {
+            missing.push("it is no I/O flusher (needs CAP_SYS_RESOURCE)");
+        }
+        let missing = (!missing.is_empty()).then(|| missing.join(", "))?;
+        Some(format!("when memory runs short this server may wait for its own drive: {missing}"))
+    }
+}
+
 /// Protects the calling process as far as it may: with `CAP_IPC_LOCK` its memory is locked, with `CAP_SYS_RESOURCE` it
 /// becomes an I/O flusher (`PR_SET_IO_FLUSHER`).
 ///

@@ -2,14 +2,24 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rustix::mount::UnmountFlags;
 use ssdlab_base::Op;
 use ssdlab_live::{Command as DriveCommand, Extent, Target};
+
+/// Where this process serves files.
+static SERVED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Remembers where a file is served. A process that waits for itself cannot even be killed, so a step that hangs ends
+/// with the connection's end.
+pub(crate) fn serves(directory: &Path) {
+    SERVED.lock().expect("no panic").push(directory.to_owned());
+}
 
 /// Runs a step that may hang when something is wrong; then the test fails and says which.
 pub(crate) fn within<T: Send + 'static>(what: &str, step: impl FnOnce() -> T + Send + 'static) -> T {
@@ -17,9 +27,14 @@ pub(crate) fn within<T: Send + 'static>(what: &str, step: impl FnOnce() -> T + S
     let thread = thread::spawn(move || {
         let _ = sender.send(step());
     });
-    match receiver.recv_timeout(Duration::from_secs(120)) {
+    match receiver.recv_timeout(Duration::from_secs(400)) {
         Ok(result) => result,
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: hangs"),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            for directory in SERVED.lock().expect("no panic").iter() {
+                let _ = rustix::mount::unmount(directory, UnmountFlags::FORCE | UnmountFlags::DETACH);
+            }
+            panic!("{what}: hangs")
+        }
         Err(mpsc::RecvTimeoutError::Disconnected) => {
             std::panic::resume_unwind(thread.join().expect_err("it sent nothing"))
         }
