@@ -181,13 +181,24 @@ fn a_table_of_four_drives_fits_a_hundred_columns() {
     let result = run(&experiment(&drives, &Random::mixed(30_000), Age::Fill));
     let table = table::render(&result);
     println!("{table}");
-    let figures = table.split("\n\n").next().expect("a table");
+    let (heading, rest) = table.split_once("\n\n").expect("a heading");
+    assert_eq!(heading, "workload random, replay closed:32, precondition as asked, seed 1");
+    let figures = rest.split("\n\n").next().expect("a table");
     for line in figures.lines() {
         assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
     }
-    for label in
-        ["IOPS", "write latency, mean", "p99.9", "write amplification", "  gc", "wear min", "dies busy", "spare"]
-    {
+    for label in [
+        "trim / flush",
+        "queue depth",
+        "IOPS",
+        "write latency, mean",
+        "p99.9",
+        "write amplification",
+        "  gc",
+        "wear min",
+        "dies busy",
+        "spare",
+    ] {
         assert!(figures.contains(label), "{label} is missing from\n{table}");
     }
 }

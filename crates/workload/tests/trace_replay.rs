@@ -147,7 +147,7 @@ fn fit_packs_extents_by_first_touch_and_keeps_the_place_within() {
         .collect();
     assert_eq!(sent, [(Op::Write, 8, 8), (Op::Read, 2048 + 2040, 16), (Op::Trim, 2048, 4096), (Op::Trim, 0, 2048),]);
     assert_eq!(workload.progress(), (4, Some(4)), "the trim of nothing counts as sent");
-    assert!(workload.notes().join("\n").contains("1 trims"), "{:?}", workload.notes());
+    assert!(workload.notes().join("\n").contains("1 trim of what"), "{:?}", workload.notes());
 }
 
 #[test]
