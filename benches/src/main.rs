@@ -4,11 +4,13 @@
 //! of this process (`/proc/self/schedstat`), not the wall clock, since machines are shared.
 
 use std::fs;
+use std::sync::atomic::AtomicBool;
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, OpKind};
+use ssdlab_torture::{Campaign, Scope};
 use ssdlab_workload::trace::Trace;
 
 /// CPU time of this process so far, in seconds.
@@ -189,11 +191,32 @@ fn parsing_figure() -> Figure {
     Figure { name: "plain CSV parsed", value, unit: "lines/s", detail: String::new() }
 }
 
+/// Power cuts a second, the oracle's work and the drawing of cases included.
+fn torture_figure() -> Figure {
+    let scope = Scope { designs: vec!["page".to_string()], ..Scope::everything(200) };
+    let campaign = Campaign { scope, first: 1, seeds: 4000, until: None, jobs: 1 };
+    let start = cpu_seconds();
+    let outcome = campaign.run(&AtomicBool::new(false), &|_| {});
+    let seconds = cpu_seconds() - start;
+    let totals = outcome.totals;
+    assert_eq!(outcome.failed, None, "the drive survives what is measured");
+    let per_cut = |time: std::time::Duration| time.as_secs_f64() * 1e6 / totals.cuts as f64;
+    let detail = format!(
+        "a cut: {:.0} us recovery, {:.0} us comparison of {} sectors; {:.0} commands between two",
+        per_cut(totals.recovering),
+        per_cut(totals.comparing),
+        totals.sectors_compared / totals.cuts,
+        totals.commands as f64 / totals.cuts as f64,
+    );
+    Figure { name: "torture: power cuts", value: totals.cuts as f64 / seconds, unit: "cuts/s", detail }
+}
+
 fn main() {
     let config = config("bench-32g", &[]);
     let mut figures = fresh_drive_figures(&config);
     figures.extend(aged_drive_figures(&config));
     figures.push(parsing_figure());
+    figures.push(torture_figure());
     for Figure { name, value, unit, detail } in figures {
         println!("{name}\t{value:.2}\t{unit}\t{detail}");
     }

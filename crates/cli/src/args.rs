@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Devices(Devices),
     Designs(Designs),
     Report(Report),
+    Torture(Box<Torture>),
 }
 
 /// Run a workload on one or more drives and show what it cost.
@@ -233,4 +234,78 @@ pub(crate) struct Report {
     /// The folder with result.json, as `ssdlab run --out` wrote it
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
+}
+
+/// Cut the power at any moment, let chips fail, and look whether the drive comes back with nothing lost.
+///
+/// Each seed draws a small drive with few spare blocks, commands, faults and power cuts. After every cut all sectors are
+/// compared with what they may hold. The first seed that fails is shrunk to few steps, printed, and saved to be replayed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ssdlab torture --seeds 10000
+  ssdlab torture --device mine.toml --until 10min
+  ssdlab torture --design page --buffer none --buffer lru --ops 500
+  ssdlab torture --exhaustive 4
+  ssdlab torture --replay torture-17.toml
+
+Exit status: 0 nothing found; 1 something was found; 2 the input was wrong.")]
+pub(crate) struct Torture {
+    /// A drive of one's own, FILE or NAME; if it is large, a small drive of its kind. By default small drives are drawn
+    #[arg(long, short, value_name = "FILE|NAME")]
+    pub(crate) device: Option<String>,
+
+    /// Override a key of the drive's description
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// FTL designs, in turn; by default all (with --device its own)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) design: Vec<String>,
+
+    /// Buffer policies, in turn; by default all (with --device its own)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) buffer: Vec<String>,
+
+    /// How many seeds; by default 1000, or with --until as many as there is time for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: Option<u64>,
+
+    /// Commands of each seed
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) ops: u64,
+
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Begin no seed after so much time, such as 90s or 10min
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+
+    /// Threads; by default one for each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) jobs: Option<u64>,
+
+    /// Every power cut of every sequence of up to LENGTH commands, instead of seeds
+    #[arg(long, value_name = "LENGTH", num_args = 0..=1, default_missing_value = "3",
+        value_parser = clap::value_parser!(u32).range(1..=6), conflicts_with_all = ["seeds", "until"])]
+    pub(crate) exhaustive: Option<u32>,
+
+    /// Run the case that was saved in this file
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["device", "set", "design", "buffer", "seeds", "until", "exhaustive"])]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// Where to save what a failing seed shrinks to; by default torture-SEED.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }

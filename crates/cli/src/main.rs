@@ -18,6 +18,7 @@ mod shipped;
 mod source;
 mod stat;
 mod stdout;
+mod torture;
 mod trace;
 
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Devices(devices) => catalogue::devices(&devices)?,
         Command::Designs(designs) => catalogue::designs(&designs)?,
         Command::Report(report) => report::report(&report)?,
+        Command::Torture(torture) => return torture::torture(&torture),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use ssdlab_base::{Divider, Nanos, Rng, rng};
 use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
 
 use crate::block_pool::{BlockPool, BlockState};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 use crate::{DriveConfig, Options};
 
@@ -332,7 +333,8 @@ impl Media {
         let shared = !self.separate_gc;
         let class = if write.frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
         let page_bytes = self.unit_bytes * self.units_per_page;
-        let pin = write.pins.first().copied().unwrap_or(NONE);
+        let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { write.pins };
+        let pin = pins.first().copied().unwrap_or(NONE);
         let op = self.flash.submit(
             self.now,
             Submit {
@@ -348,11 +350,11 @@ impl Media {
                 waits_for: write.after.len() as u16,
             },
         );
-        for pin in write.pins {
+        for pin in pins {
             self.pool.pin(*pin);
         }
         if self.units_per_page > 1 {
-            self.remember_pins(op, write.pins);
+            self.remember_pins(op, pins);
         }
         for earlier in write.after {
             self.flash.link(*earlier, op);

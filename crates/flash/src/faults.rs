@@ -1,9 +1,11 @@
 //! Which operation fails: drawn by rate from the seed, scripted, or by wear.
 
+use std::collections::BTreeMap;
+
 use rand::RngExt;
 use ssdlab_base::Rng;
 
-use crate::{FaultKind, Faults, OpKind};
+use crate::{FaultKind, Faults, OpKind, ScriptedFault};
 
 /// The faults of a drive; inert and nearly free when none is configured.
 #[derive(Clone, Debug)]
@@ -11,8 +13,11 @@ pub(crate) struct FaultPlan {
     faults: Faults,
     active: bool,
     rng: Rng,
-    /// How often each scripted (kind, block) has been tried.
-    tried: Vec<u32>,
+    /// How often each kind of operation has been tried on each block.
+    tried: BTreeMap<(u8, u32), u32>,
+    struck: Vec<ScriptedFault>,
+    /// Asked for while running: the next operation of a kind fails, on any block or on one.
+    next: Vec<(FaultKind, Option<u32>)>,
 }
 
 impl FaultPlan {
@@ -22,7 +27,7 @@ impl FaultPlan {
             || faults.uncorrectable_read > 0.0
             || faults.endurance.is_some()
             || faults.script.iter().any(|fault| fault.kind != FaultKind::Factory);
-        FaultPlan { faults: faults.clone(), active, rng, tried: vec![0; faults.script.len()] }
+        FaultPlan { faults: faults.clone(), active, rng, tried: BTreeMap::new(), struck: Vec::new(), next: Vec::new() }
     }
 
     /// Blocks that are bad from the factory, by number.
@@ -36,6 +41,8 @@ impl FaultPlan {
         bad.extend(scripted.map(|fault| fault.block).filter(|block| *block < blocks));
         bad.sort_unstable();
         bad.dedup();
+        self.struck =
+            bad.iter().map(|block| ScriptedFault { kind: FaultKind::Factory, block: *block, nth: 1 }).collect();
         bad
     }
 
@@ -58,14 +65,36 @@ impl FaultPlan {
             OpKind::Program | OpKind::Copyback => (FaultKind::Program, self.faults.program_failure),
             OpKind::Erase => (FaultKind::Erase, self.faults.erase_failure),
         };
-        let mut strikes = rate > 0.0 && self.rng.random_bool(rate);
-        for (fault, tried) in self.faults.script.iter().zip(&mut self.tried) {
-            if fault.kind == kind && fault.block == block {
-                *tried += 1;
-                strikes |= *tried == fault.nth;
-            }
-        }
+        let tried = self.tried.entry((kind as u8, block)).or_default();
+        *tried += 1;
+        let this = ScriptedFault { kind, block, nth: *tried };
         let worn = kind == FaultKind::Erase && self.faults.endurance.is_some_and(|endurance| erases >= endurance);
-        strikes || worn
+        // Drawn in any case, so that a script beside a rate does not change what the rate gives.
+        let drawn = rate > 0.0 && self.rng.random_bool(rate);
+        let asked = self.next.iter().position(|(asked, on)| *asked == kind && on.is_none_or(|on| on == block));
+        if let Some(index) = asked {
+            self.next.swap_remove(index);
+        }
+        let strikes = drawn || worn || asked.is_some() || self.faults.script.contains(&this);
+        if strikes {
+            self.struck.push(this);
+        }
+        strikes
+    }
+
+    /// From now on faults may be asked for.
+    pub(crate) fn expect(&mut self) {
+        self.active = true;
+    }
+
+    /// The next operation of `kind` fails, on `block` or wherever it is.
+    pub(crate) fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
+        assert!(self.active, "faults were expected before they were asked for");
+        self.next.push((kind, block));
+    }
+
+    /// The faults that have struck, in order; those of the factory first.
+    pub(crate) fn struck(&self) -> &[ScriptedFault] {
+        &self.struck
     }
 }

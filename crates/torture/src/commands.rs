@@ -60,6 +60,15 @@ impl Mix {
         self
     }
 
+    /// Writes that cover all sectors once.
+    pub fn fill(&self) -> impl Iterator<Item = Request> + use<> {
+        let (sectors, step) = (self.sectors, self.longest.max(self.per_unit * 4));
+        (0..sectors.div_ceil(step)).map(move |index| {
+            let first = index * step;
+            Request::new(Op::Write, first, step.min(sectors - first))
+        })
+    }
+
     fn place(&self, rng: &mut Rng) -> (u64, u64) {
         let (first, count) = if rng.random_bool(self.hot_share) { self.hot } else { (0, self.sectors) };
         let mut sector = first + rng.random_range(0..count);

@@ -108,7 +108,8 @@ pub fn most_user_units(config: &DriveConfig) -> Option<u64> {
     Some(good)
 }
 
-fn draw(rng: &mut Rng) -> DriveConfig {
+/// As [`random`], of one unit's capacity and without a look whether it is accepted.
+pub fn draw(rng: &mut Rng) -> DriveConfig {
     let free_blocks = one_of(rng, &[2, 2, 3, 3, 4]);
     let streams = one_of(rng, &[1, 1, 1, 2, 3]);
     let separate = rng.random_bool(0.5);

@@ -55,12 +55,27 @@ pub fn run(drive: &mut Drive, mix: &mut Mix, rng: &mut Rng, depth: u64, count: u
 
 /// What all sectors of an idle drive hold.
 pub fn read_all(drive: &mut Drive) -> Vec<Result<u64, Status>> {
+    contents(drive).0
+}
+
+/// What all sectors of an idle drive hold, and the order of the next command.
+pub fn contents(drive: &mut Drive) -> (Vec<Result<u64, Status>>, u64) {
     let sectors = drive.user_sectors();
     let mut cells = Vec::with_capacity(sectors as usize);
-    for sector in 0..sectors {
-        cells.push(read_sector(drive, sector));
+    let mut next = 0;
+    // As few commands as errors allow: what cannot be read whole is read by halves.
+    let mut parts = vec![(0, sectors)];
+    while let Some((first, count)) = parts.pop() {
+        let completion = alone(drive, &Request::new(Op::Read, first, count), 0);
+        next = completion.order + 1;
+        let data = std::mem::take(drive.read_data());
+        match completion.status {
+            Status::Success => cells.extend(stamps(&data[0].1).into_iter().map(Ok)),
+            status if count == 1 => cells.push(Err(status)),
+            _ => parts.extend([(first + count / 2, count - count / 2), (first, count / 2)]),
+        }
     }
-    cells
+    (cells, next)
 }
 
 /// The stamps of sectors that were read.

@@ -1,9 +1,10 @@
-//! The oracle of a run with power cuts: for every sector, what it may hold after one.
+//! The oracle of a run with power cuts: for every sector, what a read must see, and what may be there after a cut.
 //!
-//! A sector may hold the newest value that is known to be on flash, any value written after that one took effect, and
-//! any value of a command that had not completed. Nothing older, and nothing else.
+//! After a cut a sector may hold the newest value that is known to be on flash, any value written after that one took
+//! effect, and any value of a command that had not completed. Nothing older, and nothing else. While the power is on a
+//! read sees exactly what the commands before it, in the order in which they took effect, left.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::{Completion, Status, stamp_cell};
@@ -24,15 +25,68 @@ struct Pending {
     covers: usize,
 }
 
+/// A command that has completed while one that took effect before it has not.
+#[derive(Clone, Debug)]
+struct Effect {
+    request: Request,
+    stamp: u64,
+    status: Status,
+    read: Option<Vec<u64>>,
+}
+
+/// A sector: what it holds now, and what it may hold after a power cut.
+#[derive(Clone, Debug, Default)]
+struct Sector {
+    /// What a read sees.
+    live: u64,
+    /// What it may see as well: values of commands that failed half way.
+    maybe: Vec<u64>,
+    /// Known to be on flash, or what was there in the beginning.
+    floor: u64,
+    floor_order: u64,
+    /// What took effect after that, oldest first.
+    later: Vec<Value>,
+    /// Values of commands that failed half way: they may have got there.
+    doubtful: Vec<Value>,
+}
+
+impl Sector {
+    /// What took effect at `order` is on flash.
+    fn on_flash(&mut self, order: u64) {
+        if self.floor_order >= order {
+            return;
+        }
+        let before = self.later.partition_point(|value| value.order < order);
+        if let Some(newest) = self.later.get(before).or(self.later.last()).copied() {
+            (self.floor, self.floor_order) = (newest.cell, newest.order);
+            self.later.retain(|value| value.order > newest.order);
+        }
+        self.doubtful.retain(|value| value.order > order);
+    }
+
+    fn may_be_seen(&self, cell: u64) -> bool {
+        self.live == cell || self.maybe.contains(&cell)
+    }
+
+    /// The power is back, and this is what was found.
+    fn found(&mut self, cell: u64) {
+        (self.live, self.floor) = (cell, cell);
+        self.maybe.clear();
+        self.later.clear();
+        self.doubtful.clear();
+    }
+}
+
 /// What a host may rely on.
 pub struct Durable {
-    /// Oldest first; the first is known to be on flash, or is what was there in the beginning.
-    sectors: Vec<Vec<Value>>,
-    /// Sectors whose last command failed in the middle: they hold the old or the new.
-    doubtful: Vec<Vec<u64>>,
+    sectors: Vec<Sector>,
     pending: HashMap<u32, Pending>,
     /// Completed commands that are not known to be on flash: first sector, end, order.
     log: Vec<(u64, u64, u64)>,
+    /// Commands that have completed out of order, by order.
+    ahead: BTreeMap<u64, Effect>,
+    /// The order of the next command to take effect in `live`.
+    next: u64,
     /// Orders of earlier lives come first.
     base: u64,
     last: u64,
@@ -42,6 +96,8 @@ pub struct Durable {
     pub faulty: bool,
     /// The drive may run out of spares.
     pub may_end_read_only: bool,
+    /// Flushes and forced commands that have completed.
+    pub durable: u64,
     /// Commands refused because spares were gone.
     pub refused: u64,
     /// Reads that failed.
@@ -52,15 +108,17 @@ impl Durable {
     /// A drive that holds nothing.
     pub fn new(sectors: u64, writes_through: bool) -> Durable {
         Durable {
-            sectors: vec![vec![Value { order: 0, cell: 0 }]; sectors as usize],
-            doubtful: vec![Vec::new(); sectors as usize],
+            sectors: vec![Sector::default(); sectors as usize],
             pending: HashMap::new(),
             log: Vec::new(),
+            ahead: BTreeMap::new(),
+            next: 0,
             base: 1,
             last: 0,
             writes_through,
             faulty: false,
             may_end_read_only: false,
+            durable: 0,
             refused: 0,
             unreadable: 0,
         }
@@ -69,66 +127,73 @@ impl Durable {
     /// A command was submitted.
     pub fn submitted(&mut self, request: &Request, stamp: u64) {
         let pending = Pending { request: *request, stamp, covers: self.log.len() };
-        assert!(self.pending.insert(request.tag, pending).is_none());
+        assert!(self.pending.insert(request.tag, pending).is_none(), "tag {} is under way already", request.tag);
     }
 
-    /// Commands whose completions came together, with what reads brought. Between two calls they may have taken effect
-    /// in any order, so they are brought into theirs first.
-    pub fn completed(&mut self, completion: &Completion, read: Option<&[u64]>) {
+    /// A command has completed, with what a read brought. Of completions that came together the one that took effect
+    /// first is told first.
+    pub fn completed(&mut self, completion: &Completion, read: Option<Vec<u64>>) {
         let pending = self.pending.remove(&completion.tag).expect("a command completes once, and was asked for");
-        let request = pending.request;
+        let Pending { request, stamp, covers } = pending;
         let order = self.base + completion.order;
         self.last = self.last.max(order);
         match completion.status {
             Status::OutOfRange => {
                 let end = request.sector.checked_add(request.sectors);
-                assert!(end.is_none_or(|end| end > self.sectors.len() as u64), "{request:?}");
-                return;
+                assert!(end.is_none_or(|end| end > self.sectors.len() as u64), "{request:?} was out of range");
             }
             Status::UncorrectableRead => {
-                assert!(self.faulty && request.op == Op::Read, "{request:?}: {completion:?}");
+                assert!(self.faulty && request.op == Op::Read, "nothing failed, but {request:?}: {completion:?}");
                 self.unreadable += 1;
-                return;
             }
             Status::ReadOnly | Status::StorageFull => {
-                assert!(self.may_end_read_only && request.op != Op::Read, "{request:?}: {completion:?}");
+                assert!(
+                    self.may_end_read_only && request.op != Op::Read,
+                    "there are spare blocks, but {request:?}: {completion:?}"
+                );
                 self.refused += 1;
-                for sector in request.sector..request.end() {
-                    if let Some(cell) = written(&request, pending.stamp, sector) {
-                        self.doubtful[sector as usize].push(cell);
-                    }
-                }
-                return;
+                self.doubt(&request, stamp, order);
             }
-            Status::Success => {}
+            Status::Success => self.took_effect(&request, stamp, order, covers),
         }
-        match request.op {
-            Op::Read => {
-                if let Some(read) = read {
-                    for (sector, cell) in (request.sector..request.end()).zip(read) {
-                        assert!(
-                            self.may_have_been_read(sector, *cell, order),
-                            "{request:?} read {cell:#x} from sector {sector}, which may hold {}",
-                            self.describe(sector)
-                        );
-                    }
-                }
+        let effect = Effect { request, stamp, status: completion.status, read };
+        let replaced = self.ahead.insert(completion.order, effect);
+        assert!(replaced.is_none() && completion.order >= self.next, "two commands took effect as number {order}");
+        while let Some(effect) = self.ahead.remove(&self.next) {
+            self.next += 1;
+            self.show(effect);
+        }
+    }
+
+    /// What a command that failed half way may have left.
+    fn doubt(&mut self, request: &Request, stamp: u64, order: u64) {
+        for sector in request.sector..request.end() {
+            if let Some(cell) = written(request, stamp, sector) {
+                self.sectors[sector as usize].doubtful.push(Value { order, cell });
             }
-            Op::Flush => self.flushed(pending.covers),
+        }
+    }
+
+    fn took_effect(&mut self, request: &Request, stamp: u64, order: u64, covers: usize) {
+        self.durable += u64::from(request.fua || request.op == Op::Flush);
+        match request.op {
+            Op::Read => {}
+            Op::Flush => self.flushed(covers),
             Op::Write | Op::Trim | Op::WriteZeroes => {
-                for sector in request.sector..request.end() {
-                    let cell = written(&request, pending.stamp, sector).expect("it changes sectors");
-                    let values = &mut self.sectors[sector as usize];
-                    let at = values.partition_point(|value| value.order < order);
-                    // What is on flash is the first; something that took effect before it no longer matters.
-                    if at > 0 {
-                        values.insert(at, Value { order, cell });
+                let durable = request.fua || self.writes_through && request.op == Op::Write;
+                for number in request.sector..request.end() {
+                    let cell = written(request, stamp, number).expect("it changes sectors");
+                    let sector = &mut self.sectors[number as usize];
+                    // Something that took effect before what is on flash no longer matters.
+                    if sector.floor_order < order {
+                        let at = sector.later.partition_point(|value| value.order < order);
+                        sector.later.insert(at, Value { order, cell });
+                    }
+                    if durable {
+                        sector.on_flash(order);
                     }
                 }
-                let through = self.writes_through && request.op == Op::Write;
-                if through || request.fua {
-                    self.on_flash(request.sector, request.end(), order);
-                } else {
+                if !durable {
                     self.log.push((request.sector, request.end(), order));
                 }
             }
@@ -136,9 +201,10 @@ impl Durable {
     }
 
     fn flushed(&mut self, covers: usize) {
-        for index in 0..covers {
-            let (first, end, order) = self.log[index];
-            self.on_flash(first, end, order);
+        for (first, end, order) in &self.log[..covers] {
+            for sector in &mut self.sectors[*first as usize..*end as usize] {
+                sector.on_flash(*order);
+            }
         }
         // Other flushes under way count from the beginning of the log, so it is cut only between them.
         if self.pending.values().all(|pending| pending.request.op != Op::Flush) {
@@ -149,77 +215,111 @@ impl Durable {
         }
     }
 
-    fn on_flash(&mut self, first: u64, end: u64, order: u64) {
-        for sector in first..end {
-            let values = &mut self.sectors[sector as usize];
-            let before = values.partition_point(|value| value.order < order);
-            values.drain(..before.min(values.len() - 1));
+    /// All commands before this one have taken effect: what it reads is known, and what it writes is seen from now on.
+    fn show(&mut self, effect: Effect) {
+        let Effect { request, stamp, status, read } = effect;
+        match status {
+            Status::OutOfRange | Status::UncorrectableRead => {}
+            Status::ReadOnly | Status::StorageFull => {
+                for sector in request.sector..request.end() {
+                    if let Some(cell) = written(&request, stamp, sector) {
+                        self.sectors[sector as usize].maybe.push(cell);
+                    }
+                }
+            }
+            Status::Success if request.op == Op::Read => {
+                for (sector, cell) in (request.sector..request.end()).zip(read.unwrap_or_default()) {
+                    assert!(
+                        self.sectors[sector as usize].may_be_seen(cell)
+                            || self.pending_cells(sector).any(|p| p == cell),
+                        "{request:?} read {cell:#x} from sector {sector}, which holds {:#x} {}",
+                        self.sectors[sector as usize].live,
+                        self.describe(sector)
+                    );
+                }
+            }
+            Status::Success => {
+                for sector in request.sector..request.end() {
+                    if let Some(cell) = written(&request, stamp, sector) {
+                        let sector = &mut self.sectors[sector as usize];
+                        sector.live = cell;
+                        sector.maybe.clear();
+                    }
+                }
+            }
         }
     }
 
     fn pending_cells(&self, sector: u64) -> impl Iterator<Item = u64> + '_ {
         self.pending.values().filter_map(move |pending| {
-            let range = pending.request.sector..pending.request.end();
-            if range.contains(&sector) { written(&pending.request, pending.stamp, sector) } else { None }
+            let first = pending.request.sector;
+            let within = sector >= first && sector - first < pending.request.sectors;
+            if within { written(&pending.request, pending.stamp, sector) } else { None }
         })
-    }
-
-    /// Whether a sector may hold this after a power cut.
-    pub fn may_hold(&self, sector: u64, cell: u64) -> bool {
-        let values = &self.sectors[sector as usize];
-        values.iter().any(|value| value.cell == cell)
-            || self.doubtful[sector as usize].contains(&cell)
-            || self.pending_cells(sector).any(|pending| pending == cell)
-    }
-
-    /// A read in the middle of other commands: a coarse check, since the oracle of orders has the fine one.
-    fn may_have_been_read(&self, sector: u64, cell: u64, order: u64) -> bool {
-        let overtaken = self.sectors[sector as usize].first().is_none_or(|value| value.order > order);
-        overtaken || self.may_hold(sector, cell)
     }
 
     /// What a sector may hold, for messages.
     pub fn describe(&self, sector: u64) -> String {
         let pending: Vec<u64> = self.pending_cells(sector).collect();
+        let Sector { floor, floor_order, later, doubtful, .. } = &self.sectors[sector as usize];
         format!(
-            "{:x?}, doubtful {:x?}, pending {pending:x?}",
-            self.sectors[sector as usize], self.doubtful[sector as usize]
+            "(on flash {floor:#x} since {floor_order}, later {later:x?}, of failed commands {doubtful:x?}, of commands under \
+             way {pending:x?})"
         )
     }
 
-    /// The drive lost power and came back: `found` is what it holds now, and from now on that is on flash.
-    pub fn power_returned(&mut self, found: &[Result<u64, Status>], context: &str) {
-        for (sector, found) in found.iter().enumerate() {
-            let sector = sector as u64;
-            let Ok(cell) = found else {
-                assert!(self.faulty, "sector {sector} cannot be read after a power cut: {found:?} ({context})");
-                self.unreadable += 1;
-                continue;
-            };
-            assert!(
-                self.may_hold(sector, *cell),
-                "after a power cut sector {sector} holds {cell:#x}, but may hold {} ({context})",
-                self.describe(sector)
-            );
+    /// The power goes: what is not known to be on flash may be there or not. The commands of the next life take effect as
+    /// numbers from 0 on.
+    pub fn power_lost(&mut self) {
+        // What comes before these never completed; it may or may not have taken effect.
+        for effect in std::mem::take(&mut self.ahead).into_values() {
+            self.show(effect);
         }
-        self.base = self.last + 1;
-        let order = self.base - 1;
-        let old: Vec<Vec<Value>> = self.sectors.clone();
-        for (sector, found) in found.iter().enumerate() {
-            self.sectors[sector] = match found {
-                Ok(cell) => vec![Value { order, cell: *cell }],
-                // Still anything that it might have been before: an error may go away.
-                Err(_) => {
-                    let mut cells: Vec<u64> = self.pending_cells(sector as u64).collect();
-                    cells.extend(old[sector].iter().map(|value| value.cell));
-                    cells.extend(&self.doubtful[sector]);
-                    cells.into_iter().map(|cell| Value { order, cell }).collect()
-                }
-            };
-            self.doubtful[sector].clear();
+        for Pending { request, stamp, .. } in std::mem::take(&mut self.pending).into_values() {
+            let end = request.sector.saturating_add(request.sectors);
+            if end <= self.sectors.len() as u64 {
+                self.doubt(&request, stamp, self.last);
+            }
         }
-        self.pending.clear();
+        for sector in &mut self.sectors {
+            if !sector.later.is_empty() || !sector.doubtful.is_empty() {
+                sector.live = sector.floor;
+                sector.maybe = sector.later.iter().chain(&sector.doubtful).map(|value| value.cell).collect();
+            }
+        }
         self.log.clear();
+        self.begin_life(0);
+    }
+
+    fn begin_life(&mut self, next: u64) {
+        self.base = self.last + 1;
+        self.next = next;
+    }
+
+    /// All sectors were read: `found` is what they hold, and from now on that is on flash. The next command will take
+    /// effect as number `next` of this life.
+    pub fn found(&mut self, found: &[Result<u64, Status>], next: u64, context: &str) {
+        for (number, found) in found.iter().enumerate() {
+            let number = number as u64;
+            match found {
+                Ok(cell) => {
+                    assert!(
+                        self.sectors[number as usize].may_be_seen(*cell),
+                        "sector {number} holds {cell:#x}, but should hold {:#x} {} ({context})",
+                        self.sectors[number as usize].live,
+                        self.describe(number)
+                    );
+                    self.sectors[number as usize].found(*cell);
+                }
+                Err(status) => {
+                    assert!(self.faulty, "sector {number} cannot be read after a power cut: {status:?} ({context})");
+                    // Still anything that it might have been before: an error may go away.
+                    self.unreadable += 1;
+                }
+            }
+        }
+        self.log.clear();
+        self.begin_life(next);
     }
 }
 

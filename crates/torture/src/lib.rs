@@ -7,17 +7,42 @@
 //! ```text
 //! configs, commands    small odd drives and wild commands, drawn from a seed
 //! driver               how a host drives a drive
-//! durable              what each sector may hold after a power cut
-//! journal              what each read must see without one
+//! durable              what each read must see, and what each sector may hold after a power cut
+//! journal              the same for a run without power cuts, to the last command
 //! lives                a drive and the oracle, over power cuts
+//! case, draw, script   a drive and the list of what happens to it: as data, from a seed, as text
+//! run                  a case and what was found wrong
+//! shrink               a failing case made small
+//! campaign             many seeds on many threads
+//! shape                a drive of one's own made small enough to be compared
+//! exhaustive           every power cut of every short sequence of commands
 //! ```
 //!
 //! The oracles speak by panicking: to them a wrong answer is what a failed assertion is to the drive.
 
+pub mod campaign;
+pub mod case;
+mod catch;
 pub mod commands;
 pub mod configs;
+mod cpu;
+pub mod draw;
 pub mod driver;
 pub mod durable;
+pub mod exhaustive;
 pub mod journal;
 pub mod lives;
+pub mod run;
+pub mod script;
 pub mod seeds;
+pub mod shape;
+pub mod shrink;
+pub mod totals;
+
+pub use campaign::{Campaign, Outcome};
+pub use case::Case;
+pub use draw::{Scope, draw};
+pub use exhaustive::Exhaustive;
+pub use run::{Finding, accepted, run};
+pub use shrink::{Shrunk, shrink};
+pub use totals::Totals;

@@ -6,7 +6,7 @@ use ssdlab_device::{Completion, Drive, DriveConfig, Options, Recovered};
 use ssdlab_flash::Flash;
 
 use crate::commands::Mix;
-use crate::driver::{assert_checks, read_all, stamps, submit};
+use crate::driver::{assert_checks, contents, stamps, submit};
 use crate::durable::Durable;
 
 /// A drive, what a host may rely on, and how they go on together over power cuts.
@@ -38,6 +38,11 @@ impl Lives {
         self.drive.as_mut().expect("the power is on")
     }
 
+    /// The drive, unless it is the instant of a power cut.
+    pub(crate) fn drive_if_on(&self) -> Option<&Drive> {
+        self.drive.as_ref()
+    }
+
     /// Submits a command now.
     pub fn submit(&mut self, request: &ssdlab_base::Request, stamp: u64) {
         self.oracle.submitted(request, stamp);
@@ -55,7 +60,7 @@ impl Lives {
         completions.sort_by_key(|completion| completion.order);
         for completion in &completions {
             let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| stamps(cells));
-            self.oracle.completed(completion, cells.as_deref());
+            self.oracle.completed(completion, cells);
         }
     }
 
@@ -131,6 +136,7 @@ impl Lives {
         let mut flash = self.drive.take().expect("the power is on").power_cut();
         self.drive = Some(loop {
             self.cuts += 1;
+            self.oracle.power_lost();
             let until = operations(&flash).unwrap_or(u64::MAX);
             match Drive::recover_until(&self.config, self.options, flash, until).expect("a drive comes back") {
                 Recovered::Whole(drive, _) => break *drive,
@@ -143,7 +149,7 @@ impl Lives {
     pub fn compare(&mut self) {
         let drive = self.drive.as_mut().expect("the power is on");
         assert_checks(drive);
-        let found = read_all(drive);
-        self.oracle.power_returned(&found, &format!("cut {} after {} commands", self.cuts, self.commands));
+        let (found, next) = contents(drive);
+        self.oracle.found(&found, next, &format!("cut {} after {} commands", self.cuts, self.commands));
     }
 }

@@ -4,3 +4,4 @@ mod bad_input;
 mod catalogue;
 mod run;
 mod support;
+mod torture;

@@ -8,6 +8,9 @@ mod lru;
 
 use rustc_hash::FxHashMap;
 
+#[cfg(feature = "planted-bugs")]
+use crate::planted::{Bug, planted};
+
 /// A slot of a buffered unit.
 pub(crate) type Slot = u32;
 
@@ -63,6 +66,9 @@ pub(crate) struct WriteBuffer {
     used_sectors: u64,
     dirty_units: u32,
     cell_bytes: usize,
+    /// The unit that left last.
+    #[cfg(feature = "planted-bugs")]
+    left_last: Option<u32>,
 }
 
 impl WriteBuffer {
@@ -77,6 +83,8 @@ impl WriteBuffer {
             used_sectors: 0,
             dirty_units: 0,
             cell_bytes,
+            #[cfg(feature = "planted-bugs")]
+            left_last: None,
         }
     }
 
@@ -116,6 +124,10 @@ impl WriteBuffer {
             return Err(cost);
         }
         self.used_sectors += cost;
+        #[cfg(feature = "planted-bugs")]
+        if found.is_none() && planted(Bug::OverwriteLost) && self.left_last == Some(lpn) {
+            return Ok(false);
+        }
         if let Some(slot) = found {
             let entry = &mut self.entries[slot as usize];
             entry.mask |= mask;
@@ -155,6 +167,10 @@ impl WriteBuffer {
         let cells = std::mem::take(&mut entry.cells);
         let taken = Entry { cells, ..*entry };
         self.index.remove(&taken.lpn);
+        #[cfg(feature = "planted-bugs")]
+        {
+            self.left_last = Some(taken.lpn);
+        }
         self.free.push(slot);
         self.dirty_units -= 1;
         taken

@@ -7,6 +7,7 @@ use super::dispatch::{Stall, mask_of};
 use super::{Drive, Eviction, Timer};
 use crate::buffer::Slot;
 use crate::ftl::{MAX_UNITS, UnitWrite};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 impl Drive {
@@ -35,7 +36,7 @@ impl Drive {
             self.buffer_unit(command, lpn as u32, mask, &cells, request.stream, still)?;
             self.commands[command as usize].cursor += 1;
         }
-        if request.fua {
+        if request.fua && !planted(Bug::FuaIsPlain) {
             self.force_out(command, first as u32, (first + units) as u32)?;
         }
         if self.commands[command as usize].covers.is_none() {

@@ -8,6 +8,7 @@ use super::{Drive, ProgramWaiter, Timer};
 use crate::Status;
 use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 /// Why a command could not take full effect yet.
@@ -158,7 +159,7 @@ impl Drive {
                         if self.buffer.is_some() {
                             self.counters.buffer.read_misses += 1;
                         }
-                        if self.media.flash.oob.is_poisoned(unit) {
+                        if self.media.flash.oob.is_poisoned(unit) && !planted(Bug::LostDataReadsGood) {
                             self.commands[command as usize].status = Status::UncorrectableRead;
                         }
                         let this = unit / self.media.units_per_page;
@@ -450,8 +451,10 @@ impl Drive {
 
     fn flush(&mut self, command: u32) -> Result<(), Stall> {
         let covers = *self.commands[command as usize].covers.get_or_insert(self.writes_dispatched);
-        self.evict_older_than(covers)?;
-        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+        self.evict_older_than(covers - u64::from(planted(Bug::FlushMissesTheLast) && covers > 0))?;
+        if !planted(Bug::TrimForgotten) {
+            self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+        }
         if !self.media.flash.timed() {
             self.settle_untimed();
             return Ok(());
@@ -460,7 +463,7 @@ impl Drive {
             self.commands[command as usize].remaining += 1;
             self.metadata_waiters.push(command);
         }
-        if !self.evicting.is_empty() {
+        if !self.evicting.is_empty() && !planted(Bug::FlushReturnsEarly) {
             self.commands[command as usize].remaining += 1;
             let until = self.evictions_base + self.evicting.len() as u64;
             self.eviction_waiters.push((until, command));

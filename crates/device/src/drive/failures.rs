@@ -11,6 +11,7 @@ use super::{Drive, Eviction, HeldTrim, Hold, Orphan};
 use crate::Status;
 use crate::ftl::{Found, NoSpace, TrimTarget};
 use crate::media::{Frontier, Place};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 impl Drive {
@@ -52,7 +53,7 @@ impl Drive {
             return;
         }
         let page = self.page_number(place);
-        let pending = self.pages_not_on_flash(place);
+        let pending = if planted(Bug::FailedPageLetGo) { Vec::new() } else { self.pages_not_on_flash(place) };
         let trimmed = self.lpns_of(place).iter().any(|lpn| self.ftl.find(*lpn) == Found::Unmapped);
         for hold in &mut self.holds {
             if let Some(index) = hold.pages.iter().position(|held| *held == page) {

@@ -7,6 +7,7 @@ use super::{Drive, DriveError, Options};
 use crate::DriveConfig;
 use crate::block_pool::BlockState;
 use crate::media::Media;
+use crate::planted::{Bug, planted};
 
 /// What a recovery cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,7 +127,8 @@ impl Drive {
                 if recovery.pages_read + recovery.blocks_erased == operations {
                     return None;
                 }
-                let failed = self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
+                let failed =
+                    !planted(Bug::TornBlockFree) && self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
                 recovery.blocks_erased += 1;
                 die_time[die as usize] += timing.erase.max;
                 channel_time[channel as usize] += timing.command;

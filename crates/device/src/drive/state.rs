@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use ssdlab_base::{Nanos, rng};
-use ssdlab_flash::{Cause, OpKind};
+use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault};
 
 use super::{Drive, Options};
 use crate::block_pool::BlockState;
@@ -47,6 +47,28 @@ impl Drive {
     /// Erases of every block, bad ones included, by block number.
     pub fn erase_counts(&self) -> Vec<u32> {
         self.media.flash.blocks.all().iter().map(|block| block.erases).collect()
+    }
+
+    /// What the chips' arrays are doing at `at`, between now and the next event: what a power cut then would tear.
+    pub fn array_work(&self, at: Nanos) -> ArrayWork {
+        self.media.flash.array_work(at)
+    }
+
+    /// Faults may be asked for from now on; only while nothing is in flight.
+    pub fn expect_faults(&mut self) {
+        self.media.flash.expect_faults();
+    }
+
+    /// Lets the next operation of `kind` fail, on `block` or, with `None`, on whatever block it is. Only on a drive whose
+    /// description has faults, or after [`Drive::expect_faults`]. Program failures want a reserve: `gc.free_blocks` of at
+    /// least 3.
+    pub fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
+        self.media.flash.fail_next(kind, block);
+    }
+
+    /// The faults that have struck the chips since they were made, in order, each as the script that would repeat it.
+    pub fn faults_struck(&self) -> &[ScriptedFault] {
+        self.media.flash.faults_struck()
     }
 
     /// Free blocks of the whole drive.

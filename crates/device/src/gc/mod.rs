@@ -12,6 +12,7 @@ use ssdlab_flash::{Cause, Class, NONE, OpKind, Submit};
 use crate::block_pool::BlockState;
 use crate::ftl::{Ftl, TrimTarget};
 use crate::media::Media;
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 use crate::{DriveConfig, GcConfig};
 use victim::VictimPolicy;
@@ -221,14 +222,12 @@ impl Gc {
 
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
     fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, plane: u32) -> bool {
-        if media.pool.is_trimmed(victim)
-            && ftl.trims_pending() > 0
-            && ftl.save_trims(media, TrimTarget::Gc(plane), Owner::Nobody).is_err()
-        {
+        let trimmed = media.pool.is_trimmed(victim) && !planted(Bug::EraseBeforeTrimRecord);
+        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(plane), Owner::Nobody).is_err() {
             return false;
         }
         media.pool.await_erase(victim);
-        if media.pool.is_trimmed(victim) && media.metadata_in_flight > 0 {
+        if trimmed && media.metadata_in_flight > 0 {
             media.pool.pin(victim);
             self.await_metadata.push(victim);
         }
@@ -259,7 +258,7 @@ impl Gc {
             // Its last pin went just before it was empty, and both were heard of.
             return;
         }
-        if media.flash.blocks.get(block).suspect {
+        if media.flash.blocks.get(block).suspect && !planted(Bug::BadBlockUsed) {
             self.grow_bad(media, block);
             return;
         }

@@ -16,6 +16,8 @@ mod watch;
 
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 
+pub use watch::ArrayWork;
+
 use crate::blocks::{Asked, Blocks};
 use crate::contents::{Oob, Store};
 use crate::events::EventTree;

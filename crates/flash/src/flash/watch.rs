@@ -2,8 +2,8 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE};
-use crate::{Resource, Span};
+use super::{Flash, NONE, Phase};
+use crate::{FaultKind, OpKind, Resource, ScriptedFault, Span};
 
 impl Flash {
     #[inline]
@@ -25,5 +25,56 @@ impl Flash {
         if let Some(observer) = &mut self.observer {
             observer.span(Span { resource, kind: submit.kind, cause: submit.cause, ppn, planes, start, end });
         }
+    }
+}
+
+/// Operations whose array work has begun at an instant: what a power cut there tears.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrayWork {
+    /// Pages being read.
+    pub reads: u32,
+    /// Pages being programmed; suspended programs count.
+    pub programs: u32,
+    /// Blocks being erased; suspended erases count.
+    pub erases: u32,
+}
+
+impl Flash {
+    /// What the arrays of all dies are doing at `now`.
+    pub fn array_work(&self, now: Nanos) -> ArrayWork {
+        let mut work = ArrayWork::default();
+        for die in &self.dies {
+            let begun = matches!(die.phase, Phase::Array | Phase::Suspending) && die.array_start < now;
+            for (group, begun) in [(die.running, begun), (die.suspended, true)] {
+                let mut op = group;
+                while op != NONE && begun {
+                    let flight = &self.flights[op as usize];
+                    match flight.submit.kind {
+                        OpKind::Read => work.reads += 1,
+                        OpKind::Program | OpKind::Copyback => work.programs += 1,
+                        OpKind::Erase => work.erases += 1,
+                    }
+                    op = flight.next;
+                }
+            }
+        }
+        work
+    }
+
+    /// Faults may be asked for from now on: what the controller keeps only for that case is kept. Nothing is in flight.
+    pub fn expect_faults(&mut self) {
+        assert_eq!(self.in_flight, 0, "operations in flight were begun as ones that cannot fail");
+        self.faults.expect();
+    }
+
+    /// Lets the next operation of `kind` fail, on `block` or, with `None`, on whatever block it is. Only on chips whose
+    /// description has faults, or after [`Flash::expect_faults`].
+    pub fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
+        self.faults.fail_next(kind, block);
+    }
+
+    /// The faults that have struck, in order, each as the script that would repeat it.
+    pub fn faults_struck(&self) -> &[ScriptedFault] {
+        self.faults.struck()
     }
 }

@@ -19,6 +19,7 @@ use ssdlab_flash::{Cause, HugeArray, NONE, OpId, OpKind};
 
 use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 use crate::{Check, DriveConfig};
 use placement::Placement;
@@ -237,7 +238,7 @@ impl PageFtl {
             return;
         }
         let mut cells = vec![0; media.flash.store.unit_cells()];
-        if old != UNMAPPED && !media.flash.store.read(old, 0, &mut cells) {
+        if old != UNMAPPED && !planted(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut cells) {
             media.flash.oob.poison(unit);
         }
         for sector in 0..cells.len() / cell {

@@ -9,6 +9,7 @@ use ssdlab_flash::NO_LPN;
 use super::trim::TrimRecord;
 use super::{PageFtl, UNMAPPED};
 use crate::media::{Media, Place};
+use crate::planted::{Bug, planted};
 
 impl PageFtl {
     pub(super) fn rebuild(&mut self, media: &mut Media) -> u64 {
@@ -45,7 +46,7 @@ impl PageFtl {
                 let sequence = media.flash.oob.sequence(block, page);
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(sequence);
-                if !media.flash.blocks.readable(first / self.units_per_page) {
+                if !media.flash.blocks.readable(first / self.units_per_page) && !planted(Bug::TornPageTrusted) {
                     continue;
                 }
                 for unit in first..first + self.units_per_page {
@@ -62,7 +63,7 @@ impl PageFtl {
             }
         }
         // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
-        media.set_sequence(newest + (1 << 20));
+        media.set_sequence(newest + if planted(Bug::SequenceReused) { 0 } else { 1 << 20 });
         pages_read
     }
 

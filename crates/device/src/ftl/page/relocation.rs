@@ -3,10 +3,11 @@
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, NONE, OpId, OpKind};
 
-use super::PageFtl;
 use super::bits::next_set;
+use super::{PageFtl, UNMAPPED};
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 /// How units are moved.
@@ -69,6 +70,9 @@ impl PageFtl {
     ) -> u32 {
         let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut at = unit;
+        if planted(Bug::SupersededMoved) {
+            sources.extend(self.superseded_before(media, unit));
+        }
         while sources.len() < self.units_per_page as usize {
             let Some(next) = self.next_valid(at, end) else {
                 at = end;
@@ -80,6 +84,14 @@ impl PageFtl {
         let place = media.take_page(plane, Frontier::Gc).expect("a page was seen to be there");
         self.move_units(media, &sources, place, Move { cause, frontier: Frontier::Gc, owner, from_ram: false });
         at
+    }
+
+    /// The planted bug [`Bug::SupersededMoved`]: the unit before `unit` in its block, if a newer copy is mapped.
+    fn superseded_before(&self, media: &Media, unit: u32) -> Option<u32> {
+        let before = unit.checked_sub(1).filter(|before| media.block_of(*before) == media.block_of(unit))?;
+        let lpn = media.flash.oob.lpn(before);
+        let mapped = lpn != ssdlab_flash::NO_LPN && self.map.get(lpn as usize) != UNMAPPED;
+        (mapped && !self.is_valid(before)).then_some(before)
     }
 
     /// Reads the pages of `sources` and programs their units into `place`.
@@ -132,7 +144,10 @@ impl PageFtl {
                 media.flash.lose(unit);
             }
             let old = self.remap(media, lpn, unit, place.block);
-            debug_assert_eq!(old, *source, "a valid unit is the one that is mapped");
+            debug_assert!(
+                old == *source || planted(Bug::SupersededMoved),
+                "unit {source} is moved, and {old} is the one that is mapped"
+            );
         }
         let (kind, source) =
             if copyback { (OpKind::Copyback, sources[0] / self.units_per_page) } else { (OpKind::Program, NONE) };

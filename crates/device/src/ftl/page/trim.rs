@@ -16,6 +16,7 @@ use super::bits::next_set;
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::{NoSpace, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 /// What is mapped, and which segments have trims that are not on flash yet.
@@ -217,7 +218,7 @@ impl PageFtl {
     /// `lpn` held nothing and the next program writes it. Until that has ended, a record that calls the unit mapped must
     /// say since when, or a power cut would bring back what was there before the trim.
     pub(super) fn note_revival(&mut self, media: &Media, lpn: u32) {
-        if lpn >= self.user_units {
+        if lpn >= self.user_units || planted(Bug::MapBeforeData) {
             return;
         }
         if self.trims.revivals.len() >= self.trims.revivals_limit {

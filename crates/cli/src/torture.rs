@@ -1,0 +1,321 @@
+//! `ssdlab torture`: campaigns of power cuts and faults, and what a failing seed comes down to.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use ssdlab_base::parse_duration;
+use ssdlab_device::registered;
+use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals, shape};
+
+use crate::args::Torture;
+use crate::failure::Failure;
+use crate::{interrupt, shipped, stdout};
+
+/// Seeds where neither --seeds nor --until says how many.
+const SEEDS: u64 = 1000;
+
+/// Does what was asked for; status 1 if anything was found.
+pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
+    match &args.replay {
+        Some(file) => replay(args, file),
+        None => campaign(args),
+    }
+}
+
+fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
+    let name = file.display().to_string();
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Failure::input(format!("{name}: cannot be read: {error}")))?;
+    let case = Case::parse(&text, &name).map_err(Failure::input)?;
+    ssdlab_torture::accepted(&case).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let mut totals = Totals::default();
+    let found = ssdlab_torture::run(&case, &mut totals);
+    if args.json {
+        let finding = found.as_ref().err().map(finding_json);
+        stdout::print_json(&json!({ "totals": totals_json(&totals, None), "failed": finding }))?;
+    } else {
+        stdout::print(|to| match &found {
+            Ok(()) => writeln!(to, "{} steps, {} power cuts: nothing found", case.steps.len(), totals.cuts),
+            Err(finding) => writeln!(to, "{}", told(&case, finding)),
+        })?;
+    }
+    Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
+    let scope = scope(args)?;
+    let until = match &args.until {
+        Some(text) => {
+            let time = parse_duration(text).map_err(|error| Failure::input(format!("--until: {error}")))?;
+            Some(Duration::from_nanos(time.0))
+        }
+        None => None,
+    };
+    let jobs = match args.jobs {
+        Some(jobs) => jobs as usize,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let stop = interrupt::listen()?;
+    let line = Line::new(args.quiet);
+    let start = Instant::now();
+    let (totals, failed) = match args.exhaustive {
+        Some(length) => {
+            let Scope { designs, buffers, .. } = scope.clone();
+            let found = Exhaustive { designs, buffers, length, jobs }.run(stop, &|totals| line.show(totals, None));
+            (found.totals, found.failed)
+        }
+        None => {
+            let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
+            let campaign = Campaign { scope: scope.clone(), first: args.seed, seeds, until, jobs };
+            let known = until.is_none().then_some(seeds);
+            let outcome = campaign.run(stop, &|totals| line.show(totals, known));
+            let failed = outcome.failed.map(|(seed, finding)| (ssdlab_torture::draw(seed, &scope), finding));
+            (outcome.totals, failed)
+        }
+    };
+    line.clear();
+    let wall = start.elapsed();
+    let Some((case, finding)) = failed else {
+        if args.json {
+            stdout::print_json(&json!({ "totals": totals_json(&totals, Some(wall)), "failed": null }))?;
+        } else {
+            stdout::print(|to| to.write_all(table(&totals, wall).as_bytes()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let shrunk = ssdlab_torture::shrink(&case, &finding);
+    let command = (args.exhaustive.is_none()).then(|| repeat(args, case.seed));
+    report(args, &totals, wall, &case, &finding, &shrunk, command.as_deref())?;
+    Ok(ExitCode::FAILURE)
+}
+
+/// What cases are drawn from, as the command line says.
+fn scope(args: &Torture) -> Result<Scope, Failure> {
+    let names = |given: &[String], option: &str, kind: &str| -> Result<Vec<String>, Failure> {
+        let known: Vec<&str> =
+            registered().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name).collect();
+        if let Some(wrong) = given.iter().find(|name| !known.contains(&name.as_str())) {
+            let hint = format!("there are {}", known.join(", "));
+            return Err(Failure::input(format!("{option}: '{wrong}' is not known")).hint(hint));
+        }
+        Ok(given.to_vec())
+    };
+    let mut scope = Scope {
+        designs: names(&args.design, "--design", "ftl.design")?,
+        buffers: names(&args.buffer, "--buffer", "buffer.policy")?,
+        ..Scope::everything(args.ops)
+    };
+    let all = Scope::everything(args.ops);
+    let Some(device) = &args.device else {
+        if let Some(assignment) = args.set.first() {
+            return Err(Failure::input(format!("--set {assignment} without --device: there is no drive to set it on")));
+        }
+        scope.designs = if scope.designs.is_empty() { all.designs } else { scope.designs };
+        scope.buffers = if scope.buffers.is_empty() { all.buffers } else { scope.buffers };
+        return Ok(scope);
+    };
+    if args.exhaustive.is_some() {
+        return Err(Failure::input("--device with --exhaustive: short sequences run on drives of a handful of pages"));
+    }
+    let mut description = shipped::open(device)?;
+    for assignment in &args.set {
+        description.set(assignment).map_err(Failure::input)?;
+    }
+    let config = description.resolve().map_err(Failure::input)?;
+    let small = shape::small_like(&config).ok_or_else(|| {
+        Failure::input(format!("no small drive of the kind of '{}' is accepted", config.name))
+            .hint("fewer streams or a smaller gc.free_blocks leave more room")
+    })?;
+    if small.flash.geometry != config.flash.geometry {
+        eprintln!("note: a small drive of its kind is tortured: {}", ssdlab_device::description::one_line(&small));
+    }
+    scope.drive = Some(small);
+    Ok(scope)
+}
+
+/// The command that runs this seed alone.
+fn repeat(args: &Torture, seed: u64) -> String {
+    let quoted = |text: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:%+,".contains(c);
+        if text.chars().all(plain) { text.to_string() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    };
+    let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
+    let device = args.device.iter().map(|device| ("--device", device));
+    let rest = [("--set", &args.set), ("--design", &args.design), ("--buffer", &args.buffer)];
+    let rest = rest.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
+    for (option, value) in device.chain(rest) {
+        command.push_str(&format!(" {option} {}", quoted(value)));
+    }
+    command
+}
+
+#[allow(clippy::too_many_arguments)]
+fn report(
+    args: &Torture,
+    totals: &Totals,
+    wall: Duration,
+    case: &Case,
+    finding: &Finding,
+    shrunk: &Shrunk,
+    command: Option<&str>,
+) -> Result<(), Failure> {
+    let path = args.save.clone().unwrap_or_else(|| PathBuf::from(format!("torture-{}.toml", case.seed)));
+    let comment = format!("{}\n{}", shrunk.finding.message, command.unwrap_or("a short sequence of commands"));
+    let saved = std::fs::write(&path, shrunk.case.to_text(&comment));
+    if args.json {
+        let mut finding = finding_json(finding);
+        finding["seed"] = json!(case.seed);
+        finding["repeat"] = json!(command);
+        finding["steps"] = json!(case.steps.len());
+        finding["shrunk"] = finding_json(&shrunk.finding);
+        finding["shrunk"]["steps"] = shrunk.case.steps.iter().map(|step| json!(step.to_string())).collect();
+        finding["shrunk"]["file"] = json!(saved.is_ok().then(|| path.display().to_string()));
+        stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": finding }))?;
+    } else {
+        stdout::print(|to| {
+            to.write_all(table(totals, wall).as_bytes())?;
+            writeln!(to, "\nFAILED: seed {}, step {} of {}", case.seed, finding.step + 1, case.steps.len())?;
+            writeln!(to, "  {}", finding.message)?;
+            if let Some(command) = command {
+                writeln!(to, "repeat it with\n  {command}")?;
+            }
+            writeln!(to, "\nshrunk to {} steps in {} tries:", shrunk.case.steps.len(), shrunk.tries)?;
+            writeln!(to, "{}", told(&shrunk.case, &shrunk.finding))?;
+            if saved.is_ok() {
+                writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
+            }
+            Ok(())
+        })?;
+    }
+    saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))
+}
+
+/// A failing case as a list that a person reads.
+fn told(case: &Case, finding: &Finding) -> String {
+    let mut text = format!("  on {}\n", ssdlab_device::description::one_line(&case.config));
+    for fault in &case.config.flash.faults.script {
+        text.push_str(&format!("  fault: {:?} number {} on block {}\n", fault.kind, fault.nth, fault.block));
+    }
+    for (index, step) in case.steps.iter().enumerate() {
+        let mark = if index == finding.step { "->" } else { "  " };
+        text.push_str(&format!("{mark}{:4}  {step}\n", index + 1));
+    }
+    if finding.step >= case.steps.len() {
+        text.push_str("->      the end: one more write and flush, and a look at all sectors\n");
+    }
+    text.push_str(&format!("  {}\n  at {}", finding.message, finding.place));
+    text
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({ "message": finding.message, "place": finding.place, "step": finding.step + 1 })
+}
+
+fn totals_json(totals: &Totals, wall: Option<Duration>) -> Value {
+    let kinds = totals.cuts_by_kind;
+    let faults = totals.faults;
+    json!({
+        "seeds": totals.cases,
+        "commands": totals.commands,
+        "cuts": {
+            "total": totals.cuts, "program": kinds[0], "erase": kinds[1], "recovery": kinds[2], "idle": kinds[3],
+        },
+        "faults": { "read": faults[0], "program": faults[1], "erase": faults[2], "factory": faults[3] },
+        "read_only_ends": totals.read_only,
+        "commands_refused": totals.refused,
+        "reads_failed": totals.unreadable,
+        "sectors_compared": totals.sectors_compared,
+        "cuts_per_core_second": totals.cuts_per_core_second(),
+        "recovery_us": per_cut(totals.recovering, totals),
+        "comparison_us": per_cut(totals.comparing, totals),
+        "wall_time_s": wall.map(|wall| wall.as_secs_f64()),
+    })
+}
+
+fn per_cut(time: Duration, totals: &Totals) -> f64 {
+    time.as_secs_f64() * 1e6 / totals.cuts.max(1) as f64
+}
+
+/// The closing table.
+fn table(totals: &Totals, wall: Duration) -> String {
+    let count = |number: u64| {
+        let digits = number.to_string();
+        let mut text = String::new();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        text
+    };
+    let row = |name: &str, value: String| vec![name.to_string(), value];
+    let [program, erase, recovery, idle] = totals.cuts_by_kind;
+    let [reads, programs, erases, factory] = totals.faults;
+    stdout::aligned(&[
+        row("seeds", count(totals.cases)),
+        row("commands", count(totals.commands)),
+        row("power cuts", count(totals.cuts)),
+        row("  in a program", count(program)),
+        row("  in an erase", count(erase)),
+        row("  in recovery", count(recovery)),
+        row("  idle arrays", count(idle)),
+        row("faults", String::new()),
+        row("  reads", count(reads)),
+        row("  programs", count(programs)),
+        row("  erases", count(erases)),
+        row("  bad from the factory", count(factory)),
+        row("read-only ends", count(totals.read_only)),
+        row("sectors compared", count(totals.sectors_compared)),
+        row("power cuts/s of a core", count(totals.cuts_per_core_second() as u64)),
+        row(
+            "a power cut costs",
+            format!(
+                "{:.0} us recovery, {:.0} us comparison",
+                per_cut(totals.recovering, totals),
+                per_cut(totals.comparing, totals)
+            ),
+        ),
+        row("wall time", format!("{:.1} s", wall.as_secs_f64())),
+    ])
+}
+
+/// How far the campaign is, on a terminal.
+struct Line {
+    bar: ProgressBar,
+    drawn: Mutex<Instant>,
+}
+
+impl Line {
+    fn new(quiet: bool) -> Line {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style =
+            ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        bar.set_style(style);
+        Line { bar, drawn: Mutex::new(Instant::now()) }
+    }
+
+    fn show(&self, totals: &Totals, seeds: Option<u64>) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let Ok(mut drawn) = self.drawn.try_lock() else { return };
+        if drawn.elapsed() < Duration::from_millis(125) {
+            return;
+        }
+        *drawn = Instant::now();
+        let of = seeds.map_or(String::new(), |seeds| format!(" of {seeds}"));
+        self.bar.set_message(format!("{}{of} seeds  {} power cuts", totals.cases, totals.cuts));
+        self.bar.tick();
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,103 @@
+//! `torture`: campaigns, what they print, cases from files, and wrong input.
+
+use serde_json::Value;
+
+use crate::support::Bench;
+
+/// A case that nothing is wrong with.
+const CASE: &str = r#"
+name = "small"
+[torture]
+format = 1
+seed = 5
+steps = [
+  "write 0+8 depth=4",
+  "flush",
+  "trim 0+4 fua",
+  "cut after=1 40%",
+  "write 2+2",
+  "drain",
+  "cut",
+]
+[flash]
+channels = 1
+chips_per_channel = 1
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = 8
+pages_per_block = 4
+page_size = "1k"
+cell = "slc"
+[capacity]
+user = "8k"
+"#;
+
+#[test]
+fn a_campaign_ends_with_a_table_and_says_the_same_as_json_every_time() {
+    let bench = Bench::new();
+    let done = bench.succeeds(&["torture", "--seeds", "20", "--ops", "60"]);
+    for row in ["seeds", "power cuts", "  in a program", "  in an erase", "  in recovery", "a power cut costs"] {
+        assert!(done.stdout.lines().any(|line| line.starts_with(row)), "no row '{row}': {}", done.stdout);
+    }
+    assert!(done.stderr.is_empty(), "quiet in a pipe: {}", done.stderr);
+    let json = |jobs| {
+        let done = bench.succeeds(&["torture", "--seeds", "20", "--ops", "60", "--json", "--jobs", jobs]);
+        let mut json: Value = serde_json::from_str(&done.stdout).expect("JSON");
+        for measured in ["cuts_per_core_second", "recovery_us", "comparison_us", "wall_time_s"] {
+            assert!(json["totals"][measured].as_f64() > Some(0.0), "{measured}: {json}");
+            json["totals"][measured] = Value::Null;
+        }
+        json
+    };
+    let first = json("1");
+    assert_eq!(first["totals"]["seeds"], 20);
+    assert!(first["totals"]["cuts"]["total"].as_u64() > Some(20));
+    assert_eq!(first["failed"], Value::Null);
+    assert_eq!(first, json("3"));
+}
+
+#[test]
+fn designs_buffers_a_drive_of_ones_own_and_short_sequences_can_be_asked_for() {
+    let bench = Bench::new();
+    bench.succeeds(&[
+        "torture", "--design", "page", "--buffer", "none", "--buffer", "lru", "--seeds", "5", "--ops", "40",
+    ]);
+    let done = bench.succeeds(&["torture", "--device", "tiny.toml", "--set", "gc.victim=fifo", "--seeds", "3"]);
+    assert!(done.stderr.contains("a small drive of its kind"), "{}", done.stderr);
+    bench.succeeds(&["torture", "--exhaustive", "1"]);
+    let timed = bench.succeeds(&["torture", "--until", "200ms", "--ops", "20", "--json"]);
+    let timed: Value = serde_json::from_str(&timed.stdout).expect("JSON");
+    assert!(timed["totals"]["seeds"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_case_is_replayed_from_its_file() {
+    let bench = Bench::new();
+    bench.write("case.toml", CASE);
+    let done = bench.succeeds(&["torture", "--replay", "case.toml"]);
+    assert_eq!(done.stdout, "7 steps, 2 power cuts: nothing found\n");
+}
+
+#[test]
+fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
+    let bench = Bench::new();
+    bench.refuses(&["torture", "--design", "pgae"], &["--design: 'pgae' is not known", "page"]);
+    bench.refuses(&["torture", "--buffer", "lur"], &["--buffer: 'lur' is not known", "lru"]);
+    bench.refuses(&["torture", "--device", "nothing"], &["'nothing' is neither a file nor a drive"]);
+    bench.refuses(&["torture", "--set", "gc.victim=fifo"], &["without --device"]);
+    bench.refuses(&["torture", "--until", "5"], &["--until", "a time with its unit"]);
+    bench.refuses(&["torture", "--replay", "missing.toml"], &["missing.toml: cannot be read"]);
+    bench.refuses(&["torture", "--replay", "tiny.toml"], &["tiny.toml: found no table [torture]"]);
+    let wrong = [
+        (r#""drain","#, r#""drian","#, "number 6: found step 'drian', expected read, write"),
+        ("format = 1", "format = 9", "torture.format: found 9, expected 1"),
+        ("seed = 5", "", "torture.seed: missing"),
+        ("[flash]", "[falsh]", "falsh"),
+        (r#"user = "8k""#, r#"user = "31k""#, "too little spare"),
+        ("steps = [", "stpes = [", "torture.steps: missing"),
+    ];
+    for (from, to, expected) in wrong {
+        bench.write("wrong.toml", &CASE.replacen(from, to, 1));
+        bench.refuses(&["torture", "--replay", "wrong.toml"], &["wrong.toml", expected]);
+    }
+}

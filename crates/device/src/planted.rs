@@ -1,0 +1,110 @@
+//! Bugs planted on purpose, so that what looks for bugs can be seen to find them.
+//!
+//! Each is one deviation from what the drive promises, switched on for one thread. Without the feature `planted-bugs`
+//! none of this is compiled in: [`planted`] is `false` for the compiler as well.
+
+/// A bug that can be planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// An erase does not wait for the program of the newer copy.
+    EraseDoesNotWait,
+    /// A flush completes while pages are on their way.
+    FlushReturnsEarly,
+    /// A flush leaves the last completed write in RAM.
+    FlushMissesTheLast,
+    /// A forced write is treated as a plain one.
+    FuaIsPlain,
+    /// A flush does not write the records of trims.
+    TrimForgotten,
+    /// A block that trims took from is erased before the record of that is on flash.
+    EraseBeforeTrimRecord,
+    /// A record of trims calls a unit mapped whose program has not ended.
+    MapBeforeData,
+    /// What a failed page superseded is let go before the page is on flash elsewhere.
+    FailedPageLetGo,
+    /// Recovery takes a torn page for a written one.
+    TornPageTrusted,
+    /// Recovery does not erase a torn block again.
+    TornBlockFree,
+    /// Recovery gives out the newest page's number again.
+    SequenceReused,
+    /// Relocation takes a superseded unit along, and it becomes the current one.
+    SupersededMoved,
+    /// A unit written in part loses its other sectors.
+    OldSectorsDropped,
+    /// A unit that has just left the buffer and is overwritten keeps what it had.
+    OverwriteLost,
+    /// A unit whose data was lost on the way is not marked, and reads as something else.
+    LostDataReadsGood,
+    /// A block in which a program failed is erased and used again.
+    BadBlockUsed,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 16] = [
+        Bug::EraseDoesNotWait,
+        Bug::FlushReturnsEarly,
+        Bug::FlushMissesTheLast,
+        Bug::FuaIsPlain,
+        Bug::TrimForgotten,
+        Bug::EraseBeforeTrimRecord,
+        Bug::MapBeforeData,
+        Bug::FailedPageLetGo,
+        Bug::TornPageTrusted,
+        Bug::TornBlockFree,
+        Bug::SequenceReused,
+        Bug::SupersededMoved,
+        Bug::OldSectorsDropped,
+        Bug::OverwriteLost,
+        Bug::LostDataReadsGood,
+        Bug::BadBlockUsed,
+    ];
+
+    /// What is wrong, in a few words.
+    pub const fn story(self) -> &'static str {
+        match self {
+            Bug::EraseDoesNotWait => "an erase does not wait for the newer copy's program",
+            Bug::FlushReturnsEarly => "a flush completes while pages are on their way",
+            Bug::FlushMissesTheLast => "a flush leaves the last completed write in RAM",
+            Bug::FuaIsPlain => "a forced write is treated as a plain one",
+            Bug::TrimForgotten => "a flush does not write the records of trims",
+            Bug::EraseBeforeTrimRecord => "a trimmed block is erased before the record of the trim is on flash",
+            Bug::MapBeforeData => "a record calls a unit mapped whose program has not ended",
+            Bug::FailedPageLetGo => "what a failed page superseded is let go before its data is safe",
+            Bug::TornPageTrusted => "recovery trusts a torn page",
+            Bug::TornBlockFree => "recovery takes a torn block for an erased one",
+            Bug::SequenceReused => "a sequence number is given out again after recovery",
+            Bug::SupersededMoved => "relocation copies a superseded unit over the newer one",
+            Bug::OldSectorsDropped => "a read-modify-write drops the old sectors",
+            Bug::OverwriteLost => "the buffer loses an overwrite of a unit in flight",
+            Bug::LostDataReadsGood => "data that was lost on the way reads as good",
+            Bug::BadBlockUsed => "a block in which a program failed is used again",
+        }
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+std::thread_local! {
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+/// Drives of this thread have this bug from now on; `None` takes it away.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether drives of this thread have this bug.
+#[cfg(feature = "planted-bugs")]
+#[inline]
+pub(crate) fn planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+/// Without the feature there is no bug.
+#[cfg(not(feature = "planted-bugs"))]
+#[inline(always)]
+pub(crate) const fn planted(_: Bug) -> bool {
+    false
+}

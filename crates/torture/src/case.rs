@@ -1,0 +1,89 @@
+//! A case: a drive and the explicit list of what happens to it. Everything random was drawn before, so that a case does
+//! the same every time, and any part of it can be left out to see whether it matters.
+
+use ssdlab_base::{Nanos, Request};
+use ssdlab_device::DriveConfig;
+use ssdlab_flash::FaultKind;
+
+/// A drive, and what happens to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Seed of the drive's latencies, faults and random policies; also the seed the case was drawn from, if it was.
+    pub seed: u64,
+    /// The drive, with its scripted faults.
+    pub config: DriveConfig,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A command arrives as soon as fewer than `depth` are under way. Its tag and its stamp come from its place.
+    Command {
+        /// What is asked.
+        request: Request,
+        /// How many may be under way, this one included.
+        depth: u32,
+    },
+    /// Events run, so many, or until there are no more.
+    Run(u32),
+    /// Time passes, and whatever happens in it.
+    Pass(Nanos),
+    /// All commands complete.
+    Drain,
+    /// The next operation of a kind fails.
+    Fail {
+        /// The kind: a read, a program or an erase.
+        kind: FaultKind,
+        /// On this block only.
+        block: Option<u32>,
+    },
+    /// The power goes, and comes back.
+    Cut(Cut),
+}
+
+/// A power cut, when its moment comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What is waited for before.
+    pub at: Moment,
+    /// How much of the time from there to the next event passes, in percent; at 0 the last event has just happened.
+    pub percent: u8,
+    /// Nothing is read after this cut: the next one follows.
+    pub unread: bool,
+    /// The recovery is cut as well, after so many of its operations (pages read, blocks erased), and the one after it
+    /// after half as many, and so on; at 0 it runs to its end.
+    pub recovery: u32,
+}
+
+/// What a power cut waits for, while the steps behind it go on: and if it does not come before the next cut there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing.
+    Now,
+    /// A page is being programmed.
+    Program,
+    /// A block is being erased.
+    Erase,
+    /// A flush, or a forced write, has completed.
+    Durable,
+    /// So many events have run.
+    After(u32),
+}
+
+impl Case {
+    /// Whether an operation of `kind` may fail.
+    pub fn may_fail(&self, kind: FaultKind) -> bool {
+        let faults = &self.config.flash.faults;
+        let by_rate = match kind {
+            FaultKind::Read => faults.uncorrectable_read > 0.0,
+            FaultKind::Program => faults.program_failure > 0.0,
+            FaultKind::Erase => faults.erase_failure > 0.0 || faults.endurance.is_some(),
+            FaultKind::Factory => faults.factory_bad > 0.0,
+        };
+        by_rate
+            || faults.script.iter().any(|fault| fault.kind == kind)
+            || self.steps.iter().any(|step| matches!(step, Step::Fail { kind: fails, .. } if *fails == kind))
+    }
+}

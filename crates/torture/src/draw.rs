@@ -1,0 +1,216 @@
+//! Drawing a case from a seed, swarm style: each seed switches operations, faults and features off and on, and gives what
+//! is left wild weights.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Rng, rng};
+use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_flash::{Contents, FaultKind, Faults, ScriptedFault};
+
+use crate::case::{Case, Cut, Moment, Step};
+use crate::commands::Mix;
+use crate::configs::{self, one_of};
+use crate::script::describable;
+
+/// Pages of a drawn drive at most, and sectors: what a comparison of all of it costs.
+const MOST_PAGES: u64 = 700;
+const MOST_SECTORS: u64 = 1500;
+
+/// What cases are drawn from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scope {
+    /// A drive of one's own; else small ones are drawn.
+    pub drive: Option<DriveConfig>,
+    /// FTL designs, by name: one of them in turn.
+    pub designs: Vec<String>,
+    /// Buffer policies, likewise.
+    pub buffers: Vec<String>,
+    /// Commands of a case.
+    pub commands: u64,
+}
+
+impl Scope {
+    /// Small drives of every registered design and buffer.
+    pub fn everything(commands: u64) -> Scope {
+        let all = |kind| configs::names(kind).into_iter().map(str::to_string).collect();
+        Scope { drive: None, designs: all("ftl.design"), buffers: all("buffer.policy"), commands }
+    }
+}
+
+/// The case of a seed; the same seed and scope give the same case.
+pub fn draw(seed: u64, scope: &Scope) -> Case {
+    let mut rng = rng(seed, "torture");
+    let turn = |names: &[String], rng: &mut Rng| (!names.is_empty()).then(|| one_of(rng, names));
+    loop {
+        let design = turn(&scope.designs, &mut rng);
+        let buffer = turn(&scope.buffers, &mut rng);
+        let config = match &scope.drive {
+            Some(drive) => drive.clone(),
+            None => small_drive(&mut rng),
+        };
+        let Some(config) = finish_drive(config, design, buffer, &mut rng, scope.drive.is_none()) else { continue };
+        if Drive::new(&config, Options { seed, contents: Contents::Nothing }).is_err() {
+            // A drive of one's own is never refused for good: the next draw has other faults.
+            continue;
+        }
+        let steps = steps(&mut rng, &config, scope.commands);
+        return Case { seed, config, steps };
+    }
+}
+
+/// A drive of a few hundred pages.
+fn small_drive(rng: &mut Rng) -> DriveConfig {
+    loop {
+        let mut config = configs::draw(rng);
+        // Where no relocation needs them, more blocks only make the drive larger.
+        let geometry = &config.flash.geometry;
+        if geometry.pages() <= MOST_PAGES && geometry.bytes() / 512 <= MOST_SECTORS * 2 {
+            config.timed = rng.random_bool(0.95);
+            return config;
+        }
+    }
+}
+
+/// Gives a drive its design, buffer, faults and capacity; `None` if it is refused then.
+fn finish_drive(
+    mut config: DriveConfig,
+    design: Option<String>,
+    buffer: Option<String>,
+    rng: &mut Rng,
+    drawn: bool,
+) -> Option<DriveConfig> {
+    config.ftl.design = design.unwrap_or(config.ftl.design);
+    config.buffer.policy = buffer.unwrap_or(config.buffer.policy);
+    let faulty = rng.random_bool(0.4);
+    if drawn {
+        config.user_bytes = u64::from(config.ftl.mapping_unit);
+        if faulty {
+            config.gc.free_blocks = config.gc.free_blocks.max(3);
+            config.flash.geometry.blocks_per_plane += rng.random_range(1..6);
+        }
+    }
+    if faulty && config.gc.free_blocks >= 3 {
+        add_faults(&mut config.flash.faults, rng, config.flash.geometry.blocks());
+    }
+    if drawn {
+        let most = configs::most_user_units(&config)?.min(MOST_SECTORS * 512 / u64::from(config.ftl.mapping_unit));
+        // Mostly as full as may be: few spare blocks.
+        let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most.max(1)) };
+        config.user_bytes = units.max(1) * u64::from(config.ftl.mapping_unit);
+    }
+    describable(&config)
+}
+
+/// Each kind of fault on or off: by rate, by wear, and at exact places.
+fn add_faults(faults: &mut Faults, rng: &mut Rng, blocks: u32) {
+    let rate = |rng: &mut Rng, most: f64| {
+        // A rate that a description can say exactly.
+        if rng.random_bool(0.5) { 0.0 } else { f64::from(rng.random_range(1..1000)) * most / 1000.0 }
+    };
+    faults.program_failure = rate(rng, 0.03);
+    faults.erase_failure = rate(rng, 0.05);
+    faults.uncorrectable_read = if rng.random_bool(0.7) { 0.0 } else { rate(rng, 0.02) };
+    faults.factory_bad = rate(rng, 0.05);
+    faults.endurance = rng.random_bool(0.3).then(|| rng.random_range(1..20));
+    let kinds = [FaultKind::Read, FaultKind::Program, FaultKind::Erase];
+    let kinds = if rng.random_bool(0.7) { &kinds[1..] } else { &kinds };
+    for _ in 0..rng.random_range(0..6) {
+        let (kind, block) = (one_of(rng, kinds), rng.random_range(0..blocks));
+        faults.script.push(ScriptedFault { kind, block, nth: rng.random_range(1..20) });
+    }
+}
+
+/// How often things happen between commands.
+struct Habits {
+    cut: f64,
+    /// A fault of one of these kinds.
+    fail: (f64, &'static [FaultKind]),
+    run: f64,
+    pass: f64,
+    drain: f64,
+    /// Weights of moments: now, program, erase, durable, after some events.
+    moments: [u32; 5],
+    between: f64,
+    again: f64,
+}
+
+fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
+    const KINDS: [&[FaultKind]; 4] = [
+        &[FaultKind::Program],
+        &[FaultKind::Erase],
+        &[FaultKind::Program, FaultKind::Erase],
+        &[FaultKind::Read, FaultKind::Program, FaultKind::Erase],
+    ];
+    let fails = if config.gc.free_blocks >= 3 { one_of(rng, &[0.0, 0.0, 0.0, 0.01, 0.05]) } else { 0.0 };
+    let habits = Habits {
+        fail: (fails, one_of(rng, &KINDS)),
+        cut: one_of(rng, &[0.3, 0.1, 0.1, 0.03, 0.01]),
+        run: one_of(rng, &[0.0, 0.1, 0.5]),
+        pass: one_of(rng, &[0.0, 0.0, 0.05]),
+        drain: one_of(rng, &[0.0, 0.05, 0.3]),
+        moments: std::array::from_fn(|kind| one_of(rng, if kind == 0 { &[0, 1, 1, 4] } else { &[0, 1, 4, 8] })),
+        between: one_of(rng, &[0.0, 0.5, 1.0]),
+        again: one_of(rng, &[0.0, 0.2, 0.6]),
+    };
+    let mut mix = Mix::draw(rng, config);
+    let mut depth = 1;
+    let mut steps = Vec::with_capacity(commands as usize * 3 / 2);
+    // A drive that holds something has something to lose, and garbage collection has something to do.
+    let fill = rng.random_bool(0.5);
+    if fill {
+        steps.extend(mix.fill().map(|request| Step::Command { request, depth: 8 }));
+    }
+    for number in 0..commands {
+        if number % 16 == 0 {
+            depth = one_of(rng, &[1, 1, 2, 4, 8, 32]);
+        }
+        let (request, _) = mix.next(rng);
+        steps.push(Step::Command { request: ssdlab_base::Request { tag: 0, ..request }, depth });
+        if rng.random_bool(habits.fail.0) {
+            steps.push(Step::Fail { kind: one_of(rng, habits.fail.1), block: None });
+        }
+        if rng.random_bool(habits.run) {
+            steps.push(Step::Run(rng.random_range(1..12)));
+        }
+        if rng.random_bool(habits.pass) {
+            steps.push(Step::Pass(Nanos(rng.random_range(1..5_000_000))));
+        }
+        if rng.random_bool(habits.drain) {
+            steps.push(Step::Drain);
+        }
+        if rng.random_bool(habits.cut) || number + 1 == commands {
+            cuts(rng, &habits, &mut steps);
+        }
+    }
+    steps
+}
+
+/// A power cut, and sometimes more of them before anything is read.
+fn cuts(rng: &mut Rng, habits: &Habits, steps: &mut Vec<Step>) {
+    let again = if rng.random_bool(habits.again) { rng.random_range(1..3) } else { 0 };
+    for left in (0..=again).rev() {
+        let percent = if rng.random_bool(habits.between) { rng.random_range(1..100) } else { 0 };
+        // A recovery reads a few dozen pages on these drives: from none of them to all.
+        let recovery = if rng.random_bool(0.25) { 1 << rng.random_range(0..8) } else { 0 };
+        steps.push(Step::Cut(Cut { at: moment(rng, habits), percent, unread: left > 0, recovery }));
+        if left > 0 && rng.random_bool(0.5) {
+            steps.push(Step::Run(rng.random_range(1..20)));
+        }
+    }
+}
+
+fn moment(rng: &mut Rng, habits: &Habits) -> Moment {
+    let sum: u32 = habits.moments.iter().sum();
+    if sum == 0 {
+        return Moment::Now;
+    }
+    let mut pick = rng.random_range(0..sum);
+    let after = Moment::After(rng.random_range(1..40));
+    let moments = [Moment::Now, Moment::Program, Moment::Erase, Moment::Durable, after];
+    for (moment, weight) in moments.into_iter().zip(habits.moments) {
+        if pick < weight {
+            return moment;
+        }
+        pick -= weight;
+    }
+    Moment::Now
+}

@@ -1,0 +1,285 @@
+//! Running a case: the drive, the oracle beside it, and what came of it.
+
+use std::time::Instant;
+
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Drive, DriveError, Options};
+use ssdlab_flash::{Contents, FaultKind, ScriptedFault};
+
+use crate::case::{Case, Cut, Moment, Step};
+use crate::catch::{Caught, catch};
+use crate::lives::Lives;
+use crate::totals::{CutKind, Totals};
+
+/// Virtual time in which some command completes, or the drive hangs.
+const HANGS_AFTER: Nanos = Nanos(3_600_000_000_000);
+
+/// What was found wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What the oracle or the drive said.
+    pub message: String,
+    /// Where it was said: file and line.
+    pub place: String,
+    /// The step that was under way, from 0; behind the last, the end that every case comes to.
+    pub step: usize,
+}
+
+impl Finding {
+    /// Whether the oracle found it, and not the drive's own assertions.
+    pub fn by_oracle(&self) -> bool {
+        self.place.contains("torture")
+    }
+}
+
+/// Runs a case; `Err` says what was found wrong. A drive that its own checks refuse is no finding.
+pub fn run(case: &Case, totals: &mut Totals) -> Result<(), Finding> {
+    run_with_faults(case, totals, &mut Vec::new())
+}
+
+/// As [`run`], with the faults that struck, as far as the case went.
+pub(crate) fn run_with_faults(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>) -> Result<(), Finding> {
+    let start = Instant::now();
+    let mut step = 0;
+    let result = catch(|| run_steps(case, totals, struck, &mut step));
+    struck.iter().for_each(|struck| totals.struck(struck.fault.kind));
+    totals.cases += 1;
+    totals.working += start.elapsed();
+    result.map_err(|Caught { message, place }| Finding { message, place, step })
+}
+
+/// Whether a drive can be made of this, faults of the factory included; `Err` says why not.
+pub fn accepted(case: &Case) -> Result<(), DriveError> {
+    Drive::new(&case.config, options(case)).map(|_| ())
+}
+
+pub(crate) fn options(case: &Case) -> Options {
+    Options { seed: case.seed, contents: Contents::Stamps }
+}
+
+fn run_steps(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>, at: &mut usize) {
+    if accepted(case).is_err() {
+        return;
+    }
+    let mut lives = Lives::new(&case.config, options(case));
+    lives.oracle.faulty = case.may_fail(FaultKind::Read);
+    // With one block in reserve a few torn pages are too much: such a drive may end as one that is only read.
+    lives.oracle.may_end_read_only =
+        case.config.gc.free_blocks < 3 || case.may_fail(FaultKind::Program) || case.may_fail(FaultKind::Erase);
+    if case.steps.iter().any(|step| matches!(step, Step::Fail { .. })) {
+        lives.drive().expect_faults();
+    }
+    let mut runner = Runner { lives, totals, struck, at: 0, tag: 0, trap: None, durable: 0, events: 0 };
+    for (index, step) in case.steps.iter().enumerate() {
+        *at = index;
+        runner.at = index;
+        runner.step(step);
+        runner.note_faults();
+    }
+    *at = case.steps.len();
+    runner.end();
+}
+
+/// A fault that struck.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Struck {
+    /// As the script that repeats it.
+    pub(crate) fault: ScriptedFault,
+    /// The step that was under way.
+    pub(crate) step: usize,
+}
+
+struct Runner<'a> {
+    lives: Lives,
+    totals: &'a mut Totals,
+    struck: &'a mut Vec<Struck>,
+    /// The step under way.
+    at: usize,
+    tag: u32,
+    /// A power cut that waits for its moment.
+    trap: Option<Cut>,
+    /// What had been made durable when it was set.
+    durable: u64,
+    /// Events since.
+    events: u32,
+}
+
+impl Drop for Runner<'_> {
+    /// Also when the case ends with a finding.
+    fn drop(&mut self) {
+        self.note_faults();
+    }
+}
+
+impl Runner<'_> {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Command { request, depth } => {
+                while self.lives.drive().outstanding() >= u64::from(*depth) {
+                    self.await_completion();
+                }
+                self.submit(request);
+            }
+            Step::Run(events) => {
+                for _ in 0..*events {
+                    if !self.event() {
+                        break;
+                    }
+                }
+            }
+            Step::Pass(time) => self.pass(*time),
+            Step::Drain => self.drain(),
+            Step::Fail { kind, block } => self.lives.drive().fail_next(*kind, *block),
+            Step::Cut(cut) => {
+                // One at a time: what the last one waited for did not come.
+                self.trap = Some(*cut);
+                self.durable = self.lives.oracle.durable;
+                self.events = 0;
+                self.spring();
+            }
+        }
+    }
+
+    fn submit(&mut self, request: &Request) {
+        self.tag += 1;
+        self.totals.commands += 1;
+        let request = Request { tag: self.tag, ..*request };
+        self.lives.submit(&request, u64::from(self.tag));
+        self.spring();
+    }
+
+    /// Runs one event; false if there is none.
+    fn event(&mut self) -> bool {
+        let more = self.lives.step();
+        self.events += u32::from(more);
+        self.spring();
+        more
+    }
+
+    /// Cuts the power if the moment has come that a cut waits for.
+    fn spring(&mut self) {
+        let Some(trap) = self.trap else { return };
+        let durable = self.lives.oracle.durable > self.durable;
+        // What is under way right after this event.
+        let soon = self.lives.drive().now() + Nanos(1);
+        let work = self.lives.drive().array_work(soon);
+        let there = match trap.at {
+            Moment::Now => true,
+            Moment::Program => work.programs > 0,
+            Moment::Erase => work.erases > 0,
+            Moment::Durable => durable,
+            Moment::After(events) => self.events >= events,
+        };
+        if there {
+            self.trap = None;
+            self.cut(&trap);
+        }
+    }
+
+    fn pass(&mut self, time: Nanos) {
+        let until = self.lives.drive().now() + time;
+        while self.trap.is_some() && self.lives.drive().next_event().is_some_and(|at| at <= until) {
+            self.event();
+        }
+        // A cut on the way starts time again.
+        if self.lives.drive().now() <= until {
+            self.lives.drive().run_until(until);
+            self.lives.collect();
+        }
+    }
+
+    fn await_completion(&mut self) {
+        let before = self.lives.drive().outstanding();
+        let until = Nanos(self.lives.drive().now().0.saturating_add(HANGS_AFTER.0));
+        while self.trap.is_some() {
+            let more = self.event();
+            // Fewer because some have completed, or because a cut took them all.
+            if self.lives.drive().outstanding() < before {
+                return;
+            }
+            if !more {
+                break;
+            }
+            assert!(self.lives.drive().now() < until, "{before} commands never complete");
+        }
+        let progress = self.lives.drive().run_to_completion(until);
+        self.lives.collect();
+        self.spring();
+        assert!(progress, "{before} commands never complete");
+    }
+
+    fn drain(&mut self) {
+        while self.lives.drive().outstanding() > 0 {
+            self.await_completion();
+        }
+    }
+
+    fn cut(&mut self, cut: &Cut) {
+        let in_the_middle = matches!(cut.at, Moment::Program | Moment::Erase);
+        if (cut.percent > 0 || in_the_middle)
+            && let Some(next) = self.lives.drive().next_event()
+        {
+            let now = self.lives.drive().now().0;
+            // Never the event itself.
+            let left = next.0.saturating_sub(now);
+            let part = (left * u64::from(cut.percent) / 100).max(u64::from(in_the_middle)).min(left.saturating_sub(1));
+            self.lives.drive().run_until(Nanos(now + part));
+            self.lives.collect();
+        }
+        let now = self.lives.drive().now();
+        let work = self.lives.drive().array_work(now);
+        self.totals.cut(match (work.erases, work.programs) {
+            (1.., _) => CutKind::Erase,
+            (0, 1..) => CutKind::Program,
+            (0, 0) => CutKind::Idle,
+        });
+        self.note_faults();
+        let start = Instant::now();
+        let mut operations = u64::from(cut.recovery);
+        let before = self.lives.cuts;
+        self.lives.cut_in_recovery(|_| {
+            let until = (operations > 0).then_some(operations);
+            operations /= 2;
+            until
+        });
+        for _ in before + 1..self.lives.cuts {
+            self.totals.cut(CutKind::Recovery);
+        }
+        self.totals.recovering += start.elapsed();
+        if !cut.unread {
+            self.compare();
+        }
+    }
+
+    fn compare(&mut self) {
+        let start = Instant::now();
+        self.totals.sectors_compared += self.lives.drive().user_sectors();
+        self.lives.compare();
+        self.totals.comparing += start.elapsed();
+    }
+
+    /// The end of every case: what is under way completes, the drive takes one more write and one more flush or says
+    /// that it is read-only, and all of it is there after one more look.
+    fn end(&mut self) {
+        self.drain();
+        while self.trap.is_some() && self.event() {}
+        self.trap = None;
+        let refused = self.lives.oracle.refused;
+        self.submit(&Request::new(Op::Write, 0, 1));
+        self.submit(&Request::new(Op::Flush, 0, 0));
+        self.drain();
+        let read_only = self.lives.drive().is_read_only();
+        assert!(read_only || self.lives.oracle.refused == refused, "a drive that takes writes refused one");
+        self.compare();
+        self.totals.read_only += u64::from(read_only);
+        self.totals.refused += self.lives.oracle.refused;
+        self.totals.unreadable += self.lives.oracle.unreadable;
+    }
+
+    fn note_faults(&mut self) {
+        if let Some(drive) = self.lives.drive_if_on() {
+            let new = drive.faults_struck().iter().skip(self.struck.len());
+            self.struck.extend(new.map(|fault| Struck { fault: *fault, step: self.at }));
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Cases as text: the drive's description with a table `[torture]` that lists the steps, one line each.
+//!
+//! ```text
+//! write 0+8 fua depth=4     8 sectors from sector 0, forced, when fewer than 4 commands are under way
+//! read 3+1 queue=1          on queue 1; stream=1 likewise; `trim` and `zero` (write zeroes) look the same
+//! flush
+//! run 12                    12 events
+//! pass 350us                time
+//! fail program              the next program fails; `fail erase block=4` the next erase of block 4, `fail read` a read
+//! drain                     all commands complete
+//! cut                       the power goes, and comes back
+//! cut after=5 10%           the same as soon as 5 events have run, 10 % of the way to the next
+//! cut durable               as soon as a flush or a forced write has completed
+//! cut program recovery=3    in the middle of a program, and again after 3 operations of the recovery
+//! cut erase 40% unread      in the middle of an erase, 40 % of the way to the next event; nothing is read afterwards
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use ssdlab_base::{Op, Request, parse_duration};
+use ssdlab_device::{Description, description};
+use ssdlab_flash::FaultKind;
+use toml::{Table, Value};
+
+use crate::case::{Case, Cut, Moment, Step};
+
+/// The format's number in the text.
+const FORMAT: i64 = 1;
+
+/// Why a text is no case: a sentence that names the place, what was found, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScriptError(String);
+
+const OPS: [(&str, Op); 5] =
+    [("read", Op::Read), ("write", Op::Write), ("trim", Op::Trim), ("zero", Op::WriteZeroes), ("flush", Op::Flush)];
+
+const MOMENTS: [(&str, Moment); 3] =
+    [("program", Moment::Program), ("erase", Moment::Erase), ("durable", Moment::Durable)];
+
+const FAULTS: [(&str, FaultKind); 3] =
+    [("read", FaultKind::Read), ("program", FaultKind::Program), ("erase", FaultKind::Erase)];
+
+impl fmt::Display for Step {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Command { request, depth } => {
+                let name = OPS.iter().find(|(_, op)| *op == request.op).map_or("?", |(name, _)| name);
+                write!(to, "{name}")?;
+                if request.op != Op::Flush {
+                    write!(to, " {}+{}", request.sector, request.sectors)?;
+                }
+                if request.fua {
+                    write!(to, " fua")?;
+                }
+                let numbers = [("queue", u32::from(request.queue), 0), ("stream", u32::from(request.stream), 0)];
+                for (name, number, default) in numbers.into_iter().chain([("depth", *depth, 1)]) {
+                    if number != default {
+                        write!(to, " {name}={number}")?;
+                    }
+                }
+                Ok(())
+            }
+            Step::Run(events) => write!(to, "run {events}"),
+            Step::Pass(time) => write!(to, "pass {}ns", time.0),
+            Step::Drain => write!(to, "drain"),
+            Step::Fail { kind, block } => {
+                let name = FAULTS.iter().find(|(_, fault)| fault == kind).map_or("?", |(name, _)| name);
+                write!(to, "fail {name}")?;
+                block.map_or(Ok(()), |block| write!(to, " block={block}"))
+            }
+            Step::Cut(Cut { at, percent, unread, recovery }) => {
+                write!(to, "cut")?;
+                if let Some((name, _)) = MOMENTS.iter().find(|(_, moment)| moment == at) {
+                    write!(to, " {name}")?;
+                } else if let Moment::After(events) = at {
+                    write!(to, " after={events}")?;
+                }
+                if *percent > 0 {
+                    write!(to, " {percent}%")?;
+                }
+                if *recovery > 0 {
+                    write!(to, " recovery={recovery}")?;
+                }
+                if *unread { write!(to, " unread") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl FromStr for Step {
+    type Err = ScriptError;
+
+    fn from_str(text: &str) -> Result<Step, ScriptError> {
+        let mut words = text.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let expected = |what: &str| ScriptError(format!("found step '{text}', expected {what}"));
+        let number =
+            |word: Option<&str>, what: &str| word.and_then(|word| word.parse().ok()).ok_or_else(|| expected(what));
+        let step = match first {
+            "run" => Step::Run(number(words.next(), "run and a number of events")?),
+            "pass" => {
+                let time = words.next().ok_or_else(|| expected("pass and a time"))?;
+                Step::Pass(parse_duration(time).map_err(|error| expected(&error.to_string()))?)
+            }
+            "drain" => Step::Drain,
+            "fail" => {
+                let what = "fail and read, program or erase, then block=N";
+                let name = words.next().unwrap_or_default();
+                let kind = FAULTS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+                let block = match words.next().map(|word| word.strip_prefix("block=").unwrap_or(word)) {
+                    Some(word) => Some(number(Some(word), what)?),
+                    None => None,
+                };
+                Step::Fail { kind: kind.ok_or_else(|| expected(what))?, block }
+            }
+            "cut" => {
+                let mut cut = Cut { at: Moment::Now, percent: 0, unread: false, recovery: 0 };
+                for word in words.by_ref() {
+                    if let Some((_, moment)) = MOMENTS.iter().find(|(name, _)| *name == word) {
+                        cut.at = *moment;
+                    } else if let Some(events) = word.strip_prefix("after=").and_then(|word| word.parse().ok()) {
+                        cut.at = Moment::After(events);
+                    } else if let Some(percent) = word.strip_suffix('%').and_then(|word| word.parse().ok()) {
+                        cut.percent = percent;
+                    } else if let Some(count) = word.strip_prefix("recovery=").and_then(|word| word.parse().ok()) {
+                        cut.recovery = count;
+                    } else if word == "unread" {
+                        cut.unread = true;
+                    } else {
+                        return Err(expected(
+                            "cut, then program, erase, durable or after=EVENTS, a percentage, recovery=OPERATIONS, unread",
+                        ));
+                    }
+                }
+                if cut.percent > 99 {
+                    return Err(expected("a percentage below 100"));
+                }
+                Step::Cut(cut)
+            }
+            _ => {
+                let Some((_, op)) = OPS.iter().find(|(name, _)| *name == first) else {
+                    return Err(expected("read, write, trim, zero, flush, run, pass, drain, fail or cut"));
+                };
+                let mut request = Request::new(*op, 0, 0);
+                if *op != Op::Flush {
+                    let range = words.next().and_then(|range| range.split_once('+'));
+                    let range = range.and_then(|(sector, count)| Some((sector.parse().ok()?, count.parse().ok()?)));
+                    (request.sector, request.sectors) = range.ok_or_else(|| expected("sectors such as 8+2"))?;
+                }
+                let mut depth = 1;
+                for word in words.by_ref() {
+                    let small = |word: &str| word.parse::<u16>().map_err(|_| expected("a number below 65536"));
+                    match word.split_once('=') {
+                        Some(("queue", word)) => request.queue = small(word)?,
+                        Some(("stream", word)) => request.stream = small(word)?,
+                        Some(("depth", word)) if word != "0" => depth = u32::from(small(word)?),
+                        None if word == "fua" => request.fua = true,
+                        _ => return Err(expected("fua, queue=N, stream=N or depth=N (at least 1) behind the sectors")),
+                    }
+                }
+                Step::Command { request, depth }
+            }
+        };
+        match words.next() {
+            Some(word) => Err(expected(&format!("nothing behind '{}', where '{word}' stands", step))),
+            None => Ok(step),
+        }
+    }
+}
+
+impl Case {
+    /// The case as text that [`Case::parse`] reads; `comment` goes on top.
+    pub fn to_text(&self, comment: &str) -> String {
+        let mut text: String = comment.lines().map(|line| format!("# {line}\n")).collect();
+        let mut drive = description::expanded(&self.config);
+        // Keys of the root stand before its tables.
+        if let Some(name) = drive.remove("name") {
+            text.push_str(&format!("name = {name}\n"));
+        }
+        text.push_str(&format!("\n[torture]\nformat = {FORMAT}\nseed = {}\nsteps = [\n", self.seed as i64));
+        for step in &self.steps {
+            text.push_str(&format!("  \"{step}\",\n"));
+        }
+        text.push_str("]\n\n");
+        text.push_str(&drive.to_string());
+        text
+    }
+
+    /// Reads what [`Case::to_text`] wrote; `file` is what messages call it.
+    pub fn parse(text: &str, file: &str) -> Result<Case, ScriptError> {
+        let error = |reason: String| ScriptError(format!("{file}: {reason}"));
+        let mut table: Table = text.parse().map_err(|cause| error(format!("not TOML: {cause}")))?;
+        let Some(Value::Table(mut torture)) = table.remove("torture") else {
+            return Err(error("found no table [torture], expected a case that `ssdlab torture` wrote".to_string()));
+        };
+        let mut integer = |key: &str| match torture.remove(key) {
+            Some(Value::Integer(number)) => Ok(number),
+            Some(other) => Err(error(format!("torture.{key}: found {other}, expected a whole number"))),
+            None => Err(error(format!("torture.{key}: missing, expected a whole number"))),
+        };
+        let format = integer("format")?;
+        if format != FORMAT {
+            return Err(error(format!("torture.format: found {format}, expected {FORMAT}")));
+        }
+        let seed = integer("seed")? as u64;
+        let Some(Value::Array(list)) = torture.remove("steps") else {
+            return Err(error("torture.steps: missing, expected a list of steps".to_string()));
+        };
+        if let Some(key) = torture.keys().next() {
+            return Err(error(format!("torture.{key}: found an unknown key, expected format, seed and steps")));
+        }
+        let mut steps = Vec::with_capacity(list.len());
+        for (index, step) in list.iter().enumerate() {
+            let place = format!("torture.steps: number {}", index + 1);
+            let text = step.as_str().ok_or_else(|| error(format!("{place}: found {step}, expected text")))?;
+            steps.push(text.parse().map_err(|cause| error(format!("{place}: {cause}")))?);
+        }
+        let drive = Description::parse(&table.to_string(), file).and_then(|description| description.resolve());
+        Ok(Case { seed, config: drive.map_err(|cause| ScriptError(cause.to_string()))?, steps })
+    }
+}
+
+/// A drive as its description says it: what a description cannot say takes the nearest that it can.
+pub fn describable(config: &ssdlab_device::DriveConfig) -> Option<ssdlab_device::DriveConfig> {
+    let mut config = config.clone();
+    config.gc.copyback &= config.flash.copyback;
+    if config.gc.background_free_blocks <= config.gc.free_blocks {
+        config.gc.background_free_blocks = 0;
+    }
+    config.gc.background_free_blocks = config.gc.background_free_blocks.min(config.flash.geometry.blocks_per_plane - 1);
+    if config.buffer.policy != "none" {
+        config.buffer.bytes = config.buffer.bytes.max(u64::from(config.flash.geometry.page_bytes));
+    }
+    let text = description::to_toml(&config);
+    Description::parse(&text, "drawn").and_then(|description| description.resolve()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_read_back_as_they_were_printed() {
+        let lines = [
+            "write 0+8 fua depth=4",
+            "read 3+1 queue=1",
+            "trim 0+64 stream=2",
+            "zero 5+0",
+            "flush",
+            "flush depth=32",
+            "run 12",
+            "pass 350000ns",
+            "drain",
+            "fail read",
+            "fail erase block=4",
+            "cut",
+            "cut 7% unread",
+            "cut erase 40%",
+            "cut durable",
+            "cut after=12 5%",
+            "cut program 99% unread",
+            "cut erase recovery=4",
+        ];
+        for line in lines {
+            let step: Step = line.parse().expect(line);
+            assert_eq!(step.to_string(), line);
+        }
+    }
+
+    #[test]
+    fn what_is_no_step_is_refused_with_what_was_expected() {
+        let wrong = [
+            "",
+            "wrote 0+8",
+            "write",
+            "write 8",
+            "write 0+8 fua=1",
+            "write 0+8 depth=0",
+            "read 1+1 queue=70000",
+            "run",
+            "run x",
+            "pass 5",
+            "pass",
+            "drain 1",
+            "fail",
+            "fail factory",
+            "fail read block=x",
+            "cut 100%",
+            "cut now",
+            "cut 5% 6% x",
+            "run 1 2",
+        ];
+        for line in wrong {
+            let error = line.parse::<Step>().expect_err(line).to_string();
+            assert!(error.contains(line) && error.contains("expected"), "{error}");
+        }
+    }
+}

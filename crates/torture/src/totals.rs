@@ -1,0 +1,94 @@
+//! What campaigns count.
+
+use std::time::Duration;
+
+use ssdlab_flash::FaultKind;
+
+/// What the power went in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutKind {
+    /// Pages were being programmed, and no block erased.
+    Program,
+    /// A block was being erased.
+    Erase,
+    /// The drive was recovering.
+    Recovery,
+    /// Neither: the arrays were reading or at rest.
+    Idle,
+}
+
+/// Counts over cases; sums of them are counts as well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Cases run.
+    pub cases: u64,
+    /// Commands submitted.
+    pub commands: u64,
+    /// Power cuts.
+    pub cuts: u64,
+    /// The same by [`CutKind`].
+    pub cuts_by_kind: [u64; 4],
+    /// Faults that struck: uncorrectable reads, program failures, erase failures (worn-out blocks among them), blocks
+    /// bad from the factory.
+    pub faults: [u64; 4],
+    /// Drives that ended read-only.
+    pub read_only: u64,
+    /// Commands refused by them.
+    pub refused: u64,
+    /// Reads that ended with an error.
+    pub unreadable: u64,
+    /// Sectors compared with what they may hold after power cuts.
+    pub sectors_compared: u64,
+    /// Time of recoveries.
+    pub recovering: Duration,
+    /// Time of comparisons: reading all sectors and judging them.
+    pub comparing: Duration,
+    /// Time of whole cases.
+    pub working: Duration,
+}
+
+impl Totals {
+    /// Adds the counts of other cases.
+    pub fn add(&mut self, other: &Totals) {
+        self.cases += other.cases;
+        self.commands += other.commands;
+        self.cuts += other.cuts;
+        for (sum, more) in self.cuts_by_kind.iter_mut().zip(other.cuts_by_kind) {
+            *sum += more;
+        }
+        for (sum, more) in self.faults.iter_mut().zip(other.faults) {
+            *sum += more;
+        }
+        self.read_only += other.read_only;
+        self.refused += other.refused;
+        self.unreadable += other.unreadable;
+        self.sectors_compared += other.sectors_compared;
+        self.recovering += other.recovering;
+        self.comparing += other.comparing;
+        self.working += other.working;
+    }
+
+    /// A power cut.
+    pub fn cut(&mut self, kind: CutKind) {
+        self.cuts += 1;
+        self.cuts_by_kind[kind as usize] += 1;
+    }
+
+    /// A fault struck.
+    pub fn struck(&mut self, kind: FaultKind) {
+        self.faults[kind as usize] += 1;
+    }
+
+    /// All of it took so much processor time: spans measured by the clock are brought down to that.
+    pub fn took(&mut self, cpu: Duration) {
+        let share = cpu.as_secs_f64() / self.working.as_secs_f64().max(1e-9);
+        self.recovering = self.recovering.mul_f64(share);
+        self.comparing = self.comparing.mul_f64(share);
+        self.working = cpu;
+    }
+
+    /// Power cuts a second of one core.
+    pub fn cuts_per_core_second(&self) -> f64 {
+        self.cuts as f64 / self.working.as_secs_f64().max(1e-9)
+    }
+}

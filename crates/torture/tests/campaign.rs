@@ -1,0 +1,91 @@
+//! Bounded campaigns: every design and buffer under power cuts and faults, the same way every time.
+
+use std::sync::atomic::AtomicBool;
+
+use ssdlab_torture::{Campaign, Case, Exhaustive, Outcome, Scope, Totals, draw, run, shrink};
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// `SSDLAB_TORTURE_SEEDS`, else a few.
+fn seeds() -> u64 {
+    std::env::var("SSDLAB_TORTURE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(600)
+}
+
+fn campaign(first: u64, seeds: u64, jobs: usize) -> Outcome {
+    let campaign = Campaign { scope: Scope::everything(200), first, seeds, until: None, jobs };
+    campaign.run(&AtomicBool::new(false), &|_| {})
+}
+
+fn counts(totals: &Totals) -> String {
+    format!(
+        "{} seeds, {} commands, {} power cuts ({} in a program, {} in an erase, {} in recovery, {} idle), {:?} faults, {} \
+         read-only ends, {:.0} power cuts a second of a core",
+        totals.cases,
+        totals.commands,
+        totals.cuts,
+        totals.cuts_by_kind[0],
+        totals.cuts_by_kind[1],
+        totals.cuts_by_kind[2],
+        totals.cuts_by_kind[3],
+        totals.faults,
+        totals.read_only,
+        totals.cuts_per_core_second()
+    )
+}
+
+#[test]
+fn drives_survive_power_cuts_and_faults() {
+    let outcome = campaign(1, seeds(), threads());
+    println!("torture: {}", counts(&outcome.totals));
+    if let Some((seed, finding)) = outcome.failed {
+        let shrunk = shrink(&draw(seed, &Scope::everything(200)), &finding);
+        panic!(
+            "{}\nrepeat it with\n  ssdlab torture --seed {seed} --seeds 1 --ops 200\nshrunk:\n{}",
+            finding.message,
+            shrunk.case.to_text(&shrunk.finding.message)
+        );
+    }
+    let totals = outcome.totals;
+    assert_eq!(totals.cases, seeds());
+    assert!(totals.cuts >= totals.cases * 8, "few power cuts: {}", counts(&totals));
+    assert!(totals.cuts_by_kind[0] > totals.cases, "few of them in programs: {}", counts(&totals));
+    assert!(totals.cuts_by_kind[1] > totals.cases / 2, "few of them in erases: {}", counts(&totals));
+    assert!(totals.faults.iter().all(|faults| *faults > totals.cases / 20), "few faults: {}", counts(&totals));
+}
+
+#[test]
+fn every_power_cut_of_every_sequence_of_up_to_three_commands_is_survived() {
+    let Scope { designs, buffers, .. } = Scope::everything(1);
+    let found = Exhaustive { designs, buffers, length: 3, jobs: threads() }.run(&AtomicBool::new(false), &|_| {});
+    println!("exhaustive: {}", counts(&found.totals));
+    if let Some((case, finding)) = found.failed {
+        let shrunk = shrink(&case, &finding);
+        panic!("{}", shrunk.case.to_text(&shrunk.finding.message));
+    }
+    assert!(found.totals.cuts > 10_000);
+}
+
+#[test]
+fn a_seed_does_the_same_whatever_runs_beside_it() {
+    let without_time = |mut totals: Totals| {
+        (totals.recovering, totals.comparing, totals.working) = Default::default();
+        totals
+    };
+    let alone = campaign(7, 40, 1);
+    let together = campaign(7, 40, 4);
+    assert_eq!(without_time(alone.totals), without_time(together.totals));
+}
+
+#[test]
+fn a_case_reads_back_from_its_text_and_does_the_same() {
+    for seed in 1..200 {
+        let case = draw(seed, &Scope::everything(30));
+        let read = Case::parse(&case.to_text("a comment"), "case.toml").expect("what was written is read");
+        assert_eq!(read, case);
+        let (mut first, mut second) = (Totals::default(), Totals::default());
+        assert_eq!(run(&case, &mut first), run(&read, &mut second));
+        assert_eq!((first.cuts_by_kind, first.faults), (second.cuts_by_kind, second.faults));
+    }
+}

@@ -1,0 +1,86 @@
+//! Planted bugs: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
+//!
+//! `cargo test --release -p ssdlab-torture --features planted-bugs --test planted -- --nocapture`
+
+use std::sync::Mutex;
+
+use ssdlab_device::planted::{Bug, plant};
+use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
+
+/// Each bug and the seeds in which it must be found; each seed is 200 commands.
+const ALLOWED: [(Bug, u64); 16] = [
+    (Bug::EraseDoesNotWait, 200),
+    (Bug::FlushReturnsEarly, 100),
+    (Bug::FlushMissesTheLast, 100),
+    (Bug::FuaIsPlain, 100),
+    (Bug::TrimForgotten, 100),
+    (Bug::EraseBeforeTrimRecord, 200),
+    (Bug::MapBeforeData, 1000),
+    (Bug::FailedPageLetGo, 400),
+    (Bug::TornPageTrusted, 100),
+    (Bug::TornBlockFree, 100),
+    (Bug::SequenceReused, 100),
+    (Bug::SupersededMoved, 100),
+    (Bug::OldSectorsDropped, 100),
+    (Bug::OverwriteLost, 100),
+    (Bug::LostDataReadsGood, 400),
+    (Bug::BadBlockUsed, 100),
+];
+
+/// The first seed that fails with the bug planted, and what it shrinks to.
+fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    let scope = Scope::everything(200);
+    for seed in 1..=seeds {
+        plant(None);
+        let case = draw(seed, &scope);
+        plant(Some(bug));
+        if let Err(finding) = run(&case, &mut Totals::default()) {
+            let shrunk = shrink(&case, &finding);
+            return Some((seed, shrunk.finding, shrunk.case.steps.len()));
+        }
+    }
+    None
+}
+
+#[test]
+fn every_planted_bug_is_found_within_its_seeds() {
+    let docs =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/torture.md")).unwrap_or_default();
+    let next = Mutex::new(ALLOWED.iter());
+    let rows = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some((bug, allowed)) = next.lock().expect("no thread panics here").next() else { return };
+                    let found = hunt(*bug, *allowed);
+                    rows.lock().expect("no thread panics here").push((*bug, *allowed, found));
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner().expect("no thread panics here");
+    rows.sort_by_key(|(bug, ..)| *bug as usize);
+    println!("| planted bug | found by | seeds needed | allowed | shrunk to |\n| --- | --- | --- | --- | --- |");
+    let mut wrong = Vec::new();
+    for (bug, allowed, found) in &rows {
+        let story = bug.story();
+        let (by, needed, steps) = match found {
+            Some((seed, finding, steps)) => {
+                let by = if finding.by_oracle() { "the oracle" } else { "the drive's or the chips' assertions" };
+                (by, seed.to_string(), format!("{steps} steps"))
+            }
+            None => {
+                wrong.push(format!("{bug:?} is not found in {allowed} seeds"));
+                ("nothing", "-".to_string(), "-".to_string())
+            }
+        };
+        println!("| {story} | {by} | {needed} | {allowed} | {steps} |");
+        let documented = docs.lines().any(|line| line.contains(story) && line.contains(&format!("| {allowed} |")));
+        if !documented {
+            wrong.push(format!("docs/torture.md has no row for {bug:?} ('{story}', {allowed} allowed)"));
+        }
+    }
+    assert_eq!(rows.len(), Bug::ALL.len(), "each bug has its row");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
