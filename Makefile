@@ -10,18 +10,15 @@ DRIVES := demo-slc demo-tlc demo-qlc
 RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
 # Seconds that each fuzz target runs in `make test`, where cargo-fuzz is installed.
 FUZZ_SECONDS ?= 20
-# Seconds that `make torture-live` goes on, and the seed of everything random in it: by default the commit's.
-SECONDS_LIVE = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
-SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
-
 # Seeds of the campaign in `make test`: more than 100,000 power cuts.
 TORTURE_SEEDS ?= 12000
-# How long `make torture` runs, and where its seeds begin: every commit has its own.
-SECONDS ?= 600
-TORTURE_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=12 HEAD 2>/dev/null || echo 1))
+# Seconds that `make torture` and `make torture-live` go on, and the seed of everything random in them: by default the
+# commit's.
+SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
+SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live test-torture test-fuzz torture torture-live bench build fmt lint clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz bench build fmt lint clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -41,7 +38,7 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 build: need-rust ## Build the command: target/release/ssdlab
 	$(CARGO) build --release --locked -p ssdlab-cli
 
-test: test-rust test-report test-torture test-live test-fuzz ## Run all tests: Rust, the report in headless Chromium, power cuts, served drives, the fuzz targets
+test: test-rust test-report test-live test-torture test-fuzz ## Run all tests: Rust, the report in headless Chromium, served drives, power cuts, the fuzz targets
 
 test-rust: need-rust
 	$(CARGO) test --workspace --locked
@@ -55,13 +52,15 @@ test-live: test-rust need-python ## Serve drives to real programs and cut their 
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
 	$(CARGO) build --release --locked -p ssdlab-cli
-	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LIVE) kill/kill filesystems databases
-test-torture: need-rust
-	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --release --locked -p ssdlab-torture --test campaign -- --nocapture
-	$(CARGO) test --release --locked -p ssdlab-torture --features planted-bugs --test planted -- --nocapture
+	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill filesystems databases
 
-torture: build ## Cut the power of every design for SECONDS (600), seeds taken from the commit; then all sequences of 4
-	$(SSDLAB) torture --seed $(TORTURE_SEED) --until $(SECONDS)s
+# In the tests' own profile: what they have built is used again.
+test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for planted bugs
+	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --locked -p ssdlab-torture --test campaign -- --nocapture
+	$(CARGO) test --locked -p ssdlab-torture --features planted-bugs --test planted -- --nocapture
+
+torture: build ## Cut the power of every design for SECONDS=600, with seeds of the commit's own; then all sequences of 4
+	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --exhaustive 4
 
 test-fuzz: need-rust

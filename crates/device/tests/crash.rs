@@ -6,7 +6,7 @@ use ssdlab_device::{Allocation, DriveConfig, Level, Options};
 use ssdlab_flash::{Contents, Flash};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
-use ssdlab_torture::lives::Lives;
+use ssdlab_torture::lives::{Lives, recovery_of};
 use ssdlab_torture::seeds::{campaign, tell};
 
 fn lives(config: &DriveConfig, seed: u64) -> Lives {
@@ -201,13 +201,6 @@ fn numbers_rise_within_a_block_whose_first_page_was_torn_again_and_again() {
     }
     lives.cut_now();
     lives.compare();
-}
-
-/// Operations of recovery before its first erase, and its erases.
-fn recovery_of(flash: &Flash) -> (u64, u64) {
-    let torn = flash.blocks.all().iter().filter(|block| block.torn);
-    let read = flash.blocks.all().iter().filter(|block| !block.torn);
-    (read.map(|block| u64::from(block.programmed)).sum(), torn.count() as u64)
 }
 
 #[test]

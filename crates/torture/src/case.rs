@@ -50,11 +50,19 @@ pub struct Cut {
     pub at: Moment,
     /// How much of the time from there to the next event passes, in percent; at 0 the last event has just happened.
     pub percent: u8,
+    /// Where the power goes again in the recovery, in the recovery from that, and so on; `None` is not at all.
+    pub recovery: [Option<Again>; 3],
     /// Nothing is read after this cut: the next one follows.
     pub unread: bool,
-    /// The recovery is cut as well, after so many of its operations (pages read, blocks erased), and the one after it
-    /// after half as many, and so on; at 0 it runs to its end.
-    pub recovery: u32,
+}
+
+/// Where in a recovery the power goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// When so many percent of the written pages have been looked at.
+    Scan(u8),
+    /// While the next of the torn blocks is erased, after so many of them.
+    Erase(u8),
 }
 
 /// What a power cut waits for, while the steps behind it go on: and if it does not come before the next cut there is none.

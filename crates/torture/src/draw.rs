@@ -6,7 +6,7 @@ use ssdlab_base::{Nanos, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, FaultKind, Faults, ScriptedFault};
 
-use crate::case::{Case, Cut, Moment, Step};
+use crate::case::{Again, Case, Cut, Moment, Step};
 use crate::commands::Mix;
 use crate::configs::{self, one_of};
 use crate::script::describable;
@@ -131,6 +131,8 @@ struct Habits {
     moments: [u32; 5],
     between: f64,
     again: f64,
+    /// Cuts in recoveries, and in those that follow.
+    recovery: f64,
 }
 
 fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
@@ -150,6 +152,7 @@ fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
         moments: std::array::from_fn(|kind| one_of(rng, if kind == 0 { &[0, 1, 1, 4] } else { &[0, 1, 4, 8] })),
         between: one_of(rng, &[0.0, 0.5, 1.0]),
         again: one_of(rng, &[0.0, 0.2, 0.6]),
+        recovery: one_of(rng, &[0.0, 0.1, 0.5]),
     };
     let mut mix = Mix::draw(rng, config);
     let mut depth = 1;
@@ -189,9 +192,16 @@ fn cuts(rng: &mut Rng, habits: &Habits, steps: &mut Vec<Step>) {
     let again = if rng.random_bool(habits.again) { rng.random_range(1..3) } else { 0 };
     for left in (0..=again).rev() {
         let percent = if rng.random_bool(habits.between) { rng.random_range(1..100) } else { 0 };
-        // A recovery reads a few dozen pages on these drives: from none of them to all.
-        let recovery = if rng.random_bool(0.25) { 1 << rng.random_range(0..8) } else { 0 };
-        steps.push(Step::Cut(Cut { at: moment(rng, habits), percent, unread: left > 0, recovery }));
+        let mut recovery = [None; 3];
+        for place in &mut recovery {
+            if !rng.random_bool(habits.recovery) {
+                break;
+            }
+            let erase = rng.random_bool(0.5);
+            *place =
+                Some(if erase { Again::Erase(rng.random_range(0..3)) } else { Again::Scan(rng.random_range(0..=100)) });
+        }
+        steps.push(Step::Cut(Cut { at: moment(rng, habits), percent, recovery, unread: left > 0 }));
         if left > 0 && rng.random_bool(0.5) {
             steps.push(Step::Run(rng.random_range(1..20)));
         }

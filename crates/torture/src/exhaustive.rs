@@ -123,7 +123,7 @@ fn every_cut(drive: &DriveConfig, sequence: &[Request], totals: &mut Totals) -> 
     for depth in DEPTHS {
         for percent in PERCENTS {
             for events in 0.. {
-                let cut = Step::Cut(Cut { at: Moment::After(events), percent, unread: false, recovery: 0 });
+                let cut = Step::Cut(Cut { at: Moment::After(events), percent, recovery: [None; 3], unread: false });
                 let commands = sequence.iter().map(|request| Step::Command { request: *request, depth });
                 // Before the first event is after the last command: else nothing has happened at all.
                 let steps = if events == 0 {

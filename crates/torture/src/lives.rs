@@ -133,10 +133,10 @@ impl Lives {
     /// Cuts the power at this instant, and then again during recoveries, each time after as many of its operations as
     /// `operations` says of the chips, until it says `None` or the recovery is over before.
     pub fn cut_in_recovery(&mut self, mut operations: impl FnMut(&Flash) -> Option<u64>) {
+        self.oracle.power_lost();
         let mut flash = self.drive.take().expect("the power is on").power_cut();
         self.drive = Some(loop {
             self.cuts += 1;
-            self.oracle.power_lost();
             let until = operations(&flash).unwrap_or(u64::MAX);
             match Drive::recover_until(&self.config, self.options, flash, until).expect("a drive comes back") {
                 Recovered::Whole(drive, _) => break *drive,
@@ -152,4 +152,11 @@ impl Lives {
         let (found, next) = contents(drive);
         self.oracle.found(&found, next, &format!("cut {} after {} commands", self.cuts, self.commands));
     }
+}
+
+/// Operations of recovery before its first erase, and its erases.
+pub fn recovery_of(flash: &Flash) -> (u64, u64) {
+    let torn = flash.blocks.all().iter().filter(|block| block.torn);
+    let read = flash.blocks.all().iter().filter(|block| !block.torn);
+    (read.map(|block| u64::from(block.programmed)).sum(), torn.count() as u64)
 }

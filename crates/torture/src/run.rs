@@ -6,9 +6,9 @@ use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Drive, DriveError, Options};
 use ssdlab_flash::{Contents, FaultKind, ScriptedFault};
 
-use crate::case::{Case, Cut, Moment, Step};
+use crate::case::{Again, Case, Cut, Moment, Step};
 use crate::catch::{Caught, catch};
-use crate::lives::Lives;
+use crate::lives::{Lives, recovery_of};
 use crate::totals::{CutKind, Totals};
 
 /// Virtual time in which some command completes, or the drive hangs.
@@ -235,14 +235,17 @@ impl Runner<'_> {
         });
         self.note_faults();
         let start = Instant::now();
-        let mut operations = u64::from(cut.recovery);
-        let before = self.lives.cuts;
-        self.lives.cut_in_recovery(|_| {
-            let until = (operations > 0).then_some(operations);
-            operations /= 2;
-            until
+        let mut again = cut.recovery.into_iter().flatten();
+        let mut cuts = 0_u64;
+        self.lives.cut_in_recovery(|flash| {
+            cuts += 1;
+            let (scanned, torn) = recovery_of(flash);
+            again.next().map(|again| match again {
+                Again::Scan(percent) => scanned * u64::from(percent) / 100,
+                Again::Erase(blocks) => scanned + u64::from(blocks).min(torn),
+            })
         });
-        for _ in before + 1..self.lives.cuts {
+        for _ in 1..cuts {
             self.totals.cut(CutKind::Recovery);
         }
         self.totals.recovering += start.elapsed();

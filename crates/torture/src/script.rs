@@ -10,8 +10,9 @@
 //! drain                     all commands complete
 //! cut                       the power goes, and comes back
 //! cut after=5 10%           the same as soon as 5 events have run, 10 % of the way to the next
+//! cut program recovery=40%    and again when recovery has looked at 40 % of the written pages
+//! cut program recovery=erase:1  and again in recovery, in the second erase of a torn block
 //! cut durable               as soon as a flush or a forced write has completed
-//! cut program recovery=3    in the middle of a program, and again after 3 operations of the recovery
 //! cut erase 40% unread      in the middle of an erase, 40 % of the way to the next event; nothing is read afterwards
 //! ```
 
@@ -23,7 +24,7 @@ use ssdlab_device::{Description, description};
 use ssdlab_flash::FaultKind;
 use toml::{Table, Value};
 
-use crate::case::{Case, Cut, Moment, Step};
+use crate::case::{Again, Case, Cut, Moment, Step};
 
 /// The format's number in the text.
 const FORMAT: i64 = 1;
@@ -70,7 +71,7 @@ impl fmt::Display for Step {
                 write!(to, "fail {name}")?;
                 block.map_or(Ok(()), |block| write!(to, " block={block}"))
             }
-            Step::Cut(Cut { at, percent, unread, recovery }) => {
+            Step::Cut(Cut { at, percent, recovery, unread }) => {
                 write!(to, "cut")?;
                 if let Some((name, _)) = MOMENTS.iter().find(|(_, moment)| moment == at) {
                     write!(to, " {name}")?;
@@ -80,8 +81,11 @@ impl fmt::Display for Step {
                 if *percent > 0 {
                     write!(to, " {percent}%")?;
                 }
-                if *recovery > 0 {
-                    write!(to, " recovery={recovery}")?;
+                for again in recovery.iter().flatten() {
+                    match again {
+                        Again::Scan(percent) => write!(to, " recovery={percent}%")?,
+                        Again::Erase(blocks) => write!(to, " recovery=erase:{blocks}")?,
+                    }
                 }
                 if *unread { write!(to, " unread") } else { Ok(()) }
             }
@@ -116,21 +120,26 @@ impl FromStr for Step {
                 Step::Fail { kind: kind.ok_or_else(|| expected(what))?, block }
             }
             "cut" => {
-                let mut cut = Cut { at: Moment::Now, percent: 0, unread: false, recovery: 0 };
+                let mut cut = Cut { at: Moment::Now, percent: 0, recovery: [None; 3], unread: false };
                 for word in words.by_ref() {
                     if let Some((_, moment)) = MOMENTS.iter().find(|(name, _)| *name == word) {
                         cut.at = *moment;
                     } else if let Some(events) = word.strip_prefix("after=").and_then(|word| word.parse().ok()) {
                         cut.at = Moment::After(events);
+                    } else if let Some(again) = word.strip_prefix("recovery=") {
+                        let what = "at most three of recovery=PERCENT% or recovery=erase:BLOCKS";
+                        let scan = again.strip_suffix('%').and_then(|percent| percent.parse().ok()).map(Again::Scan);
+                        let erase = again.strip_prefix("erase:").and_then(|blocks| blocks.parse().ok());
+                        let again = scan.or(erase.map(Again::Erase)).ok_or_else(|| expected(what))?;
+                        let free = cut.recovery.iter_mut().find(|place| place.is_none());
+                        *free.ok_or_else(|| expected(what))? = Some(again);
                     } else if let Some(percent) = word.strip_suffix('%').and_then(|word| word.parse().ok()) {
                         cut.percent = percent;
-                    } else if let Some(count) = word.strip_prefix("recovery=").and_then(|word| word.parse().ok()) {
-                        cut.recovery = count;
                     } else if word == "unread" {
                         cut.unread = true;
                     } else {
                         return Err(expected(
-                            "cut, then program, erase, durable or after=EVENTS, a percentage, recovery=OPERATIONS, unread",
+                            "cut, then program, erase, durable or after=EVENTS, a percentage, unread",
                         ));
                     }
                 }
@@ -260,8 +269,8 @@ mod tests {
             "cut erase 40%",
             "cut durable",
             "cut after=12 5%",
+            "cut erase 3% recovery=40% recovery=erase:0 recovery=100% unread",
             "cut program 99% unread",
-            "cut erase recovery=4",
         ];
         for line in lines {
             let step: Step = line.parse().expect(line);
@@ -290,6 +299,8 @@ mod tests {
             "cut 100%",
             "cut now",
             "cut 5% 6% x",
+            "cut recovery=5",
+            "cut recovery=1% recovery=1% recovery=1% recovery=1%",
             "run 1 2",
         ];
         for line in wrong {

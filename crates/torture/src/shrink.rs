@@ -3,7 +3,7 @@
 use ssdlab_base::{Nanos, Op};
 use ssdlab_flash::{Faults, Latency, MultiPlane, SchedulerKind};
 
-use crate::case::{Case, Moment, Step};
+use crate::case::{Case, Cut, Moment, Step};
 use crate::run::{Finding, Struck, accepted, run, run_with_faults};
 use crate::script::describable;
 use crate::totals::Totals;
@@ -196,14 +196,17 @@ fn plainer(step: &Step) -> Vec<Step> {
         Step::Drain => Vec::new(),
         Step::Fail { kind, .. } => vec![Step::Fail { kind, block: None }],
         Step::Cut(cut) => {
-            let plain = crate::case::Cut { at: Moment::Now, percent: 0, unread: false, recovery: 0 };
+            let none = [None; 3];
+            let [first, second, _] = cut.recovery;
             vec![
-                Step::Cut(plain),
-                Step::Cut(crate::case::Cut { at: Moment::Now, ..cut }),
-                Step::Cut(crate::case::Cut { percent: 0, ..cut }),
-                Step::Cut(crate::case::Cut { percent: 50, ..cut }),
-                Step::Cut(crate::case::Cut { unread: false, ..cut }),
-                Step::Cut(crate::case::Cut { recovery: 0, ..cut }),
+                Step::Cut(Cut { at: Moment::Now, percent: 0, recovery: none, unread: false }),
+                Step::Cut(Cut { recovery: none, ..cut }),
+                Step::Cut(Cut { recovery: [first, None, None], ..cut }),
+                Step::Cut(Cut { recovery: [first, second, None], ..cut }),
+                Step::Cut(Cut { at: Moment::Now, ..cut }),
+                Step::Cut(Cut { percent: 0, ..cut }),
+                Step::Cut(Cut { percent: 50, ..cut }),
+                Step::Cut(Cut { unread: false, ..cut }),
             ]
         }
     }
