@@ -293,9 +293,7 @@ impl<S: Stream> Sink for Outbox<S> {
             let reply = self.reply(&pending, answer.result);
             state.queue.push_back(reply);
         }
-        if state.broken || state.outstanding == 0 {
-            self.wake_reader(&mut state);
-        }
+        // Whoever ends up sending wakes a reader that waits.
         self.send(state);
     }
 }

@@ -194,6 +194,7 @@ impl Target for Failing {
     }
 
     fn extents(&self, _offset: u64, bytes: u64, _limit: usize) -> Vec<Extent> {
-        vec![Extent { bytes, mapped: true }]
+        // In more pieces than there are differences.
+        [512, 512, bytes - 1024].map(|bytes| Extent { bytes, mapped: true }).to_vec()
     }
 }
