@@ -3,7 +3,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Allocation, DriveConfig, Level, Options};
-use ssdlab_flash::{Contents, Flash};
+use ssdlab_flash::Contents;
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
 use ssdlab_torture::lives::{Lives, recovery_of};
