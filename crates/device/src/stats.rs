@@ -42,6 +42,8 @@ pub struct Completion {
 pub struct Counters {
     /// Flash operations by kind and cause.
     pub flash: OpCounts,
+    /// Of these, the ones that ran together with others on planes of their die.
+    pub multi_plane: OpCounts,
     /// Commands completed: read, write, trim, flush (write zeroes count as trims).
     pub commands: [u64; 4],
     /// Bytes of those commands: read, write, trim, flush (always 0).

@@ -5,7 +5,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::MultiPlane;
+use ssdlab_flash::{MultiPlane, OpKind};
 use support::*;
 
 const ROUNDS: u64 = 16;
@@ -109,6 +109,21 @@ fn planes_multiply_program_throughput() {
         bench.program(4, page);
     }
     assert_eq!(bench.run(), 2 * ROUNDS * PROGRAM_PAGE, "without multi-plane a plane more is no help");
+    assert_eq!(bench.flash.multi_plane().total(OpKind::Program), 0);
+}
+
+#[test]
+fn what_ran_on_several_planes_at_once_is_counted() {
+    let mut bench = Bench::new(&chips(1, 1, 2));
+    for page in 0..16 {
+        bench.program(0, page);
+    }
+    for page in 0..10 {
+        bench.program(4, page);
+    }
+    bench.run();
+    assert_eq!(bench.flash.counts().total(OpKind::Program), 26);
+    assert_eq!(bench.flash.multi_plane().total(OpKind::Program), 20);
 }
 
 #[test]

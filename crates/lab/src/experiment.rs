@@ -17,7 +17,7 @@ use ssdlab_flash::{Contents, Geometry, Observer};
 
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
-use crate::precondition::{Age, Aged, precondition};
+use crate::precondition::{Age, Aged, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
 use crate::replay::{Recorder, ReplayError, replay};
 use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
@@ -228,6 +228,16 @@ fn run_drive(
     let Some((mut drive, aged)) = aged_drive(experiment, entrant, verifier.as_mut(), control)? else {
         return Ok(None);
     };
+    if matches!(experiment.age, Age::Steady) {
+        let warm = warm_buffer(&mut drive, experiment.workload, verifier.as_mut(), control).map_err(failed)?;
+        if warm == Aged::Stopped {
+            return Ok(None);
+        }
+        if let Some(verifier) = &mut verifier {
+            verifier.restart();
+        }
+        drive.reseed(Options { seed: experiment.seed, contents: contents_for(experiment) });
+    }
     let wall_precondition_s = started.elapsed().as_secs_f64();
 
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
@@ -253,6 +263,11 @@ fn run_drive(
     Ok(Some(summary::summarise(entrant, measured, experiment.workload.is_uniform_overwrites(config))))
 }
 
+/// Verified drives hold stamps, others nothing.
+const fn contents_for(experiment: &Experiment<'_>) -> Contents {
+    if experiment.verify { Contents::Stamps } else { Contents::Nothing }
+}
+
 /// The drive at its age, from a snapshot where there is one; `None` if it was stopped on the way.
 fn aged_drive(
     experiment: &Experiment<'_>,
@@ -261,8 +276,7 @@ fn aged_drive(
     control: &Control<'_>,
 ) -> Result<Option<(Drive, Precondition)>, RunError> {
     let config = &entrant.config;
-    let contents = if verifier.is_some() { Contents::Stamps } else { Contents::Nothing };
-    let options = Options { seed: experiment.seed, contents };
+    let options = Options { seed: experiment.seed, contents: contents_for(experiment) };
     let age = experiment.age.identity(experiment.workload);
     // A snapshot holds no contents, nor what they should be.
     let snapshots = experiment.snapshots.filter(|_| verifier.is_none());

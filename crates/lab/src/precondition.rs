@@ -7,7 +7,8 @@
 //! - a workload of its own: that workload once, on an empty drive. (Begin it with a sequential write to have it filled.)
 //!
 //! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
-//! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain.
+//! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain. A drive aged
+//! to its steady state then gets its write buffer filled again ([`warm_buffer`]), whether it comes from a snapshot or not.
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_device::{Completion, Drive};
@@ -31,6 +32,9 @@ const TURNS_PER_LOOK: u64 = 64;
 
 /// A window holds at least this many mapping units: fewer leave more than 1 % to chance.
 const WINDOW_UNITS_MIN: u64 = 1 << 18;
+
+/// The pass of the workload that fills the write buffer: none of those that age.
+const WARMING_PASS: u64 = u64::MAX;
 
 /// Windows that must agree.
 const WINDOWS_AGREEING: usize = 4;
@@ -185,6 +189,28 @@ pub(crate) fn precondition(
     drive.set_timed(timed);
     drive.reset_statistics();
     Ok((aged, record))
+}
+
+/// Fills the write buffer of a drive that was aged to the steady state of `measured`, which a snapshot keeps without it:
+/// a pass of the workload goes in until it has written the buffer's size twice, or ends. Nothing of it is counted.
+pub(crate) fn warm_buffer(
+    drive: &mut Drive,
+    measured: &dyn WorkloadSource,
+    verifier: Option<&mut Verifier>,
+    control: &Control<'_>,
+) -> Result<Aged, ReplayError> {
+    if drive.config().buffer.policy == "none" {
+        return Ok(Aged::Done);
+    }
+    let timed = drive.config().timed;
+    let mut workload = measured.open(drive.config(), WARMING_PASS)?;
+    let mut ageing = Ageing { drive, verifier, control, record: Precondition::default(), unsent_reads: 0 };
+    ageing.drive.set_timed(false);
+    let mut end = 2 * ageing.drive.config().buffer.bytes;
+    let ended = ageing.pass(&mut *workload, &mut end, &mut |_| None)?;
+    drive.set_timed(timed);
+    drive.reset_statistics();
+    Ok(if ended == Pass::Stopped { Aged::Stopped } else { Aged::Done })
 }
 
 struct Ageing<'a> {
@@ -373,6 +399,10 @@ impl Ageing<'_> {
         let mut next_look = start.written + window_bytes.min(64 << 20);
         let mut passes = 0;
         loop {
+            // A pass may be too short to look at the flag itself.
+            if self.control.stopped() {
+                return Ok(Aged::Stopped);
+            }
             passes += 1;
             let pass = self.mark();
             let mut workload = measured.open(self.drive.config(), passes)?;

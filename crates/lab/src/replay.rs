@@ -33,7 +33,7 @@ pub trait Target {
     /// Takes a request at `request.at`, which is not before `now`.
     fn submit(&mut self, request: &Request);
     /// These requests will come soon: a hint that changes nothing.
-    fn prefetch(&self, requests: &[Request]) {
+    fn prefetch(&mut self, requests: &[Request]) {
         let _ = requests;
     }
     /// Runs until something completes, but not beyond `until`; true if something did. Virtual time is that of the last
@@ -61,7 +61,7 @@ impl Target for Drive {
         Drive::submit(self, request);
     }
     #[inline]
-    fn prefetch(&self, requests: &[Request]) {
+    fn prefetch(&mut self, requests: &[Request]) {
         Drive::prefetch(self, requests);
     }
     #[inline]

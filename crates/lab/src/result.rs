@@ -207,6 +207,9 @@ pub struct FlashOps {
     pub total: u64,
     /// By cause.
     pub by_cause: ByCause<u64>,
+    /// Of these, by cause, the ones that ran together with others on planes of their die.
+    #[serde(default)]
+    pub multi_plane: ByCause<u64>,
 }
 
 /// Write amplification and its parts.

@@ -122,6 +122,13 @@ fn rows() -> Vec<Row> {
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
         row("flash reads", |d| Some(count(d.flash.reads.total))),
         row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
+        row(
+            "  multi-plane",
+            timed(|d| {
+                let together = d.flash.programs.multi_plane.values().sum::<u64>();
+                (together > 0).then(|| checks::percent(together as f64 / d.flash.programs.total as f64))
+            }),
+        ),
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("wear min / mean / max", |d| Some(format!("{} / {:.2} / {}", d.erases.min, d.erases.mean, d.erases.max))),
         row("stalled by GC", timed(|d| stalled(d).map(|_| count(d.gc.stalled_commands)))),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run, without_wall_times};
-use ssdlab_device::DriveConfig;
+use ssdlab_device::{BufferConfig, DriveConfig};
 use ssdlab_lab::{Age, Control, Experiment, Quiet, SnapshotCache};
 
 #[test]
@@ -51,6 +51,20 @@ fn a_fill_writes_every_sector_once_and_counts_nowhere() {
     assert_eq!(device.flash.reads.total, 5_000);
     assert_eq!(device.host.unmapped_sectors_read, 0);
     assert_eq!(device.write_amplification, None);
+}
+
+/// A steady drive's write buffer is full. A snapshot keeps it empty, and the run once began by filling it: the first
+/// requests were served from RAM, and flash saw less than the host wrote.
+#[test]
+fn a_steady_run_begins_with_a_full_write_buffer() {
+    let mut config = drive("buffered");
+    config.buffer = BufferConfig { policy: "lru".to_string(), bytes: 256 * common::UNIT, ..config.buffer };
+    let drives = entrants(&[config]);
+    let result = run(&experiment(&drives, &Random::writes(1_000), Age::Steady));
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    let programs = device.flash.programs.by_cause["host"];
+    assert!((1_000 - device.buffer.hits).abs_diff(programs) <= 32, "{programs} for {} hits", device.buffer.hits);
 }
 
 #[test]

@@ -93,6 +93,18 @@ impl WriteBuffer {
         self.capacity_sectors - self.used_sectors
     }
 
+    /// Looks units up, so that what that touches is in the processor's cache.
+    pub(crate) fn glance(&self, lpns: impl Iterator<Item = u32>) {
+        for lpn in lpns {
+            std::hint::black_box(self.find(lpn));
+        }
+    }
+
+    /// Whether units leave with almost every write that comes in.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.room() < self.capacity_sectors / 16
+    }
+
     /// Units held and not on their way to flash.
     pub(crate) fn units(&self) -> u32 {
         self.dirty_units

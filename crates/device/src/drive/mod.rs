@@ -290,12 +290,25 @@ impl Drive {
 
     /// Brings what requests will need into the processor's cache; a hint, without effect on the drive. It helps when
     /// several are told of side by side, well before they are submitted.
-    pub fn prefetch(&self, requests: &[Request]) {
+    pub fn prefetch(&mut self, requests: &[Request]) {
+        let buffered = self.buffer.is_some();
         for some in requests.chunks(PREFETCHED) {
             let known = some.iter().filter(|request| self.in_range(request));
-            let lpns: ArrayVec<u32, PREFETCHED> =
-                known.map(|request| (request.sector / self.sectors_per_unit) as u32).collect();
+            // A write into the buffer asks the FTL nothing, but what it pushes out does.
+            let asked = known.filter(|request| !buffered || request.op == Op::Read);
+            let mut lpns: ArrayVec<u32, PREFETCHED> =
+                asked.map(|request| (request.sector / self.sectors_per_unit) as u32).collect();
             self.ftl.prefetch(&self.media, &lpns);
+            if let Some(buffer) = &self.buffer
+                && buffer.is_nearly_full()
+            {
+                buffer.victims(some.len() - lpns.len(), &mut self.slots);
+                lpns.clear();
+                lpns.extend(self.slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn));
+                self.ftl.prefetch(&self.media, &lpns);
+                let coming = some.iter().map(|request| (request.sector / self.sectors_per_unit) as u32);
+                buffer.glance(coming.chain(lpns));
+            }
         }
     }
 

@@ -20,6 +20,7 @@ impl Drive {
     pub fn counters(&self) -> Counters {
         Counters {
             flash: *self.media.flash.counts(),
+            multi_plane: *self.media.flash.multi_plane(),
             padding_bytes: self.media.padding_bytes,
             victims: self.gc.victims,
             grown_bad_blocks: self.gc.grown_bad,

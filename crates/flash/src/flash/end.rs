@@ -13,9 +13,11 @@ impl Flash {
     pub(super) fn complete_running(&mut self, die: u32, now: Nanos) {
         let mut op = self.dies[die as usize].running;
         self.dies[die as usize].running = NONE;
+        let together = op != NONE && self.flights[op as usize].next != NONE;
         while op != NONE {
             let Flight { submit, next, then, .. } = self.flights[op as usize];
             let asked = Asked { cause: submit.cause, now };
+            self.multi_plane.0[submit.kind as usize][submit.cause as usize] += u64::from(together);
             let failed = self.apply(submit.kind, asked, submit.block, submit.page, submit.source);
             self.flights[op as usize].next = self.ended;
             self.ended = op;

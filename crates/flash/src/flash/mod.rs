@@ -185,6 +185,8 @@ pub struct Flash {
     faults: FaultPlan,
     rng: Rng,
     counts: OpCounts,
+    /// Of `counts`, those that ran on several planes at once.
+    multi_plane: OpCounts,
     dies: Vec<Die>,
     /// Operations by die, class and plane, each in order.
     queues: Vec<Queue>,
@@ -241,6 +243,7 @@ impl Flash {
             faults,
             rng: rng(seed, "flash latencies"),
             counts: OpCounts::default(),
+            multi_plane: OpCounts::default(),
             dies: (0..geometry.dies()).map(die).collect(),
             queues: vec![EMPTY; geometry.planes() as usize * CLASSES],
             channels: vec![channel; geometry.channels as usize],
@@ -310,6 +313,11 @@ impl Flash {
         &self.counts
     }
 
+    /// Of [`Flash::counts`], the operations that ran together with others on planes of their die.
+    pub const fn multi_plane(&self) -> &OpCounts {
+        &self.multi_plane
+    }
+
     /// Whether operations take time.
     pub const fn timed(&self) -> bool {
         self.timed
@@ -325,6 +333,7 @@ impl Flash {
     pub fn reset_statistics(&mut self) {
         assert_eq!(self.in_flight, 0, "statistics are reset only while the chips are idle");
         self.counts = OpCounts::default();
+        self.multi_plane = OpCounts::default();
         for die in &mut self.dies {
             die.busy = Nanos::ZERO;
         }

@@ -81,7 +81,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         wall_precondition_s,
         throughput: throughput(&requests, &bytes, virtual_time_ns),
         outstanding,
-        flash: flash(&counters.flash),
+        flash: flash(&counters.flash, &counters.multi_plane),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
         theory: if uniform { overwrites(entrant, &spare) } else { None },
         erases: Erases { total: wear.total, mean: wear.mean, min: wear.min, max: wear.max, stddev: wear.stddev },
@@ -147,8 +147,12 @@ fn by_cause<T>(figure: impl Fn(Cause) -> T) -> ByCause<T> {
     Cause::ALL.iter().map(|&cause| (cause.key().to_string(), figure(cause))).collect()
 }
 
-fn flash(counts: &OpCounts) -> Flash {
-    let ops = |kind| FlashOps { total: counts.total(kind), by_cause: by_cause(|cause| counts.get(kind, cause)) };
+fn flash(counts: &OpCounts, multi_plane: &OpCounts) -> Flash {
+    let ops = |kind| FlashOps {
+        total: counts.total(kind),
+        by_cause: by_cause(|cause| counts.get(kind, cause)),
+        multi_plane: by_cause(|cause| multi_plane.get(kind, cause)),
+    };
     Flash {
         reads: ops(OpKind::Read),
         programs: ops(OpKind::Program),
