@@ -12,13 +12,13 @@ RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
 FUZZ_SECONDS ?= 20
 # Seeds of the campaign in `make test`: more than 100,000 power cuts.
 TORTURE_SEEDS ?= 12000
-# Seconds that `make torture` and `make torture-live` go on, and the seed of everything random in them: by default the
+# Seconds that `make torture`, `make torture-live` and each target of `make fuzz` go on, and the seed of everything random in them: by default the
 # commit's.
 SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
 SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz bench build fmt lint clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz bench build fmt lint clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -64,7 +64,10 @@ torture: build ## Cut the power of every design for SECONDS=600, with seeds of t
 	$(SSDLAB) torture --exhaustive 4
 
 test-fuzz: need-rust
-	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS)
+	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS) 1
+
+fuzz: need-rust ## Run every fuzz target for SECONDS=600, with another seed each time
+	@CARGO="$(CARGO)" scripts/fuzz $(SECONDS_LONG) 0
 
 bench: need-rust need-python ## Measure requests a second and bytes a page, beside the last recorded figures
 	@CARGO="$(CARGO)" benches/run
