@@ -67,6 +67,25 @@ def test_verify_four_connections(bench):
     return f"{writes} writes, {reads} reads"
 
 
+def test_verify_through_a_host_room(bench):
+    """With an I/O scheduler between the socket and the drive, which merges what is side by side; again after a kill."""
+    need(fio="fio")
+    host = bench.path("host.toml")
+    host.write_text('[[room]]\nkind = "scheduler"\ndepth = 2\nmerge_size = "64k"\n')
+    server = bench.serve(options=("--host", host))
+    sequential = ("--rw=write", "--bs=4k", "--iodepth=32", "--size=16m")
+    _, writes = verified(bench, server, *sequential)
+    commands = server.figures()["commands"]["write"]
+    check(commands < writes / 2, f"{writes} writes side by side, waiting for 2 places, became {commands}")
+    verified(bench, server, "--rw=randwrite", "--bsrange=512-64k", "--iodepth=16", "--serialize_overlap=1", "--size=16m")
+    fio(bench, server, *sequential, "--verify=crc32c", "--do_verify=0", "--end_fsync=1")
+    server.kill()
+    server.start()
+    fio(bench, server, *sequential, "--verify=crc32c", "--verify_fatal=1", "--verify_only")
+    server.stop()
+    return f"{writes} writes as {commands} commands"
+
+
 def test_verify_trims(bench):
     """A trim before each write, then trims of everything, which reads as zeroes."""
     need(fio="fio")
