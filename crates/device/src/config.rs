@@ -36,6 +36,21 @@ pub struct BufferConfig {
     pub bytes: u64,
     /// RAM access for a command that the buffer serves.
     pub latency: Nanos,
+    /// What single policies want to know.
+    pub policies: BufferPolicies,
+}
+
+/// Parameters of single buffer policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferPolicies {
+    /// `mca`: units from the bottom of the stack that it looks at.
+    pub mca_window: u32,
+}
+
+impl Default for BufferPolicies {
+    fn default() -> BufferPolicies {
+        BufferPolicies { mca_window: 32 }
+    }
 }
 
 /// The flash translation layer.

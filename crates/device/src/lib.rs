@@ -17,7 +17,9 @@ pub mod planted;
 mod stats;
 mod token;
 
-pub use config::{Allocation, BufferConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
+pub use config::{
+    Allocation, BufferConfig, BufferPolicies, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
+};
 pub use description::{Description, DescriptionError};
 pub use drive::{
     Data, Drive, DriveError, OnImageError, Options, Recovered, Recovery, Registered, registered, stamp_cell,

@@ -87,6 +87,12 @@ pub struct BufferCounters {
     pub full_pages: u64,
     /// ... of them partial.
     pub partial_pages: u64,
+    /// ... of them small partial ones that shared a page with others of their region.
+    pub compacted_pages: u64,
+    /// Times that a partial page stayed which would have left, because its chip was busy.
+    pub delayed_pages: u64,
+    /// Partial pages that overwrites made full in the buffer.
+    pub converted_pages: u64,
 }
 
 /// How much of the flash is spare.

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
-    Allocation, BufferConfig, Description, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
+    Allocation, BufferConfig, BufferPolicies, Description, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -91,7 +92,12 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
         },
-        buffer: BufferConfig { policy: "lru".to_string(), bytes: 64 << 20, latency: Nanos::from_us(1) },
+        buffer: BufferConfig {
+            policy: "lru".to_string(),
+            bytes: 64 << 20,
+            latency: Nanos::from_us(1),
+            policies: BufferPolicies::default(),
+        },
         ftl: FtlConfig {
             design: "page".to_string(),
             mapping_unit: 4096,
@@ -343,6 +349,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                         (u64::from(page) + buffer.1 * 512).next_multiple_of(512)
                     },
                     latency: buffer.2,
+                    policies: BufferPolicies::default(),
                 },
                 ftl: FtlConfig {
                     design: "page".to_string(),

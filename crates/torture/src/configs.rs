@@ -3,8 +3,8 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, Options,
-    registered,
+    Allocation, BufferConfig, BufferPolicies, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
+    Level, Options, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -152,6 +152,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             policy: one_of(rng, &names("buffer.policy")).to_string(),
             bytes: u64::from(mapping_unit) * one_of(rng, &[1, 2, 5, 16, 40]) + 512 * rng.random_range(0..3),
             latency: Nanos(one_of(rng, &[0, 0, 2000])),
+            policies: BufferPolicies::default(),
         },
         ftl: FtlConfig {
             design: one_of(rng, &names("ftl.design")).to_string(),
@@ -215,7 +216,12 @@ pub fn handful() -> DriveConfig {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
         },
-        buffer: BufferConfig { policy: "none".to_string(), bytes: 4096, latency: Nanos::ZERO },
+        buffer: BufferConfig {
+            policy: "none".to_string(),
+            bytes: 4096,
+            latency: Nanos::ZERO,
+            policies: BufferPolicies::default(),
+        },
         ftl: FtlConfig {
             design: "page".to_string(),
             mapping_unit: 1024,

@@ -1,6 +1,6 @@
 //! FIFO: whole requests leave in the order they came, as in VSSIM.
 
-use super::{BufferPolicy, Chain, NIL, Slot};
+use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
 
 /// Units in order of the request that brought them in; an overwrite leaves a unit where it is.
 #[derive(Default)]
@@ -10,21 +10,25 @@ pub(super) struct Fifo {
 }
 
 impl BufferPolicy for Fifo {
-    fn insert(&mut self, slot: Slot, command: u64) {
+    fn insert(&mut self, slot: Slot, unit: &Unit) {
         if self.command_of.len() <= slot as usize {
             self.command_of.resize(slot as usize + 1, 0);
         }
-        self.command_of[slot as usize] = command;
+        self.command_of[slot as usize] = unit.command;
         self.queue.push(slot);
     }
 
-    fn touch(&mut self, _: Slot, _: u64) {}
+    fn touch(&mut self, _: Slot, _: &Unit) {}
 
-    fn remove(&mut self, slot: Slot) {
+    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
         self.queue.remove(slot);
     }
 
-    fn victims(&self, wanted: usize, out: &mut Vec<Slot>) {
+    fn victims(&mut self, wanted: usize, _: &mut View<'_>, out: &mut Vec<Slot>) {
+        self.coming(wanted, out);
+    }
+
+    fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.queue.head;
         let mut command = None;
         while slot != NIL {

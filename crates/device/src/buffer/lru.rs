@@ -1,6 +1,6 @@
 //! LRU: the unit that was written longest ago leaves.
 
-use super::{BufferPolicy, Chain, NIL, Slot};
+use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
 
 /// The LRU stack; its bottom is the head of the chain.
 #[derive(Default)]
@@ -9,20 +9,24 @@ pub(super) struct Lru {
 }
 
 impl BufferPolicy for Lru {
-    fn insert(&mut self, slot: Slot, _: u64) {
+    fn insert(&mut self, slot: Slot, _: &Unit) {
         self.stack.push(slot);
     }
 
-    fn touch(&mut self, slot: Slot, _: u64) {
+    fn touch(&mut self, slot: Slot, _: &Unit) {
         self.stack.remove(slot);
         self.stack.push(slot);
     }
 
-    fn remove(&mut self, slot: Slot) {
+    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
         self.stack.remove(slot);
     }
 
-    fn victims(&self, wanted: usize, out: &mut Vec<Slot>) {
+    fn victims(&mut self, wanted: usize, _: &mut View<'_>, out: &mut Vec<Slot>) {
+        self.coming(wanted, out);
+    }
+
+    fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.stack.head;
         while slot != NIL && out.len() < wanted {
             out.push(slot);

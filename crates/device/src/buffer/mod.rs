@@ -5,8 +5,13 @@
 
 mod fifo;
 mod lru;
+mod mca;
+mod small;
 
 use rustc_hash::FxHashMap;
+
+use crate::ftl::Compaction;
+use crate::{BufferCounters, DriveConfig};
 
 #[cfg(feature = "planted-bugs")]
 use crate::planted::{Bug, planted};
@@ -17,28 +22,88 @@ pub(crate) type Slot = u32;
 /// No slot.
 const NIL: Slot = u32::MAX;
 
-/// The order in which units leave.
-pub(crate) trait BufferPolicy: Send {
-    /// A unit came in with write command number `command`.
-    fn insert(&mut self, slot: Slot, command: u64);
-
-    /// A unit was overwritten in the buffer.
-    fn touch(&mut self, slot: Slot, command: u64);
-
-    /// A unit left or was dropped.
-    fn remove(&mut self, slot: Slot);
-
-    /// Appends the units that leave next: at least `wanted` of them if there are so many, and whatever leaves with them.
-    fn victims(&self, wanted: usize, out: &mut Vec<Slot>);
+/// A write of a unit, as a policy is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    /// Number of the write command; units of one request share it.
+    pub(crate) command: u64,
 }
 
-type Make = fn() -> Box<dyn BufferPolicy>;
+/// Which chips are at work.
+pub(crate) trait Chips {
+    /// Whether the first flash operation that writing these sectors of a unit now would start would have to wait.
+    fn is_busy(&self, lpn: u32, mask: u64) -> bool;
+}
+
+/// What a policy sees when it chooses.
+pub(crate) struct View<'a> {
+    entries: &'a [Entry],
+    full_mask: u64,
+    chips: &'a dyn Chips,
+    counters: &'a mut BufferCounters,
+}
+
+impl View<'_> {
+    /// Whether all sectors of the unit are in the buffer.
+    pub(crate) fn is_full(&self, slot: Slot) -> bool {
+        self.entries[slot as usize].mask == self.full_mask
+    }
+
+    /// Whether the unit's chip is congested: its first flash operation would have to wait.
+    pub(crate) fn is_congested(&self, slot: Slot) -> bool {
+        let entry = &self.entries[slot as usize];
+        self.chips.is_busy(entry.lpn, entry.mask)
+    }
+
+    /// Partial units that would have left stay, for the sake of a busy chip.
+    pub(crate) fn delayed(&mut self, units: u64) {
+        self.counters.delayed_pages += units;
+    }
+}
+
+/// The order in which units leave.
+///
+/// A policy keeps an order of slots; it sees no data and writes nothing. What it chooses leaves, or stays if flash has no
+/// room: only `remove` says that a unit is gone.
+pub(crate) trait BufferPolicy: Send {
+    /// A unit came in.
+    fn insert(&mut self, slot: Slot, unit: &Unit);
+
+    /// A unit was overwritten in the buffer.
+    fn touch(&mut self, slot: Slot, unit: &Unit);
+
+    /// A unit left, or was trimmed (`dropped`).
+    fn remove(&mut self, slot: Slot, lpn: u32, dropped: bool);
+
+    /// Appends the units that leave next: at least `wanted` of them if there are so many, and whatever leaves with them.
+    fn victims(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>);
+
+    /// Appends units that will probably be among the next `wanted` to leave: a hint for the processor's cache.
+    fn coming(&self, wanted: usize, out: &mut Vec<Slot>);
+
+    /// RAM that a real drive would need for the policy beside the data, by name, in bytes.
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// The policy's own figures, by name.
+    fn figures(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+type Make = fn(&DriveConfig) -> Box<dyn BufferPolicy>;
 
 /// Every buffer policy: name, summary, constructor; `none` has no buffer at all.
 pub(crate) const POLICIES: &[(&str, &str, Option<Make>)] = &[
     ("none", "no buffer: a write completes when it is on flash", None),
-    ("fifo", "whole requests leave in the order they came (VSSIM)", Some(|| Box::new(fifo::Fifo::default()))),
-    ("lru", "the least recently written page leaves", Some(|| Box::new(lru::Lru::default()))),
+    ("fifo", "whole requests leave in the order they came (VSSIM)", Some(|_| Box::new(fifo::Fifo::default()))),
+    ("lru", "the least recently written page leaves", Some(|_| Box::new(lru::Lru::default()))),
+    (
+        "mca",
+        "LRU that passes over partial pages whose chip is busy (MCA)",
+        Some(|config| Box::new(mca::Mca::new(config.buffer.policies.mca_window))),
+    ),
 ];
 
 /// A unit in the buffer.
@@ -54,6 +119,17 @@ pub(crate) struct Entry {
     pub(crate) stream: u16,
 }
 
+/// What a write met in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// Its unit was not there.
+    Nothing,
+    /// Its unit.
+    Unit,
+    /// Its unit, partial, which is full now.
+    Completed,
+}
+
 /// The units in the buffer.
 pub(crate) struct WriteBuffer {
     policy: Box<dyn BufferPolicy>,
@@ -65,14 +141,26 @@ pub(crate) struct WriteBuffer {
     capacity_sectors: u64,
     used_sectors: u64,
     dirty_units: u32,
+    /// Of them partial.
+    partial_units: u32,
     cell_bytes: usize,
+    /// All sectors of a unit.
+    full_mask: u64,
+    /// Small partial units, where the FTL compacts them.
+    small: Option<small::SmallUnits>,
     /// The unit that left last.
     #[cfg(feature = "planted-bugs")]
     left_last: Option<u32>,
 }
 
 impl WriteBuffer {
-    pub(crate) fn new(policy: Box<dyn BufferPolicy>, bytes: u64, cell_bytes: usize) -> WriteBuffer {
+    pub(crate) fn new(
+        policy: Box<dyn BufferPolicy>,
+        bytes: u64,
+        cell_bytes: usize,
+        full_mask: u64,
+        compaction: Option<Compaction>,
+    ) -> WriteBuffer {
         WriteBuffer {
             policy,
             entries: Vec::new(),
@@ -82,7 +170,10 @@ impl WriteBuffer {
             capacity_sectors: bytes / 512,
             used_sectors: 0,
             dirty_units: 0,
+            partial_units: 0,
             cell_bytes,
+            full_mask,
+            small: compaction.map(small::SmallUnits::new),
             #[cfg(feature = "planted-bugs")]
             left_last: None,
         }
@@ -110,6 +201,11 @@ impl WriteBuffer {
         self.dirty_units
     }
 
+    /// Of them those that do not hold all their sectors.
+    pub(crate) fn partial_units(&self) -> u32 {
+        self.partial_units
+    }
+
     /// Sectors held, those on their way to flash included.
     pub(crate) fn used_sectors(&self) -> u64 {
         self.used_sectors
@@ -125,10 +221,10 @@ impl WriteBuffer {
         &self.entries[slot as usize]
     }
 
-    /// Merges a write into the buffer. `Ok` tells whether the unit was there already, `Err` how many sectors it would
-    /// take that there is no room for.
+    /// Merges a write into the buffer. `Ok` tells what it met there, `Err` how many sectors it would take that there is no
+    /// room for.
     #[inline]
-    pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<bool, u64> {
+    pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<Met, u64> {
         let found = self.find(lpn);
         let held = found.map_or(0, |slot| self.entry(slot).mask);
         let cost = u64::from((mask & !held).count_ones());
@@ -138,8 +234,11 @@ impl WriteBuffer {
         self.used_sectors += cost;
         #[cfg(feature = "planted-bugs")]
         if found.is_none() && planted(Bug::OverwriteLost) && self.left_last == Some(lpn) {
-            return Ok(false);
+            return Ok(Met::Nothing);
         }
+        let is_full = held | mask == self.full_mask;
+        let was = held;
+        let unit = Unit { command };
         if let Some(slot) = found {
             let entry = &mut self.entries[slot as usize];
             entry.mask |= mask;
@@ -147,8 +246,14 @@ impl WriteBuffer {
             if self.cell_bytes > 0 {
                 merge(&mut entry.cells, cells, mask, self.cell_bytes);
             }
-            self.policy.touch(slot, command);
-            return Ok(true);
+            let held = entry.mask;
+            self.policy.touch(slot, &unit);
+            if let Some(small) = &mut self.small {
+                small.holds(lpn, slot, held);
+            }
+            let completed = is_full && was != self.full_mask;
+            self.partial_units -= u32::from(completed);
+            return Ok(if completed { Met::Completed } else { Met::Unit });
         }
         let entry = Entry { lpn, mask, cells: cells.to_vec(), since: command, stream };
         let slot = if let Some(slot) = self.free.pop() {
@@ -161,23 +266,77 @@ impl WriteBuffer {
         self.index.insert(lpn, slot);
         self.dirty_units += 1;
         self.by_age.push(slot);
-        self.policy.insert(slot, command);
-        Ok(false)
+        self.policy.insert(slot, &unit);
+        if let Some(small) = &mut self.small {
+            small.holds(lpn, slot, mask);
+        }
+        self.partial_units += u32::from(!is_full);
+        Ok(Met::Nothing)
     }
 
     /// The units that leave next.
-    pub(crate) fn victims(&self, wanted: usize, out: &mut Vec<Slot>) {
+    pub(crate) fn victims(
+        &mut self,
+        wanted: usize,
+        chips: &dyn Chips,
+        counters: &mut BufferCounters,
+        out: &mut Vec<Slot>,
+    ) {
         out.clear();
-        self.policy.victims(wanted, out);
+        let mut view = View { entries: &self.entries, full_mask: self.full_mask, chips, counters };
+        self.policy.victims(wanted, &mut view, out);
+    }
+
+    /// Units that will probably leave soon.
+    pub(crate) fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
+        out.clear();
+        self.policy.coming(wanted, out);
+    }
+
+    /// RAM of a real drive for the policy's bookkeeping.
+    pub(crate) fn memory(&self) -> Vec<(&'static str, u64)> {
+        self.policy.memory()
+    }
+
+    /// The policy's own figures.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
+        self.policy.figures()
+    }
+
+    /// The small partial units that leave in one page with `lead`, itself the first of them, if the FTL compacts and
+    /// `may` for it: all of its region that fit. Empty, or with `lead` alone, if there is nothing to compact.
+    pub(crate) fn compacted_with(&self, lead: Slot, may: impl Fn(u32) -> bool, out: &mut Vec<Slot>) {
+        out.clear();
+        if let Some(small) = &self.small {
+            small.together(lead, &self.entries, may, out);
+        }
+    }
+
+    /// Whether what was in a slot has left, and nothing has come into it since.
+    pub(crate) fn has_left(&self, slot: Slot) -> bool {
+        self.entries[slot as usize].mask == 0
     }
 
     /// Takes a unit out on its way to flash; its space stays held until `release`.
     pub(crate) fn take(&mut self, slot: Slot) -> Entry {
-        self.policy.remove(slot);
+        self.take_out(slot, false)
+    }
+
+    /// Takes a trimmed unit out; its space is held until `release`.
+    pub(crate) fn drop_unit(&mut self, slot: Slot) -> Entry {
+        self.take_out(slot, true)
+    }
+
+    fn take_out(&mut self, slot: Slot, dropped: bool) -> Entry {
+        self.policy.remove(slot, self.entries[slot as usize].lpn, dropped);
         self.by_age.remove(slot);
         let entry = &mut self.entries[slot as usize];
         let cells = std::mem::take(&mut entry.cells);
         let taken = Entry { cells, ..*entry };
+        entry.mask = 0;
+        if let Some(small) = &mut self.small {
+            small.left(taken.lpn);
+        }
         self.index.remove(&taken.lpn);
         #[cfg(feature = "planted-bugs")]
         {
@@ -185,6 +344,7 @@ impl WriteBuffer {
         }
         self.free.push(slot);
         self.dirty_units -= 1;
+        self.partial_units -= u32::from(taken.mask != self.full_mask);
         taken
     }
 
@@ -265,5 +425,10 @@ impl Chain {
 
     fn next(&self, slot: Slot) -> Slot {
         self.links[slot as usize].1
+    }
+
+    /// Two links a slot, of as many slots as were ever used at a time.
+    fn bytes(&self) -> u64 {
+        self.links.len() as u64 * 8
     }
 }

@@ -8,7 +8,7 @@ use super::flash::{LONGEST_WAIT, SLOWEST_LINK};
 use super::keys;
 use super::quantity::BILLION;
 use super::reader::{Field, Section};
-use crate::{Allocation, BufferConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
+use crate::{Allocation, BufferConfig, BufferPolicies, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
 
 /// Commands in flight a drive may have over all queues.
 const MOST_COMMANDS: u64 = 1 << 20;
@@ -165,7 +165,16 @@ pub(super) fn buffer(root: &Section<'_>, page_bytes: u32) -> Result<BufferConfig
             return Err(buffer.error("size", reason));
         }
     };
-    Ok(BufferConfig { policy, bytes, latency })
+    let policies = buffer_policies(&buffer)?;
+    Ok(BufferConfig { policy, bytes, latency, policies })
+}
+
+/// The keys of single buffer policies.
+fn buffer_policies(buffer: &Section<'_>) -> Result<BufferPolicies, DescriptionError> {
+    let defaults = BufferPolicies::default();
+    Ok(BufferPolicies {
+        mca_window: buffer.get("mca_window").map_or(Ok(defaults.mca_window), |field| field.count(1, u32::MAX))?,
+    })
 }
 
 /// Reads `[ftl]`.

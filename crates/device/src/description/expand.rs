@@ -26,6 +26,7 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("policy", text(&config.buffer.policy)),
         ("size", size(config.buffer.bytes)),
         ("latency", span(config.buffer.latency)),
+        ("mca_window", count(config.buffer.policies.mca_window)),
     ]);
     let ftl = table([
         ("design", text(&config.ftl.design)),

@@ -5,10 +5,30 @@ use ssdlab_flash::Cause;
 
 use super::dispatch::{Stall, mask_of};
 use super::{Drive, Eviction, Timer};
-use crate::buffer::Slot;
-use crate::ftl::{MAX_UNITS, UnitWrite};
+use crate::buffer::{Chips, Entry, Met, Slot};
+use crate::ftl::{Ftl, MAX_UNITS, UnitWrite};
+use crate::media::Media;
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
+
+/// The chips as a buffer policy sees them.
+struct DriveChips<'a> {
+    media: &'a Media,
+    ftl: &'a dyn Ftl,
+}
+
+impl Chips for DriveChips<'_> {
+    /// Busy is a die with any operation under way or queued. Without time no chip ever is.
+    fn is_busy(&self, lpn: u32, mask: u64) -> bool {
+        if !self.media.flash.timed() {
+            return false;
+        }
+        match self.ftl.first_die(self.media, lpn, mask) {
+            Some(die) => self.media.flash.load(die) > 0,
+            None => (0..self.media.flash.geometry().dies()).all(|die| self.media.flash.load(die) > 0),
+        }
+    }
+}
 
 impl Drive {
     pub(super) fn write_buffered(&mut self, command: u32) -> Result<(), Stall> {
@@ -68,9 +88,10 @@ impl Drive {
             let number = self.writes_dispatched;
             let buffer = self.buffer.as_mut().expect("a buffered write has a buffer");
             let cost = match buffer.write(lpn, mask, cells, number, stream) {
-                Ok(hit) => {
-                    self.counters.buffer.write_hits += u64::from(hit);
-                    self.counters.buffer.write_misses += u64::from(!hit);
+                Ok(met) => {
+                    self.counters.buffer.write_hits += u64::from(met != Met::Nothing);
+                    self.counters.buffer.write_misses += u64::from(met == Met::Nothing);
+                    self.counters.buffer.converted_pages += u64::from(met == Met::Completed);
                     return Ok(());
                 }
                 Err(cost) => cost,
@@ -82,7 +103,8 @@ impl Drive {
                 return Err(Stall::BufferFull);
             }
             let mut slots = std::mem::take(&mut self.slots);
-            buffer.victims(self.media.units_per_page as usize, &mut slots);
+            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
+            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
             let left = self.evict(&slots, None);
             self.slots = slots;
             if let Err(stall) = left {
@@ -102,37 +124,76 @@ impl Drive {
     fn evict(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<(), Stall> {
         let mut at = 0;
         while at < slots.len() {
-            at += self.evict_page(&slots[at..], waiter)?;
+            at += if self.compacts {
+                self.evict_small(slots, at, waiter)?
+            } else {
+                self.evict_page(&slots[at..], waiter)?
+            };
         }
         Ok(())
     }
 
+    /// As [`Drive::evict_page`], for an FTL that compacts: a small partial unit takes those of its region along, which may
+    /// be later ones of `slots`.
+    fn evict_small(&mut self, slots: &[Slot], at: usize, waiter: Option<u32>) -> Result<usize, Stall> {
+        let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+        if buffer.has_left(slots[at]) {
+            return Ok(1);
+        }
+        let mut together = std::mem::take(&mut self.companions);
+        buffer.compacted_with(slots[at], |lpn| self.ftl.may_compact(lpn), &mut together);
+        let sent = if together.len() > 1 {
+            together.sort_unstable_by_key(|slot| buffer.entry(*slot).lpn);
+            self.send(&together, true, waiter).map(|()| 1)
+        } else {
+            let still = slots[at..].iter().position(|slot| buffer.has_left(*slot)).unwrap_or(slots.len() - at);
+            self.evict_page(&slots[at..at + still], waiter)
+        };
+        self.companions = together;
+        sent
+    }
+
+    /// Sends the first of `slots`, as many as may share a page; returns how many.
     fn evict_page(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<usize, Stall> {
+        let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+        let Entry { lpn: lead, stream, .. } = *buffer.entry(slots[0]);
+        let others = slots.iter().skip(1).take(self.media.units_per_page as usize - 1);
+        let count = 1 + others
+            .take_while(|slot| {
+                let entry = buffer.entry(**slot);
+                entry.stream == stream && self.ftl.share_page(lead, entry.lpn)
+            })
+            .count();
+        self.send(&slots[..count], false, waiter)?;
+        Ok(count)
+    }
+
+    /// Sends units in one page, as whole units or compacted.
+    fn send(&mut self, slots: &[Slot], compacted: bool, waiter: Option<u32>) -> Result<(), Stall> {
         let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
+        let stream = buffer.entry(slots[0]).stream;
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
-        let first = buffer.entry(slots[0]);
-        let (lead, stream) = (first.lpn, first.stream);
-        for slot in slots.iter().take(self.media.units_per_page as usize) {
+        for slot in slots {
             let entry = buffer.entry(*slot);
-            if entry.stream != stream || (!units.is_empty() && !self.ftl.share_page(lead, entry.lpn)) {
-                break;
-            }
             units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells });
         }
-        let count = units.len();
         let slot = self.free_evictions.pop().unwrap_or_else(|| {
             self.evictions.push(Eviction { sectors: 0, serial: 0, command: None });
             self.evictions.len() as u32 - 1
         });
         let owner = Owner::Eviction(slot);
-        let written = self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner);
+        let written = if compacted {
+            self.ftl.write_compacted(&mut self.media, &units, stream, Cause::Host, owner)
+        } else {
+            self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner)
+        };
         drop(units);
         if let Err(error) = written {
             self.free_evictions.push(slot);
             return Err(error.into());
         }
         let mut sectors = 0;
-        for slot in &slots[..count] {
+        for slot in slots {
             let entry = buffer.take(*slot);
             let held = u64::from(entry.mask.count_ones());
             sectors += held;
@@ -143,11 +204,12 @@ impl Drive {
                 self.counters.buffer.partial_pages += 1;
             }
         }
+        self.counters.buffer.compacted_pages += if compacted { slots.len() as u64 } else { 0 };
         if !self.media.flash.timed() {
             buffer.release(sectors);
             self.free_evictions.push(slot);
             self.settle_untimed();
-            return Ok(count);
+            return Ok(());
         }
         let serial = self.evictions_base + self.evicting.len() as u64;
         self.evictions[slot as usize] = Eviction { sectors, serial, command: waiter };
@@ -156,7 +218,7 @@ impl Drive {
         if let Some(command) = waiter {
             self.commands[command as usize].remaining += 1;
         }
-        Ok(count)
+        Ok(())
     }
 
     /// An eviction is on flash: its space is free, and a flush may be complete.
@@ -228,7 +290,7 @@ impl Drive {
         let mut slots = std::mem::take(&mut self.slots);
         buffer.in_range(first, end, &mut slots);
         for slot in &slots {
-            let entry = buffer.take(*slot);
+            let entry = buffer.drop_unit(*slot);
             let sectors = u64::from(entry.mask.count_ones());
             buffer.release(sectors);
             self.counters.trimmed_buffered_sectors += sectors;

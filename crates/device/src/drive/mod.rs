@@ -21,6 +21,7 @@ use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
 use crate::buffer::{POLICIES as BUFFERS, Slot, WriteBuffer};
+use crate::ftl::page::full_mask;
 use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
@@ -184,6 +185,9 @@ pub struct Drive {
     read_data: Vec<(u32, Vec<u8>)>,
     done: Vec<ssdlab_flash::Done>,
     slots: Vec<Slot>,
+    /// The FTL takes small partial units of a region into one page.
+    compacts: bool,
+    companions: Vec<Slot>,
     scratch: Vec<u8>,
     sectors_per_unit: u64,
 }
@@ -202,10 +206,14 @@ impl Drive {
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
         let ftl = design(config);
+        let compaction = ftl.compacts();
         let cell_bytes = media.flash.store.cell_bytes();
         Ok(Drive {
             gc: Gc::new(config, victim(&config.gc)),
-            buffer: policy.map(|policy| WriteBuffer::new(policy(), config.buffer.bytes, cell_bytes)),
+            buffer: policy.map(|policy| {
+                let full = full_mask(config.ftl.mapping_unit);
+                WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, compaction)
+            }),
             interface: Interface::new(&config.interface),
             sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
             config: config.clone(),
@@ -239,6 +247,8 @@ impl Drive {
             read_data: Vec::new(),
             done: Vec::new(),
             slots: Vec::new(),
+            compacts: compaction.is_some(),
+            companions: Vec::new(),
             scratch: Vec::new(),
         })
     }
@@ -302,7 +312,7 @@ impl Drive {
             if let Some(buffer) = &self.buffer
                 && buffer.is_nearly_full()
             {
-                buffer.victims(some.len() - lpns.len(), &mut self.slots);
+                buffer.coming(some.len() - lpns.len(), &mut self.slots);
                 lpns.clear();
                 lpns.extend(self.slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn));
                 self.ftl.prefetch(&self.media, &lpns);

@@ -7,6 +7,7 @@ use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault};
 
 use super::{Drive, Options};
 use crate::block_pool::BlockState;
+use crate::buffer::WriteBuffer;
 use crate::{Check, Counters, DriveConfig, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
@@ -91,11 +92,17 @@ impl Drive {
         self.config.spare(&self.media.flash, &usable)
     }
 
+    /// Pages in the write buffer that are not on their way to flash, and how many of them are partial.
+    pub fn buffered_pages(&self) -> (u32, u32) {
+        self.buffer.as_ref().map_or((0, 0), |buffer| (buffer.units(), buffer.partial_units()))
+    }
+
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();
         let buffer = if self.buffer.is_some() { self.config.buffer.bytes } else { 0 };
         memory.push(("buffer_bytes", buffer));
+        memory.extend(self.buffer.iter().flat_map(WriteBuffer::memory));
         let tables: u64 = self.ftl.memory().iter().map(|(_, bytes)| bytes).sum();
         memory.push(("simulator_bytes", tables + self.media.flash.oob.bytes()));
         memory
@@ -106,13 +113,15 @@ impl Drive {
         let victims: u64 = self.gc.victims[..2].iter().sum();
         let units = victims as f64 * f64::from(self.media.units_per_block());
         let share = if victims == 0 { 0.0 } else { self.gc.valid_in_victims as f64 / units };
-        vec![
+        let mut figures = vec![
             ("victims_foreground", self.gc.victims[0] as f64),
             ("victims_background", self.gc.victims[1] as f64),
             ("victims_wear_levelling", self.gc.victims[2] as f64),
             ("victim_valid_share", share),
             ("free_blocks_at_end", self.free_blocks() as f64),
-        ]
+        ];
+        figures.extend(self.buffer.iter().flat_map(WriteBuffer::figures));
+        figures
     }
 
     /// Walks everything and checks the conservation laws.

@@ -64,6 +64,19 @@ pub(crate) enum TrimTarget {
 /// Most units looked up ahead in one go: as many cache misses overlap, and what they bring is not gone before it is used.
 pub(crate) const PREFETCHED: usize = 32;
 
+/// Small partial units of one region of the logical space that an FTL takes into one page (WAFLASH, 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compaction {
+    /// Units in a region: `lpn / region_units` is its number.
+    pub(crate) region_units: u32,
+    /// Most sectors that a small unit holds (half a page).
+    pub(crate) small_sectors: u32,
+    /// Sectors of data that a page takes, without what the index of the page needs.
+    pub(crate) room_sectors: u32,
+    /// Most units that a page takes; at most [`MAX_UNITS`].
+    pub(crate) most_units: u32,
+}
+
 /// A flash translation layer.
 pub(crate) trait Ftl: Send {
     /// Writes at most a page's worth of units into one page. `Err` leaves everything as it was.
@@ -75,6 +88,35 @@ pub(crate) trait Ftl: Send {
         cause: Cause,
         owner: Owner,
     ) -> Result<(), NoSpace>;
+
+    /// Whether small partial units of a region leave the buffer together, for [`Ftl::write_compacted`], and how; asked
+    /// once, when the drive is made.
+    fn compacts(&self) -> Option<Compaction> {
+        None
+    }
+
+    /// Whether a small partial unit may be one of a compacted page now.
+    fn may_compact(&self, _lpn: u32) -> bool {
+        false
+    }
+
+    /// Writes two or more small partial units of one region into one page: different LPNs, each [`Ftl::may_compact`], all
+    /// within [`Compaction`]'s limits. `Err` leaves everything as it was. Only called where [`Ftl::compacts`] says how.
+    fn write_compacted(
+        &mut self,
+        _media: &mut Media,
+        units: &[UnitWrite<'_>],
+        _stream: u16,
+        _cause: Cause,
+        _owner: Owner,
+    ) -> Result<(), NoSpace> {
+        unreachable!("{} units were given to an FTL that does not compact", units.len())
+    }
+
+    /// The die of the first flash operation that writing this unit now would start: the read of what completes it, else
+    /// its program; `None` where the program goes to whatever die is idle. This is what a buffer policy calls the unit's
+    /// chip.
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32>;
 
     /// Whether two units may share a page.
     fn share_page(&self, first: u32, second: u32) -> bool;

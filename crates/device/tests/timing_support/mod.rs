@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
-    Allocation, BufferConfig, Completion, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Options,
+    Allocation, BufferConfig, BufferPolicies, Completion, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level, Options,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -101,7 +101,12 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
         },
-        buffer: BufferConfig { policy: "none".to_string(), bytes: 0, latency: Nanos::ZERO },
+        buffer: BufferConfig {
+            policy: "none".to_string(),
+            bytes: 0,
+            latency: Nanos::ZERO,
+            policies: BufferPolicies::default(),
+        },
         ftl: FtlConfig {
             design: "page".to_string(),
             mapping_unit: 4096,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
+    Allocation, BufferConfig, BufferPolicies, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -58,7 +58,12 @@ pub fn drive(name: &str) -> DriveConfig {
             bandwidth: 2_000_000_000,
             command_overhead: Nanos::from_us(1),
         },
-        buffer: BufferConfig { policy: "none".to_string(), bytes: 0, latency: Nanos::from_us(1) },
+        buffer: BufferConfig {
+            policy: "none".to_string(),
+            bytes: 0,
+            latency: Nanos::from_us(1),
+            policies: BufferPolicies::default(),
+        },
         ftl: FtlConfig {
             design: "page".to_string(),
             mapping_unit: UNIT as u32,

@@ -282,6 +282,17 @@ impl Ftl for PageFtl {
         Ok(())
     }
 
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
+        let old = self.map.get(lpn as usize);
+        if mask != self.full_mask && old != UNMAPPED {
+            let place = media.place_of(old);
+            if media.flash.is_written(place.block, place.page) {
+                return Some(media.flash.die_of(place.block));
+            }
+        }
+        self.placement.next_die(media, lpn)
+    }
+
     #[inline]
     fn share_page(&self, first: u32, second: u32) -> bool {
         self.placement.share_page(first, second)

@@ -73,6 +73,20 @@ impl Placement {
         self.kind != Kind::Static || first / self.units_per_page == second / self.units_per_page
     }
 
+    /// The die that the next page goes to if its first unit is `lpn`; `None` where that is the least loaded one.
+    pub(super) fn next_die(&self, media: &Media, lpn: u32) -> Option<u32> {
+        let planes = self.stripe.len() as u32;
+        let plane = match self.kind {
+            Kind::Static => Some(self.stripe[(lpn / self.units_per_page % planes) as usize]),
+            Kind::RoundRobin => {
+                let turns = (0..planes).map(|step| self.stripe[((self.next + step) % planes) as usize]);
+                turns.into_iter().find(|plane| media.has_page(*plane, Frontier::Host(0)))
+            }
+            Kind::Dynamic => None,
+        };
+        plane.map(|plane| plane / self.planes_per_die)
+    }
+
     /// The plane for a page whose first unit is `lpn`; `None` when no plane it may use has a page.
     #[inline]
     pub(super) fn choose(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {

@@ -1,0 +1,77 @@
+//! MCA: LRU that passes over partial pages which would wait for a busy chip.
+//!
+//! Seol et al., "A Buffer Replacement Algorithm Exploiting Multi-Chip Parallelism in Solid State Disks", CASES 2009, as
+//! WAFLASH describes it (5.3, 7): when room is needed, a full page leaves, or a partial one whose additional read finds its
+//! chip idle; a partial page that would wait is shifted by one position, past the page that leaves in its stead. So the
+//! order of those passed over does not change, and they are asked again the next time.
+//!
+//! How far MCA looks is not said: here `buffer.mca_window` units from the bottom; if none of them avoids waiting, the
+//! bottom leaves.
+
+use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
+
+/// The LRU stack; its bottom is the head of the chain.
+pub(super) struct Mca {
+    stack: Chain,
+    window: u32,
+}
+
+impl Mca {
+    pub(super) fn new(window: u32) -> Mca {
+        Mca { stack: Chain::default(), window }
+    }
+}
+
+impl BufferPolicy for Mca {
+    fn insert(&mut self, slot: Slot, _: &Unit) {
+        self.stack.push(slot);
+    }
+
+    fn touch(&mut self, slot: Slot, _: &Unit) {
+        self.stack.remove(slot);
+        self.stack.push(slot);
+    }
+
+    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
+        self.stack.remove(slot);
+    }
+
+    fn victims(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>) {
+        let mut passed = Vec::new();
+        let mut slot = self.stack.head;
+        let mut looked = 0;
+        while slot != NIL && out.len() < wanted && looked < self.window {
+            if view.is_full(slot) || !view.is_congested(slot) {
+                out.push(slot);
+            } else {
+                passed.push(slot);
+            }
+            looked += 1;
+            slot = self.stack.next(slot);
+        }
+        if out.len() >= wanted {
+            view.delayed(passed.len() as u64);
+            return;
+        }
+        // Not enough that avoid waiting: the bottom fills up.
+        let short = (wanted - out.len()).min(passed.len());
+        view.delayed(if out.is_empty() { 0 } else { (passed.len() - short) as u64 });
+        out.extend(passed.drain(..short));
+        while slot != NIL && out.len() < wanted {
+            out.push(slot);
+            slot = self.stack.next(slot);
+        }
+    }
+
+    fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
+        let mut slot = self.stack.head;
+        while slot != NIL && out.len() < wanted {
+            out.push(slot);
+            slot = self.stack.next(slot);
+        }
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        vec![("buffer_order_bytes", self.stack.bytes())]
+    }
+}

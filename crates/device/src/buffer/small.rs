@@ -1,0 +1,111 @@
+//! Small partial units by address, so that those of one region can leave together (WAFLASH, 3.3).
+//!
+//! Kept only where the FTL compacts. The units of a region are found from the one that leaves outwards, the nearest
+//! first: adjacent ones are the likeliest to be read together.
+
+use std::collections::BTreeMap;
+
+use super::{Entry, Slot};
+use crate::ftl::Compaction;
+
+/// The small partial units in the buffer.
+pub(super) struct SmallUnits {
+    pub(super) limits: Compaction,
+    by_lpn: BTreeMap<u32, Slot>,
+}
+
+impl SmallUnits {
+    pub(super) fn new(limits: Compaction) -> SmallUnits {
+        SmallUnits { limits, by_lpn: BTreeMap::new() }
+    }
+
+    /// A unit holds `mask` now.
+    pub(super) fn holds(&mut self, lpn: u32, slot: Slot, mask: u64) {
+        if mask.count_ones() <= self.limits.small_sectors {
+            self.by_lpn.insert(lpn, slot);
+        } else {
+            self.by_lpn.remove(&lpn);
+        }
+    }
+
+    /// A unit left.
+    pub(super) fn left(&mut self, lpn: u32) {
+        self.by_lpn.remove(&lpn);
+    }
+
+    /// Appends the small units of `lead`'s region that fit into a page with it, the nearest first, `lead` itself before
+    /// all; nothing if `lead` is not small. Only units of its stream that are `wanted`.
+    pub(super) fn together(&self, lead: Slot, entries: &[Entry], wanted: impl Fn(u32) -> bool, out: &mut Vec<Slot>) {
+        let Entry { lpn, mask, stream, .. } = entries[lead as usize];
+        if self.by_lpn.get(&lpn) != Some(&lead) || !wanted(lpn) {
+            return;
+        }
+        out.push(lead);
+        let first = lpn - lpn % self.limits.region_units;
+        let end = first.saturating_add(self.limits.region_units);
+        let mut below = self.by_lpn.range(first..lpn).rev().peekable();
+        let mut above = self.by_lpn.range(lpn + 1..end).peekable();
+        let mut room = self.limits.room_sectors.saturating_sub(mask.count_ones());
+        while room > 0 && (out.len() as u32) < self.limits.most_units {
+            let next = match (below.peek(), above.peek()) {
+                (Some((down, _)), Some((up, _))) if lpn - **down <= **up - lpn => below.next(),
+                (Some(_), None) => below.next(),
+                _ => above.next(),
+            };
+            let Some((other, slot)) = next else { break };
+            let entry = &entries[*slot as usize];
+            let sectors = entry.mask.count_ones();
+            if sectors <= room && entry.stream == stream && wanted(*other) {
+                room -= sectors;
+                out.push(*slot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(lpn: u32, mask: u64) -> Entry {
+        Entry { lpn, mask, cells: Vec::new(), since: 0, stream: 0 }
+    }
+
+    fn limits() -> Compaction {
+        Compaction { region_units: 16, small_sectors: 4, room_sectors: 7, most_units: 64 }
+    }
+
+    fn together(entries: &[Entry], lead: Slot, limits: Compaction) -> Vec<u32> {
+        let mut small = SmallUnits::new(limits);
+        for (slot, entry) in entries.iter().enumerate() {
+            small.holds(entry.lpn, slot as Slot, entry.mask);
+        }
+        let mut out = Vec::new();
+        small.together(lead, entries, |_| true, &mut out);
+        out.into_iter().map(|slot| entries[slot as usize].lpn).collect()
+    }
+
+    #[test]
+    fn the_nearest_small_units_of_the_region_leave_together() {
+        let entries =
+            [entry(20, 0b1), entry(15, 0b1), entry(25, 0b11), entry(22, 0b11), entry(31, 0b1), entry(32, 0b1)];
+        // 15 and 32 are in other regions.
+        assert_eq!(together(&entries, 0, limits()), [20, 22, 25, 31]);
+    }
+
+    #[test]
+    fn what_does_not_fit_stays_and_what_is_not_small_neither_leads_nor_follows() {
+        let entries = [entry(0, 0b111), entry(1, 0b1111), entry(2, 0b1111), entry(3, 0b1), entry(4, 0b11_1111)];
+        assert_eq!(together(&entries, 0, limits()), [0, 1], "all seven sectors are taken");
+        assert_eq!(together(&entries, 2, limits()), [2, 3], "four, then one of the nearest; the next do not fit");
+        assert_eq!(together(&entries, 4, limits()), [0; 0]);
+        let most = Compaction { most_units: 2, ..limits() };
+        assert_eq!(together(&entries, 3, most), [3, 2]);
+    }
+
+    #[test]
+    fn the_last_region_may_end_at_the_last_number() {
+        let entries = [entry(u32::MAX - 2, 1), entry(u32::MAX - 3, 1)];
+        assert_eq!(together(&entries, 0, limits()).len(), 2);
+    }
+}
