@@ -45,11 +45,25 @@ pub struct BufferConfig {
 pub struct BufferPolicies {
     /// `mca`: units from the bottom of the stack that it looks at.
     pub mca_window: u32,
+    /// `cflru`: thousandths of the pages held that are its window.
+    pub cflru_window_permille: u32,
+    /// `fab`, `bplru`: pages of a logical block.
+    pub block_pages: u32,
+    /// `bplru`: what a block lacks is read from flash and written with it.
+    pub bplru_padding: bool,
+    /// `lirs`, `pc-lirs`: thousandths of the space that pages of high inter-reference recency have.
+    pub lirs_hir_permille: u32,
 }
 
 impl Default for BufferPolicies {
     fn default() -> BufferPolicies {
-        BufferPolicies { mca_window: 32 }
+        BufferPolicies {
+            mca_window: 32,
+            cflru_window_permille: 250,
+            block_pages: 64,
+            bplru_padding: false,
+            lirs_hir_permille: 10,
+        }
     }
 }
 

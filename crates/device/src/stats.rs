@@ -89,10 +89,16 @@ pub struct BufferCounters {
     pub partial_pages: u64,
     /// ... of them small partial ones that shared a page with others of their region.
     pub compacted_pages: u64,
+    /// Pages on flash that were written anew to pad a block that left.
+    pub padded_pages: u64,
     /// Times that a partial page stayed which would have left, because its chip was busy.
     pub delayed_pages: u64,
     /// Partial pages that overwrites made full in the buffer.
     pub converted_pages: u64,
+    /// Pages in the buffer now that are not on their way to flash.
+    pub pages_now: u64,
+    /// ... of them partial.
+    pub partial_pages_now: u64,
 }
 
 /// How much of the flash is spare.

@@ -96,7 +96,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             policy: "lru".to_string(),
             bytes: 64 << 20,
             latency: Nanos::from_us(1),
-            policies: BufferPolicies::default(),
+            policies: BufferPolicies { block_pages: 256, ..BufferPolicies::default() },
         },
         ftl: FtlConfig {
             design: "page".to_string(),

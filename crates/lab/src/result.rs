@@ -264,6 +264,18 @@ pub struct Buffer {
     pub full_pages: u64,
     /// Of them partial.
     pub partial_pages: u64,
+    /// Of these, small ones that shared a page with others of their region.
+    #[serde(default)]
+    pub compacted_pages: u64,
+    /// Pages on flash that were written anew to pad a block that left.
+    #[serde(default)]
+    pub padded_pages: u64,
+    /// Times that a partial page stayed which would have left, because its chip was busy.
+    #[serde(default)]
+    pub delayed_pages: u64,
+    /// Partial pages that overwrites made full in the buffer.
+    #[serde(default)]
+    pub converted_pages: u64,
 }
 
 /// What a cached map did.
@@ -391,6 +403,12 @@ pub struct Timeline {
     pub erases: Vec<u64>,
     /// Time that host writes waited for garbage collection.
     pub gc_stall_ns: Vec<u64>,
+    /// Pages in the write buffer at the end of the interval.
+    #[serde(default)]
+    pub buffer_pages: Vec<u64>,
+    /// Of them partial.
+    #[serde(default)]
+    pub buffer_partial_pages: Vec<u64>,
 }
 
 /// A cumulative distribution: `fraction[i]` of the requests took at most `latency_ns[i]`.

@@ -99,6 +99,8 @@ struct Sample {
     programs: [u64; Cause::COUNT],
     erases: u64,
     gc_stall_ns: u64,
+    /// Pages in the write buffer at the end, and how many of them are partial.
+    buffer_pages: [u64; 2],
 }
 
 impl Sample {
@@ -115,6 +117,7 @@ impl Sample {
             programs: [0; Cause::COUNT],
             erases: 0,
             gc_stall_ns: 0,
+            buffer_pages: [0; 2],
         }
     }
 
@@ -135,6 +138,7 @@ impl Sample {
         }
         self.erases += later.erases;
         self.gc_stall_ns += later.gc_stall_ns;
+        self.buffer_pages = later.buffer_pages;
     }
 }
 
@@ -221,6 +225,7 @@ impl Sampler {
             sample.programs[cause as usize] = flash.get(OpKind::Program, cause) + flash.get(OpKind::Copyback, cause);
         }
         sample.erases = flash.total(OpKind::Erase);
+        sample.buffer_pages = [counters.buffer.pages_now, counters.buffer.partial_pages_now];
         sample.gc_stall_ns = counters.gc_stall.since(self.earlier.gc_stall).0;
         self.requests_total += sample.requests;
         self.earlier = *counters;
@@ -281,6 +286,8 @@ impl Sampler {
             timeline.write_amplification.push(written.then(|| programmed / sample.write_bytes as f64));
             timeline.erases.push(sample.erases);
             timeline.gc_stall_ns.push(sample.gc_stall_ns);
+            timeline.buffer_pages.push(sample.buffer_pages[0]);
+            timeline.buffer_partial_pages.push(sample.buffer_pages[1]);
             start_ns = sample.end_ns;
         }
         timeline

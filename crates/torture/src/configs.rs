@@ -152,7 +152,14 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             policy: one_of(rng, &names("buffer.policy")).to_string(),
             bytes: u64::from(mapping_unit) * one_of(rng, &[1, 2, 5, 16, 40]) + 512 * rng.random_range(0..3),
             latency: Nanos(one_of(rng, &[0, 0, 2000])),
-            policies: BufferPolicies::default(),
+            // Taken from what is drawn already, so that a seed's case is what it was before there were policies with keys.
+            policies: BufferPolicies {
+                mca_window: [1, 3, 32][(geometry.blocks_per_plane % 3) as usize],
+                cflru_window_permille: [0, 250, 1000][(geometry.blocks_per_plane % 3) as usize],
+                block_pages: [1, 2, 5, 16][(geometry.pages_per_block % 4) as usize],
+                bplru_padding: geometry.blocks_per_plane.is_multiple_of(2),
+                lirs_hir_permille: [10, 300, 1000][(geometry.planes() % 3) as usize],
+            },
         },
         ftl: FtlConfig {
             design: one_of(rng, &names("ftl.design")).to_string(),

@@ -14,20 +14,29 @@ use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
 pub(super) struct Mca {
     stack: Chain,
     window: u32,
+    /// By slot: it was passed over since its last write.
+    passed: Vec<bool>,
+    /// Pages passed over between two writes.
+    pages_passed: u64,
 }
 
 impl Mca {
     pub(super) fn new(window: u32) -> Mca {
-        Mca { stack: Chain::default(), window }
+        Mca { stack: Chain::default(), window, passed: Vec::new(), pages_passed: 0 }
     }
 }
 
 impl BufferPolicy for Mca {
     fn insert(&mut self, slot: Slot, _: &Unit) {
+        if self.passed.len() <= slot as usize {
+            self.passed.resize(slot as usize + 1, false);
+        }
+        self.passed[slot as usize] = false;
         self.stack.push(slot);
     }
 
     fn touch(&mut self, slot: Slot, _: &Unit) {
+        self.passed[slot as usize] = false;
         self.stack.remove(slot);
         self.stack.push(slot);
     }
@@ -51,6 +60,9 @@ impl BufferPolicy for Mca {
         }
         if out.len() >= wanted {
             view.delayed(passed.len() as u64);
+            for slot in passed {
+                self.pages_passed += u64::from(!std::mem::replace(&mut self.passed[slot as usize], true));
+            }
             return;
         }
         // Not enough that avoid waiting: the bottom fills up.
@@ -73,5 +85,13 @@ impl BufferPolicy for Mca {
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
         vec![("buffer_order_bytes", self.stack.bytes())]
+    }
+
+    fn figures(&self) -> Vec<(&'static str, f64)> {
+        vec![("buffer_pages_delayed", self.pages_passed as f64)]
+    }
+
+    fn reset_figures(&mut self) {
+        self.pages_passed = 0;
     }
 }

@@ -3,11 +3,28 @@
 //! A unit in the buffer merges overwrites. Space is held from the moment a sector comes in until the page it left in is
 //! on flash. Which units leave, and in which order, is a policy: one file and one line in [`POLICIES`].
 
+mod arc;
+mod blocks;
+mod bplru;
+mod cflru;
+mod chain;
+mod counts;
+mod fab;
 mod fifo;
+mod ghosts;
+mod lirs;
+mod list;
 mod lru;
 mod mca;
+#[cfg(test)]
+mod model;
+mod pc;
+mod pc_lru;
 mod small;
 
+use chain::Chain;
+use list::Stack;
+use pc::PcStack;
 use rustc_hash::FxHashMap;
 
 use crate::ftl::Compaction;
@@ -25,8 +42,17 @@ const NIL: Slot = u32::MAX;
 /// A write of a unit, as a policy is told of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
+    pub(crate) lpn: u32,
     /// Number of the write command; units of one request share it.
     pub(crate) command: u64,
+    /// Sectors of this write; none when a read brings the unit in.
+    pub(crate) written: u64,
+    /// Sectors in the buffer before and now.
+    pub(crate) held: [u32; 2],
+    /// All sectors of the unit were in the buffer before.
+    pub(crate) was_full: bool,
+    /// All sectors of the unit are in the buffer now.
+    pub(crate) is_full: bool,
 }
 
 /// Which chips are at work.
@@ -66,11 +92,27 @@ impl View<'_> {
 /// A policy keeps an order of slots; it sees no data and writes nothing. What it chooses leaves, or stays if flash has no
 /// room: only `remove` says that a unit is gone.
 pub(crate) trait BufferPolicy: Send {
+    /// Whether what is read from flash is kept as well.
+    fn caches_reads(&self) -> bool {
+        false
+    }
+
+    /// Units of a block, if blocks leave padded: `victims` are a block's then.
+    fn pads(&self) -> Option<u32> {
+        None
+    }
+
+    /// Forgets what it counted, not what it knows.
+    fn reset_figures(&mut self) {}
+
     /// A unit came in.
     fn insert(&mut self, slot: Slot, unit: &Unit);
 
     /// A unit was overwritten in the buffer.
     fn touch(&mut self, slot: Slot, unit: &Unit);
+
+    /// A unit in the buffer was read; only told where reads are kept.
+    fn read(&mut self, _slot: Slot) {}
 
     /// A unit left, or was trimmed (`dropped`).
     fn remove(&mut self, slot: Slot, lpn: u32, dropped: bool);
@@ -104,7 +146,55 @@ pub(crate) const POLICIES: &[(&str, &str, Option<Make>)] = &[
         "LRU that passes over partial pages whose chip is busy (MCA)",
         Some(|config| Box::new(mca::Mca::new(config.buffer.policies.mca_window))),
     ),
+    (
+        "pc-lru",
+        "LRU; while a chip is congested full pages leave before partial ones (WAFLASH)",
+        Some(|_| Box::new(pc_lru::PcLru::new())),
+    ),
+    (
+        "arc",
+        "adapts between pages written once and again and again (ARC)",
+        Some(|_| Box::new(arc::Arc::<Stack>::new())),
+    ),
+    (
+        "pc-arc",
+        "ARC; while a chip is congested full pages leave before partial ones",
+        Some(|_| Box::new(arc::Arc::<PcStack>::new())),
+    ),
+    (
+        "lirs",
+        "pages with the longest time between their last two writes leave (LIRS)",
+        Some(|config| Box::new(lirs::Lirs::<Stack>::new(config))),
+    ),
+    (
+        "pc-lirs",
+        "LIRS; while a chip is congested full pages leave before partial ones",
+        Some(|config| Box::new(lirs::Lirs::<PcStack>::new(config))),
+    ),
+    (
+        "cflru",
+        "caches reads too; clean pages in the window at the bottom leave before dirty ones (CFLRU)",
+        Some(|config| Box::new(cflru::Cflru::new(config.buffer.policies.cflru_window_permille))),
+    ),
+    (
+        "fab",
+        "the block with the most pages in the buffer leaves as a whole (FAB)",
+        Some(|config| Box::new(fab::Fab::new(block_units(config)))),
+    ),
+    (
+        "bplru",
+        "the least recently written block leaves as a whole (BPLRU)",
+        Some(|config| {
+            let padding = config.buffer.policies.bplru_padding;
+            Box::new(bplru::Bplru::new(block_units(config), config.ftl.mapping_unit, padding))
+        }),
+    ),
 ];
+
+/// Mapping units of a logical block, for the policies that know blocks.
+fn block_units(config: &DriveConfig) -> u32 {
+    config.flash.geometry.page_bytes / config.ftl.mapping_unit * config.buffer.policies.block_pages
+}
 
 /// A unit in the buffer.
 #[derive(Clone, Debug)]
@@ -112,11 +202,20 @@ pub(crate) struct Entry {
     pub(crate) lpn: u32,
     /// Sectors held.
     pub(crate) mask: u64,
+    /// Of them those that a read brought in: they are on flash as they are here.
+    pub(crate) clean: u64,
     /// Cells of all sectors of the unit, where contents are kept.
     pub(crate) cells: Vec<u8>,
     /// Number of the write command that brought the unit in.
     pub(crate) since: u64,
     pub(crate) stream: u16,
+}
+
+impl Entry {
+    /// Sectors that are not on flash.
+    pub(crate) const fn dirty(&self) -> u64 {
+        self.mask & !self.clean
+    }
 }
 
 /// What a write met in the buffer.
@@ -196,7 +295,12 @@ impl WriteBuffer {
         self.room() < self.capacity_sectors / 16
     }
 
-    /// Units held and not on their way to flash.
+    /// Whether there is nothing that could leave.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Units held that have to go to flash and are not on their way.
     pub(crate) fn units(&self) -> u32 {
         self.dirty_units
     }
@@ -214,7 +318,7 @@ impl WriteBuffer {
     /// The buffered unit of an LPN.
     #[inline]
     pub(crate) fn find(&self, lpn: u32) -> Option<Slot> {
-        if self.dirty_units == 0 { None } else { self.index.get(&lpn).copied() }
+        if self.index.is_empty() { None } else { self.index.get(&lpn).copied() }
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
@@ -237,11 +341,19 @@ impl WriteBuffer {
             return Ok(Met::Nothing);
         }
         let is_full = held | mask == self.full_mask;
-        let was = held;
-        let unit = Unit { command };
+        let unit = Unit {
+            lpn,
+            command,
+            written: mask,
+            held: [held.count_ones(), (held | mask).count_ones()],
+            was_full: held == self.full_mask,
+            is_full,
+        };
         if let Some(slot) = found {
             let entry = &mut self.entries[slot as usize];
+            let was_dirty = entry.dirty() != 0;
             entry.mask |= mask;
+            entry.clean &= !mask;
             entry.stream = stream;
             if self.cell_bytes > 0 {
                 merge(&mut entry.cells, cells, mask, self.cell_bytes);
@@ -251,19 +363,19 @@ impl WriteBuffer {
             if let Some(small) = &mut self.small {
                 small.holds(lpn, slot, held);
             }
-            let completed = is_full && was != self.full_mask;
+            if !was_dirty {
+                self.entries[slot as usize].since = command;
+                self.by_age.push(slot);
+                self.dirty_units += 1;
+                self.partial_units += u32::from(!is_full);
+                return Ok(Met::Unit);
+            }
+            let completed = is_full && !unit.was_full;
             self.partial_units -= u32::from(completed);
             return Ok(if completed { Met::Completed } else { Met::Unit });
         }
-        let entry = Entry { lpn, mask, cells: cells.to_vec(), since: command, stream };
-        let slot = if let Some(slot) = self.free.pop() {
-            self.entries[slot as usize] = entry;
-            slot
-        } else {
-            self.entries.push(entry);
-            self.entries.len() as Slot - 1
-        };
-        self.index.insert(lpn, slot);
+        let entry = Entry { lpn, mask, clean: 0, cells: cells.to_vec(), since: command, stream };
+        let slot = self.put(entry);
         self.dirty_units += 1;
         self.by_age.push(slot);
         self.policy.insert(slot, &unit);
@@ -272,6 +384,73 @@ impl WriteBuffer {
         }
         self.partial_units += u32::from(!is_full);
         Ok(Met::Nothing)
+    }
+
+    /// Units of a block, if blocks leave padded.
+    pub(crate) fn pads(&self) -> Option<u32> {
+        self.policy.pads()
+    }
+
+    /// The policy counts from nothing.
+    pub(crate) fn reset_figures(&mut self) {
+        self.policy.reset_figures();
+    }
+
+    /// Whether what is read from flash is kept.
+    pub(crate) fn caches_reads(&self) -> bool {
+        self.policy.caches_reads()
+    }
+
+    /// A unit in the buffer was read.
+    pub(crate) fn read_hit(&mut self, slot: Slot) {
+        self.policy.read(slot);
+    }
+
+    /// Keeps sectors that were read from flash and are not in the buffer; there must be room for them.
+    pub(crate) fn keep_clean(&mut self, lpn: u32, mask: u64, cells: &[u8]) {
+        let sectors = u64::from(mask.count_ones());
+        assert!(sectors <= self.room(), "{sectors} sectors read, room for {}", self.room());
+        self.used_sectors += sectors;
+        if let Some(slot) = self.find(lpn) {
+            let entry = &mut self.entries[slot as usize];
+            assert!(entry.mask & mask == 0, "unit {lpn} holds sectors that are kept again");
+            let was_partial = entry.dirty() != 0 && entry.mask != self.full_mask;
+            entry.mask |= mask;
+            entry.clean |= mask;
+            let (dirty, held) = (entry.dirty(), entry.mask);
+            if self.cell_bytes > 0 {
+                merge(&mut entry.cells, cells, mask, self.cell_bytes);
+            }
+            if was_partial && held == self.full_mask {
+                self.partial_units -= 1;
+            }
+            if dirty != 0
+                && let Some(small) = &mut self.small
+            {
+                small.holds(lpn, slot, held);
+            }
+            self.policy.read(slot);
+            return;
+        }
+        let slot = self.put(Entry { lpn, mask, clean: mask, cells: cells.to_vec(), since: 0, stream: 0 });
+        let is_full = mask == self.full_mask;
+        let held = [0, mask.count_ones()];
+        let unit = Unit { lpn, command: 0, written: 0, held, was_full: false, is_full };
+        self.policy.insert(slot, &unit);
+    }
+
+    /// Gives an entry a slot.
+    fn put(&mut self, entry: Entry) -> Slot {
+        let lpn = entry.lpn;
+        let slot = if let Some(slot) = self.free.pop() {
+            self.entries[slot as usize] = entry;
+            slot
+        } else {
+            self.entries.push(entry);
+            self.entries.len() as Slot - 1
+        };
+        self.index.insert(lpn, slot);
+        slot
     }
 
     /// The units that leave next.
@@ -329,7 +508,6 @@ impl WriteBuffer {
 
     fn take_out(&mut self, slot: Slot, dropped: bool) -> Entry {
         self.policy.remove(slot, self.entries[slot as usize].lpn, dropped);
-        self.by_age.remove(slot);
         let entry = &mut self.entries[slot as usize];
         let cells = std::mem::take(&mut entry.cells);
         let taken = Entry { cells, ..*entry };
@@ -343,8 +521,11 @@ impl WriteBuffer {
             self.left_last = Some(taken.lpn);
         }
         self.free.push(slot);
-        self.dirty_units -= 1;
-        self.partial_units -= u32::from(taken.mask != self.full_mask);
+        if taken.dirty() != 0 {
+            self.by_age.remove(slot);
+            self.dirty_units -= 1;
+            self.partial_units -= u32::from(taken.mask != self.full_mask);
+        }
         taken
     }
 
@@ -380,55 +561,5 @@ fn merge(into: &mut [u8], from: &[u8], mask: u64, cell: usize) {
     for sector in (0..64).filter(|sector| mask >> sector & 1 != 0) {
         let range = sector * cell..(sector + 1) * cell;
         into[range.clone()].copy_from_slice(&from[range]);
-    }
-}
-
-/// A doubly linked list over slots: the stack of LRU and the queue of FIFO.
-#[derive(Clone, Debug)]
-struct Chain {
-    links: Vec<(Slot, Slot)>,
-    head: Slot,
-    tail: Slot,
-}
-
-impl Default for Chain {
-    fn default() -> Chain {
-        Chain { links: Vec::new(), head: NIL, tail: NIL }
-    }
-}
-
-impl Chain {
-    /// Puts a slot at the tail.
-    fn push(&mut self, slot: Slot) {
-        if self.links.len() <= slot as usize {
-            self.links.resize(slot as usize + 1, (NIL, NIL));
-        }
-        self.links[slot as usize] = (self.tail, NIL);
-        match self.tail {
-            NIL => self.head = slot,
-            tail => self.links[tail as usize].1 = slot,
-        }
-        self.tail = slot;
-    }
-
-    fn remove(&mut self, slot: Slot) {
-        let (before, after) = self.links[slot as usize];
-        match before {
-            NIL => self.head = after,
-            before => self.links[before as usize].1 = after,
-        }
-        match after {
-            NIL => self.tail = before,
-            after => self.links[after as usize].0 = before,
-        }
-    }
-
-    fn next(&self, slot: Slot) -> Slot {
-        self.links[slot as usize].1
-    }
-
-    /// Two links a slot, of as many slots as were ever used at a time.
-    fn bytes(&self) -> u64 {
-        self.links.len() as u64 * 8
     }
 }

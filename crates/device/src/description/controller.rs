@@ -14,6 +14,10 @@ use crate::{Allocation, BufferConfig, BufferPolicies, FtlConfig, GcConfig, Inter
 const MOST_COMMANDS: u64 = 1 << 20;
 /// The largest buffer.
 const LARGEST_BUFFER: u64 = 64 << 30;
+/// Units that `mca` may look at.
+const MOST_UNITS_LOOKED_AT: u32 = 1 << 16;
+/// Pages of a logical block: no more than a 32-bit number of units can take.
+const MOST_BLOCK_PAGES: u32 = 1 << 16;
 /// Host write streams.
 const MOST_STREAMS: u32 = 256;
 /// `gc.free_blocks` where the description gives none.
@@ -139,8 +143,9 @@ fn registered(section: &Section<'_>, key: &'static str, kind: &str, default: &st
 }
 
 /// Reads `[buffer]`.
-pub(super) fn buffer(root: &Section<'_>, page_bytes: u32) -> Result<BufferConfig, DescriptionError> {
+pub(super) fn buffer(root: &Section<'_>, geometry: &Geometry) -> Result<BufferConfig, DescriptionError> {
     let buffer = root.section("buffer", keys::BUFFER)?;
+    let page_bytes = geometry.page_bytes;
     let policy = registered(&buffer, "policy", "buffer.policy", "none")?;
     let latency = duration(&buffer, "latency", Nanos::from_us(1))?;
     let given = match buffer.get("size") {
@@ -165,15 +170,20 @@ pub(super) fn buffer(root: &Section<'_>, page_bytes: u32) -> Result<BufferConfig
             return Err(buffer.error("size", reason));
         }
     };
-    let policies = buffer_policies(&buffer)?;
+    let policies = buffer_policies(&buffer, geometry)?;
     Ok(BufferConfig { policy, bytes, latency, policies })
 }
 
 /// The keys of single buffer policies.
-fn buffer_policies(buffer: &Section<'_>) -> Result<BufferPolicies, DescriptionError> {
+fn buffer_policies(buffer: &Section<'_>, geometry: &Geometry) -> Result<BufferPolicies, DescriptionError> {
     let defaults = BufferPolicies::default();
+    let count = |key, default, least, most| buffer.get(key).map_or(Ok(default), |field| field.count(least, most));
     Ok(BufferPolicies {
-        mca_window: buffer.get("mca_window").map_or(Ok(defaults.mca_window), |field| field.count(1, u32::MAX))?,
+        mca_window: count("mca_window", defaults.mca_window, 1, MOST_UNITS_LOOKED_AT)?,
+        cflru_window_permille: count("cflru_window_permille", defaults.cflru_window_permille, 0, 1000)?,
+        block_pages: count("block_pages", geometry.pages_per_block, 1, MOST_BLOCK_PAGES)?,
+        bplru_padding: buffer.get("bplru_padding").map_or(Ok(defaults.bplru_padding), |field| field.boolean())?,
+        lirs_hir_permille: count("lirs_hir_permille", defaults.lirs_hir_permille, 1, 1000)?,
     })
 }
 

@@ -27,6 +27,10 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("size", size(config.buffer.bytes)),
         ("latency", span(config.buffer.latency)),
         ("mca_window", count(config.buffer.policies.mca_window)),
+        ("cflru_window_permille", count(config.buffer.policies.cflru_window_permille)),
+        ("block_pages", count(config.buffer.policies.block_pages)),
+        ("bplru_padding", Value::Boolean(config.buffer.policies.bplru_padding)),
+        ("lirs_hir_permille", count(config.buffer.policies.lirs_hir_permille)),
     ]);
     let ftl = table([
         ("design", text(&config.ftl.design)),

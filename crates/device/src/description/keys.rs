@@ -36,7 +36,16 @@ pub(super) const CAPACITY: &[&str] = &["over_provisioning", "user"];
 
 pub(super) const INTERFACE: &[&str] = &["kind", "queues", "queue_depth", "bandwidth", "command_overhead"];
 
-pub(super) const BUFFER: &[&str] = &["policy", "size", "latency", "mca_window"];
+pub(super) const BUFFER: &[&str] = &[
+    "policy",
+    "size",
+    "latency",
+    "mca_window",
+    "cflru_window_permille",
+    "block_pages",
+    "bplru_padding",
+    "lirs_hir_permille",
+];
 
 pub(super) const FTL: &[&str] = &["design", "mapping_unit", "allocation", "separate_gc_frontier", "streams"];
 

@@ -128,7 +128,7 @@ impl Description {
             name,
             user_bytes: controller::capacity(&root, &flash.geometry, ftl.mapping_unit)?,
             interface: controller::interface(&root)?,
-            buffer: controller::buffer(&root, flash.geometry.page_bytes)?,
+            buffer: controller::buffer(&root, &flash.geometry)?,
             gc: controller::gc(&root, &flash)?,
             ftl,
             flash,

@@ -4,10 +4,11 @@ use arrayvec::ArrayVec;
 use ssdlab_flash::Cause;
 
 use super::dispatch::{Stall, mask_of};
-use super::{Drive, Eviction, Timer};
+use super::{Drive, Eviction, ReadToKeep, Timer};
+use crate::Status;
 use crate::buffer::{Chips, Entry, Met, Slot};
-use crate::ftl::{Ftl, MAX_UNITS, UnitWrite};
-use crate::media::Media;
+use crate::ftl::{Found, Ftl, MAX_UNITS, UnitWrite};
+use crate::media::{Media, Place};
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
@@ -98,14 +99,17 @@ impl Drive {
             };
             // What is already on its way out counts: nothing leaves that need not.
             let wanted = self.wanted_sectors + still.max(cost);
-            if buffer.room() + self.leaving_sectors >= wanted || buffer.units() == 0 {
+            if buffer.room() + self.leaving_sectors >= wanted || buffer.is_empty() {
                 self.want(command, still);
                 return Err(Stall::BufferFull);
             }
             let mut slots = std::mem::take(&mut self.slots);
             let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
             buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
-            let left = self.evict(&slots, None);
+            let left = match self.pads {
+                Some(block_units) => self.evict_padded(&slots, block_units),
+                None => self.evict(&slots, None),
+            };
             self.slots = slots;
             if let Err(stall) = left {
                 self.want(command, still);
@@ -124,6 +128,10 @@ impl Drive {
     fn evict(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<(), Stall> {
         let mut at = 0;
         while at < slots.len() {
+            if self.caches_reads && self.drop_if_clean(slots[at]) {
+                at += 1;
+                continue;
+            }
             at += if self.compacts {
                 self.evict_small(slots, at, waiter)?
             } else {
@@ -144,7 +152,7 @@ impl Drive {
         buffer.compacted_with(slots[at], |lpn| self.ftl.may_compact(lpn), &mut together);
         let sent = if together.len() > 1 {
             together.sort_unstable_by_key(|slot| buffer.entry(*slot).lpn);
-            self.send(&together, true, waiter).map(|()| 1)
+            self.send(&together, &[], true, waiter).map(|()| 1)
         } else {
             let still = slots[at..].iter().position(|slot| buffer.has_left(*slot)).unwrap_or(slots.len() - at);
             self.evict_page(&slots[at..at + still], waiter)
@@ -161,22 +169,56 @@ impl Drive {
         let count = 1 + others
             .take_while(|slot| {
                 let entry = buffer.entry(**slot);
-                entry.stream == stream && self.ftl.share_page(lead, entry.lpn)
+                entry.stream == stream && entry.dirty() != 0 && self.ftl.share_page(lead, entry.lpn)
             })
             .count();
-        self.send(&slots[..count], false, waiter)?;
+        self.send(&slots[..count], &[], false, waiter)?;
         Ok(count)
     }
 
-    /// Sends units in one page, as whole units or compacted.
-    fn send(&mut self, slots: &[Slot], compacted: bool, waiter: Option<u32>) -> Result<(), Stall> {
+    /// Sends the block of the first unit as a whole: what it lacks and flash has is written anew with it, in order. On
+    /// `Err` the next call for the block goes on where this one stopped.
+    fn evict_padded(&mut self, slots: &[Slot], block_units: u32) -> Result<(), Stall> {
+        let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+        let lpn = buffer.entry(slots[0]).lpn;
+        let first = lpn - lpn % block_units;
+        let end = first.saturating_add(block_units).min(self.config.user_units());
+        let mut at = self.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
+        let per_page = self.media.units_per_page;
+        while at < end {
+            let page_end = end.min(at - at % per_page + per_page);
+            let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+            let (mut here, mut pads) = (Vec::new(), Vec::new());
+            for lpn in at..page_end {
+                match (buffer.find(lpn), self.ftl.find(lpn)) {
+                    (Some(slot), _) => here.push(slot),
+                    (None, Found::At { unit }) if !self.media.flash.oob.is_poisoned(unit) => pads.push(lpn),
+                    (None, _) => {}
+                }
+            }
+            if let Err(stall) = self.send(&here, &pads, false, None) {
+                self.padded_to = Some(at);
+                return Err(stall);
+            }
+            self.counters.buffer.padded_pages += pads.len() as u64;
+            at = page_end;
+        }
+        Ok(())
+    }
+
+    /// Sends units in one page, as whole units or compacted; `pads` are units on flash that are written anew with them.
+    fn send(&mut self, slots: &[Slot], pads: &[u32], compacted: bool, waiter: Option<u32>) -> Result<(), Stall> {
+        if slots.is_empty() && pads.is_empty() {
+            return Ok(());
+        }
         let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
-        let stream = buffer.entry(slots[0]).stream;
+        let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         for slot in slots {
             let entry = buffer.entry(*slot);
             units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells });
         }
+        units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, cells: &[] }));
         let slot = self.free_evictions.pop().unwrap_or_else(|| {
             self.evictions.push(Eviction { sectors: 0, serial: 0, command: None });
             self.evictions.len() as u32 - 1
@@ -219,6 +261,94 @@ impl Drive {
             self.commands[command as usize].remaining += 1;
         }
         Ok(())
+    }
+
+    /// A unit that is on flash as it is here needs only be forgotten.
+    fn drop_if_clean(&mut self, slot: Slot) -> bool {
+        let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
+        if buffer.has_left(slot) || buffer.entry(slot).dirty() != 0 {
+            return false;
+        }
+        let entry = buffer.take(slot);
+        buffer.release(u64::from(entry.mask.count_ones()));
+        self.room_freed = true;
+        true
+    }
+
+    /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
+    pub(super) fn will_keep(&mut self, command: u32, lpn: u32, mask: u64, unit: u32) {
+        let sequence = self.sequence_of(unit);
+        self.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
+    }
+
+    /// A read found all it wanted of a unit in a buffer that keeps reads.
+    pub(super) fn hit_buffer(&mut self, lpn: u32) {
+        let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
+        if let Some(slot) = buffer.find(lpn) {
+            buffer.read_hit(slot);
+        }
+    }
+
+    fn sequence_of(&self, unit: u32) -> u64 {
+        let Place { block, page } = self.media.place_of(unit);
+        self.media.flash.oob.sequence(block, page)
+    }
+
+    /// A read is through: what it fetched and is still current stays in the buffer as clean sectors, as far as dropping
+    /// clean units makes room. Where it does not, the next unit leaves, for reads to come.
+    pub(super) fn keep_read(&mut self, command: u32) {
+        let Some(read) = self.reads_to_keep.remove(&command) else { return };
+        if self.commands[command as usize].status != Status::Success {
+            return;
+        }
+        for ReadToKeep { lpn, mask, sequence } in read {
+            let current = match self.ftl.find(lpn) {
+                Found::At { unit } => self.sequence_of(unit) == sequence,
+                Found::Unmapped => false,
+            };
+            let missing = mask & !self.buffered_mask(lpn);
+            if !current || missing == 0 || !self.room_for_read(missing.count_ones()) {
+                continue;
+            }
+            // Making room may have taken the unit's other sectors, not those that are missing.
+            let cells = self.cells_read(command, lpn, missing);
+            self.buffer.as_mut().expect("reads are kept in a buffer").keep_clean(lpn, missing, &cells);
+        }
+    }
+
+    fn room_for_read(&mut self, sectors: u32) -> bool {
+        loop {
+            let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
+            if buffer.room() >= u64::from(sectors) {
+                return true;
+            }
+            // Those who wait for room with data come first.
+            if buffer.is_empty() || !self.stalled.is_empty() {
+                return false;
+            }
+            let mut slots = std::mem::take(&mut self.slots);
+            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
+            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
+            let clean = slots.iter().all(|slot| buffer.entry(*slot).dirty() == 0);
+            // With pages on their way already there will be room. If flash has none, a write will wait for it.
+            let sent = if clean || self.leaving_sectors == 0 { self.evict(&slots, None) } else { Ok(()) };
+            self.slots = slots;
+            if !clean || sent.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// Cells of a unit as a read found them; only those of the sectors in `mask` mean anything.
+    fn cells_read(&self, command: u32, lpn: u32, mask: u64) -> Vec<u8> {
+        let cell = self.media.flash.store.cell_bytes();
+        let mut cells = vec![0; self.sectors_per_unit as usize * cell];
+        let command = &self.commands[command as usize];
+        for sector in (0..self.sectors_per_unit).filter(|sector| cell > 0 && mask >> sector & 1 != 0) {
+            let from = (u64::from(lpn) * self.sectors_per_unit + sector - command.request.sector) as usize * cell;
+            cells[sector as usize * cell..][..cell].copy_from_slice(&command.cells[from..from + cell]);
+        }
+        cells
     }
 
     /// An eviction is on flash: its space is free, and a flush may be complete.
@@ -284,16 +414,15 @@ impl Drive {
     /// Trimmed units leave the buffer without going to flash.
     pub(super) fn drop_buffered(&mut self, first: u32, end: u32) {
         let Some(buffer) = &mut self.buffer else { return };
-        if buffer.units() == 0 {
+        if buffer.is_empty() {
             return;
         }
         let mut slots = std::mem::take(&mut self.slots);
         buffer.in_range(first, end, &mut slots);
         for slot in &slots {
             let entry = buffer.drop_unit(*slot);
-            let sectors = u64::from(entry.mask.count_ones());
-            buffer.release(sectors);
-            self.counters.trimmed_buffered_sectors += sectors;
+            buffer.release(u64::from(entry.mask.count_ones()));
+            self.counters.trimmed_buffered_sectors += u64::from(entry.dirty().count_ones());
             self.room_freed = true;
         }
         self.slots = slots;

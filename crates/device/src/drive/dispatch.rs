@@ -151,6 +151,9 @@ impl Drive {
             }
             if held == mask {
                 self.counters.buffer.read_hits += 1;
+                if self.caches_reads {
+                    self.hit_buffer(lpn);
+                }
             } else {
                 let missing = (mask & !held).count_ones();
                 match self.ftl.find(lpn) {
@@ -161,6 +164,9 @@ impl Drive {
                         }
                         if self.media.flash.oob.is_poisoned(unit) && !planted(Bug::LostDataReadsGood) {
                             self.commands[command as usize].status = Status::UncorrectableRead;
+                        }
+                        if self.caches_reads {
+                            self.will_keep(command, lpn, mask & !held, unit);
                         }
                         let this = unit / self.media.units_per_page;
                         if this != page {
@@ -240,7 +246,7 @@ impl Drive {
         bits.fold(0, |units, index| units | 1 << index)
     }
 
-    fn buffered_mask(&self, lpn: u32) -> u64 {
+    pub(super) fn buffered_mask(&self, lpn: u32) -> u64 {
         let Some(buffer) = &self.buffer else { return 0 };
         buffer.find(lpn).map_or(0, |slot| buffer.entry(slot).mask)
     }

@@ -17,6 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use arrayvec::ArrayVec;
+use rustc_hash::FxHashMap;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
@@ -103,6 +104,14 @@ struct Eviction {
     command: Option<u32>,
 }
 
+/// Sectors of a unit that a read fetches from flash, and the number of the page that they are from.
+#[derive(Clone, Copy, Debug)]
+struct ReadToKeep {
+    lpn: u32,
+    mask: u64,
+    sequence: u64,
+}
+
 /// A page whose program failed and that found no room yet.
 #[derive(Clone, Copy, Debug)]
 struct Orphan {
@@ -187,6 +196,13 @@ pub struct Drive {
     slots: Vec<Slot>,
     /// The FTL takes small partial units of a region into one page.
     compacts: bool,
+    /// Units of the blocks that leave the buffer padded, if they do, and where padding is to go on.
+    pads: Option<u32>,
+    padded_to: Option<u32>,
+    /// The buffer keeps what is read from flash.
+    caches_reads: bool,
+    /// By command: what it fetches from flash, where the buffer keeps reads.
+    reads_to_keep: FxHashMap<u32, Vec<ReadToKeep>>,
     companions: Vec<Slot>,
     scratch: Vec<u8>,
     sectors_per_unit: u64,
@@ -204,16 +220,11 @@ impl Drive {
     fn assemble(config: &DriveConfig, media: Media) -> Result<Drive, DriveError> {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
-        let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
         let ftl = design(config);
-        let compaction = ftl.compacts();
-        let cell_bytes = media.flash.store.cell_bytes();
-        Ok(Drive {
+        let compacts = ftl.compacts().is_some();
+        let mut drive = Drive {
             gc: Gc::new(config, victim(&config.gc)),
-            buffer: policy.map(|policy| {
-                let full = full_mask(config.ftl.mapping_unit);
-                WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, compaction)
-            }),
+            buffer: make_buffer(config, &media, &*ftl)?,
             interface: Interface::new(&config.interface),
             sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
             config: config.clone(),
@@ -247,10 +258,21 @@ impl Drive {
             read_data: Vec::new(),
             done: Vec::new(),
             slots: Vec::new(),
-            compacts: compaction.is_some(),
+            compacts,
+            pads: None,
+            padded_to: None,
+            caches_reads: false,
+            reads_to_keep: FxHashMap::default(),
             companions: Vec::new(),
             scratch: Vec::new(),
-        })
+        };
+        drive.caches_reads = drive.buffer.as_ref().is_some_and(WriteBuffer::caches_reads);
+        drive.pads = drive.buffer.as_ref().and_then(WriteBuffer::pads);
+        if drive.pads.is_some() && !drive.ftl.writes_anew() {
+            let reason = format!("true, but the design '{}' writes no unit anew as it is", config.ftl.design);
+            return Err(DriveError { key: "buffer.bplru_padding".to_string(), reason });
+        }
+        Ok(drive)
     }
 
     /// Good blocks of every plane.
@@ -436,6 +458,9 @@ impl Drive {
     /// All is done inside the drive; a read's data still crosses the link.
     #[inline]
     fn finish(&mut self, command: u32) {
+        if self.caches_reads {
+            self.keep_read(command);
+        }
         let request = &self.commands[command as usize].request;
         if request.op == Op::Read && self.media.flash.timed() {
             let ready = self.interface.transfer(self.media.now, request.bytes(), Direction::ToHost);
@@ -518,6 +543,14 @@ fn cells_of(request: &Request, data: Data<'_>, cell: usize) -> Vec<u8> {
             bytes.to_vec()
         }
     }
+}
+
+/// An empty write buffer, if the drive has one.
+fn make_buffer(config: &DriveConfig, media: &Media, ftl: &dyn Ftl) -> Result<Option<WriteBuffer>, DriveError> {
+    let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
+    let full = full_mask(config.ftl.mapping_unit);
+    let cell_bytes = media.flash.store.cell_bytes();
+    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, ftl.compacts())))
 }
 
 /// Finds a registered name, or says which there are.

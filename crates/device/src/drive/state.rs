@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault};
 
-use super::{Drive, Options};
+use super::{Drive, Options, make_buffer};
 use crate::block_pool::BlockState;
 use crate::buffer::WriteBuffer;
-use crate::{Check, Counters, DriveConfig, Spare, Utilization, Wear};
+use crate::{BufferCounters, Check, Counters, DriveConfig, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
 const MAGIC: &[u8; 16] = b"ssdlab drive 3\n\0";
@@ -19,7 +19,13 @@ const TRIMMED: u8 = 0x80;
 impl Drive {
     /// Counters.
     pub fn counters(&self) -> Counters {
+        let buffer = self.buffer.as_ref();
         Counters {
+            buffer: BufferCounters {
+                pages_now: buffer.map_or(0, |buffer| u64::from(buffer.units())),
+                partial_pages_now: buffer.map_or(0, |buffer| u64::from(buffer.partial_units())),
+                ..self.counters.buffer
+            },
             flash: *self.media.flash.counts(),
             multi_plane: *self.media.flash.multi_plane(),
             padding_bytes: self.media.padding_bytes,
@@ -90,11 +96,6 @@ impl Drive {
         let planes = 0..self.config.flash.geometry.planes();
         let usable: Vec<u32> = planes.map(|plane| self.media.pool.usable(plane)).collect();
         self.config.spare(&self.media.flash, &usable)
-    }
-
-    /// Pages in the write buffer that are not on their way to flash, and how many of them are partial.
-    pub fn buffered_pages(&self) -> (u32, u32) {
-        self.buffer.as_ref().map_or((0, 0), |buffer| (buffer.units(), buffer.partial_units()))
     }
 
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
@@ -185,6 +186,9 @@ impl Drive {
         self.media.now = Nanos::ZERO;
         self.media.padding_bytes = 0;
         self.counters = Counters::default();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.reset_figures();
+        }
         self.gc.reset_counters();
         self.completions.clear();
         self.order = 0;
@@ -312,8 +316,15 @@ impl Drive {
         kind && holds_valid && numbers
     }
 
-    /// Draws policies and faults from the beginning of the seed's streams, as a restored drive does.
+    /// Draws policies and faults from the beginning of the seed's streams, and an empty write buffer knows nothing of what
+    /// left it, as in a restored drive.
     pub fn reseed(&mut self, options: Options) {
+        if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.units() == 0 && self.evicting.is_empty()) {
+            *buffer = make_buffer(&self.config, &self.media, &*self.ftl)
+                .ok()
+                .flatten()
+                .expect("the drive was made with this buffer");
+        }
         self.media.rng = rng(options.seed, "controller policies");
         self.media.flash.reseed(options.seed);
     }

@@ -89,6 +89,12 @@ pub(crate) trait Ftl: Send {
         owner: Owner,
     ) -> Result<(), NoSpace>;
 
+    /// Whether [`Ftl::write`] takes units of which no sector is given, and writes them anew as they are on flash: what page
+    /// padding needs.
+    fn writes_anew(&self) -> bool {
+        false
+    }
+
     /// Whether small partial units of a region leave the buffer together, for [`Ftl::write_compacted`], and how; asked
     /// once, when the drive is made.
     fn compacts(&self) -> Option<Compaction> {

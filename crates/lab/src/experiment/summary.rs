@@ -184,6 +184,10 @@ fn buffer(counters: &Counters) -> Buffer {
         evictions: buffer.evictions,
         full_pages: buffer.full_pages,
         partial_pages: buffer.partial_pages,
+        compacted_pages: buffer.compacted_pages,
+        padded_pages: buffer.padded_pages,
+        delayed_pages: buffer.delayed_pages,
+        converted_pages: buffer.converted_pages,
     }
 }
 

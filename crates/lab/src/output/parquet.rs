@@ -52,6 +52,8 @@ fn columns<'a>(device: &'a str, timeline: &'a Timeline) -> Vec<(String, Column<'
         ("write_amplification".to_string(), Column::OptionalRates(&timeline.write_amplification)),
         ("erases".to_string(), Column::Counts(&timeline.erases)),
         ("gc_stall_ns".to_string(), Column::Counts(&timeline.gc_stall_ns)),
+        ("buffer_pages".to_string(), Column::Counts(&timeline.buffer_pages)),
+        ("buffer_partial_pages".to_string(), Column::Counts(&timeline.buffer_partial_pages)),
     ];
     for (prefix, table) in [("reads", &timeline.reads), ("programs", &timeline.programs)] {
         columns.extend(table.iter().map(|(cause, counts)| (format!("{prefix}_{cause}"), Column::Counts(counts))));
@@ -151,6 +153,6 @@ mod tests {
         write(&run(Vec::new()), &mut file).expect("a vector takes everything");
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("Parquet");
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 13 + 2 * 9);
+        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 15 + 2 * 9);
     }
 }

@@ -327,6 +327,8 @@ impl Body<'_> {
         self.row("Buffer evictions", |device| Some(whole(device.buffer.evictions)));
         self.row("Buffer evictions, full pages", |device| Some(whole(device.buffer.full_pages)));
         self.row("Buffer evictions, partial pages", |device| Some(whole(device.buffer.partial_pages)));
+        self.row("Buffer, partial pages delayed", |device| Some(whole(device.buffer.delayed_pages)));
+        self.row("Buffer, partial pages made full", |device| Some(whole(device.buffer.converted_pages)));
         self.row("Map cache hits", |device| Some(device.map_cache.hits).filter(|&hits| hits > 0).map(whole));
         self.row("Map cache misses", |device| Some(device.map_cache.misses).filter(|&misses| misses > 0).map(whole));
         self.row("Written to age the drive", |device| {

@@ -282,6 +282,10 @@ impl Ftl for PageFtl {
         Ok(())
     }
 
+    fn writes_anew(&self) -> bool {
+        true
+    }
+
     fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
         let old = self.map.get(lpn as usize);
         if mask != self.full_mask && old != UNMAPPED {

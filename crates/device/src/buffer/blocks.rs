@@ -1,0 +1,71 @@
+//! Units in the buffer by logical block: what BPLRU and FAB evict.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::Slot;
+
+/// The units of one block, by LPN.
+pub(super) type Units = BTreeMap<u32, Slot>;
+
+/// Blocks that have units in the buffer.
+pub(super) struct Blocks {
+    block_units: u32,
+    blocks: FxHashMap<u32, Units>,
+    units: u32,
+    most_units: u32,
+}
+
+impl Blocks {
+    pub(super) fn new(block_units: u32) -> Blocks {
+        Blocks { block_units: block_units.max(1), blocks: FxHashMap::default(), units: 0, most_units: 0 }
+    }
+
+    /// The block of a unit.
+    pub(super) fn of(&self, lpn: u32) -> u32 {
+        lpn / self.block_units
+    }
+
+    /// Units of a block.
+    pub(super) fn block_units(&self) -> u32 {
+        self.block_units
+    }
+
+    /// A unit came in; returns how many of its block are there now.
+    pub(super) fn insert(&mut self, lpn: u32, slot: Slot) -> u32 {
+        self.units += 1;
+        self.most_units = self.most_units.max(self.units);
+        let units = self.blocks.entry(lpn / self.block_units).or_default();
+        units.insert(lpn, slot);
+        units.len() as u32
+    }
+
+    /// A unit left; returns how many of its block are still there.
+    pub(super) fn remove(&mut self, lpn: u32) -> u32 {
+        let block = self.of(lpn);
+        let Some(units) = self.blocks.get_mut(&block) else { return 0 };
+        units.remove(&lpn);
+        self.units -= 1;
+        let left = units.len() as u32;
+        if left == 0 {
+            self.blocks.remove(&block);
+        }
+        left
+    }
+
+    /// How many units of a block are there.
+    pub(super) fn count(&self, block: u32) -> u32 {
+        self.blocks.get(&block).map_or(0, |units| units.len() as u32)
+    }
+
+    /// The slots of a block in the order of their addresses.
+    pub(super) fn slots(&self, block: u32) -> impl Iterator<Item = Slot> + '_ {
+        self.blocks.get(&block).into_iter().flat_map(|units| units.values().copied())
+    }
+
+    /// RAM: two links a unit within its block.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.most_units) * 8
+    }
+}

@@ -1,0 +1,57 @@
+//! Pages that left and are remembered for a while, the oldest forgotten first: ARC's B1 and B2.
+
+use rustc_hash::FxHashMap;
+
+use super::{Chain, NIL};
+
+/// A list of LPNs, each at most once.
+#[derive(Default)]
+pub(super) struct Ghosts {
+    index: FxHashMap<u32, u32>,
+    /// By node.
+    lpns: Vec<u32>,
+    free: Vec<u32>,
+    /// Nodes, the oldest first.
+    order: Chain,
+}
+
+impl Ghosts {
+    pub(super) fn len(&self) -> u32 {
+        self.index.len() as u32
+    }
+
+    /// Remembers a page as the newest.
+    pub(super) fn push(&mut self, lpn: u32) {
+        self.forget(lpn);
+        let node = self.free.pop().unwrap_or(self.lpns.len() as u32);
+        if node as usize == self.lpns.len() {
+            self.lpns.push(lpn);
+        }
+        self.lpns[node as usize] = lpn;
+        self.index.insert(lpn, node);
+        self.order.push(node);
+    }
+
+    /// Forgets a page; true if it was there.
+    pub(super) fn forget(&mut self, lpn: u32) -> bool {
+        let Some(node) = self.index.remove(&lpn) else { return false };
+        self.order.remove(node);
+        self.free.push(node);
+        true
+    }
+
+    /// Forgets the oldest.
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        let node = self.order.head;
+        (node != NIL).then(|| {
+            let lpn = self.lpns[node as usize];
+            self.forget(lpn);
+            lpn
+        })
+    }
+
+    /// RAM: the LPN, two links, and as much again for finding it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lpns.len() as u64 * 24
+    }
+}

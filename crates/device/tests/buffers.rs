@@ -1,0 +1,200 @@
+//! Every write buffer at every page size, with requests of single sectors: what is read is what was written, what was
+//! made durable survives power cuts, and nothing is left behind when the buffer drains.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, Rng, rng};
+use ssdlab_device::{Allocation, BufferPolicies, Drive, DriveConfig, Level, Options};
+use ssdlab_flash::{Contents, Geometry, OpKind};
+use ssdlab_torture::commands::Mix;
+use ssdlab_torture::configs::{self, names, one_of};
+use ssdlab_torture::driver::{alone, assert_checks, read_all, run, settle, submit};
+use ssdlab_torture::lives::Lives;
+use ssdlab_torture::seeds::{campaign, tell};
+
+const PAGES: [u32; 3] = [4096, 8192, 16384];
+
+/// A small drive with a buffer of a few pages, timed.
+fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, mapping_unit: u32) -> DriveConfig {
+    let mut config = configs::handful();
+    config.flash.geometry = Geometry {
+        channels: one_of(rng, &[1, 2]),
+        chips_per_channel: 1,
+        dies_per_chip: one_of(rng, &[1, 2]),
+        planes_per_die: 1,
+        blocks_per_plane: 10,
+        pages_per_block: 4,
+        page_bytes,
+        oob_bytes: 128,
+    };
+    config.gc.free_blocks = 3;
+    config.ftl.mapping_unit = mapping_unit;
+    config.ftl.allocation = match rng.random_range(0..3) {
+        0 => Allocation::Static([Level::Channel, Level::Way, Level::Die, Level::Plane]),
+        1 => Allocation::RoundRobin([Level::Channel, Level::Way, Level::Die, Level::Plane]),
+        _ => Allocation::Dynamic,
+    };
+    config.buffer.policy = policy.to_string();
+    config.buffer.bytes = u64::from(page_bytes) * one_of(rng, &[1, 2, 6, 12]);
+    config.buffer.policies = BufferPolicies {
+        mca_window: one_of(rng, &[1, 4, 32]),
+        cflru_window_permille: one_of(rng, &[0, 250, 1000]),
+        block_pages: one_of(rng, &[1, 3, 4]),
+        bplru_padding: config.ftl.design == "page" && rng.random_bool(0.5),
+        lirs_hir_permille: one_of(rng, &[10, 500]),
+    };
+    let units = configs::most_user_units(&config).expect("some capacity is accepted");
+    config.user_bytes = units * u64::from(mapping_unit);
+    config
+}
+
+/// Each policy at each page size, with whole pages and with parts of pages as mapping units.
+fn every_drive(seed: u64, mut each: impl FnMut(&mut Rng, &DriveConfig)) {
+    for policy in names("buffer.policy") {
+        for page_bytes in PAGES {
+            for mapping_unit in [page_bytes, 4096] {
+                let mut rng = rng(seed, &format!("{policy} {page_bytes} {mapping_unit}"));
+                let config = small_drive(&mut rng, policy, page_bytes, mapping_unit);
+                tell(&config);
+                each(&mut rng, &config);
+            }
+        }
+    }
+}
+
+/// Lets all commands end and flushes.
+fn flush(drive: &mut Drive) {
+    while drive.outstanding() > 0 {
+        assert!(drive.run_to_completion(Nanos::MAX), "commands complete");
+        drive.completions().clear();
+    }
+    drive.completions().clear();
+    alone(drive, &Request::new(Op::Flush, 0, 0), 0);
+    settle(drive);
+}
+
+#[test]
+fn every_buffer_keeps_data_at_every_page_size() {
+    campaign("buffers", "every_buffer_keeps_data_at_every_page_size", 12, |seed| {
+        every_drive(seed, |rng, config| {
+            let mut drive =
+                Drive::new(config, Options { seed, contents: Contents::Stamps }).expect("an accepted drive");
+            let mut mix = Mix::draw(rng, config);
+            let depth = one_of(rng, &[1, 8, 32]);
+            let journal = run(&mut drive, &mut mix, rng, depth, 400);
+            let cells = journal.replay(drive.user_sectors());
+            assert_checks(&drive);
+            flush(&mut drive);
+            let buffer = drive.counters().buffer;
+            assert_eq!((buffer.pages_now, buffer.partial_pages_now), (0, 0), "a flush leaves nothing");
+            let found: Vec<u64> = read_all(&mut drive).into_iter().map(|cell| cell.expect("no faults")).collect();
+            assert_eq!(found, cells, "what the drive holds at the end");
+            assert_eq!(buffer.evictions, buffer.full_pages + buffer.partial_pages);
+        });
+    });
+}
+
+#[test]
+fn what_was_durable_survives_power_cuts_under_every_buffer_at_every_page_size() {
+    campaign("buffers", "what_was_durable_survives_power_cuts_under_every_buffer_at_every_page_size", 6, |seed| {
+        every_drive(seed, |rng, config| {
+            let mut lives = Lives::new(config, Options { seed, contents: Contents::Stamps });
+            let mut mix = Mix::draw(rng, config);
+            for _ in 0..rng.random_range(1..6) {
+                let depth = one_of(rng, &[1, 8, 32]);
+                let count = rng.random_range(20..150);
+                lives.work(&mut mix, rng, depth, count);
+                for _ in 0..rng.random_range(0..30) {
+                    lives.step();
+                }
+                lives.cut(rng, 1);
+            }
+            lives.work(&mut mix, rng, 8, 50);
+            lives.drain();
+            lives.compare();
+        });
+    });
+}
+
+/// One channel, one die: whatever is under way keeps the only chip busy.
+fn one_chip(policy: &str) -> DriveConfig {
+    let mut config = configs::handful();
+    config.flash.geometry.blocks_per_plane = 32;
+    config.flash.geometry.page_bytes = 4096;
+    config.flash.geometry.pages_per_block = 8;
+    config.ftl.mapping_unit = 4096;
+    config.user_bytes = 64 * 4096;
+    config.buffer.policy = policy.to_string();
+    config.buffer.bytes = 8 * 4096;
+    config
+}
+
+fn write_pages(drive: &mut Drive, requests: &[(u64, u64)]) {
+    for (sector, sectors) in requests {
+        submit(drive, &Request::new(Op::Write, *sector, *sectors), 0);
+    }
+}
+
+/// Fills flash, so that every partial page needs a read, and then the buffer: two partial pages and seven full ones.
+fn congested(policy: &str) -> Drive {
+    let config = one_chip(policy);
+    let mut drive = Drive::new(&config, Options { seed: 1, contents: Contents::Stamps }).expect("an accepted drive");
+    write_pages(&mut drive, &(0..64).map(|page| (page * 8, 8)).collect::<Vec<_>>());
+    flush(&mut drive);
+    drive.reset_statistics();
+    write_pages(&mut drive, &[(0, 4), (8, 4)]);
+    write_pages(&mut drive, &(2..9).map(|page| (page * 8, 8)).collect::<Vec<_>>());
+    assert_eq!(drive.counters().buffer.evictions, 0, "all of it fits");
+    drive
+}
+
+/// With an idle chip the partial page at the bottom leaves (WAFLASH, Figure 4); with a congested one the full page above.
+#[test]
+fn partial_pages_leave_while_the_chip_is_idle_and_stay_while_it_is_congested() {
+    for (policy, left) in [("lru", [0, 2]), ("pc-lru", [1, 1]), ("mca", [1, 1])] {
+        let mut drive = congested(policy);
+        // Four sectors leave for the first, and their read keeps the chip busy when the second asks.
+        write_pages(&mut drive, &[(160, 4)]);
+        write_pages(&mut drive, &[(168, 4)]);
+        let buffer = drive.counters().buffer;
+        assert_eq!([buffer.full_pages, buffer.partial_pages], left, "{policy}: {buffer:?}");
+        assert_eq!(buffer.delayed_pages, u64::from(policy != "lru"), "{policy}");
+        flush(&mut drive);
+        assert_checks(&drive);
+    }
+}
+
+/// Partial pages that stay are completed by the writes that follow: PC-LRU then reads nothing for them where LRU does.
+#[test]
+fn a_partial_page_that_stays_is_completed_and_costs_no_read() {
+    let additional_reads = |policy: &str| {
+        let mut config = one_chip(policy);
+        config.flash.geometry.channels = 1;
+        let mut drive =
+            Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("an accepted drive");
+        write_pages(&mut drive, &(0..64).map(|page| (page * 8, 8)).collect::<Vec<_>>());
+        flush(&mut drive);
+        drive.reset_statistics();
+        // The first half of a page, ten full pages, its second half: too long for LRU, and always something under way.
+        for round in 0..400_u64 {
+            let page = round % 16;
+            let mut requests = vec![(page * 8, 4)];
+            requests.extend((0..10).map(|other| ((16 + (round * 10 + other) % 48) * 8, 8)));
+            requests.push((page * 8 + 4, 4));
+            for request in requests {
+                write_pages(&mut drive, &[request]);
+                while drive.outstanding() >= 4 {
+                    assert!(drive.run_to_completion(Nanos::MAX), "commands complete");
+                    drive.completions().clear();
+                }
+            }
+        }
+        flush(&mut drive);
+        assert_checks(&drive);
+        let counters = drive.counters();
+        let reads = counters.flash.get(OpKind::Read, ssdlab_flash::Cause::ReadModifyWrite);
+        (reads, counters.buffer.converted_pages)
+    };
+    let (lru, pc_lru) = (additional_reads("lru"), additional_reads("pc-lru"));
+    assert!(pc_lru.0 * 4 < lru.0, "additional reads: {} with PC-LRU, {} with LRU", pc_lru.0, lru.0);
+    assert!(pc_lru.1 > lru.1, "pages made full: {} with PC-LRU, {} with LRU", pc_lru.1, lru.1);
+}
