@@ -18,7 +18,7 @@ SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)
 SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz bench build fmt lint clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz bench bench-serve build fmt lint clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -71,6 +71,9 @@ fuzz: need-rust ## Run every fuzz target for SECONDS=600, with another seed each
 
 bench: need-rust need-python ## Measure requests a second and bytes a page, beside the last recorded figures
 	@CARGO="$(CARGO)" benches/run
+
+bench-serve: build need-python ## Measure a served drive beside nbdkit's memory plugin, and how punctual it is
+	benches/serve $(SSDLAB)
 
 fmt: need-rust ## Format all code
 	$(CARGO) fmt --all

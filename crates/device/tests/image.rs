@@ -105,6 +105,7 @@ fn what_was_in_flight_when_the_process_ended_is_old_or_new_and_what_was_flushed_
             let mut drive = on_image(&config, dir.path());
             assert!(read_all(&mut drive) == model, "seed {seed}, life {life}");
             work(&mut drive, &mut rng, 30, &mut model);
+            drive.persist();
             let sectors = drive.user_sectors();
             let (first, byte) = (rng.random_range(0..sectors), rng.random_range(1..=255));
             let length = rng.random_range(1..=(sectors - first).min(64));
@@ -114,8 +115,16 @@ fn what_was_in_flight_when_the_process_ended_is_old_or_new_and_what_was_flushed_
             for _ in 0..rng.random_range(0..40) {
                 let Some(next) = drive.next_event() else { break };
                 drive.run_until(next);
+                if rng.random_bool(0.2) {
+                    drive.persist();
+                }
             }
-            drop(drive);
+            // With what was put into the files last, or without it.
+            if rng.random_bool(0.5) {
+                drive.kill();
+            } else {
+                drop(drive);
+            }
             let found = read_all(&mut on_image(&config, dir.path()));
             for sector in 0..sectors {
                 let range = sector as usize * 512..(sector as usize + 1) * 512;

@@ -98,12 +98,7 @@ impl Store {
                 kept.as_mut_slice().copy_within(start..start + cells, to as usize * cells);
                 true
             }
-            Kept::Image(image) => {
-                let mut unit = vec![0; cells];
-                let whole = image.read(from, 0, &mut unit);
-                image.write(to, &unit);
-                whole
-            }
+            Kept::Image(image) => image.copy(from, to),
         }
     }
 }

@@ -77,6 +77,20 @@ impl Drive {
         self.media.flash.store.image()
     }
 
+    /// Puts everything that has happened into the image's files, where there is one. Completions are told to nobody before.
+    pub fn persist(&mut self) {
+        if let Some(image) = self.media.flash.store.image_mut() {
+            image.settle();
+        }
+    }
+
+    /// The end of the process: what is not in the image's files by now never will be.
+    pub fn kill(mut self) {
+        if let Some(image) = self.media.flash.store.image_mut() {
+            image.forget();
+        }
+    }
+
     /// A drive over an image: recovered from what is there, or fresh where the image is new.
     pub fn on_image(config: &DriveConfig, options: Options, image: Image) -> Result<(Drive, Recovery), OnImageError> {
         config.validate()?;

@@ -18,6 +18,16 @@ pub(super) fn check_of(bytes: &[u8], seed: u64) -> u32 {
     XxHash3_64::oneshot_with_seed(seed, bytes) as u32
 }
 
+/// The check of a unit's data: of the bytes, moved by the unit's number, so that data in a wrong place shows too.
+pub(super) fn unit_check(cells: &[u8], unit: u32) -> u32 {
+    moved(check_of(cells, 0), 0, unit)
+}
+
+/// The check of the same data in another unit.
+pub(super) const fn moved(check: u32, from: u32, to: u32) -> u32 {
+    check.wrapping_add(to.wrapping_sub(from).wrapping_mul(0x9e37_79b1))
+}
+
 /// How far the program of a page got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageState {

@@ -14,7 +14,7 @@ use crate::Geometry;
 pub(super) const HEADER: u64 = 4096;
 
 /// First bytes of an image; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab image 1\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab image 2\n\0";
 
 /// What an image is called before its header is whole.
 const UNFINISHED: &str = "blocks.unfinished";

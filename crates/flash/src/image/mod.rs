@@ -2,18 +2,22 @@
 //!
 //! An image is a directory: `pages` holds data by physical page, `oob` an entry a page (how far its program got, LPNs,
 //! sequence number, checks of the data), `blocks` a header and an entry a block, `records` the words of metadata units.
-//! The files are sparse; a block's space is taken when it is opened and given back when it is erased.
+//! The files are sparse; a block's space is taken when it is opened and given back when it is erased and
+//! not wanted again soon.
 //!
-//! Each change is written in the order in which it happens on the chips, so a process that is killed at any instruction
+//! Changes are written in the order in which they happen on the chips, so a process that is killed at any instruction
 //! leaves what a power cut would leave: a program or an erase that was begun and did not end is torn. Nothing else is
-//! saved at the end, and nothing else is read at the start. This holds for the end of the process, not for that of the
-//! host: what its kernel had not written to disk is lost with it.
+//! saved at the end, and nothing else is read at the start. What happened since the last [`Image::settle`] may not be in
+//! the files yet, as if power had gone before it: whoever tells of it settles first. This holds for the end of the process,
+//! not for that of the host: what its kernel had not written to disk is lost with it.
 
+mod behind;
 mod entry;
 mod files;
 mod records;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -23,10 +27,14 @@ use crate::array::HugeArray;
 use crate::contents::Oob;
 use crate::{Block, Geometry};
 
-use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, check_of, page_bytes};
+use behind::Behind;
+use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, page_bytes, unit_check};
 pub use files::ImageError;
 use files::{Files, HEADER, give_back, provide};
 use records::RecordLog;
+
+/// One block in so many may keep its space when it is erased.
+const HELD_SHARE: usize = 16;
 
 /// The chips' files, open and locked.
 pub struct Image {
@@ -39,15 +47,20 @@ pub struct Image {
     checks: HugeArray<u32>,
     log: RecordLog,
     space: RefCell<Space>,
+    behind: Behind,
     /// A file could not be written: what is there may be less than what was answered for. No success is reported again.
     broken: Option<String>,
     scratch: Vec<u8>,
+    /// A unit that is being copied.
+    unit: Vec<u8>,
 }
 
 /// The host's promises of space.
 struct Space {
     /// Blocks whose space the host's file system has promised.
     provided: Vec<bool>,
+    /// Erased blocks that still have it, the longest erased first: most are opened again soon.
+    held: VecDeque<u32>,
     /// Up to where the log of records has space.
     records: u64,
     /// The host's file system was full when a block was to be opened.
@@ -76,9 +89,16 @@ impl Image {
             unit_bytes: geometry.page_bytes / units_per_page,
             checks: HugeArray::new((geometry.pages() * u64::from(units_per_page)) as usize),
             log,
-            space: RefCell::new(Space { provided: vec![false; geometry.blocks() as usize], records: 0, full: false }),
+            space: RefCell::new(Space {
+                provided: vec![false; geometry.blocks() as usize],
+                held: VecDeque::new(),
+                records: 0,
+                full: false,
+            }),
+            behind: Behind::default(),
             broken: None,
             scratch: Vec::new(),
+            unit: Vec::new(),
         })
     }
 
@@ -143,6 +163,15 @@ impl Image {
             self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
             self.space.get_mut().provided[block as usize] = state.programmed > 0;
             loaded.blocks.push(state);
+        }
+        // Space that erased blocks still had when the process ended.
+        let mut first = 0;
+        for run in loaded.blocks.chunk_by(|a, b| (a.programmed == 0) == (b.programmed == 0)) {
+            if run[0].programmed == 0 {
+                let (offset, bytes) = self.place_of(first);
+                give_back(&self.files.pages, offset, bytes * run.len() as u64).map_err(io("pages", &self.files))?;
+            }
+            first += run.len() as u32;
         }
         self.compact(oob, &loaded.blocks)?;
         Ok(loaded)
@@ -238,24 +267,65 @@ impl Image {
 
     /// Reads `cells` from byte `from` of a unit on; false if the unit's data does not agree with its check.
     pub(crate) fn read(&self, unit: u32, from: usize, cells: &mut [u8]) -> bool {
+        if !self.behind.is_empty()
+            && let Some(whole) = self.behind.unit(unit, self.unit_bytes as usize)
+        {
+            cells.copy_from_slice(&whole[from..from + cells.len()]);
+            return true;
+        }
         let offset = u64::from(unit) * u64::from(self.unit_bytes);
         let check = self.checks.get(unit as usize);
         if cells.len() == self.unit_bytes as usize {
-            return self.files.pages.read_exact_at(cells, offset).is_ok() && check_of(cells, u64::from(unit)) == check;
+            return self.files.pages.read_exact_at(cells, offset).is_ok() && unit_check(cells, unit) == check;
         }
         let mut whole = vec![0; self.unit_bytes as usize];
         if self.files.pages.read_exact_at(&mut whole, offset).is_err() {
             return false;
         }
         cells.copy_from_slice(&whole[from..from + cells.len()]);
-        check_of(&whole, u64::from(unit)) == check
+        unit_check(&whole, unit) == check
     }
 
     /// Writes all bytes of a unit, of a page whose program has not ended.
     pub(crate) fn write(&mut self, unit: u32, cells: &[u8]) {
-        self.checks.set(unit as usize, check_of(cells, u64::from(unit)));
-        let written = self.files.pages.write_all_at(cells, u64::from(unit) * u64::from(self.unit_bytes));
-        self.note(written, "pages");
+        self.put_unit(unit, cells, unit_check(cells, unit));
+    }
+
+    /// Writes a unit's bytes into another one, of a page whose program has not ended. False if they are damaged.
+    pub(crate) fn copy(&mut self, from: u32, to: u32) -> bool {
+        let mut cells = std::mem::take(&mut self.unit);
+        cells.resize(self.unit_bytes as usize, 0);
+        let whole = self.read(from, 0, &mut cells);
+        // What was just found to agree with its check need not be summed up again.
+        let check = if whole { moved(self.checks.get(from as usize), from, to) } else { unit_check(&cells, to) };
+        self.put_unit(to, &cells, check);
+        self.unit = cells;
+        whole
+    }
+
+    fn put_unit(&mut self, unit: u32, cells: &[u8], check: u32) {
+        self.checks.set(unit as usize, check);
+        self.behind.put_unit(unit, cells);
+        if self.behind.is_full() {
+            self.settle();
+        }
+    }
+
+    /// Puts everything that has happened on the chips into the files. Before this is done nobody may be told of it.
+    pub fn settle(&mut self) {
+        if self.behind.is_empty() {
+            return;
+        }
+        let entry_bytes = page_bytes(self.units_per_page);
+        let settled = self.behind.settle(&self.files.pages, &self.files.oob, self.unit_bytes as usize, entry_bytes);
+        if let Err((file, error)) = settled {
+            self.note(Err(error), file);
+        }
+    }
+
+    /// Drops what is not in the files yet: what the end of the process does to it.
+    pub fn forget(&mut self) {
+        self.behind.forget();
     }
 
     fn note(&mut self, done: io::Result<()>, file: &str) {
@@ -310,13 +380,13 @@ impl Image {
         };
         let mut bytes = std::mem::take(&mut self.scratch);
         entry.encode(ppn, &mut bytes);
-        let written = self.files.oob.write_all_at(&bytes, u64::from(ppn) * bytes.len() as u64);
+        self.behind.put_page(ppn, &bytes);
         self.scratch = bytes;
-        self.note(written, "oob");
     }
 
     /// A block's own state changed.
     pub(crate) fn put_block(&mut self, number: u32, block: &Block) {
+        self.settle();
         let entry = BlockEntry { erases: block.erases, bad: block.bad, suspect: block.suspect, erasing: block.torn };
         let offset = HEADER + u64::from(number) * BLOCK_BYTES as u64;
         let written = self.files.blocks.write_all_at(&entry.encode(number), offset);
@@ -328,27 +398,56 @@ impl Image {
         self.put_block(number, &Block { torn: true, ..*block });
     }
 
-    /// An erase has ended: the block's space goes back to the host.
+    /// An erase has ended: the block's space goes back to the host, unless it will be wanted again soon.
     pub(crate) fn erase_ends(&mut self, number: u32, block: &Block) {
-        let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
-        let given = give_back(&self.files.pages, u64::from(number) * bytes, bytes);
-        self.note(given, "pages");
-        self.space.get_mut().provided[number as usize] = false;
         self.put_block(number, block);
+        let space = self.space.get_mut();
+        space.held.push_back(number);
+        if space.held.len() > self.geometry.blocks() as usize / HELD_SHARE {
+            self.give_back_held(1);
+        }
+    }
+
+    /// Gives the space of so many erased blocks back to the host.
+    fn give_back_held(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(block) = self.space.get_mut().held.pop_front() else { return };
+            self.space.get_mut().provided[block as usize] = false;
+            let (offset, bytes) = self.place_of(block);
+            let given = give_back(&self.files.pages, offset, bytes);
+            self.note(given, "pages");
+        }
+    }
+
+    /// Where a block's data is in the file, and how much.
+    fn place_of(&self, block: u32) -> (u64, u64) {
+        let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
+        (u64::from(block) * bytes, bytes)
     }
 
     /// Whether a block may be opened: the host's file system has promised the space for it.
     pub fn provide(&self, number: u32) -> bool {
         let mut space = self.space.borrow_mut();
+        space.held.retain(|held| *held != number);
         if space.provided[number as usize] {
             return true;
         }
-        let pages = u64::from(self.geometry.pages_per_block);
-        let bytes = pages * u64::from(self.geometry.page_bytes);
-        let entries = pages * page_bytes(self.units_per_page) as u64;
-        let provided = provide(&self.files.pages, u64::from(number) * bytes, bytes)
-            .and_then(|()| provide(&self.files.oob, u64::from(number) * entries, entries))
-            .and_then(|()| self.log.provide(&self.files.records, &mut space.records));
+        let (offset, bytes) = self.place_of(number);
+        let entries = u64::from(self.geometry.pages_per_block) * page_bytes(self.units_per_page) as u64;
+        let try_it = |records: &mut u64| {
+            provide(&self.files.pages, offset, bytes)
+                .and_then(|()| provide(&self.files.oob, u64::from(number) * entries, entries))
+                .and_then(|()| self.log.provide(&self.files.records, records))
+        };
+        let mut provided = try_it(&mut space.records);
+        // What erased blocks still have comes before a full disk.
+        while provided.is_err()
+            && let Some(held) = space.held.pop_front()
+        {
+            space.provided[held as usize] = false;
+            let (offset, bytes) = self.place_of(held);
+            provided = give_back(&self.files.pages, offset, bytes).and_then(|()| try_it(&mut space.records));
+        }
         // Whatever the host's reason, nothing was written yet: the drive has no block to open.
         space.provided[number as usize] = provided.is_ok();
         space.full |= provided.is_err();
@@ -362,5 +461,12 @@ impl Image {
         {
             self.broken.get_or_insert(error.to_string());
         }
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        self.settle();
+        self.give_back_held(usize::MAX);
     }
 }

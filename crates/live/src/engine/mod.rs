@@ -37,6 +37,8 @@ pub trait Tap: Send {
 struct Pending {
     cookie: u64,
     sink: Arc<dyn Sink>,
+    /// Its answer says that what it wrote outlives a power cut.
+    durable: bool,
 }
 
 /// Answers on their way out, by connection.
@@ -44,7 +46,13 @@ type Outgoing = Vec<(Arc<dyn Sink>, Vec<Answer>)>;
 
 struct State {
     device: Box<dyn BlockDevice>,
+    /// Completed, and nobody knows.
+    completions: Vec<Completion>,
+    /// Tags and bytes of reads among them.
+    read_data: Vec<(u32, Vec<u8>)>,
     pending: Vec<Option<Pending>>,
+    /// The drive has no write buffer: what was written is on flash.
+    unbuffered: bool,
     free: Vec<u32>,
     taps: Vec<(u64, Box<dyn Tap>)>,
     next_tap: u64,
@@ -77,6 +85,7 @@ impl Engine {
     pub fn new(device: Box<dyn BlockDevice>, pace: Pace) -> std::io::Result<Engine> {
         let config = device.drive().config();
         let (name, preferred) = (config.name.clone(), config.ftl.mapping_unit);
+        let unbuffered = config.buffer.policy == "none";
         let bytes = device.sectors() * ssdlab_base::SECTOR_BYTES;
         let clock = match pace {
             Pace::Model { slower } if config.timed => Some(Clock::new(slower)),
@@ -92,7 +101,10 @@ impl Engine {
             wake: Condvar::new(),
             state: Mutex::new(State {
                 device,
+                completions: Vec::new(),
+                read_data: Vec::new(),
                 pending: Vec::new(),
+                unbuffered,
                 free: Vec::new(),
                 taps: Vec::new(),
                 next_tap: 0,
@@ -247,37 +259,66 @@ impl Shared {
         }
     }
 
+    /// What comes due at once is answered here: to wake the pacing thread takes longer than that.
     fn submit_paced(&self, clock: &Clock, commands: &mut Vec<Command>) {
         let mut outgoing = Outgoing::new();
         let mut state = self.lock();
         for command in commands.drain(..) {
             state.take(command, clock.virtual_at(Instant::now()), &mut outgoing);
         }
-        self.collect(&mut state, &mut outgoing);
-        let next = state.device.next_event().map(|at| clock.instant_of(at));
+        let until = Instant::now() + SPIN;
+        let next = loop {
+            self.collect(&mut state, &mut outgoing);
+            let next = state.device.next_event().map(|at| clock.instant_of(at));
+            if next.is_none_or(|next| next > until) {
+                break next;
+            }
+            // The time until then is good for what must be in the files before the answer.
+            state.device.drive_mut().persist();
+            drop(state);
+            deliver(std::mem::take(&mut outgoing));
+            while next.is_some_and(|next| Instant::now() < next) {
+                std::hint::spin_loop();
+            }
+            state = self.lock();
+            let due = clock.virtual_at(Instant::now()).max(state.device.now());
+            state.device.run_until(due);
+        };
         let wake = next.is_some_and(|next| state.sleeps_until.is_none_or(|until| next < until));
         drop(state);
         if wake {
             self.wake.notify_one();
         }
         deliver(outgoing);
+        self.lock().device.drive_mut().persist();
     }
 
     /// Runs until no command is in the drive, whatever the clock says.
     fn run_all(&self, state: &mut State, outgoing: &mut Outgoing) {
+        // Their completions are collected together: the image's files are written once for all of them.
         while state.device.outstanding() > 0 && state.device.run_to_completion(Nanos::MAX) {
-            self.collect(state, outgoing);
+            state.gather();
         }
         self.collect(state, outgoing);
     }
 
     /// Takes what has completed out of the drive.
     fn collect(&self, state: &mut State, outgoing: &mut Outgoing) {
-        if state.device.completions().is_empty() {
+        state.gather();
+        if state.completions.is_empty() {
             return;
         }
-        let completions = std::mem::take(state.device.completions());
-        let mut data = std::mem::take(state.device.read_data());
+        // Nobody is told that what the image's files do not have is safe. The rest may be lost with the power, and is put
+        // into the files when there is time.
+        let durable = |completion: &Completion| {
+            completion.op == Op::Flush
+                || state.pending.get(completion.tag as usize).is_none_or(|p| p.as_ref().is_none_or(|p| p.durable))
+        };
+        if state.completions.iter().any(durable) {
+            state.device.drive_mut().persist();
+        }
+        let mut completions = std::mem::take(&mut state.completions);
+        let mut data = std::mem::take(&mut state.read_data);
         let broken = state.device.drive().image().is_some_and(|image| image.broken().is_some());
         let now = self.clock.as_ref().map(|_| Instant::now());
         for completion in &completions {
@@ -296,11 +337,10 @@ impl Shared {
             push(outgoing, pending.sink, Answer { cookie: pending.cookie, result });
         }
         // The vectors keep their room.
-        let mut completions = completions;
         completions.clear();
-        *state.device.completions() = completions;
+        state.completions = completions;
         data.clear();
-        *state.device.read_data() = data;
+        state.read_data = data;
     }
 
     /// The pacing thread: runs the drive's events when their time has come.
@@ -315,8 +355,7 @@ impl Shared {
                 return;
             }
             let now = Instant::now();
-            let virtual_now = clock.virtual_at(now);
-            let due = virtual_now.max(state.device.now());
+            let due = clock.virtual_at(now).max(state.device.now());
             state.device.run_until(due);
             self.collect(&mut state, &mut outgoing);
             if !outgoing.is_empty() {
@@ -325,6 +364,7 @@ impl Shared {
                 state = self.lock();
                 continue;
             }
+            state.device.drive_mut().persist();
             let until = state.device.next_event().map(|at| clock.instant_of(at));
             match until {
                 Some(until) if until.saturating_duration_since(now) <= SPIN => {
@@ -351,6 +391,12 @@ impl Shared {
 }
 
 impl State {
+    /// Moves what has completed out of the drive, to be answered later.
+    fn gather(&mut self) {
+        self.completions.append(self.device.completions());
+        self.read_data.append(self.device.read_data());
+    }
+
     /// A command enters the drive at `now`, or as soon after as virtual time allows.
     fn take(&mut self, command: Command, now: Nanos, outgoing: &mut Outgoing) {
         let Command { mut request, data, cookie, sink } = command;
@@ -364,7 +410,8 @@ impl State {
             self.pending.push(None);
             self.pending.len() as u32 - 1
         });
-        self.pending[tag as usize] = Some(Pending { cookie, sink });
+        let durable = request.op == Op::Write && (request.fua || self.unbuffered);
+        self.pending[tag as usize] = Some(Pending { cookie, sink, durable });
         request.at = at;
         request.tag = tag;
         for (_, tap) in &mut self.taps {

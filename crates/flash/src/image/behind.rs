@@ -1,0 +1,141 @@
+//! What has happened on the chips and is not in the files yet.
+//!
+//! Nobody outside knows of it: whoever is about to tell somebody settles first. Meanwhile the units of a page come
+//! together to one write, and a page that ends its program before anybody looked is never written as begun.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+/// Bytes of data held back at most.
+const DATA_MAX: usize = 512 << 10;
+
+/// Data that stays within so many runs is found by walking them.
+const RUNS_MAX: usize = 64;
+
+/// Units side by side.
+struct Run {
+    first: u32,
+    units: u32,
+    /// Where their bytes begin in `data`.
+    at: usize,
+}
+
+/// Data and page entries in the order in which they came to be.
+#[derive(Default)]
+pub(super) struct Behind {
+    data: Vec<u8>,
+    runs: Vec<Run>,
+    /// Bytes of entries, `entry_bytes` each; `pages` has their pages, `None` where a later one took over.
+    entries: Vec<u8>,
+    pages: Vec<Option<u32>>,
+}
+
+impl Behind {
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.pages.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.data.len() >= DATA_MAX || self.runs.len() >= RUNS_MAX || self.pages.len() >= RUNS_MAX * 4
+    }
+
+    /// The data of a unit.
+    pub(super) fn unit(&self, unit: u32, bytes: usize) -> Option<&[u8]> {
+        // The latest first: a unit that was lost is written a second time.
+        let run = self.runs.iter().rev().find(|run| (run.first..run.first + run.units).contains(&unit))?;
+        let from = run.at + (unit - run.first) as usize * bytes;
+        Some(&self.data[from..from + bytes])
+    }
+
+    pub(super) fn put_unit(&mut self, unit: u32, cells: &[u8]) {
+        match self.runs.last_mut() {
+            Some(run) if run.first + run.units == unit => run.units += 1,
+            _ => self.runs.push(Run { first: unit, units: 1, at: self.data.len() }),
+        }
+        self.data.extend_from_slice(cells);
+    }
+
+    /// A page's entry; an earlier one of the same page is not written any more.
+    pub(super) fn put_page(&mut self, page: u32, entry: &[u8]) {
+        if let Some(earlier) = self.pages.iter_mut().rev().find(|earlier| **earlier == Some(page)) {
+            *earlier = None;
+        }
+        self.pages.push(Some(page));
+        self.entries.extend_from_slice(entry);
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.data.clear();
+        self.runs.clear();
+        self.entries.clear();
+        self.pages.clear();
+    }
+
+    /// Writes all data, then all entries in their order: an entry never tells of data that is not there.
+    ///
+    /// # Errors
+    /// The file's name and what its file system said; all else is written nevertheless.
+    pub(super) fn settle(
+        &mut self,
+        pages: &File,
+        oob: &File,
+        unit_bytes: usize,
+        entry_bytes: usize,
+    ) -> Result<(), (&'static str, io::Error)> {
+        let mut result = Ok(());
+        for Run { first, units, at } in &self.runs {
+            let bytes = &self.data[*at..at + *units as usize * unit_bytes];
+            if let Err(error) = pages.write_all_at(bytes, u64::from(*first) * unit_bytes as u64) {
+                result = Err(("pages", error));
+            }
+        }
+        let mut at = 0;
+        while at < self.pages.len() {
+            let Some(first) = self.pages[at] else {
+                at += 1;
+                continue;
+            };
+            let follows = |n: usize| self.pages.get(at + n) == Some(&Some(first + n as u32));
+            let count = (1..).find(|n| !follows(*n)).expect("the list ends");
+            let bytes = &self.entries[at * entry_bytes..(at + count) * entry_bytes];
+            if let Err(error) = oob.write_all_at(bytes, u64::from(first) * entry_bytes as u64) {
+                result = Err(("oob", error));
+            }
+            at += count;
+        }
+        self.forget();
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_of_each_unit_and_page_is_what_is_found_and_what_is_kept() {
+        let (pages, oob) = (tempfile::tempfile().expect("a file"), tempfile::tempfile().expect("a file"));
+        let mut behind = Behind::default();
+        for (unit, byte) in [(4, 1), (5, 2), (9, 3), (5, 4)] {
+            behind.put_unit(unit, &[byte; 8]);
+        }
+        for (page, byte) in [(2, 1), (3, 1), (2, 2), (3, 2), (7, 1)] {
+            behind.put_page(page, &[byte; 4]);
+        }
+        assert_eq!(behind.unit(5, 8), Some(&[4; 8][..]));
+        assert_eq!(behind.unit(4, 8), Some(&[1; 8][..]));
+        assert_eq!(behind.unit(6, 8), None);
+        behind.settle(&pages, &oob, 8, 4).expect("a file takes it");
+        assert!(behind.is_empty());
+        let read = |file: &File, offset, bytes| {
+            let mut found = vec![0; bytes];
+            file.read_exact_at(&mut found, offset).expect("the bytes are there");
+            found
+        };
+        assert_eq!(read(&pages, 32, 16), [[1; 8], [4; 8]].concat());
+        assert_eq!(read(&pages, 72, 8), [3; 8]);
+        assert_eq!(read(&oob, 8, 8), [[2; 4], [2; 4]].concat());
+        assert_eq!(read(&oob, 28, 4), [1; 4]);
+    }
+}
