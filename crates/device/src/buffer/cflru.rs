@@ -86,7 +86,7 @@ mod tests {
     }
 
     impl Naive {
-        fn to_top(&mut self, lpn: u32, dirty: bool) {
+        fn move_up(&mut self, lpn: u32, dirty: bool) {
             let known = self.stack.iter().position(|(other, _)| *other == lpn);
             let clean = known.is_none_or(|at| self.stack.remove(at).1);
             self.stack.push((lpn, clean && !dirty));
@@ -95,11 +95,11 @@ mod tests {
 
     impl Model for Naive {
         fn write(&mut self, write: &Written) {
-            self.to_top(write.lpn, true);
+            self.move_up(write.lpn, true);
         }
 
         fn read(&mut self, lpn: u32) {
-            self.to_top(lpn, false);
+            self.move_up(lpn, false);
         }
 
         fn leave(&mut self, lpn: u32, _: bool) {

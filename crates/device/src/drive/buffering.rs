@@ -4,18 +4,17 @@ use arrayvec::ArrayVec;
 use ssdlab_flash::Cause;
 
 use super::dispatch::{Stall, mask_of};
-use super::{Drive, Eviction, ReadToKeep, Timer};
-use crate::Status;
+use super::{Drive, Eviction, Timer};
 use crate::buffer::{Chips, Entry, Met, Slot};
 use crate::ftl::{Found, Ftl, MAX_UNITS, UnitWrite};
-use crate::media::{Media, Place};
+use crate::media::Media;
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 /// The chips as a buffer policy sees them.
-struct DriveChips<'a> {
-    media: &'a Media,
-    ftl: &'a dyn Ftl,
+pub(super) struct DriveChips<'a> {
+    pub(super) media: &'a Media,
+    pub(super) ftl: &'a dyn Ftl,
 }
 
 impl Chips for DriveChips<'_> {
@@ -125,7 +124,7 @@ impl Drive {
     }
 
     /// Sends units to flash, as many to a page as may share one. On `Err` those not sent stay in the buffer.
-    fn evict(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<(), Stall> {
+    pub(super) fn evict(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<(), Stall> {
         let mut at = 0;
         while at < slots.len() {
             if self.caches_reads && self.drop_if_clean(slots[at]) {
@@ -273,82 +272,6 @@ impl Drive {
         buffer.release(u64::from(entry.mask.count_ones()));
         self.room_freed = true;
         true
-    }
-
-    /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
-    pub(super) fn will_keep(&mut self, command: u32, lpn: u32, mask: u64, unit: u32) {
-        let sequence = self.sequence_of(unit);
-        self.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
-    }
-
-    /// A read found all it wanted of a unit in a buffer that keeps reads.
-    pub(super) fn hit_buffer(&mut self, lpn: u32) {
-        let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
-        if let Some(slot) = buffer.find(lpn) {
-            buffer.read_hit(slot);
-        }
-    }
-
-    fn sequence_of(&self, unit: u32) -> u64 {
-        let Place { block, page } = self.media.place_of(unit);
-        self.media.flash.oob.sequence(block, page)
-    }
-
-    /// A read is through: what it fetched and is still current stays in the buffer as clean sectors, as far as dropping
-    /// clean units makes room. Where it does not, the next unit leaves, for reads to come.
-    pub(super) fn keep_read(&mut self, command: u32) {
-        let Some(read) = self.reads_to_keep.remove(&command) else { return };
-        if self.commands[command as usize].status != Status::Success {
-            return;
-        }
-        for ReadToKeep { lpn, mask, sequence } in read {
-            let current = match self.ftl.find(lpn) {
-                Found::At { unit } => self.sequence_of(unit) == sequence,
-                Found::Unmapped => false,
-            };
-            let missing = mask & !self.buffered_mask(lpn);
-            if !current || missing == 0 || !self.room_for_read(missing.count_ones()) {
-                continue;
-            }
-            // Making room may have taken the unit's other sectors, not those that are missing.
-            let cells = self.cells_read(command, lpn, missing);
-            self.buffer.as_mut().expect("reads are kept in a buffer").keep_clean(lpn, missing, &cells);
-        }
-    }
-
-    fn room_for_read(&mut self, sectors: u32) -> bool {
-        loop {
-            let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
-            if buffer.room() >= u64::from(sectors) {
-                return true;
-            }
-            // Those who wait for room with data come first.
-            if buffer.is_empty() || !self.stalled.is_empty() {
-                return false;
-            }
-            let mut slots = std::mem::take(&mut self.slots);
-            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
-            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
-            let clean = slots.iter().all(|slot| buffer.entry(*slot).dirty() == 0);
-            // With pages on their way already there will be room. If flash has none, a write will wait for it.
-            let sent = if clean || self.leaving_sectors == 0 { self.evict(&slots, None) } else { Ok(()) };
-            self.slots = slots;
-            if !clean || sent.is_err() {
-                return false;
-            }
-        }
-    }
-
-    /// Cells of a unit as a read found them; only those of the sectors in `mask` mean anything.
-    fn cells_read(&self, command: u32, lpn: u32, mask: u64) -> Vec<u8> {
-        let cell = self.media.flash.store.cell_bytes();
-        let mut cells = vec![0; self.sectors_per_unit as usize * cell];
-        let command = &self.commands[command as usize];
-        for sector in (0..self.sectors_per_unit).filter(|sector| cell > 0 && mask >> sector & 1 != 0) {
-            let from = (u64::from(lpn) * self.sectors_per_unit + sector - command.request.sector) as usize * cell;
-            cells[sector as usize * cell..][..cell].copy_from_slice(&command.cells[from..from + cell]);
-        }
-        cells
     }
 
     /// An eviction is on flash: its space is free, and a flush may be complete.

@@ -10,6 +10,7 @@ mod buffering;
 mod dispatch;
 mod events;
 mod failures;
+mod keeping;
 mod power;
 mod state;
 

@@ -1,0 +1,99 @@
+//! What a buffer policy is, and what it is told.
+
+use super::{Entry, Slot};
+use crate::BufferCounters;
+
+/// A write of a unit, as a policy is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    pub(crate) lpn: u32,
+    /// Number of the write command; units of one request share it.
+    pub(crate) command: u64,
+    /// Sectors of this write; none when a read brings the unit in.
+    pub(crate) written: u64,
+    /// Sectors in the buffer before and now.
+    pub(crate) held: [u32; 2],
+    /// All sectors of the unit were in the buffer before.
+    pub(crate) was_full: bool,
+    /// All sectors of the unit are in the buffer now.
+    pub(crate) is_full: bool,
+}
+
+/// Which chips are at work.
+pub(crate) trait Chips {
+    /// Whether the first flash operation that writing these sectors of a unit now would start would have to wait.
+    fn is_busy(&self, lpn: u32, mask: u64) -> bool;
+}
+
+/// What a policy sees when it chooses.
+pub(crate) struct View<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) full_mask: u64,
+    pub(super) chips: &'a dyn Chips,
+    pub(super) counters: &'a mut BufferCounters,
+}
+
+impl View<'_> {
+    /// Whether all sectors of the unit are in the buffer.
+    pub(crate) fn is_full(&self, slot: Slot) -> bool {
+        self.entries[slot as usize].mask == self.full_mask
+    }
+
+    /// Whether the unit's chip is congested: its first flash operation would have to wait.
+    pub(crate) fn is_congested(&self, slot: Slot) -> bool {
+        let entry = &self.entries[slot as usize];
+        self.chips.is_busy(entry.lpn, entry.mask)
+    }
+
+    /// Partial units that would have left stay, for the sake of a busy chip.
+    pub(crate) fn delayed(&mut self, units: u64) {
+        self.counters.delayed_pages += units;
+    }
+}
+
+/// The order in which units leave.
+///
+/// A policy keeps an order of slots; it sees no data and writes nothing. What it chooses leaves, or stays if flash has no
+/// room: only `remove` says that a unit is gone.
+pub(crate) trait BufferPolicy: Send {
+    /// Whether what is read from flash is kept as well.
+    fn caches_reads(&self) -> bool {
+        false
+    }
+
+    /// Units of a block, if blocks leave padded: `victims` are a block's then.
+    fn pads(&self) -> Option<u32> {
+        None
+    }
+
+    /// Forgets what it counted, not what it knows.
+    fn reset_figures(&mut self) {}
+
+    /// A unit came in.
+    fn insert(&mut self, slot: Slot, unit: &Unit);
+
+    /// A unit was overwritten in the buffer.
+    fn touch(&mut self, slot: Slot, unit: &Unit);
+
+    /// A unit in the buffer was read; only told where reads are kept.
+    fn read(&mut self, _slot: Slot) {}
+
+    /// A unit left, or was trimmed (`dropped`).
+    fn remove(&mut self, slot: Slot, lpn: u32, dropped: bool);
+
+    /// Appends the units that leave next: at least `wanted` of them if there are so many, and whatever leaves with them.
+    fn victims(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>);
+
+    /// Appends units that will probably be among the next `wanted` to leave: a hint for the processor's cache.
+    fn coming(&self, wanted: usize, out: &mut Vec<Slot>);
+
+    /// RAM that a real drive would need for the policy beside the data, by name, in bytes.
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// The policy's own figures, by name.
+    fn figures(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}

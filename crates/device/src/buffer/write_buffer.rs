@@ -1,0 +1,377 @@
+//! The units in the buffer: what they hold, how much room there is, and who leaves.
+
+use rustc_hash::FxHashMap;
+
+use super::{BufferPolicy, Chain, Chips, NIL, Slot, Unit, View, small};
+use crate::BufferCounters;
+use crate::ftl::Compaction;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::{Bug, planted};
+
+/// A unit in the buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) lpn: u32,
+    /// Sectors held.
+    pub(crate) mask: u64,
+    /// Of them those that a read brought in: they are on flash as they are here.
+    pub(crate) clean: u64,
+    /// Cells of all sectors of the unit, where contents are kept.
+    pub(crate) cells: Vec<u8>,
+    /// Number of the write command that brought the unit in.
+    pub(crate) since: u64,
+    pub(crate) stream: u16,
+}
+
+impl Entry {
+    /// Sectors that are not on flash.
+    pub(crate) const fn dirty(&self) -> u64 {
+        self.mask & !self.clean
+    }
+}
+
+/// What a write met in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// Its unit was not there.
+    Nothing,
+    /// Its unit.
+    Unit,
+    /// Its unit, partial, which is full now.
+    Completed,
+}
+
+/// The units in the buffer.
+pub(crate) struct WriteBuffer {
+    policy: Box<dyn BufferPolicy>,
+    entries: Vec<Entry>,
+    free: Vec<Slot>,
+    index: FxHashMap<u32, Slot>,
+    /// Units in the order they came in, for flushes.
+    by_age: Chain,
+    capacity_sectors: u64,
+    used_sectors: u64,
+    dirty_units: u32,
+    /// Of them partial.
+    partial_units: u32,
+    cell_bytes: usize,
+    /// All sectors of a unit.
+    full_mask: u64,
+    /// Small partial units, where the FTL compacts them.
+    small: Option<small::SmallUnits>,
+    /// The unit that left last.
+    #[cfg(feature = "planted-bugs")]
+    left_last: Option<u32>,
+}
+
+impl WriteBuffer {
+    pub(crate) fn new(
+        policy: Box<dyn BufferPolicy>,
+        bytes: u64,
+        cell_bytes: usize,
+        full_mask: u64,
+        compaction: Option<Compaction>,
+    ) -> WriteBuffer {
+        WriteBuffer {
+            policy,
+            entries: Vec::new(),
+            free: Vec::new(),
+            index: FxHashMap::default(),
+            by_age: Chain::default(),
+            capacity_sectors: bytes / 512,
+            used_sectors: 0,
+            dirty_units: 0,
+            partial_units: 0,
+            cell_bytes,
+            full_mask,
+            small: compaction.map(small::SmallUnits::new),
+            #[cfg(feature = "planted-bugs")]
+            left_last: None,
+        }
+    }
+
+    /// Sectors that can come in now.
+    pub(crate) fn room(&self) -> u64 {
+        self.capacity_sectors - self.used_sectors
+    }
+
+    /// Looks units up, so that what that touches is in the processor's cache.
+    pub(crate) fn glance(&self, lpns: impl Iterator<Item = u32>) {
+        for lpn in lpns {
+            std::hint::black_box(self.find(lpn));
+        }
+    }
+
+    /// Whether units leave with almost every write that comes in.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.room() < self.capacity_sectors / 16
+    }
+
+    /// Whether there is nothing that could leave.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Units held that have to go to flash and are not on their way.
+    pub(crate) fn units(&self) -> u32 {
+        self.dirty_units
+    }
+
+    /// Of them those that do not hold all their sectors.
+    pub(crate) fn partial_units(&self) -> u32 {
+        self.partial_units
+    }
+
+    /// Sectors held, those on their way to flash included.
+    pub(crate) fn used_sectors(&self) -> u64 {
+        self.used_sectors
+    }
+
+    /// The buffered unit of an LPN.
+    #[inline]
+    pub(crate) fn find(&self, lpn: u32) -> Option<Slot> {
+        if self.index.is_empty() { None } else { self.index.get(&lpn).copied() }
+    }
+
+    pub(crate) fn entry(&self, slot: Slot) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    /// Merges a write into the buffer. `Ok` tells what it met there, `Err` how many sectors it would take that there is no
+    /// room for.
+    #[inline]
+    pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<Met, u64> {
+        let found = self.find(lpn);
+        let held = found.map_or(0, |slot| self.entry(slot).mask);
+        let cost = u64::from((mask & !held).count_ones());
+        if cost > self.room() {
+            return Err(cost);
+        }
+        self.used_sectors += cost;
+        #[cfg(feature = "planted-bugs")]
+        if found.is_none() && planted(Bug::OverwriteLost) && self.left_last == Some(lpn) {
+            return Ok(Met::Nothing);
+        }
+        let is_full = held | mask == self.full_mask;
+        let unit = Unit {
+            lpn,
+            command,
+            written: mask,
+            held: [held.count_ones(), (held | mask).count_ones()],
+            was_full: held == self.full_mask,
+            is_full,
+        };
+        if let Some(slot) = found {
+            let entry = &mut self.entries[slot as usize];
+            let was_dirty = entry.dirty() != 0;
+            entry.mask |= mask;
+            entry.clean &= !mask;
+            entry.stream = stream;
+            if self.cell_bytes > 0 {
+                merge(&mut entry.cells, cells, mask, self.cell_bytes);
+            }
+            let held = entry.mask;
+            self.policy.touch(slot, &unit);
+            if let Some(small) = &mut self.small {
+                small.holds(lpn, slot, held);
+            }
+            if !was_dirty {
+                self.entries[slot as usize].since = command;
+                self.by_age.push(slot);
+                self.dirty_units += 1;
+                self.partial_units += u32::from(!is_full);
+                return Ok(Met::Unit);
+            }
+            let completed = is_full && !unit.was_full;
+            self.partial_units -= u32::from(completed);
+            return Ok(if completed { Met::Completed } else { Met::Unit });
+        }
+        let entry = Entry { lpn, mask, clean: 0, cells: cells.to_vec(), since: command, stream };
+        let slot = self.put(entry);
+        self.dirty_units += 1;
+        self.by_age.push(slot);
+        self.policy.insert(slot, &unit);
+        if let Some(small) = &mut self.small {
+            small.holds(lpn, slot, mask);
+        }
+        self.partial_units += u32::from(!is_full);
+        Ok(Met::Nothing)
+    }
+
+    /// Units of a block, if blocks leave padded.
+    pub(crate) fn pads(&self) -> Option<u32> {
+        self.policy.pads()
+    }
+
+    /// The policy counts from nothing.
+    pub(crate) fn reset_figures(&mut self) {
+        self.policy.reset_figures();
+    }
+
+    /// Whether what is read from flash is kept.
+    pub(crate) fn caches_reads(&self) -> bool {
+        self.policy.caches_reads()
+    }
+
+    /// A unit in the buffer was read.
+    pub(crate) fn read_hit(&mut self, slot: Slot) {
+        self.policy.read(slot);
+    }
+
+    /// Keeps sectors that were read from flash and are not in the buffer; there must be room for them.
+    pub(crate) fn keep_clean(&mut self, lpn: u32, mask: u64, cells: &[u8]) {
+        let sectors = u64::from(mask.count_ones());
+        assert!(sectors <= self.room(), "{sectors} sectors read, room for {}", self.room());
+        self.used_sectors += sectors;
+        if let Some(slot) = self.find(lpn) {
+            let entry = &mut self.entries[slot as usize];
+            assert!(entry.mask & mask == 0, "unit {lpn} holds sectors that are kept again");
+            let was_partial = entry.dirty() != 0 && entry.mask != self.full_mask;
+            entry.mask |= mask;
+            entry.clean |= mask;
+            let (dirty, held) = (entry.dirty(), entry.mask);
+            if self.cell_bytes > 0 {
+                merge(&mut entry.cells, cells, mask, self.cell_bytes);
+            }
+            if was_partial && held == self.full_mask {
+                self.partial_units -= 1;
+            }
+            if dirty != 0
+                && let Some(small) = &mut self.small
+            {
+                small.holds(lpn, slot, held);
+            }
+            self.policy.read(slot);
+            return;
+        }
+        let slot = self.put(Entry { lpn, mask, clean: mask, cells: cells.to_vec(), since: 0, stream: 0 });
+        let is_full = mask == self.full_mask;
+        let held = [0, mask.count_ones()];
+        let unit = Unit { lpn, command: 0, written: 0, held, was_full: false, is_full };
+        self.policy.insert(slot, &unit);
+    }
+
+    /// Gives an entry a slot.
+    fn put(&mut self, entry: Entry) -> Slot {
+        let lpn = entry.lpn;
+        let slot = if let Some(slot) = self.free.pop() {
+            self.entries[slot as usize] = entry;
+            slot
+        } else {
+            self.entries.push(entry);
+            self.entries.len() as Slot - 1
+        };
+        self.index.insert(lpn, slot);
+        slot
+    }
+
+    /// The units that leave next.
+    pub(crate) fn victims(
+        &mut self,
+        wanted: usize,
+        chips: &dyn Chips,
+        counters: &mut BufferCounters,
+        out: &mut Vec<Slot>,
+    ) {
+        out.clear();
+        let mut view = View { entries: &self.entries, full_mask: self.full_mask, chips, counters };
+        self.policy.victims(wanted, &mut view, out);
+    }
+
+    /// Units that will probably leave soon.
+    pub(crate) fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
+        out.clear();
+        self.policy.coming(wanted, out);
+    }
+
+    /// RAM of a real drive for the policy's bookkeeping.
+    pub(crate) fn memory(&self) -> Vec<(&'static str, u64)> {
+        self.policy.memory()
+    }
+
+    /// The policy's own figures.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
+        self.policy.figures()
+    }
+
+    /// The small partial units that leave in one page with `lead`, itself the first of them, if the FTL compacts and
+    /// `may` for it: all of its region that fit. Empty, or with `lead` alone, if there is nothing to compact.
+    pub(crate) fn compacted_with(&self, lead: Slot, may: impl Fn(u32) -> bool, out: &mut Vec<Slot>) {
+        out.clear();
+        if let Some(small) = &self.small {
+            small.together(lead, &self.entries, may, out);
+        }
+    }
+
+    /// Whether what was in a slot has left, and nothing has come into it since.
+    pub(crate) fn has_left(&self, slot: Slot) -> bool {
+        self.entries[slot as usize].mask == 0
+    }
+
+    /// Takes a unit out on its way to flash; its space stays held until `release`.
+    pub(crate) fn take(&mut self, slot: Slot) -> Entry {
+        self.take_out(slot, false)
+    }
+
+    /// Takes a trimmed unit out; its space is held until `release`.
+    pub(crate) fn drop_unit(&mut self, slot: Slot) -> Entry {
+        self.take_out(slot, true)
+    }
+
+    fn take_out(&mut self, slot: Slot, dropped: bool) -> Entry {
+        self.policy.remove(slot, self.entries[slot as usize].lpn, dropped);
+        let entry = &mut self.entries[slot as usize];
+        let cells = std::mem::take(&mut entry.cells);
+        let taken = Entry { cells, ..*entry };
+        entry.mask = 0;
+        if let Some(small) = &mut self.small {
+            small.left(taken.lpn);
+        }
+        self.index.remove(&taken.lpn);
+        #[cfg(feature = "planted-bugs")]
+        {
+            self.left_last = Some(taken.lpn);
+        }
+        self.free.push(slot);
+        if taken.dirty() != 0 {
+            self.by_age.remove(slot);
+            self.dirty_units -= 1;
+            self.partial_units -= u32::from(taken.mask != self.full_mask);
+        }
+        taken
+    }
+
+    /// Sectors that left are on flash, or were dropped.
+    pub(crate) fn release(&mut self, sectors: u64) {
+        self.used_sectors -= sectors;
+    }
+
+    /// The oldest units that came in before write command number `before`, at most `limit`.
+    pub(crate) fn older_than(&self, before: u64, limit: usize, out: &mut Vec<Slot>) {
+        out.clear();
+        let mut slot = self.by_age.head;
+        while slot != NIL && out.len() < limit && self.entry(slot).since < before {
+            out.push(slot);
+            slot = self.by_age.next(slot);
+        }
+    }
+
+    /// Units in `first..end`, whichever way is shorter to find them.
+    pub(crate) fn in_range(&self, first: u32, end: u32, out: &mut Vec<Slot>) {
+        out.clear();
+        if u64::from(end - first) < self.index.len() as u64 {
+            out.extend((first..end).filter_map(|lpn| self.find(lpn)));
+        } else {
+            out.extend(self.index.iter().filter(|(lpn, _)| (first..end).contains(lpn)).map(|(_, slot)| *slot));
+            out.sort_unstable_by_key(|slot| self.entry(*slot).lpn);
+        }
+    }
+}
+
+/// Copies the cells of the sectors in `mask`.
+fn merge(into: &mut [u8], from: &[u8], mask: u64, cell: usize) {
+    for sector in (0..64).filter(|sector| mask >> sector & 1 != 0) {
+        let range = sector * cell..(sector + 1) * cell;
+        into[range.clone()].copy_from_slice(&from[range]);
+    }
+}
