@@ -198,3 +198,55 @@ fn a_partial_page_that_stays_is_completed_and_costs_no_read() {
     assert!(pc_lru.0 * 4 < lru.0, "additional reads: {} with PC-LRU, {} with LRU", pc_lru.0, lru.0);
     assert!(pc_lru.1 > lru.1, "pages made full: {} with PC-LRU, {} with LRU", pc_lru.1, lru.1);
 }
+
+/// One page of a block of four leaves: with padding the other three are read and written with it (BPLRU, 4.2).
+#[test]
+fn a_padded_block_is_written_whole_and_what_it_lacks_is_read() {
+    for (padding, padded) in [(false, 0), (true, 3)] {
+        let mut config = one_chip("bplru");
+        config.buffer.policies.block_pages = 4;
+        config.buffer.policies.bplru_padding = padding;
+        let mut drive =
+            Drive::new(&config, Options { seed: 1, contents: Contents::Stamps }).expect("an accepted drive");
+        // Whole blocks, so that nothing is padded while flash is filled.
+        write_pages(&mut drive, &(0..16).map(|block| (block * 32, 32)).collect::<Vec<_>>());
+        flush(&mut drive);
+        drive.reset_statistics();
+        // Not in order, or the blocks would go to the bottom.
+        write_pages(&mut drive, &[(8, 8)]);
+        write_pages(&mut drive, &(8..16).rev().map(|page| (page * 8, 8)).collect::<Vec<_>>());
+        let counters = drive.counters().buffer;
+        assert_eq!((counters.evictions, counters.padded_pages), (1, padded), "one page needs room");
+        flush(&mut drive);
+        assert_checks(&drive);
+        let flash = drive.counters().flash;
+        let rewritten = ssdlab_flash::Cause::ReadModifyWrite;
+        assert_eq!(flash.get(OpKind::Read, rewritten), padded);
+        assert_eq!(flash.get(OpKind::Program, rewritten), padded);
+        assert_eq!(flash.get(OpKind::Program, ssdlab_flash::Cause::Host), 9);
+    }
+}
+
+/// A page that was read stays with CFLRU: reading it again needs no flash, and writing a part of it no read.
+#[test]
+fn what_was_read_is_kept_clean_and_dropped_before_anything_dirty() {
+    let mut drive =
+        Drive::new(&one_chip("cflru"), Options { seed: 1, contents: Contents::Stamps }).expect("an accepted drive");
+    write_pages(&mut drive, &(0..64).map(|page| (page * 8, 8)).collect::<Vec<_>>());
+    flush(&mut drive);
+    drive.reset_statistics();
+    // The pages written last are gone from the buffer; the first read finds room, as nothing is dirty.
+    for _ in 0..2 {
+        alone(&mut drive, &Request::new(Op::Read, 0, 8), 0);
+    }
+    let counters = drive.counters();
+    assert_eq!(counters.flash.total(OpKind::Read), 1, "the second read finds it in the buffer");
+    assert_eq!((counters.buffer.read_misses, counters.buffer.read_hits), (1, 1));
+    assert_eq!(counters.buffer.pages_now, 0, "a clean page has not to go to flash");
+    alone(&mut drive, &Request::new(Op::Write, 2, 3), 7);
+    flush(&mut drive);
+    let counters = drive.counters();
+    assert_eq!(counters.flash.total(OpKind::Read), 1, "nothing was to be completed");
+    assert_eq!((counters.buffer.full_pages, counters.buffer.partial_pages), (1, 0));
+    assert_checks(&drive);
+}
