@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::files::Files;
 use crate::mount::Mount;
 use crate::serve::Serve;
 use crate::stat::{Record, Stat};
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Devices(Devices),
     Designs(Designs),
     Report(Report),
+    Files(Box<Files>),
     Torture(Box<Torture>),
 }
 
@@ -77,7 +79,8 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "FILE|NAME", required = true, num_args = 1..)]
     pub(crate) device: Vec<String>,
 
-    /// A trace in any supported format, a fio job file (*.fio), or fio options such as rw=randwrite,bs=4k,iodepth=32
+    /// A trace in any supported format, a fio job file (*.fio), fio options such as rw=randwrite,bs=4k,iodepth=32, or a
+    /// modelled trace such as model:msnfs,requests=500k
     ///
     /// A trace's format is recognised by its content; `format=NAME:PATH` states it. gzip, zstd, xz and bzip2 are
     /// unpacked on the way.
@@ -220,7 +223,7 @@ pub(crate) struct Devices {
     pub(crate) json: bool,
 }
 
-/// The policies and designs that a description can name, one line each.
+/// The policies and designs that a description can name, and the workloads that ship, one line each.
 #[derive(Args, Debug)]
 pub(crate) struct Designs {
     /// Print as JSON

@@ -7,6 +7,7 @@
 mod args;
 mod catalogue;
 mod failure;
+mod files;
 mod interrupt;
 mod mount;
 mod panic;
@@ -53,6 +54,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Devices(devices) => catalogue::devices(&devices)?,
         Command::Designs(designs) => catalogue::designs(&designs)?,
         Command::Report(report) => report::report(&report)?,
+        Command::Files(files) => return files::files(&files),
         Command::Torture(torture) => return torture::torture(&torture),
     }
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,8 @@
 //! A [`Workload`] is asked for the next request at a point in virtual time and told of completions; it decides
 //! whether to send, to wait until a time, or to wait for a completion. It never sees the drive.
 
+mod draw;
+pub mod files;
 pub mod fio;
 mod open;
 pub mod replay;

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod catalogue;
+mod files;
 mod run;
 mod support;
 mod torture;

@@ -7,11 +7,11 @@ use ssdlab_base::{Nanos, Op, Request, Rng, SECTOR_BYTES, rng};
 
 use rand::Rng as _;
 
+use crate::draw::{Permutation, below, unit};
+
 use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
-use super::permutation::Permutation;
 use super::plan::{JobPlan, MapKind};
 use super::random_map::RandomMap;
-use super::skew::{below, unit};
 
 /// What a job wants at a point in time.
 pub(crate) enum Step {

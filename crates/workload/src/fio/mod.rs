@@ -18,13 +18,11 @@
 //! # Ok::<(), ssdlab_workload::WorkloadError>(())
 //! ```
 
-mod fast_math;
 mod generator;
 mod ini;
 mod job;
 mod keys;
 mod mode;
-mod permutation;
 mod plan;
 mod random_map;
 mod reader;

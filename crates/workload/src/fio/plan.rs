@@ -7,10 +7,11 @@ use ssdlab_base::{Nanos, SECTOR_BYTES, format_size, rng};
 use rand::Rng as _;
 
 use crate::WorkloadError;
+use crate::draw::below;
 
 use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
 use super::settings::JobSettings;
-use super::skew::{Picker, Skew, below};
+use super::skew::{Picker, Skew};
 
 /// One clone of a job, ready to run.
 #[derive(Clone, Debug)]

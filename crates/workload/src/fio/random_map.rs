@@ -1,7 +1,7 @@
 //! Which blocks a pass has already covered, for block sizes that vary: fio's random map.
 //!
 //! A bitmap with summaries above it, 64 to one, so that the next free block is found in a handful of words however
-//! large the drive is. With one fixed block size a [`Permutation`](super::permutation::Permutation) does the same in
+//! large the drive is. With one fixed block size a [`Permutation`](crate::draw::Permutation) does the same in
 //! no memory, and this map is not built.
 
 /// A set of blocks `0..size`, all free at first.

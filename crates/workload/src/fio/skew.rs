@@ -9,8 +9,8 @@ use ssdlab_base::{Rng, rng};
 
 use rand::Rng as _;
 
-use super::fast_math;
-use super::permutation::Permutation;
+use crate::draw::{Permutation, Zipf, below, fast_math, unit};
+
 use super::value::Extent;
 
 /// What `random_distribution=` says for one direction.
@@ -37,26 +37,6 @@ pub(crate) struct Zone {
     pub(crate) size: Extent,
 }
 
-/// A uniform draw from `0..bound` without division on the common path (Lemire, 2019), exactly uniform.
-#[inline]
-pub(crate) fn below(rng: &mut Rng, bound: u64) -> u64 {
-    debug_assert!(bound > 0);
-    let mut wide = u128::from(rng.next_u64()) * u128::from(bound);
-    if (wide as u64) < bound {
-        let threshold = bound.wrapping_neg() % bound;
-        while (wide as u64) < threshold {
-            wide = u128::from(rng.next_u64()) * u128::from(bound);
-        }
-    }
-    (wide >> 64) as u64
-}
-
-/// A uniform draw from `[0, 1)` with 53 bits.
-#[inline]
-pub(crate) fn unit(rng: &mut Rng) -> f64 {
-    (rng.next_u64() >> 11) as i64 as f64 * (1.0 / (1_u64 << 53) as f64)
-}
-
 /// Ranks to blocks, one to one.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
@@ -79,78 +59,6 @@ impl Scatter {
     fn block(&self, rank: u64) -> u64 {
         let block = self.permutation.at(rank) + self.offset;
         if block >= self.blocks { block - self.blocks } else { block }
-    }
-}
-
-/// Exact Zipf ranks by rejection-inversion (Hörmann and Derflinger, 1996): no table, any theta above 0.
-#[derive(Clone, Debug)]
-pub(crate) struct Zipf {
-    /// The last rank; signed, because signed conversions are one instruction each.
-    last: i64,
-    one_minus_theta: f64,
-    one_minus_theta_inverse: f64,
-    theta: f64,
-    high: f64,
-    low: f64,
-    shortcut: f64,
-}
-
-impl Zipf {
-    fn new(ranks: u64, theta: f64) -> Zipf {
-        let mut zipf = Zipf {
-            last: i64::try_from(ranks).unwrap_or(i64::MAX),
-            one_minus_theta: 1.0 - theta,
-            one_minus_theta_inverse: (1.0 - theta).recip(),
-            theta,
-            high: 0.0,
-            low: 0.0,
-            shortcut: 0.0,
-        };
-        zipf.high = zipf.integral(1.5) - 1.0;
-        zipf.low = zipf.integral(ranks as f64 + 0.5);
-        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.share(2.0));
-        zipf
-    }
-
-    fn share(&self, x: f64) -> f64 {
-        libm::exp(-self.theta * libm::log(x))
-    }
-
-    /// The integral of `x^-theta` from 1.
-    fn integral(&self, x: f64) -> f64 {
-        let log = libm::log(x);
-        let t = self.one_minus_theta * log;
-        // expm1(t)/t, by its series where t is tiny.
-        let ratio = if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t * 0.5 * (1.0 + t / 3.0) };
-        ratio * log
-    }
-
-    #[inline]
-    fn inverse(&self, y: f64) -> f64 {
-        // Rounding may push t below -1, where the logarithm ends.
-        let t = (y * self.one_minus_theta).max(-1.0);
-        if self.one_minus_theta.abs() > 1e-3 {
-            // Far enough from theta 1 for the plain power, to the digits a draw needs.
-            return fast_math::exp(fast_math::ln((1.0 + t).max(f64::MIN_POSITIVE)) * self.one_minus_theta_inverse);
-        }
-        let ratio = if t.abs() > 1e-8 { libm::log1p(t) / t } else { 1.0 - t * (0.5 - t / 3.0) };
-        libm::exp(ratio * y)
-    }
-
-    /// The next rank, 0 the most popular.
-    #[inline]
-    fn rank(&self, rng: &mut Rng) -> u64 {
-        loop {
-            let y = self.low + unit(rng) * (self.high - self.low);
-            let x = self.inverse(y);
-            // Truncation by the cast; `floor` is a function call on plain x86-64.
-            let rank = ((x + 0.5) as i64).clamp(1, self.last);
-            let number = rank as u64 - 1;
-            let rank = rank as f64;
-            if rank - x <= self.shortcut || y >= self.integral(rank + 0.5) - self.share(rank) {
-                return number;
-            }
-        }
     }
 }
 
@@ -250,44 +158,4 @@ fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64
     }
     assert!(filled == 100, "accesses were checked to add up to 100, not {filled}");
     Ok(table)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zipf_ranks_follow_the_law_for_every_theta() {
-        for theta in [0.5, 0.99, 1.0, 1.2, 2.5] {
-            let ranks = 1000_u64;
-            let zipf = Zipf::new(ranks, theta);
-            let total: f64 = (1..=ranks).map(|rank| (rank as f64).powf(-theta)).sum();
-            let draws = 400_000;
-            let mut counts = vec![0_u64; ranks as usize];
-            let mut rng = rng(3, "zipf test");
-            for _ in 0..draws {
-                counts[zipf.rank(&mut rng) as usize] += 1;
-            }
-            for rank in [1_u64, 2, 3, 10, 50] {
-                let expected = draws as f64 * (rank as f64).powf(-theta) / total;
-                let found = counts[rank as usize - 1] as f64;
-                // Five standard deviations of a binomial count.
-                assert!(
-                    (found - expected).abs() < 5.0 * expected.sqrt() + 1.0,
-                    "theta {theta} rank {rank}: {found} {expected}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_bounded_draw_is_uniform_and_in_bounds() {
-        let mut rng = rng(1, "below test");
-        let mut counts = [0_u32; 7];
-        for _ in 0..70_000 {
-            counts[below(&mut rng, 7) as usize] += 1;
-        }
-        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
-        assert_eq!(below(&mut rng, 1), 0);
-    }
 }

@@ -8,7 +8,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// `e^x`, 0 below -700 and `e^700` above 700.
 #[inline]
-pub(super) fn exp(x: f64) -> f64 {
+pub(crate) fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;
     }
@@ -28,7 +28,7 @@ pub(super) fn exp(x: f64) -> f64 {
 
 /// The natural logarithm of a positive, normal, finite number.
 #[inline]
-pub(super) fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     debug_assert!(x.is_normal() && x > 0.0);
     // x = 2^k * m with m between sqrt(1/2) and sqrt(2).
     let bits = x.to_bits();
@@ -49,7 +49,7 @@ pub(super) fn ln(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fio::skew::unit;
+    use crate::draw::unit;
 
     #[test]
     fn both_agree_with_correctly_rounded_ones_to_twelve_digits() {
