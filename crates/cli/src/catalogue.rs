@@ -5,6 +5,7 @@ use std::io::Write as _;
 use serde::Serialize;
 use ssdlab_base::format_size;
 use ssdlab_device::{Description, InterfaceKind, registered};
+use ssdlab_workload::{files, model};
 
 use crate::args::{Designs, Devices};
 use crate::failure::Failure;
@@ -25,8 +26,8 @@ struct Drive {
 #[derive(Serialize)]
 struct Design {
     kind: &'static str,
-    name: &'static str,
-    summary: &'static str,
+    name: String,
+    summary: String,
 }
 
 /// Lists the drives that ship, or prints one's description.
@@ -65,15 +66,16 @@ fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
 
 /// Lists what a description can name.
 pub(crate) fn designs(args: &Designs) -> Result<(), Failure> {
-    let designs: Vec<Design> = registered()
-        .into_iter()
-        .map(|design| Design { kind: design.kind, name: design.name, summary: design.summary })
-        .chain(ssdlab_host::ROOMS.iter().map(|(name, summary)| Design { kind: "host.room", name, summary }))
-        .collect();
+    let design = |kind, name: &str, summary: &str| Design { kind, name: name.into(), summary: summary.into() };
+    let mut designs: Vec<Design> =
+        registered().into_iter().map(|found| design(found.kind, found.name, found.summary)).collect();
+    designs.extend(ssdlab_host::ROOMS.iter().map(|(name, summary)| design("host.room", name, summary)));
+    designs.extend(model::shipped().iter().map(|(name, summary)| design("workload.model", name, summary)));
+    designs.extend(files::shipped().map(|found| design("workload.files", &found.name, &found.summary)));
     if args.json {
         return stdout::print_json(&designs);
     }
     let rows: Vec<Vec<String>> =
-        designs.iter().map(|design| vec![design.kind.into(), design.name.into(), design.summary.into()]).collect();
+        designs.into_iter().map(|design| vec![design.kind.into(), design.name, design.summary]).collect();
     stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
 }

@@ -1,5 +1,5 @@
-//! `--workload` and `--precondition`: a trace, a fio job file, or fio's options in one line, opened for one drive after
-//! another.
+//! `--workload` and `--precondition`: a trace, a model of one, a fio job file, or fio's options in one line, opened for
+//! one drive after another.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -9,6 +9,7 @@ use ssdlab_device::DriveConfig;
 use ssdlab_lab::WorkloadSource;
 use ssdlab_lab::snapshot::file_identity;
 use ssdlab_workload::fio::FioJob;
+use ssdlab_workload::model::{Model, is_model};
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;
 use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind, open_trace};
@@ -52,6 +53,7 @@ enum Kind {
         spec: String,
         identity: String,
     },
+    Model(Model),
     Fio {
         job: FioJob,
         /// The same jobs with no seed of their own: see [`Source::job`].
@@ -89,6 +91,7 @@ impl Source {
                 let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(Failure::input)?;
                 Kind::Fio { job, unseeded, line: None }
             }
+            WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(Failure::input)?),
             WorkloadKind::Trace => {
                 let trace = open_trace(text).map_err(Failure::input)?;
                 let path = trace.name();
@@ -111,7 +114,7 @@ impl Source {
         }
         let notes = match &kind {
             Kind::Fio { job, .. } => job.notes(),
-            Kind::Trace { .. } => Vec::new(),
+            Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
         Ok(Source { kind, sending, seed, notes: RefCell::new(notes) })
     }
@@ -119,9 +122,26 @@ impl Source {
     /// The replay discipline, for the results.
     pub(crate) fn replay(&self) -> String {
         match self.kind {
-            Kind::Trace { .. } => self.sending.discipline.unwrap_or_default().to_string(),
+            Kind::Trace { .. } | Kind::Model(_) => self.sending.discipline.unwrap_or_default().to_string(),
             Kind::Fio { ref job, .. } => format!("fio, iodepth {}", job.depth()),
         }
+    }
+
+    /// A trace as it is sent to a drive.
+    fn replay_of(&self, trace: Trace, drive: &DriveConfig) -> Result<Box<dyn Workload>, WorkloadError> {
+        let settings = ReplaySettings {
+            discipline: self.sending.discipline.unwrap_or_default(),
+            fit: self.sending.fit,
+            limit: self.sending.limit,
+        };
+        let replay = TraceReplay::new(trace, settings, drive.user_bytes / SECTOR_BYTES)?;
+        let mut notes = self.notes.borrow_mut();
+        for note in replay.notes() {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        Ok(Box::new(replay))
     }
 
     /// The jobs of a pass. A `randseed` belongs to the measured run; if ageing drew the same numbers, the run would
@@ -129,6 +149,13 @@ impl Source {
     fn job<'a>(job: &'a FioJob, unseeded: &'a FioJob, pass: u64) -> &'a FioJob {
         if pass == 0 { job } else { unseeded }
     }
+}
+
+/// The seed of a pass: the run's own for the measured one.
+fn of_pass(seed: u64, pass: u64) -> u64 {
+    // Odd, so that no two passes share a seed.
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    seed.wrapping_add(pass.wrapping_mul(STEP))
 }
 
 /// Whether a line or an option is `randseed=`.
@@ -139,25 +166,11 @@ fn sets_seed(text: &str) -> bool {
 impl WorkloadSource for Source {
     fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         match &self.kind {
-            Kind::Trace { spec, .. } => {
-                let settings = ReplaySettings {
-                    discipline: self.sending.discipline.unwrap_or_default(),
-                    fit: self.sending.fit,
-                    limit: self.sending.limit,
-                };
-                let replay = TraceReplay::new(Trace::open(spec)?, settings, drive.user_bytes / SECTOR_BYTES)?;
-                let mut notes = self.notes.borrow_mut();
-                for note in replay.notes() {
-                    if !notes.contains(&note) {
-                        notes.push(note);
-                    }
-                }
-                Ok(Box::new(replay))
-            }
+            Kind::Trace { spec, .. } => self.replay_of(Trace::open(spec)?, drive),
+            // As a job, a model draws other numbers while it ages a drive.
+            Kind::Model(model) => self.replay_of(model.reseeded(of_pass(model.seed(), pass)).trace()?, drive),
             Kind::Fio { job, unseeded, .. } => {
-                // Odd, so that no two passes share a seed.
-                const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-                let seed = self.seed.wrapping_add(pass.wrapping_mul(STEP));
+                let seed = of_pass(self.seed, pass);
                 let generator = Source::job(job, unseeded, pass).generator(drive.user_bytes, seed)?;
                 Ok(match self.sending.limit {
                     Some(limit) => Box::new(Limited { inner: generator, limit, sent: 0 }),
@@ -171,6 +184,7 @@ impl WorkloadSource for Source {
         let Sending { fit, limit, .. } = &self.sending;
         match &self.kind {
             Kind::Trace { spec, identity } => format!("trace {spec} {identity} {fit} {limit:?}"),
+            Kind::Model(model) => format!("model {} {fit} {limit:?}", model.identity()),
             Kind::Fio { job, .. } => format!("fio {job:?} seed {} {limit:?}", self.seed),
         }
     }

@@ -6,6 +6,7 @@
 mod draw;
 pub mod files;
 pub mod fio;
+pub mod model;
 mod open;
 pub mod replay;
 pub mod stats;

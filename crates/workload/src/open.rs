@@ -1,7 +1,8 @@
-//! A workload from the text a user gave: one line of fio's options, a fio job file, or a trace.
+//! A workload from the text a user gave: one line of fio's options, a fio job file, a trace, or a model of one.
 //!
-//! The three are told apart without a flag and without guessing: a line that sets `rw` is a specification, a name that
-//! ends in `.fio` is a job file, and everything else is a trace, whose content says its format.
+//! They are told apart without a flag and without guessing: what begins with `model:` is a model, a line that sets `rw`
+//! is a specification, a name that ends in `.fio` is a job file, and everything else is a trace, whose content says its
+//! format.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,6 +11,7 @@ use std::path::Path;
 use ssdlab_base::SECTOR_BYTES;
 
 use crate::fio::{FioJob, is_direction, is_key, is_spec};
+use crate::model::{Model, is_model};
 use crate::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use crate::trace::Trace;
 use crate::{Workload, WorkloadError};
@@ -34,14 +36,16 @@ pub enum WorkloadKind {
     Specification,
     /// A fio job file.
     JobFile,
-    /// A trace, perhaps with options before its path.
+    /// A trace, perhaps with options before its path, or a modelled one.
     Trace,
 }
 
 impl WorkloadKind {
     /// The kind of `text`, which is not opened.
     pub fn of(text: &str) -> WorkloadKind {
-        if is_spec(text) {
+        if is_model(text) {
+            WorkloadKind::Trace
+        } else if is_spec(text) {
             WorkloadKind::Specification
         } else if Path::new(text).extension().is_some_and(|extension| extension == "fio") {
             WorkloadKind::JobFile
@@ -66,7 +70,7 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, Work
                 ..ReplaySettings::default()
             };
             let capacity_sectors = options.capacity_bytes / SECTOR_BYTES;
-            return Ok(Box::new(TraceReplay::new(open_trace(text)?, settings, capacity_sectors)?));
+            return Ok(Box::new(TraceReplay::new(open_seeded(text, options.seed)?, settings, capacity_sectors)?));
         }
     };
     if let Some(discipline) = options.replay {
@@ -84,12 +88,19 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, Work
     Ok(Box::new(job.generator(options.capacity_bytes, options.seed)?))
 }
 
-/// Opens the trace that `text` names.
+/// Opens the trace that `text` names, or the model; a model that gives no seed is drawn from seed 1.
 ///
 /// # Errors
 /// As [`Trace::open`]; and where `text`, or the file it names, is rather something for fio, the error says how to write
 /// that.
 pub fn open_trace(text: &str) -> Result<Trace, WorkloadError> {
+    open_seeded(text, 1)
+}
+
+fn open_seeded(text: &str, seed: u64) -> Result<Trace, WorkloadError> {
+    if is_model(text) {
+        return Model::parse(text, seed)?.trace();
+    }
     Trace::open(text).map_err(|error| meant_for_fio(text).unwrap_or(error))
 }
 

@@ -284,3 +284,21 @@ fn drives_of_one_name_are_called_after_their_files_or_numbered_or_as_they_are_to
     let filed = bench.succeeds(&["run", "-d", "tiny.toml", "copy.toml", "-w", spec]);
     assert!(filed.stdout.contains("copy"), "{}", filed.stdout);
 }
+
+#[test]
+fn a_model_runs_as_a_trace_does_and_is_the_seeds() {
+    let bench = Bench::new();
+    let run = |seed: &str| {
+        let workload = "model:msnfs,requests=2k,footprint=8m";
+        let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", workload, "--seed", seed, "--json"]);
+        let mut result: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+        result["devices"][0]["requests"].take()
+    };
+    let first = run("1");
+    assert_eq!(first, run("1"));
+    assert_ne!(first, run("2"));
+    let stats = bench.succeeds(&["trace", "stats", "model:web,requests=1k"]);
+    assert!(stats.stdout.contains("requests                 1,000\n"), "{}", stats.stdout);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "model:msnsf"], &["did you mean 'msnfs'?"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "model:msnfs"], &["the drive ends at", "--fit"]);
+}

@@ -90,6 +90,11 @@ impl Trace {
         Trace::start(Origin::Bytes(name.to_string(), bytes.into()), Options::parse(options)?)
     }
 
+    /// A trace whose text `make` makes, in a format that is recognised or in our CSV; named `name`.
+    pub(crate) fn generated(name: &str, make: source::Make) -> Result<Trace, WorkloadError> {
+        Trace::start(Origin::Made(name.to_string(), make), Options::default())
+    }
+
     fn start(origin: Origin, mut options: Options) -> Result<Trace, WorkloadError> {
         let mut source = origin.open()?;
         let (format, mut notes) = match options.format {

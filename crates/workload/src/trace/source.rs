@@ -18,18 +18,23 @@ const LINE_MAX: usize = 1 << 20;
 const XZ_MEMORY_KIB: u32 = 1 << 20;
 
 /// Where a trace's bytes are, so that it can be read again from the start.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Origin {
     File(PathBuf),
     Bytes(String, Arc<[u8]>),
+    /// Text that is made as it is read, the same each time.
+    Made(String, Make),
 }
+
+/// Begins to make the text of a trace.
+pub(crate) type Make = Arc<dyn Fn() -> Box<dyn Read + Send> + Send + Sync>;
 
 impl Origin {
     /// The name that errors begin with.
     pub(super) fn name(&self) -> String {
         match self {
             Origin::File(path) => path.display().to_string(),
-            Origin::Bytes(name, _) => name.clone(),
+            Origin::Bytes(name, _) | Origin::Made(name, _) => name.clone(),
         }
     }
 
@@ -55,6 +60,7 @@ impl Origin {
                 let room = bytes.len().next_power_of_two().clamp(1 << 10, BUFFER);
                 Source::new(name, bytes, Cursor::new(bytes.clone()), room)
             }
+            Origin::Made(_, make) => Source::new(name, &[], make(), BUFFER),
         }
     }
 }
