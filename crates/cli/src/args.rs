@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::files::Files;
 use crate::mount::Mount;
+use crate::reproduce::Reproduce;
 use crate::serve::Serve;
 use crate::stat::{Record, Stat};
 
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Designs(Designs),
     Report(Report),
     Files(Box<Files>),
+    Reproduce(Box<Reproduce>),
     Torture(Box<Torture>),
 }
 
@@ -93,9 +95,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "[DRIVE:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// Bring each drive to an age first: none, fill, steady, or a workload of its own
+    /// Bring each drive to an age first: none, fill, touched, steady, or a workload of its own
     ///
-    /// `fill` writes it full once. `steady` goes on with the workload until write amplification is stable within 1 %.
+    /// `fill` writes it full once, `touched` only what the workload will read or write. `steady` goes on with the workload until write amplification is stable within 1 %.
     /// None of it counts in the results.
     #[arg(long, short, value_name = "AGE", default_value = "none")]
     pub(crate) precondition: String,

@@ -33,6 +33,12 @@ impl Failure {
     }
 }
 
+impl From<ssdlab_lab::SourceError> for Failure {
+    fn from(error: ssdlab_lab::SourceError) -> Failure {
+        Failure { hint: error.hint.map(str::to_string), ..Failure::input(error.sentence) }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.sentence)?;

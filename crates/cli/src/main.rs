@@ -13,10 +13,10 @@ mod mount;
 mod panic;
 mod progress;
 mod report;
+mod reproduce;
 mod run;
 mod serve;
 mod shipped;
-mod source;
 mod stat;
 mod stdout;
 mod torture;
@@ -55,6 +55,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Designs(designs) => catalogue::designs(&designs)?,
         Command::Report(report) => report::report(&report)?,
         Command::Files(files) => return files::files(&files),
+        Command::Reproduce(reproduce) => return reproduce::reproduce(&reproduce),
         Command::Torture(torture) => return torture::torture(&torture),
     }
     Ok(ExitCode::SUCCESS)

@@ -7,28 +7,31 @@ use std::process::ExitCode;
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::{
-    Age, Asked, Control, Entrant, Experiment, RunError, RunIntoError, RunResult, SnapshotCache, output, table,
+    Age, Asked, Control, Entrant, Experiment, RunError, RunIntoError, RunResult, Sending, SnapshotCache, TextSource,
+    output, table,
 };
+use ssdlab_workload::replay::Fit;
 
 use crate::args::Run;
 use crate::failure::Failure;
-use crate::source::{Sending, Source};
 use crate::{interrupt, progress, shipped, stdout};
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let drives = entrants(&args)?;
-    let sending = Sending::new(&args)?;
-    let workload = Source::open(&args.workload, sending, args.seed)?;
+    let sending = sending(&args)?;
+    let workload = TextSource::open(&args.workload, sending, args.seed)?;
     let aged_by = match args.precondition.as_str() {
-        "none" | "fill" | "steady" => None,
-        other => Some(Source::open(other, sending.whole(), args.seed).map_err(|failure| {
-            failure.hint("--precondition takes none, fill, steady, or a workload as --workload does")
+        "none" | "fill" | "touched" | "steady" => None,
+        other => Some(TextSource::open(other, sending.whole(), args.seed).map_err(|error| {
+            Failure::from(error)
+                .hint("--precondition takes none, fill, touched, steady, or a workload as --workload does")
         })?),
     };
     let age = match (args.precondition.as_str(), &aged_by) {
         (_, Some(source)) => Age::Workload(source),
         ("fill", _) => Age::Fill,
+        ("touched", _) => Age::Touched,
         ("steady", _) => Age::Steady,
         _ => Age::None,
     };
@@ -89,6 +92,20 @@ fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
             _ => Ok(()),
         }
     })
+}
+
+/// What `--replay`, `--wrap`, `--fit` and `--limit` say.
+fn sending(args: &Run) -> Result<Sending, Failure> {
+    let discipline = match &args.replay {
+        Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--replay: {error}")))?),
+        None => None,
+    };
+    let fit = match (args.wrap, args.fit) {
+        (true, _) => Fit::Wrap,
+        (_, true) => Fit::Dense,
+        _ => Fit::Exact,
+    };
+    Ok(Sending { discipline, fit, limit: args.limit })
 }
 
 /// The drives, with their overrides.
@@ -164,7 +181,7 @@ fn refused(error: RunError) -> Failure {
     }
 }
 
-fn unwritable(error: &output::OutputError) -> Failure {
+pub(crate) fn unwritable(error: &output::OutputError) -> Failure {
     match error.source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::work(error),
         _ => Failure::input(error),

@@ -17,6 +17,8 @@ mod csv;
 mod json;
 mod parquet;
 
+pub(crate) use csv::field as csv_field;
+
 /// Why results could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} could not be written: {source}", path.display())]

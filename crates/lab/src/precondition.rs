@@ -2,6 +2,7 @@
 //!
 //! - `none`: fresh from the factory.
 //! - `fill`: the whole user capacity is written once, in order, in large requests.
+//! - `touched`: of the user capacity only what the workload will touch, in extents of 64 KiB, in order.
 //! - `steady`: filled, then the workload that follows is sent over and over until write amplification has settled
 //!   ([`Steadiness`] says when that is). Every pass is a fresh one: a generator draws other numbers than in the run.
 //! - a workload of its own: that workload once, on an empty drive. (Begin it with a sequential write to have it filled.)
@@ -20,6 +21,8 @@ use crate::replay::{BATCH, ReplayError, beyond, fits};
 use crate::result::Precondition;
 use crate::source::WorkloadSource;
 use crate::verify::Verifier;
+
+mod touched;
 
 /// A fill writes this much at a time.
 const FILL_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
@@ -62,6 +65,8 @@ pub enum Age<'a> {
     None,
     /// Written once, in order.
     Fill,
+    /// Written once, in order, wherever the workload that follows reads or writes.
+    Touched,
     /// In the steady state of the workload that follows.
     Steady,
     /// Whatever this workload leaves, run once (its pass 0) on an empty drive.
@@ -74,6 +79,7 @@ impl Age<'_> {
         match self {
             Age::None => None,
             Age::Fill => Some("fill".to_string()),
+            Age::Touched => Some(format!("touched {}", measured.identity())),
             Age::Steady => Some(format!("steady {}", measured.identity())),
             Age::Workload(source) => Some(format!("workload {}", source.identity())),
         }
@@ -174,11 +180,18 @@ pub(crate) fn precondition(
     let aged = match age {
         Age::None => Aged::Done,
         Age::Fill => ageing.fill(name),
+        Age::Touched => {
+            let mut touched = touched::Touched::of(measured, ageing.drive.config())?;
+            ageing.once(name, &mut touched)?
+        }
         Age::Steady => match ageing.fill(name) {
             Aged::Done => ageing.steady(name, measured)?,
             Aged::Stopped => Aged::Stopped,
         },
-        Age::Workload(source) => ageing.once(name, *source)?,
+        Age::Workload(source) => {
+            let mut workload = source.open(ageing.drive.config(), 0)?;
+            ageing.once(name, &mut *workload)?
+        }
     };
     if aged == Aged::Done && !matches!(age, Age::None) {
         // What is in the write buffer goes to flash, where a snapshot finds it.
@@ -371,12 +384,11 @@ impl Ageing<'_> {
         }
     }
 
-    fn once(&mut self, name: &str, source: &dyn WorkloadSource) -> Result<Aged, ReplayError> {
+    fn once(&mut self, name: &str, workload: &mut dyn Workload) -> Result<Aged, ReplayError> {
         const STEP: u64 = 64 << 20;
-        let mut workload = source.open(self.drive.config(), 0)?;
         self.control.progress.begin(name, Phase::Age);
         let mut next_look = STEP;
-        let ended = self.pass(&mut *workload, &mut next_look, &mut |ageing| {
+        let ended = self.pass(workload, &mut next_look, &mut |ageing| {
             ageing.control.progress.advance(ageing.record.written_bytes, None);
             Some(ageing.record.written_bytes + STEP)
         })?;

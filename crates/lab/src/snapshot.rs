@@ -69,7 +69,7 @@ impl Identity<'_> {
 }
 
 /// What tells this build from another of the same version, so that a changed policy never meets an old state.
-fn build() -> String {
+pub(crate) fn build() -> String {
     let program = std::env::current_exe().and_then(fs::metadata);
     match program {
         Ok(program) => format!("{} {:?}", program.len(), program.modified().ok()),

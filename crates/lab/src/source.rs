@@ -3,6 +3,11 @@
 use ssdlab_device::DriveConfig;
 use ssdlab_workload::{Workload, WorkloadError};
 
+mod text;
+pub(crate) mod walk;
+
+pub use text::{Sending, SourceError, TextSource};
+
 /// A workload that can be opened for one drive after another.
 pub trait WorkloadSource {
     /// The workload from its beginning, for this drive. Pass 0 is the measured run; the passes of ageing to the steady

@@ -236,3 +236,18 @@ fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
     assert!(result.devices.is_empty());
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
+
+#[test]
+fn a_touched_drive_holds_data_wherever_the_workload_goes_and_nowhere_else() {
+    let drives = entrants(&[drive("touched")]);
+    let few = Random::mixed(40);
+    let result = run(&experiment(&drives, &few, Age::Touched));
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    assert_eq!(device.host.unmapped_sectors_read, 0);
+    let extent = 64 << 10;
+    let written = device.precondition.written_bytes;
+    assert!(written.is_multiple_of(extent), "{written}");
+    assert!((10 * extent..=40 * extent).contains(&written), "{written}");
+    assert_same(&result, &run(&experiment(&drives, &few, Age::Touched)));
+}

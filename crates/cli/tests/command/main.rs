@@ -3,6 +3,7 @@
 mod bad_input;
 mod catalogue;
 mod files;
+mod reproduce;
 mod run;
 mod support;
 mod torture;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::result::RunResult;
 
 /// Quotes a field where CSV (RFC 4180) asks for it.
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
 }
 

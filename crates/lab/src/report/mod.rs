@@ -11,12 +11,14 @@
 //! ```
 
 mod html;
+mod reproduction;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 use crate::result::RunResult;
 use html::{escape, json_in_script};
+pub use reproduction::render_reproduction;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");

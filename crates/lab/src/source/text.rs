@@ -1,47 +1,51 @@
-//! `--workload` and `--precondition`: a trace, a model of one, a fio job file, or fio's options in one line, opened for
-//! one drive after another.
+//! A workload from text, as `--workload` and `--precondition` have it: a trace, a model of one, a fio job file, or fio's
+//! options in one line, opened for one drive after another.
 
 use std::cell::RefCell;
 use std::path::Path;
 
 use ssdlab_base::{Nanos, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
-use ssdlab_lab::WorkloadSource;
-use ssdlab_lab::snapshot::file_identity;
 use ssdlab_workload::fio::FioJob;
 use ssdlab_workload::model::{Model, is_model};
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;
 use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind, open_trace};
 
-use crate::args::Run;
-use crate::failure::Failure;
+use super::WorkloadSource;
+use crate::snapshot::file_identity;
 
-/// When and how many requests are sent, and where, as the command line says.
+/// When and how many requests are sent, and where.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sending {
-    discipline: Option<Discipline>,
-    fit: Fit,
-    limit: Option<u64>,
+pub struct Sending {
+    /// When a trace's requests are sent; `None` is as its times say.
+    pub discipline: Option<Discipline>,
+    /// Where a trace's requests go on a drive of another size.
+    pub fit: Fit,
+    /// At most so many requests.
+    pub limit: Option<u64>,
+}
+
+/// Why a text is no workload, and what could be written instead.
+#[derive(Debug, thiserror::Error)]
+#[error("{sentence}")]
+pub struct SourceError {
+    /// The reason.
+    pub sentence: String,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
+}
+
+impl SourceError {
+    fn plain(sentence: impl std::fmt::Display) -> SourceError {
+        SourceError { sentence: sentence.to_string(), hint: None }
+    }
 }
 
 impl Sending {
-    /// What `--replay`, `--wrap`, `--fit` and `--limit` say.
-    pub(crate) fn new(args: &Run) -> Result<Sending, Failure> {
-        let discipline = match &args.replay {
-            Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--replay: {error}")))?),
-            None => None,
-        };
-        let fit = match (args.wrap, args.fit) {
-            (true, _) => Fit::Wrap,
-            (_, true) => Fit::Dense,
-            _ => Fit::Exact,
-        };
-        Ok(Sending { discipline, fit, limit: args.limit })
-    }
-
     /// For the workload that ages a drive: all of it, placed as the measured one is.
-    pub(crate) fn whole(self) -> Sending {
+    #[must_use]
+    pub fn whole(self) -> Sending {
         Sending { discipline: None, limit: None, ..self }
     }
 }
@@ -56,7 +60,7 @@ enum Kind {
     Model(Model),
     Fio {
         job: FioJob,
-        /// The same jobs with no seed of their own: see [`Source::job`].
+        /// The same jobs with no seed of their own: see [`TextSource::job`].
         unseeded: FioJob,
         /// The options, where the jobs are one line.
         line: Option<String>,
@@ -64,63 +68,68 @@ enum Kind {
 }
 
 /// A workload as it was asked for.
-pub(crate) struct Source {
+pub struct TextSource {
     kind: Kind,
     sending: Sending,
     seed: u64,
     notes: RefCell<Vec<String>>,
 }
 
-impl Source {
+impl TextSource {
     /// Finds out what `text` is, and reads as much of it as can be wrong without a drive.
-    pub(crate) fn open(text: &str, sending: Sending, seed: u64) -> Result<Source, Failure> {
+    ///
+    /// # Errors
+    /// Text that cannot be read or understood, and a way of sending that it does not take.
+    pub fn open(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
         let kind = match WorkloadKind::of(text) {
             WorkloadKind::Specification => {
                 let unseeded: Vec<&str> = text.split(',').filter(|option| !sets_seed(option)).collect();
                 Kind::Fio {
-                    job: FioJob::parse_line(text).map_err(Failure::input)?,
-                    unseeded: FioJob::parse_line(&unseeded.join(",")).map_err(Failure::input)?,
+                    job: FioJob::parse_line(text).map_err(SourceError::plain)?,
+                    unseeded: FioJob::parse_line(&unseeded.join(",")).map_err(SourceError::plain)?,
                     line: Some(text.to_string()),
                 }
             }
             WorkloadKind::JobFile => {
-                let job = FioJob::parse_file(Path::new(text)).map_err(Failure::input)?;
+                let job = FioJob::parse_file(Path::new(text)).map_err(SourceError::plain)?;
                 let whole =
-                    std::fs::read_to_string(text).map_err(|error| Failure::input(format!("{text}: {error}")))?;
+                    std::fs::read_to_string(text).map_err(|error| SourceError::plain(format!("{text}: {error}")))?;
                 let unseeded: Vec<&str> = whole.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
-                let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(Failure::input)?;
+                let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(SourceError::plain)?;
                 Kind::Fio { job, unseeded, line: None }
             }
-            WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(Failure::input)?),
+            WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(SourceError::plain)?),
             WorkloadKind::Trace => {
-                let trace = open_trace(text).map_err(Failure::input)?;
+                let trace = open_trace(text).map_err(SourceError::plain)?;
                 let path = trace.name();
                 let identity =
-                    file_identity(Path::new(&path)).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+                    file_identity(Path::new(&path)).map_err(|error| SourceError::plain(format!("{path}: {error}")))?;
                 Kind::Trace { spec: text.to_string(), identity }
             }
         };
         if let (Kind::Fio { .. }, Sending { discipline, fit, .. }) = (&kind, &sending) {
             if let Some(discipline) = discipline {
-                return Err(Failure::input(format!(
-                    "--replay {discipline} is for traces, and '{text}' is a fio workload"
-                ))
-                .hint("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime="));
+                return Err(SourceError {
+                    sentence: format!("--replay {discipline} is for traces, and '{text}' is a fio workload"),
+                    hint: Some("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime="),
+                });
             }
             if *fit != Fit::Exact {
-                return Err(Failure::input(format!("--{fit} is for traces, and '{text}' is a fio workload"))
-                    .hint("a fio workload is sized by the drive: size=50%, io_size=4g"));
+                return Err(SourceError {
+                    sentence: format!("--{fit} is for traces, and '{text}' is a fio workload"),
+                    hint: Some("a fio workload is sized by the drive: size=50%, io_size=4g"),
+                });
             }
         }
         let notes = match &kind {
             Kind::Fio { job, .. } => job.notes(),
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
-        Ok(Source { kind, sending, seed, notes: RefCell::new(notes) })
+        Ok(TextSource { kind, sending, seed, notes: RefCell::new(notes) })
     }
 
     /// The replay discipline, for the results.
-    pub(crate) fn replay(&self) -> String {
+    pub fn replay(&self) -> String {
         match self.kind {
             Kind::Trace { .. } | Kind::Model(_) => self.sending.discipline.unwrap_or_default().to_string(),
             Kind::Fio { ref job, .. } => format!("fio, iodepth {}", job.depth()),
@@ -163,7 +172,7 @@ fn sets_seed(text: &str) -> bool {
     text.split_once('=').is_some_and(|(key, _)| key.trim() == "randseed")
 }
 
-impl WorkloadSource for Source {
+impl WorkloadSource for TextSource {
     fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         match &self.kind {
             Kind::Trace { spec, .. } => self.replay_of(Trace::open(spec)?, drive),
@@ -171,7 +180,7 @@ impl WorkloadSource for Source {
             Kind::Model(model) => self.replay_of(model.reseeded(of_pass(model.seed(), pass)).trace()?, drive),
             Kind::Fio { job, unseeded, .. } => {
                 let seed = of_pass(self.seed, pass);
-                let generator = Source::job(job, unseeded, pass).generator(drive.user_bytes, seed)?;
+                let generator = TextSource::job(job, unseeded, pass).generator(drive.user_bytes, seed)?;
                 Ok(match self.sending.limit {
                     Some(limit) => Box::new(Limited { inner: generator, limit, sent: 0 }),
                     None => Box::new(generator),

@@ -1,0 +1,276 @@
+//! `ssdlab reproduce`: a paper's figures and tables, ours beside the published values.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ssdlab_lab::SnapshotCache;
+use ssdlab_lab::reproduce::{
+    self, Figure, Library, PAPERS, Paper, Report, ReproduceError, Run, Scene, Settings, Watch, docs,
+};
+
+use crate::failure::Failure;
+use crate::{interrupt, stdout};
+
+/// Reproduce a paper: its figures and tables, ours beside the published values.
+///
+/// Runs that several figures share are done once, on all cores, and are kept under OUT/runs: after an interruption the
+/// same command goes on where it stopped. Tables go to standard output; report.html, report.json and a CSV for each figure
+/// to OUT. Every number names its input.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ssdlab reproduce --list
+  ssdlab reproduce waflash --traces ../traces --traces ../recordings
+  ssdlab reproduce waflash/figure08 waflash/figure12
+  ssdlab reproduce waflash --quick
+
+Exit status: 0 done; 1 a run failed or was not done, or a check did not hold; 2 the input was wrong.")]
+pub(crate) struct Reproduce {
+    /// A paper, or one of its figures: waflash, waflash/figure08
+    #[arg(value_name = "PAPER[/FIGURE]", required_unless_present = "list")]
+    pub(crate) what: Vec<String>,
+
+    /// List the papers and their figures
+    #[arg(long, conflicts_with = "what")]
+    pub(crate) list: bool,
+
+    /// Where to write; by default out/PAPER
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// A folder with published traces or recordings; may be repeated. Beside these, SSDLAB_TRACES and examples/recordings
+    ///
+    /// SSDLAB_TRACES is a list of folders, as PATH is. A trace that is in none of them is left out, and the report says so.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: Vec<PathBuf>,
+
+    /// Runs at a time; by default one for each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) jobs: Option<u64>,
+
+    /// Small drives and few requests, to see that all works; the values mean nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Write the numbers into the paper's pages in this folder, such as papers/waflash
+    #[arg(long, value_name = "DIR", conflicts_with = "quick")]
+    pub(crate) docs: Option<PathBuf>,
+
+    /// Print the report as JSON instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl From<ReproduceError> for Failure {
+    fn from(error: ReproduceError) -> Failure {
+        let failure = Failure::input(&error);
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// A paper and what of it was asked for.
+type Wanted = (&'static Paper, Vec<&'static dyn Figure>);
+
+/// Does what was asked for.
+pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
+    if args.list {
+        return list().map(|()| ExitCode::SUCCESS);
+    }
+    let wanted = wanted(&args.what)?;
+    let several = wanted.len() > 1;
+    if several && args.docs.is_some() {
+        return Err(Failure::input("--docs is for the pages of one paper, and several were asked for"));
+    }
+    let library = library(args)?;
+    let stop =
+        interrupt::listen_saying("interrupted: what has ended is kept, and the same command goes on with the rest")?;
+    let mut sound = true;
+    let mut reports = Vec::new();
+    for (paper, figures) in wanted {
+        let out = match &args.out {
+            Some(out) if several => out.join(paper.name),
+            Some(out) => out.clone(),
+            None => Path::new("out").join(paper.name),
+        };
+        reproduce::try_out(&out).map_err(|error| crate::run::unwritable(&error))?;
+        let scene = Scene::open(paper, &library, args.quick)?;
+        let line = Line::new(args.quiet);
+        let snapshots = SnapshotCache::of_user();
+        let settings = Settings {
+            jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
+            memory_bytes: memory_bytes(),
+            snapshots: snapshots.as_ref(),
+            stop,
+            watch: &line,
+        };
+        let runs = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();
+        let outcomes = reproduce::execute(&scene, runs, &out, &settings);
+        let report = Report::of(&scene, &figures, &outcomes);
+        reproduce::write(&report, &scene, &out).map_err(Failure::work)?;
+        if let Some(folder) = &args.docs {
+            if !report.is_sound() {
+                return Err(Failure::work("the pages stay as they are: not all runs were done and kept their laws"));
+            }
+            let changed = docs::update(&report, folder).map_err(|error| match error {
+                docs::DocsError::Page(error) => Failure::from(error),
+                docs::DocsError::Output(error) => Failure::work(error),
+            })?;
+            for page in changed {
+                eprintln!("written: {}", page.display());
+            }
+        }
+        sound &= report.is_sound();
+        if !args.json {
+            stdout::print(|to| {
+                to.write_all(reproduce::render(&report).as_bytes())?;
+                writeln!(to, "\n{}", out.join("report.html").display())
+            })?;
+        }
+        reports.push(report);
+    }
+    match (args.json, &reports[..]) {
+        (false, _) => {}
+        (true, [report]) => stdout::print_json(report)?,
+        (true, reports) => stdout::print_json(&reports)?,
+    }
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn list() -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for paper in PAPERS {
+        rows.push(vec![paper.name.to_string(), paper.title.to_string()]);
+        let figures = paper.figures.iter();
+        rows.extend(figures.map(|figure| vec![format!("{}/{}", paper.name, figure.id()), figure.title().to_string()]));
+    }
+    stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
+}
+
+/// The papers that were named, each once, with its figures in the paper's own order.
+fn wanted(names: &[String]) -> Result<Vec<Wanted>, Failure> {
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for name in names {
+        let (paper, figures) = reproduce::find(name)?;
+        match wanted.iter_mut().find(|(other, _)| other.name == paper.name) {
+            Some((_, all)) => all.extend(figures),
+            None => wanted.push((paper, figures)),
+        }
+    }
+    for (paper, figures) in &mut wanted {
+        let asked: Vec<&str> = figures.iter().map(|figure| figure.id()).collect();
+        *figures = paper.figures.iter().copied().filter(|figure| asked.contains(&figure.id())).collect();
+    }
+    Ok(wanted)
+}
+
+/// Where traces are looked for: what is named, the environment's, and the recordings that ship with the sources.
+fn library(args: &Reproduce) -> Result<Library, Failure> {
+    let mut folders = args.traces.clone();
+    for folder in &folders {
+        if !folder.is_dir() {
+            return Err(Failure::input(format!("--traces {}: it is no folder", folder.display())));
+        }
+    }
+    if let Some(list) = std::env::var_os("SSDLAB_TRACES").filter(|list| !list.is_empty()) {
+        folders.extend(std::env::split_paths(&list));
+    }
+    let shipped = Path::new("examples").join("recordings");
+    folders.push(shipped.clone());
+    // target/release/ssdlab lies three below the sources.
+    if let Some(root) = std::env::current_exe().ok().as_deref().and_then(|exe| exe.ancestors().nth(3)) {
+        folders.push(root.join(shipped));
+    }
+    Ok(Library { folders })
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Three quarters of the memory that is free now; without a system that says it, 4 GiB.
+fn memory_bytes() -> u64 {
+    const OTHERWISE: u64 = 4 << 30;
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return OTHERWISE };
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kib.map_or(OTHERWISE, |kib| kib * 1024 / 4 * 3)
+}
+
+/// One line on standard error: runs done, and what is being run.
+struct Line {
+    bar: ProgressBar,
+    quiet: bool,
+    running: Mutex<Vec<String>>,
+}
+
+impl Line {
+    fn new(quiet: bool) -> Line {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(4) };
+        Line { bar: ProgressBar::with_draw_target(None, target), quiet, running: Mutex::new(Vec::new()) }
+    }
+
+    fn show(&self, change: impl FnOnce(&mut Vec<String>)) {
+        let mut running = self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        change(&mut running);
+        self.bar.set_message(running.join("; "));
+    }
+}
+
+impl Watch for Line {
+    fn planned(&self, runs: usize, kept: usize) {
+        const TEMPLATE: &str = "{bar:28.cyan/dim} {pos} of {len} runs, {eta} left  {wide_msg:.dim}";
+        let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+        self.bar.set_style(style.progress_chars("━╸─"));
+        self.bar.set_length(runs as u64);
+        if kept > 0 && !self.quiet {
+            eprintln!("{kept} runs were done before and kept, {runs} runs are to be done");
+        }
+    }
+
+    fn began(&self, run: &Run) {
+        self.show(|running| running.push(run.to_string()));
+        self.bar.tick();
+    }
+
+    fn ended(&self, run: &Run, _well: bool) {
+        let name = run.to_string();
+        self.show(|running| running.retain(|other| *other != name));
+        self.bar.inc(1);
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_paper_come_once_and_in_the_papers_order() {
+        let names = ["waflash/figure12", "waflash/8", "waflash/figure12"].map(str::to_string);
+        let wanted = wanted(&names).expect("known figures");
+        let ids: Vec<&str> = wanted[0].1.iter().map(|figure| figure.id()).collect();
+        assert_eq!((wanted.len(), ids), (1, vec!["figure08", "figure12"]));
+    }
+
+    #[test]
+    fn what_is_not_known_is_answered_with_what_was_meant() {
+        let refused = |name: &str| wanted(&[name.to_string()]).err().expect("an unknown name").to_string();
+        assert!(refused("wafflash").contains("did you mean 'waflash'"), "{}", refused("wafflash"));
+        assert!(refused("waflash/figure81").contains("no figure of waflash is called 'figure81'"));
+        assert!(refused("waflash/figur08").contains("did you mean 'figure08'"));
+    }
+}

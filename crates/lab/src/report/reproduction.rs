@@ -1,0 +1,149 @@
+//! The page of a reproduction: a card a figure, ours beside the paper's, with the same style and chart library as a
+//! run's page.
+
+use serde_json::json;
+
+use super::html::{escape, json_in_script};
+use super::{ECHARTS, STYLE, fill};
+use crate::reproduce::{FigureReport, Report};
+use crate::reproduce::{Grid, compared_grid, heading, inputs_grid};
+
+const PAGE: &str = include_str!("reproduction.html");
+const SCRIPT: &str = include_str!("reproduction.js");
+
+/// The whole page: tables are readable without script, and everything is inside.
+pub fn render_reproduction(report: &Report) -> String {
+    let cards: String = report.figures.iter().map(card).collect();
+    let charts: Vec<_> = report
+        .figures
+        .iter()
+        .map(|figure| {
+            let published: Vec<_> = figure.compared.iter().map(|compared| &compared.published).collect();
+            json!({ "id": figure.id, "points": figure.points, "curves": figure.curves, "published": published })
+        })
+        .collect();
+    let data = serde_json::to_string(&charts).expect("points and curves are always JSON");
+    fill(
+        PAGE,
+        &[
+            ("title", &escape(&format!("{}, reproduced", report.title))),
+            ("version", &escape(&report.version)),
+            ("style", STYLE),
+            ("banners", &banners(report)),
+            ("contents", &contents(report)),
+            ("figures", &cards),
+            ("inputs", &inputs(report)),
+            ("data", &json_in_script(&data)),
+            ("echarts", ECHARTS),
+            ("script", SCRIPT),
+        ],
+    )
+}
+
+fn contents(report: &Report) -> String {
+    let item = |figure: &FigureReport| {
+        format!("<li><a href=\"#{0}\">{1}</a></li>", escape(figure.id), escape(&heading(figure.id)))
+    };
+    format!("<ul class=\"facts\">{}</ul>", report.figures.iter().map(item).collect::<String>())
+}
+
+fn banners(report: &Report) -> String {
+    let mut banners = String::new();
+    if report.quick {
+        banners.push_str(
+            "<p class=\"banner warn\"><b>Quick.</b> Small drives and few requests, to see that all works: the values mean \
+             nothing.</p>",
+        );
+    }
+    let (_, failed, stopped) = report.runs;
+    if stopped > 0 {
+        banners.push_str(&format!(
+            "<p class=\"banner warn\"><b>Incomplete.</b> {stopped} runs were not done; the same command goes on with \
+             them.</p>"
+        ));
+    }
+    if failed > 0 {
+        let items: String = report
+            .failures
+            .iter()
+            .map(|failure| format!("<li>{}: {}</li>", escape(&failure.run), escape(&failure.reason)))
+            .collect();
+        banners.push_str(&format!(
+            "<div class=\"banner bad\"><b>{failed} runs failed.</b><ul class=\"notes\">{items}</ul></div>"
+        ));
+    }
+    if !report.broken_checks.is_empty() {
+        let items: String = report
+            .broken_checks
+            .iter()
+            .map(|(run, check)| format!("<li>{}: {}</li>", escape(run), escape(check)))
+            .collect();
+        banners.push_str(&format!(
+            "<div class=\"banner bad\"><b>Do not trust these figures:</b> a law that every run has to keep did not \
+             hold.<ul class=\"notes\">{items}</ul></div>"
+        ));
+    }
+    banners
+}
+
+fn table(grid: &Grid) -> String {
+    let cell = |column: usize, text: &str, tag: &str| {
+        let class = if column < grid.labels { " class=\"label\"" } else { "" };
+        format!("<{tag}{class}>{}</{tag}>", escape(text))
+    };
+    let row = |cells: &[String], tag: &str| {
+        let cells: String = cells.iter().enumerate().map(|(column, text)| cell(column, text, tag)).collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let rows: String = grid.rows.iter().map(|cells| row(cells, "td")).collect();
+    format!("<div class=\"scroll\"><table><thead>{}</thead><tbody>{rows}</tbody></table></div>", row(&grid.heads, "th"))
+}
+
+fn card(figure: &FigureReport) -> String {
+    let id = escape(figure.id);
+    let mut card = format!(
+        "<section class=\"card\" id=\"{id}\"><h2>{}: {}</h2><p class=\"caption\">{}</p>",
+        escape(&heading(figure.id)),
+        escape(figure.title),
+        escape(figure.about)
+    );
+    let compared = compared_grid(&figure.compared);
+    if !compared.rows.is_empty() {
+        card.push_str(&table(&compared));
+    }
+    card.push_str(&format!("<div class=\"charts\" data-figure=\"{id}\"></div>"));
+    if !figure.grid.rows.is_empty() {
+        card.push_str(&format!("<details open><summary>Values</summary>{}</details>", table(&figure.grid)));
+    }
+    if !figure.remarks.is_empty() {
+        let items: String = figure.remarks.iter().map(|remark| format!("<li>{}</li>", escape(remark))).collect();
+        card.push_str(&format!("<ul class=\"notes\">{items}</ul>"));
+    }
+    if !figure.commands.is_empty() {
+        let lines: Vec<String> = figure.commands.iter().map(|command| escape(command)).collect();
+        card.push_str(&format!(
+            "<details><summary>The {} runs, each as a command</summary><pre>{}</pre></details>",
+            lines.len(),
+            lines.join("\n")
+        ));
+    }
+    card.push_str("</section>");
+    card
+}
+
+fn inputs(report: &Report) -> String {
+    let mut text = table(&inputs_grid(report));
+    let items: String = report
+        .inputs
+        .iter()
+        .map(|input| {
+            let missing = match &input.missing {
+                Some(why) => format!(" <b>Not run:</b> {}.", escape(why)),
+                None => String::new(),
+            };
+            format!("<li><b>{}</b>: {}{missing}</li>", escape(&input.name), escape(&input.about))
+        })
+        .collect();
+    text.push_str(&format!("<ul class=\"notes\">{items}</ul>"));
+    text
+}

@@ -1,0 +1,71 @@
+//! What a figure draws: points for tables, bars and CSV, and curves.
+
+use serde::Serialize;
+
+/// One value of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The workload, or what else the row is about.
+    pub workload: String,
+    /// The page size as in `8k`, or empty where it has none.
+    pub page_size: String,
+    /// What else tells this row from others: the replay, a buffer size; may be empty.
+    pub setting: String,
+    /// The column.
+    pub series: &'static str,
+    /// The value, in `unit`.
+    pub value: f64,
+    /// Its unit: `%`, `us`, `x`, `pages`...
+    pub unit: &'static str,
+    /// The input behind it: a file, a model, or `description` where no request was sent.
+    pub input: String,
+    /// The paper's workload that the input stands for; empty where it stands for none, and the paper has no value for it.
+    pub stands_for: String,
+}
+
+/// A line of a chart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, x rising.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A chart of lines.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curves {
+    /// What it shows, in a line.
+    pub title: String,
+    /// Quantity and unit of x.
+    pub x: &'static str,
+    /// Whether x is logarithmic.
+    pub x_log: bool,
+    /// Quantity and unit of y.
+    pub y: &'static str,
+    /// The input behind it.
+    pub input: String,
+    /// The lines.
+    pub curves: Vec<Curve>,
+}
+
+/// All that a figure shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Drawn {
+    /// The values, in the order of the rows.
+    pub points: Vec<Point>,
+    /// The charts of lines.
+    pub curves: Vec<Curves>,
+    /// What a reader must know that only this execution could tell, a sentence each.
+    pub remarks: Vec<String>,
+}
+
+impl Drawn {
+    /// A remark, once.
+    pub fn remark(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.remarks.contains(&sentence) {
+            self.remarks.push(sentence);
+        }
+    }
+}

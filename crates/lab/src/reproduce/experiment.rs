@@ -1,0 +1,78 @@
+//! A paper's `experiment.toml`: its drives, the variants that are compared, the inputs, and what `--quick` cuts off.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::ReproduceError;
+
+/// The data of a paper's experiments.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The seed of every run.
+    pub seed: u64,
+    /// The description of each of the paper's drives, by the name that figures use (a page size, say).
+    pub drives: BTreeMap<String, String>,
+    /// The variants, by name.
+    pub variants: BTreeMap<String, Variant>,
+    /// The inputs, in the order of the tables.
+    pub input: Vec<InputText>,
+    /// What `--quick` runs instead.
+    pub quick: Quick,
+}
+
+/// A variant of a drive.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// What it sets, as `--set` does.
+    pub set: Vec<String>,
+    /// What it is, in a line.
+    pub about: String,
+}
+
+/// An input as the file states it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputText {
+    /// What tables call it.
+    pub name: String,
+    /// Which of a paper's workloads it stands for; nothing where it is one of ours.
+    #[serde(default)]
+    pub stands_for: String,
+    /// What figures choose by.
+    pub group: String,
+    /// As `--workload`; `{file}` is where `file` was found. Without it, the file is the workload.
+    pub workload: Option<String>,
+    /// A file in one of the folders of traces.
+    pub file: Option<String>,
+    /// Where its requests go on another drive: `exact` (by default), `fit`, `wrap`.
+    pub fit: Option<String>,
+    /// At most so many requests.
+    pub limit: Option<u64>,
+    /// What it is, and where it comes from.
+    pub about: String,
+}
+
+/// Smaller runs that show whether all is in order; their values are not compared with the paper's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// Requests of a run.
+    pub requests: u64,
+    /// What is set on every drive.
+    pub set: Vec<String>,
+    /// The most inputs of each group.
+    pub inputs: usize,
+}
+
+impl Experiment {
+    /// Reads the text; `paper` is what messages call it.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line.
+    pub fn parse(paper: &str, text: &str) -> Result<Experiment, ReproduceError> {
+        toml::from_str(text).map_err(|error| ReproduceError::new(format!("papers/{paper}/experiment.toml: {error}")))
+    }
+}

@@ -1,0 +1,43 @@
+//! What a paper and a figure are to the frame.
+
+use super::drawn::Drawn;
+use super::plan::Run;
+use super::runner::Outcomes;
+use super::scene::Scene;
+
+/// A paper that is reproduced.
+pub struct Paper {
+    /// Its name on the command line, and its folder under `papers/`.
+    pub name: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// The text of its `experiment.toml`.
+    pub experiment: &'static str,
+    /// The descriptions that the experiment names: name and text.
+    pub devices: &'static [(&'static str, &'static str)],
+    /// Its published values: file name and text of each CSV.
+    pub published: &'static [(&'static str, &'static str)],
+    /// Its figures and tables, in the order of the report.
+    pub figures: &'static [&'static dyn Figure],
+}
+
+/// A figure or table: the runs it needs, and how it is made of them.
+pub trait Figure: Sync {
+    /// Its name: `figure08`, `table01`.
+    fn id(&self) -> &'static str;
+
+    /// What it shows, in a line.
+    fn title(&self) -> &'static str;
+
+    /// How its values are to be read, and what of the paper's text was left open; a few sentences.
+    fn about(&self) -> &'static str;
+
+    /// The columns it can have; published values name one of these.
+    fn series(&self) -> &'static [&'static str];
+
+    /// The runs it needs. The same run may be asked for by several figures, and by one several times.
+    fn runs(&self, scene: &Scene) -> Vec<Run>;
+
+    /// Makes it of what the runs left. A run that is missing leaves a gap, never a guess.
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn;
+}

@@ -1,0 +1,172 @@
+//! Inputs: where the requests of a reproduction come from, and which of them this machine has.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use ssdlab_device::DriveConfig;
+use ssdlab_workload::WorkloadKind;
+use ssdlab_workload::replay::Fit;
+
+use super::ReproduceError;
+use super::experiment::InputText;
+use super::survey::Survey;
+use crate::source::{Sending, TextSource, WorkloadSource as _};
+
+/// What kind of thing an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputKind {
+    /// A published trace, or an excerpt of one, from a folder that the user names.
+    Trace,
+    /// A block trace that this project recorded.
+    Recording,
+    /// A generator that matches what is published about a trace, or fio's options.
+    Model,
+}
+
+/// An input, found or missing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Input {
+    /// What tables call it.
+    pub name: String,
+    /// Which of the paper's workloads it stands for; may be empty.
+    pub stands_for: String,
+    /// What figures choose by.
+    pub group: String,
+    /// What kind of thing it is.
+    pub kind: InputKind,
+    /// What it is, and where it comes from.
+    pub about: String,
+    /// The workload's text, with full paths.
+    pub text: String,
+    /// The same as a report names it: of paths the last part.
+    pub shown: String,
+    /// Where its requests go.
+    #[serde(skip)]
+    pub fit: Fit,
+    /// At most so many requests.
+    pub limit: Option<u64>,
+    /// What it looks like; nothing if it is missing.
+    pub survey: Option<Survey>,
+    /// Why it is missing.
+    pub missing: Option<String>,
+}
+
+/// The folders in which traces and recordings are looked for, in this order.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    /// The folders.
+    pub folders: Vec<PathBuf>,
+}
+
+impl Library {
+    /// The first folder's file of this name.
+    fn find(&self, file: &str) -> Option<PathBuf> {
+        self.folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file())
+    }
+}
+
+fn is_fio(stated: &InputText) -> bool {
+    let text = stated.workload.as_deref().unwrap_or_default();
+    matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile)
+}
+
+impl Input {
+    /// Finds an input and walks through it as it would run on `drive`. An input that this machine does not have is no
+    /// error: it says so itself.
+    ///
+    /// # Errors
+    /// A file of traces that is there and cannot be understood, and an experiment that is wrong.
+    pub(super) fn open(
+        stated: &InputText,
+        library: &Library,
+        drive: &DriveConfig,
+        limit: Option<u64>,
+        fit: Option<Fit>,
+    ) -> Result<Input, ReproduceError> {
+        let stated_fit = match stated.fit.as_deref() {
+            None | Some("exact") => Fit::Exact,
+            Some("fit") => Fit::Dense,
+            Some("wrap") => Fit::Wrap,
+            Some(other) => {
+                let sentence = format!("input '{}': fit: found '{other}', expected exact, fit or wrap", stated.name);
+                return Err(ReproduceError::new(sentence));
+            }
+        };
+        let kind = match (&stated.workload, stated.group.as_str()) {
+            (Some(_), _) => InputKind::Model,
+            (None, "recording" | "filebench") => InputKind::Recording,
+            (None, _) => InputKind::Trace,
+        };
+        let mut input = Input {
+            name: stated.name.clone(),
+            stands_for: stated.stands_for.clone(),
+            group: stated.group.clone(),
+            kind,
+            about: stated.about.clone(),
+            text: String::new(),
+            shown: stated.file.clone().or_else(|| stated.workload.clone()).unwrap_or_default(),
+            // fio's options are sized by the drive; a model is a trace like any other.
+            fit: if is_fio(stated) { Fit::Exact } else { fit.unwrap_or(stated_fit) },
+            limit: [limit, stated.limit].into_iter().flatten().min(),
+            survey: None,
+            missing: None,
+        };
+        let path = match &stated.file {
+            None => None,
+            Some(file) => match library.find(file) {
+                Some(path) => Some(path.display().to_string()),
+                None => {
+                    input.missing = Some(format!("{file} is in none of the folders of --traces"));
+                    return Ok(input);
+                }
+            },
+        };
+        input.text = match (&stated.workload, &path) {
+            (Some(workload), path) => {
+                let name = stated.file.as_deref().unwrap_or_default();
+                input.shown = workload.replace("{file}", name);
+                workload.replace("{file}", path.as_deref().unwrap_or_default())
+            }
+            (None, Some(path)) => path.clone(),
+            (None, None) => {
+                let sentence =
+                    format!("input '{}': found neither workload nor file, expected one of them", stated.name);
+                return Err(ReproduceError::new(sentence));
+            }
+        };
+        let opened = input.source(None, 1).map_err(|error| error.to_string());
+        let surveyed = opened.and_then(|source| {
+            let mut workload = source.open(drive, 0).map_err(|error| error.to_string())?;
+            Survey::of(&mut *workload).map_err(|error| error.to_string())
+        });
+        match surveyed {
+            Ok(survey) => input.survey = Some(survey),
+            Err(reason) => input.missing = Some(reason),
+        }
+        Ok(input)
+    }
+
+    /// The input as a workload, sent as `replay` says: `timed`, `timed*K`, `closed:QD`, or nothing for its own way.
+    pub(super) fn source(&self, replay: Option<&str>, seed: u64) -> Result<TextSource, ReproduceError> {
+        let discipline = match replay {
+            Some(text) => Some(text.parse().map_err(ReproduceError::new)?),
+            None => None,
+        };
+        let sending = Sending { discipline, fit: self.fit, limit: self.limit };
+        TextSource::open(&self.text, sending, seed).map_err(ReproduceError::new)
+    }
+
+    /// Whether it can be run.
+    pub fn is_there(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    /// The workload's text as a command line has it, wherever the traces lie.
+    pub fn spoken(&self) -> String {
+        match Path::new(&self.text).file_name() {
+            Some(name) if self.kind != InputKind::Model => format!("TRACES/{}", name.to_string_lossy()),
+            _ => self.shown.clone(),
+        }
+    }
+}

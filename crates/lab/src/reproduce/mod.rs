@@ -1,0 +1,115 @@
+//! Reproductions: a paper's figures and tables, ours beside the published values.
+//!
+//! ```text
+//!   Paper (experiment.toml, published/*.csv, figures)
+//!     | Scene::open: inputs are found and looked through
+//!     | Figure::runs --> Plan: every distinct run once --> runner: all cores, kept under OUT/runs
+//!     | Figure::draw: points and curves from results
+//!     v
+//!   Report: tables on the terminal, report.html, CSV, JSON, the numbers in papers/PAPER/*.md
+//! ```
+//!
+//! A paper is one folder here, one folder under `papers/` and one line in [`PAPERS`]. A figure is one file: it states the
+//! runs it needs and how it is made of their results, and decides nothing else. A number never stands without the input
+//! behind it, and no figure reads anything but results and published values.
+
+mod accessor;
+mod compare;
+pub mod docs;
+mod drawn;
+mod experiment;
+mod figure;
+mod grid;
+mod input;
+mod output;
+mod plan;
+mod published;
+mod runner;
+mod scene;
+mod store;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod text;
+mod waflash;
+
+pub use accessor::Measured;
+pub use compare::Compared;
+pub use drawn::{Curve, Curves, Drawn, Point};
+pub use experiment::{Experiment, Variant};
+pub use figure::{Figure, Paper};
+pub(crate) use grid::Grid;
+pub use input::{Input, InputKind, Library};
+pub use output::{FigureReport, Report, try_out, write};
+pub use plan::{Preparation, Run};
+pub use published::{Published, PublishedError, Span};
+pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute};
+pub use scene::Scene;
+pub use survey::Survey;
+pub use text::render;
+pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid};
+
+use ssdlab_base::closest;
+
+/// Every paper that is reproduced.
+pub const PAPERS: &[&Paper] = &[&waflash::PAPER];
+
+/// Why a reproduction cannot begin or go on; the input was wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{sentence}")]
+pub struct ReproduceError {
+    /// What is wrong.
+    pub sentence: String,
+    /// What could be written instead.
+    pub hint: Option<String>,
+}
+
+impl ReproduceError {
+    pub(crate) fn new(sentence: impl std::fmt::Display) -> ReproduceError {
+        ReproduceError { sentence: sentence.to_string(), hint: None }
+    }
+}
+
+/// What `PAPER` or `PAPER/FIGURE` names: the paper, and the figure or all that belong to a whole reproduction.
+///
+/// # Errors
+/// A name that is not known, with the one that was probably meant.
+pub fn find(name: &str) -> Result<(&'static Paper, Vec<&'static dyn Figure>), ReproduceError> {
+    find_in(PAPERS, name)
+}
+
+fn find_in(
+    papers: &'static [&'static Paper],
+    name: &str,
+) -> Result<(&'static Paper, Vec<&'static dyn Figure>), ReproduceError> {
+    let unknown = |what: &str, written: &str, names: Vec<&str>| ReproduceError {
+        sentence: format!("no {what} is called '{written}'"),
+        hint: Some(match closest(written, names.iter().copied()) {
+            Some(name) => format!("did you mean '{name}'? There are {}", names.join(", ")),
+            None => format!("there are {}", names.join(", ")),
+        }),
+    };
+    let (paper_name, figure_name) = match name.split_once('/') {
+        Some((paper, figure)) => (paper, Some(figure)),
+        None => (name, None),
+    };
+    let Some(paper) = papers.iter().find(|paper| paper.name == paper_name) else {
+        return Err(unknown("paper", paper_name, papers.iter().map(|paper| paper.name).collect()));
+    };
+    let Some(figure_name) = figure_name else {
+        return Ok((paper, paper.figures.to_vec()));
+    };
+    // "8", "figure8" and "figure08" are the same figure.
+    let wanted = figure_name.strip_prefix("figure").unwrap_or(figure_name);
+    let wanted = match wanted.parse::<u32>() {
+        Ok(number) => format!("figure{number:02}"),
+        Err(_) => figure_name.to_string(),
+    };
+    match paper.figures.iter().find(|figure| figure.id() == wanted) {
+        Some(&figure) => Ok((paper, vec![figure])),
+        None => {
+            let ids = paper.figures.iter().map(|figure| figure.id()).collect();
+            Err(unknown(&format!("figure of {paper_name}"), figure_name, ids))
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What a reproduction leaves behind: `report.html`, `report.json`, and a CSV for each figure, beside `runs/`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::compare::{Compared, compare};
+use super::drawn::{Curves, Drawn, Point};
+use super::figure::Figure;
+use super::grid::Grid;
+use super::input::Input;
+use super::published::Published;
+use super::runner::{Outcomes, RunFailure};
+use super::scene::Scene;
+use crate::output::{OutputError, Staging, csv_field};
+use crate::result::VERSION;
+
+/// A reproduction, drawn.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The paper's name.
+    pub paper: String,
+    /// Its title.
+    pub title: String,
+    /// The version of ssdlab.
+    pub version: String,
+    /// Whether runs were small: the values then mean nothing.
+    pub quick: bool,
+    /// Whether every run was done.
+    pub complete: bool,
+    /// Runs that ended, failed, and were not done.
+    pub runs: (usize, usize, usize),
+    /// The figures.
+    pub figures: Vec<FigureReport>,
+    /// The inputs, also those that are missing.
+    pub inputs: Vec<Input>,
+    /// The runs that failed.
+    pub failures: Vec<RunFailure>,
+    /// Checks that did not hold: the run and the sentence.
+    pub broken_checks: Vec<(String, String)>,
+}
+
+/// One figure, drawn.
+#[derive(Clone, Debug, Serialize)]
+pub struct FigureReport {
+    /// Its name.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// How it is to be read.
+    pub about: &'static str,
+    /// Its values.
+    pub points: Vec<Point>,
+    /// Its charts of lines.
+    pub curves: Vec<Curves>,
+    /// What a reader must know of this execution.
+    pub remarks: Vec<String>,
+    /// Published values and ours.
+    pub compared: Vec<Compared>,
+    /// The commands of its runs.
+    pub commands: Vec<String>,
+    #[serde(skip)]
+    pub(crate) grid: Grid,
+}
+
+impl Report {
+    /// Draws the figures from what the runs left.
+    pub fn of(scene: &Scene, figures: &[&dyn Figure], outcomes: &Outcomes) -> Report {
+        let (done, failed, stopped) = outcomes.counts();
+        Report {
+            paper: scene.paper.name.to_string(),
+            title: scene.paper.title.to_string(),
+            version: VERSION.to_string(),
+            quick: scene.quick,
+            complete: stopped == 0 && failed == 0,
+            runs: (done, failed, stopped),
+            figures: figures.iter().map(|figure| FigureReport::of(scene, *figure, outcomes)).collect(),
+            inputs: scene.inputs.clone(),
+            failures: outcomes.failures(),
+            broken_checks: outcomes.broken_checks(),
+        }
+    }
+
+    /// Whether all was done and every run kept its laws.
+    pub fn is_sound(&self) -> bool {
+        self.complete && self.broken_checks.is_empty()
+    }
+}
+
+impl FigureReport {
+    fn of(scene: &Scene, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
+        let Drawn { points, curves, mut remarks } = figure.draw(scene, outcomes);
+        let published: Vec<Published> =
+            scene.published.iter().filter(|published| published.figure == figure.id()).cloned().collect();
+        let runs = figure.runs(scene);
+        let missing = runs.iter().filter(|run| outcomes.get(run).is_none()).count();
+        if missing > 0 {
+            remarks.push(format!("{missing} of its {} runs have no result: see the list of failures", runs.len()));
+        }
+        let mut commands: Vec<String> = Vec::new();
+        for run in &runs {
+            let command = run.command(scene);
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        FigureReport {
+            id: figure.id(),
+            title: figure.title(),
+            about: figure.about(),
+            grid: Grid::of(&points, &published),
+            compared: compare(&published, &points),
+            points,
+            curves,
+            remarks,
+            commands,
+        }
+    }
+
+    /// `figureNN.csv`: the values, with the published ones beside them, and the inputs behind them.
+    fn write_points(&self, published: &[Published], mut to: impl Write) -> io::Result<()> {
+        writeln!(to, "figure,workload,page_size,setting,series,value,unit,input,published_low,published_high,where")?;
+        for point in &self.points {
+            let of_paper = published.iter().find(|published| super::compare::answers(point, published));
+            let end = |end: Option<f64>| end.map_or_else(String::new, |end| end.to_string());
+            let (low, high, place) = of_paper.map_or_else(Default::default, |published| {
+                (end(published.value.low), end(published.value.high), published.place.clone())
+            });
+            let fields = [&point.workload, &point.page_size, &point.setting, point.series];
+            let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
+            let (input, place) = (csv_field(&point.input), csv_field(&place));
+            let (fields, value, unit) = (fields.join(","), point.value, point.unit);
+            writeln!(to, "{},{fields},{value},{unit},{input},{low},{high},{place}", self.id)?;
+        }
+        to.flush()
+    }
+
+    /// `figureNN-curves.csv`: the lines.
+    fn write_curves(&self, mut to: impl Write) -> io::Result<()> {
+        writeln!(to, "figure,chart,curve,x,y,x_is,y_is,input")?;
+        for chart in &self.curves {
+            let of_chart = [chart.x, chart.y, &chart.input].map(csv_field).join(",");
+            for curve in &chart.curves {
+                let (title, name) = (csv_field(&chart.title), csv_field(&curve.name));
+                for (x, y) in &curve.points {
+                    writeln!(to, "{},{title},{name},{x},{y},{of_chart}", self.id)?;
+                }
+            }
+        }
+        to.flush()
+    }
+}
+
+/// Tries whether files can be made in `out`, so that a wrong folder does not cost the runs.
+///
+/// # Errors
+/// What the system says against it.
+pub fn try_out(out: &Path) -> Result<(), OutputError> {
+    Staging::new(out)?.try_out()
+}
+
+/// Writes everything into `out`; files of figures that were not asked for stay as they are.
+///
+/// # Errors
+/// What cannot be written; no file is left half.
+pub fn write(report: &Report, scene: &Scene, out: &Path) -> Result<(), OutputError> {
+    let mut staging = Staging::new(out)?;
+    for figure in &report.figures {
+        let published: Vec<Published> =
+            scene.published.iter().filter(|published| published.figure == figure.id).cloned().collect();
+        staging.write(&format!("{}.csv", figure.id), |to| figure.write_points(&published, to))?;
+        if !figure.curves.is_empty() {
+            staging.write(&format!("{}-curves.csv", figure.id), |to| figure.write_curves(to))?;
+        }
+    }
+    staging.write("report.html", |to| to.write_all(crate::report::render_reproduction(report).as_bytes()))?;
+    staging.write("report.json", |to| {
+        serde_json::to_writer_pretty(&mut *to, report)?;
+        to.write_all(b"\n")
+    })?;
+    staging.commit()
+}

@@ -1,0 +1,124 @@
+//! What figures see: the paper, its inputs as found, and the way to state a run.
+
+use ssdlab_device::{Description, DriveConfig};
+use ssdlab_workload::replay::Fit;
+
+use super::ReproduceError;
+use super::experiment::Experiment;
+use super::figure::Paper;
+use super::input::{Input, Library};
+use super::plan::{Preparation, Run};
+use super::published::{self, Published};
+
+/// A paper, opened on this machine.
+pub struct Scene {
+    /// The paper.
+    pub paper: &'static Paper,
+    /// Its data.
+    pub experiment: Experiment,
+    /// Its published values.
+    pub published: Vec<Published>,
+    /// Its inputs, in order, those that are missing too.
+    pub inputs: Vec<Input>,
+    /// Whether runs are small, and their values not to be compared with the paper's.
+    pub quick: bool,
+}
+
+impl Scene {
+    /// Reads the paper's data, finds its inputs and walks through each.
+    ///
+    /// # Errors
+    /// Data that is wrong.
+    pub fn open(paper: &'static Paper, library: &Library, quick: bool) -> Result<Scene, ReproduceError> {
+        let experiment = Experiment::parse(paper.name, paper.experiment)?;
+        let mut published = Vec::new();
+        for (file, text) in paper.published {
+            let file = format!("papers/{}/published/{file}", paper.name);
+            published.extend(published::parse(&file, text).map_err(ReproduceError::new)?);
+        }
+        let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), quick };
+        let Some(first) = scene.experiment.drives.keys().next().cloned() else {
+            return Err(ReproduceError::new(format!("papers/{}/experiment.toml: it has no drive", paper.name)));
+        };
+        let drive = scene.config(&scene.run_on(&first))?;
+        let limit = quick.then_some(scene.experiment.quick.requests);
+        // A small drive has no room at the addresses of a large one.
+        let fit = quick.then_some(Fit::Dense);
+        let mut taken: Vec<(&str, usize)> = Vec::new();
+        for stated in &scene.experiment.input {
+            let of_group = match taken.iter_mut().find(|(group, _)| *group == stated.group) {
+                Some((_, count)) => count,
+                None => {
+                    taken.push((&stated.group, 0));
+                    &mut taken.last_mut().expect("one was just put there").1
+                }
+            };
+            if quick && *of_group == scene.experiment.quick.inputs {
+                continue;
+            }
+            let input = Input::open(stated, library, &drive, limit, fit)?;
+            *of_group += usize::from(input.is_there());
+            scene.inputs.push(input);
+        }
+        Ok(scene)
+    }
+
+    /// The inputs of a group that are there.
+    pub fn inputs<'s>(&'s self, group: &'s str) -> impl Iterator<Item = &'s Input> {
+        self.inputs.iter().filter(move |input| input.group == group && input.is_there())
+    }
+
+    /// The input of this name, if it is there.
+    pub fn input(&self, name: &str) -> Option<&Input> {
+        self.inputs.iter().find(|input| input.name == name && input.is_there())
+    }
+
+    /// A run of `input` on the drive and variant of these names; figures change what they vary.
+    pub fn run(&self, drive: &str, variant: &str, input: &Input, replay: &str) -> Run {
+        let mut run = self.run_on(drive);
+        run.set.extend(self.experiment.variants.get(variant).map(|variant| variant.set.clone()).unwrap_or_default());
+        run.input.clone_from(&input.name);
+        run.replay = (!replay.is_empty()).then(|| replay.to_string());
+        run
+    }
+
+    fn run_on(&self, drive: &str) -> Run {
+        let set = if self.quick { self.experiment.quick.set.clone() } else { Vec::new() };
+        Run {
+            // A name that the experiment does not have is refused when the run is made ready.
+            device: self.experiment.drives.get(drive).cloned().unwrap_or_else(|| drive.to_string()),
+            set,
+            input: String::new(),
+            replay: None,
+            preparation: Preparation::Touched,
+            seed: self.experiment.seed,
+        }
+    }
+
+    /// A drive of the experiment as its description says it, also where runs are small.
+    ///
+    /// # Errors
+    /// A name that the experiment does not have.
+    pub fn drive(&self, name: &str) -> Result<DriveConfig, ReproduceError> {
+        let mut run = self.run_on(name);
+        run.set.clear();
+        self.config(&run)
+    }
+
+    /// The drive of a run.
+    ///
+    /// # Errors
+    /// A description that this paper does not have, or a key that this ssdlab does not know.
+    pub fn config(&self, run: &Run) -> Result<DriveConfig, ReproduceError> {
+        let Some((name, text)) = self.paper.devices.iter().find(|(name, _)| *name == run.device) else {
+            let names: Vec<&str> = self.paper.devices.iter().map(|(name, _)| *name).collect();
+            let sentence = format!("the paper has no drive '{}', only {}", run.device, names.join(", "));
+            return Err(ReproduceError::new(sentence));
+        };
+        let mut description = Description::parse(text, &format!("{name}.toml")).map_err(ReproduceError::new)?;
+        for assignment in &run.set {
+            description.set(assignment).map_err(ReproduceError::new)?;
+        }
+        description.resolve().map_err(ReproduceError::new)
+    }
+}

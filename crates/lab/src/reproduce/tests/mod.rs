@@ -1,0 +1,205 @@
+//! The frame with a toy paper: what is shared, kept, refused and reported.
+
+mod toy;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+use toy::TOY;
+
+/// Counts runs, and stops everything after so many.
+#[derive(Default)]
+struct Counter {
+    begun: AtomicUsize,
+    kept: AtomicUsize,
+    stop_after: Option<usize>,
+    stop: AtomicBool,
+    names: Mutex<Vec<String>>,
+}
+
+impl Watch for Counter {
+    fn planned(&self, _runs: usize, kept: usize) {
+        self.kept.store(kept, Ordering::Relaxed);
+    }
+
+    fn began(&self, run: &Run) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.names.lock().expect("nobody panicked").push(run.to_string());
+    }
+
+    fn ended(&self, _run: &Run, _well: bool) {
+        if self.stop_after == Some(self.begun.load(Ordering::Relaxed)) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn scene() -> Scene {
+    Scene::open(&TOY, &Library::default(), false).expect("the toy's data is right")
+}
+
+fn execute_all(scene: &Scene, out: &Path, counter: &Counter, jobs: usize) -> Outcomes {
+    let settings = Settings { jobs, memory_bytes: 1 << 30, snapshots: None, stop: &counter.stop, watch: counter };
+    let runs = scene.paper.figures.iter().flat_map(|figure| figure.runs(scene)).collect();
+    execute(scene, runs, out, &settings)
+}
+
+fn report(scene: &Scene, outcomes: &Outcomes) -> Report {
+    Report::of(scene, scene.paper.figures, outcomes)
+}
+
+/// A report's values alone: what must be the same in every execution.
+fn values(report: &Report) -> Vec<Point> {
+    report.figures.iter().flat_map(|figure| figure.points.clone()).collect()
+}
+
+#[test]
+fn a_run_that_two_figures_share_is_done_once_and_threads_change_nothing() {
+    let (folder, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let scene = scene();
+    let counter = Counter::default();
+    let outcomes = execute_all(&scene, folder.path(), &counter, 1);
+    // Three sound runs of figure01, two of which figure02 asks for again, and one that is wrong and never begins.
+    assert_eq!(counter.begun.load(Ordering::Relaxed), 3, "{:?}", counter.names.lock().expect("nobody panicked"));
+    assert_eq!(outcomes.counts(), (3, 1, 0));
+    let one = report(&scene, &outcomes);
+    let two = report(&scene, &execute_all(&scene, other.path(), &Counter::default(), 3));
+    assert!(!values(&one).is_empty());
+    assert_eq!(values(&one), values(&two));
+}
+
+#[test]
+fn an_interrupted_reproduction_goes_on_where_it_stopped_and_ends_as_if_it_had_not() {
+    let (folder, whole) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let scene = scene();
+    let stopping = Counter { stop_after: Some(1), ..Counter::default() };
+    let outcomes = execute_all(&scene, folder.path(), &stopping, 1);
+    assert_eq!(outcomes.counts(), (1, 1, 2));
+    let part = report(&scene, &outcomes);
+    assert!(!part.complete);
+    assert!(render(&part).contains("2 not done: the same command goes on with them"), "{}", render(&part));
+
+    let second = Counter::default();
+    let outcomes = execute_all(&scene, folder.path(), &second, 1);
+    assert_eq!(second.kept.load(Ordering::Relaxed), 1);
+    assert_eq!(second.begun.load(Ordering::Relaxed), 2);
+    let uninterrupted = execute_all(&scene, whole.path(), &Counter::default(), 1);
+    assert_eq!(values(&report(&scene, &outcomes)), values(&report(&scene, &uninterrupted)));
+
+    // A file that was damaged is made again, not believed.
+    let runs = folder.path().join("runs");
+    let file = std::fs::read_dir(&runs).expect("kept runs").next().expect("one").expect("an entry").path();
+    std::fs::write(&file, "{ \"format\": 1").expect("a damaged file");
+    let third = Counter::default();
+    execute_all(&scene, folder.path(), &third, 1);
+    assert_eq!(third.begun.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_run_that_fails_is_reported_with_its_key_and_leaves_a_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let outcomes = execute_all(&scene, folder.path(), &Counter::default(), 2);
+    let report = report(&scene, &outcomes);
+    assert!(!report.is_sound());
+    let text = render(&report);
+    assert!(text.contains("failed: "), "{text}");
+    assert!(text.contains("buffer.policy=unheard-of"), "{text}");
+    assert!(text.contains("ssdlab run --device toy --set buffer.policy=unheard-of"), "{text}");
+    assert!(text.contains("1 of its 4 runs have no result"), "{text}");
+    // The others are there.
+    assert_eq!(report.figures[0].points.len(), 3);
+}
+
+#[test]
+fn a_run_whose_result_cannot_be_kept_failed_and_says_its_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let input = scene.input("writes").expect("the toy's input");
+    // A file where the folder of runs should be: no result can be kept.
+    std::fs::write(folder.path().join("runs"), "in the way").expect("a file");
+    let settings =
+        Settings { jobs: 1, memory_bytes: 1, snapshots: None, stop: &AtomicBool::new(false), watch: &crate::Quiet };
+    let outcomes = execute(&scene, vec![scene.run("toy", "lru", input, "")], folder.path(), &settings);
+    let failures = outcomes.failures();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].key.len(), 32);
+    assert!(failures[0].reason.contains("runs"), "{}", failures[0].reason);
+}
+
+#[test]
+fn published_values_stand_beside_ours_in_text_csv_and_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let outcomes = execute_all(&scene, folder.path(), &Counter::default(), 2);
+    let report = report(&scene, &outcomes);
+    write(&report, &scene, folder.path()).expect("a folder that takes files");
+    let csv = std::fs::read_to_string(folder.path().join("figure01.csv")).expect("a CSV");
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next(),
+        Some("figure,workload,page_size,setting,series,value,unit,input,published_low,published_high,where")
+    );
+    assert!(lines.all(|line| line.starts_with("figure01,") && line.contains(",1,4000000,section 1")), "{csv}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("Figure 1: mean latency"));
+    assert!(page.contains("buffer.policy=unheard-of"));
+    assert!(!page.contains("{{"));
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("report.json")).expect("JSON")).expect("JSON");
+    assert_eq!(json["figures"][0]["compared"][0]["within"], true);
+    assert!(render(&report).contains("within"));
+}
+
+#[test]
+fn names_that_are_not_known_are_answered_with_what_was_meant() {
+    static PAPERS: &[&Paper] = &[&TOY];
+    let refused = |name: &str| find_in(PAPERS, name).err().expect("an unknown name");
+    assert_eq!(refused("toi").hint.as_deref(), Some("did you mean 'toy'? There are toy"));
+    let error = refused("toy/figure3");
+    assert_eq!(error.sentence, "no figure of toy is called 'figure3'");
+    assert_eq!(error.hint.as_deref(), Some("did you mean 'figure01'? There are figure01, figure02"));
+    for name in ["toy/figure01", "toy/figure1", "toy/1"] {
+        assert_eq!(find_in(PAPERS, name).expect("a known name").1[0].id(), "figure01", "{name}");
+    }
+    assert_eq!(find_in(PAPERS, "toy").expect("a known name").1.len(), 2);
+}
+
+#[test]
+fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_figures() {
+    for paper in PAPERS {
+        let experiment = Experiment::parse(paper.name, paper.experiment).expect("the experiment is right");
+        for device in experiment.drives.values() {
+            assert!(paper.devices.iter().any(|(name, _)| name == device), "{}: no description {device}", paper.name);
+        }
+        let stands_for: Vec<&str> = experiment.input.iter().map(|input| input.stands_for.as_str()).collect();
+        let names: Vec<&str> = experiment.input.iter().map(|input| input.name.as_str()).collect();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
+        for (file, text) in paper.published {
+            for value in published::parse(file, text).expect("published values are right") {
+                let figure = paper.figures.iter().find(|figure| figure.id() == value.figure);
+                let figure = figure.unwrap_or_else(|| panic!("{file}: there is no {}", value.figure));
+                assert!(figure.series().contains(&value.series.as_str()), "{file}: no series '{}'", value.series);
+                let known = ["all", "best", "least", "mean"].contains(&value.workload.as_str())
+                    || stands_for.contains(&value.workload.as_str())
+                    || names.contains(&value.workload.as_str());
+                assert!(known, "{file}: no workload '{}'", value.workload);
+                let drive = value.page_size == "any" || experiment.drives.contains_key(&value.page_size);
+                assert!(drive, "{file}: no drive '{}'", value.page_size);
+            }
+            assert!(root.join("published").join(file).is_file(), "{file} is not where readers look for it");
+        }
+        let listed = std::fs::read_dir(root.join("published")).expect("a folder of published values").count();
+        assert_eq!(listed, paper.published.len(), "{}: a file of published values is not registered", paper.name);
+        for figure in paper.figures {
+            let file = root.join(format!("{}.md", figure.id()));
+            let page = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let markers = docs::markers(&file.display().to_string(), &page).expect("markers in pairs");
+            assert_eq!(markers, [figure.id()], "{}", file.display());
+        }
+        let page = std::fs::read_to_string(root.join("README.md")).expect("the paper's page");
+        assert_eq!(docs::markers("README.md", &page).expect("markers in pairs"), ["summary", "inputs"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! A paper of two figures that share runs, on a drive of 12 MiB.
+
+use crate::reproduce::{Drawn, Figure, Outcomes, Paper, Point, Run, Scene};
+
+const DRIVE: &str = r#"
+name = "toy"
+[flash]
+channels = 2
+chips_per_channel = 1
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 32
+page_size = "4k"
+cell = "slc"
+[capacity]
+user = "12m"
+[buffer]
+size = "256k"
+"#;
+
+const EXPERIMENT: &str = r#"
+seed = 7
+[drives]
+toy = "toy"
+[variants.lru]
+set = ["buffer.policy=lru"]
+about = "LRU"
+[variants.fifo]
+set = ["buffer.policy=fifo"]
+about = "FIFO"
+[variants.none]
+set = ["buffer.policy=none"]
+about = "no buffer"
+[variants.wrong]
+set = ["buffer.policy=unheard-of"]
+about = "a policy that no ssdlab has"
+[[input]]
+name = "writes"
+stands_for = "W"
+group = "paper"
+workload = "rw=randwrite,bs=1k,iodepth=4,io_size=1m"
+about = "random writes"
+[[input]]
+name = "lost"
+stands_for = "L"
+group = "paper"
+file = "no-such-trace.csv"
+about = "a trace that nobody has"
+[quick]
+requests = 100
+set = []
+inputs = 1
+"#;
+
+const PUBLISHED: &str = "figure,workload,page_size,setting,series,value,unit,where
+figure01,W,toy,any,lru,1..4000000,ns,section 1
+figure01,W,toy,any,fifo,1..4000000,ns,section 1
+figure01,W,toy,any,none,1..4000000,ns,section 1
+";
+
+pub(super) static TOY: Paper = Paper {
+    name: "toy",
+    title: "A toy",
+    experiment: EXPERIMENT,
+    devices: &[("toy", DRIVE)],
+    published: &[("figure01.csv", PUBLISHED)],
+    figures: &[
+        &Means { id: "figure01", variants: &["lru", "fifo", "none", "wrong"] },
+        &Means { id: "figure02", variants: &["none", "lru"] },
+    ],
+};
+
+struct Means {
+    id: &'static str,
+    variants: &'static [&'static str],
+}
+
+impl Figure for Means {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn title(&self) -> &'static str {
+        "mean latency"
+    }
+
+    fn about(&self) -> &'static str {
+        "Of all requests."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        self.variants
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        let inputs = scene.inputs("paper");
+        inputs.flat_map(|input| self.variants.iter().map(|variant| scene.run("toy", variant, input, ""))).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for input in scene.inputs("paper") {
+            for &series in self.variants {
+                let measured = outcomes.get(&scene.run("toy", series, input, ""));
+                let Some(value) = measured.and_then(|run| run.number("latency_ns.all.mean")) else { continue };
+                drawn.points.push(Point {
+                    workload: input.name.clone(),
+                    page_size: "toy".to_string(),
+                    setting: String::new(),
+                    series,
+                    value,
+                    unit: "ns",
+                    input: input.shown.clone(),
+                    stands_for: input.stands_for.clone(),
+                });
+            }
+        }
+        drawn
+    }
+}

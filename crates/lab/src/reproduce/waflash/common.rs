@@ -1,0 +1,121 @@
+//! What several figures need: the workloads, the two ways of sending them, gains, and where results have a figure.
+
+use crate::reproduce::{Input, Measured, Outcomes, Point, Run, Scene};
+
+/// The page size of the figures that have one: Figures 9 to 13 say 8 KB; 14 to 16 do not say, and 8 KB is our choice.
+pub(super) const PAGE: &str = "8k";
+
+/// How a trace is sent: `--replay`, and what tables call it.
+pub(super) type Replay = (String, &'static str);
+
+/// The share of the channels' time that a trace asks for when it is sent `half loaded`.
+const LOAD: f64 = 0.5;
+
+/// The ways in which an input is sent. The first is the trace's own clock; at that, most of these traces leave a drive of
+/// 64 planes idle nearly all the time. So that congestion, which all of the paper is about, is seen as well, the second
+/// shrinks all times alike until the pages that the trace asks for, one transfer each, keep the channels at work for half of the time
+/// (at pages of 8 KB; the factor is the same for all page sizes, so that the trace is the same).
+pub(super) fn replays(scene: &Scene, input: &Input) -> Vec<Replay> {
+    let mut replays = vec![("timed".to_string(), "true times")];
+    if let Some(factor) = half_loaded(scene, input) {
+        replays.push((format!("timed*{factor:.6}"), "half loaded"));
+    }
+    replays
+}
+
+/// The factor on all times for that; nothing for an input that is too dense already, or has no times.
+pub(super) fn half_loaded(scene: &Scene, input: &Input) -> Option<f64> {
+    let drive = scene.drive(PAGE).ok()?;
+    let pages_per_second = input.survey.as_ref()?.pages_per_second(PAGE)?;
+    let transfer_s = drive.flash.timing.transfer.0 as f64 / 1e9;
+    let load = pages_per_second * transfer_s / f64::from(drive.flash.geometry.channels);
+    // Six digits behind the point are what is written.
+    let factor = (load / LOAD * 1e6).round() / 1e6;
+    (factor > 0.0 && factor < 1.0).then_some(factor)
+}
+
+/// The paper's workloads as far as they are there: models, then excerpts of the real ones.
+pub(super) fn workloads(scene: &Scene) -> impl Iterator<Item = &Input> {
+    scene.inputs("paper").chain(scene.inputs("excerpt"))
+}
+
+/// Every workload with each way of sending it.
+pub(super) fn sent(scene: &Scene) -> Vec<(&Input, String, &'static str)> {
+    let each = |input| replays(scene, input).into_iter().map(move |(replay, setting)| (input, replay, setting));
+    workloads(scene).flat_map(each).collect()
+}
+
+/// The same without excerpts, for figures that vary something else as well.
+pub(super) fn sent_papers(scene: &Scene) -> Vec<(&Input, String, &'static str)> {
+    sent(scene).into_iter().filter(|(input, _, _)| input.group == "paper").collect()
+}
+
+/// The runs of `variants` at one page size, for every workload and way of sending it.
+pub(super) fn runs_at(scene: &Scene, page: &str, variants: &[&str]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (input, replay, _) in sent(scene) {
+        runs.extend(variants.iter().map(|variant| scene.run(page, variant, input, &replay)));
+    }
+    runs
+}
+
+/// A figure of a run, if the run has ended and has it.
+pub(super) fn figure(outcomes: &Outcomes, run: &Run, read: fn(&Measured) -> Option<f64>) -> Option<f64> {
+    outcomes.get(run).and_then(read)
+}
+
+/// By how much less `ours` is than `base`, per cent of `base`.
+pub(super) fn less_percent(base: f64, ours: f64) -> Option<f64> {
+    (base > 0.0).then(|| 100.0 * (base - ours) / base)
+}
+
+/// By how much less a figure of the run `ours` is than that of `base`, per cent.
+pub(super) fn less(outcomes: &Outcomes, base: &Run, ours: &Run, read: fn(&Measured) -> Option<f64>) -> Option<f64> {
+    less_percent(figure(outcomes, base, read)?, figure(outcomes, ours, read)?)
+}
+
+/// A point of a workload.
+pub(super) fn point(
+    input: &Input,
+    page: &str,
+    setting: &str,
+    series: &'static str,
+    value: f64,
+    unit: &'static str,
+) -> Point {
+    Point {
+        workload: input.name.clone(),
+        page_size: page.to_string(),
+        setting: setting.to_string(),
+        series,
+        value,
+        unit,
+        input: input.shown.clone(),
+        stands_for: input.stands_for.clone(),
+    }
+}
+
+/// Mean latency of reads and writes together, nanoseconds.
+pub(super) fn mean_latency(measured: &Measured) -> Option<f64> {
+    measured.number("latency_ns.all.mean")
+}
+
+/// 95th percentile of the latency of reads and writes together, nanoseconds.
+pub(super) fn p95_latency(measured: &Measured) -> Option<f64> {
+    measured.number("latency_ns.all.p95")
+}
+
+/// Partial pages written to flash.
+pub(super) fn partial_page_writes(measured: &Measured) -> Option<f64> {
+    measured.number("design.partial_page_writes").or_else(|| measured.number("buffer.partial_pages"))
+}
+
+/// Reads that only partial pages cause: at writing (read-modify-write, merges) and, with several versions, at reading.
+pub(super) fn additional_reads(measured: &Measured) -> Option<f64> {
+    measured.number("design.additional_reads").or_else(|| measured.number("flash.reads.by_cause.rmw"))
+}
+
+/// Pages programmed and copied, for whatever cause.
+pub(super) fn flash_writes(measured: &Measured) -> Option<f64> {
+    Some(measured.number("flash.programs.total")? + measured.number("flash.copybacks.total")?)
+}

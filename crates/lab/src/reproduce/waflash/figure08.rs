@@ -1,0 +1,57 @@
+//! Figure 8: how much less the mean latency is, by page size, as WAFLASH's features are added.
+
+use super::common::{half_loaded, less, mean_latency, point, runs_at, sent, workloads};
+use crate::reproduce::grid::number;
+use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
+
+pub(super) struct Figure08;
+
+const FEATURES: [&str; 3] = ["PC-LRU", "MV-FTL", "WAFLASH"];
+const VARIANTS: [&str; 4] = ["Baseline", "PC-LRU", "MV-FTL", "WAFLASH"];
+
+impl Figure for Figure08 {
+    fn id(&self) -> &'static str {
+        "figure08"
+    }
+
+    fn title(&self) -> &'static str {
+        "reduction of the mean latency against the baseline, by page size and feature"
+    }
+
+    fn about(&self) -> &'static str {
+        "Of all reads and writes; more is better. MV-FTL is PC-LRU with several versions but without compaction, WAFLASH is \
+         all. The drive holds data wherever the workload goes, and its buffer is empty at first. Most of these traces are \
+         too slow to congest a drive of 64 planes, so each is shown at its true times, and sped up until the pages it asks for \
+         take half of the channels' time at 8 KB."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &FEATURES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        ["8k", "4k", "16k"].into_iter().flat_map(|page| runs_at(scene, page, &VARIANTS)).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        let factors: Vec<String> = workloads(scene)
+            .filter_map(|input| Some(format!("{} {}", input.name, number(1.0 / half_loaded(scene, input)?, ""))))
+            .collect();
+        if !factors.is_empty() {
+            drawn.remark(format!("half loaded is so many times as fast as the true times: {}", factors.join(", ")));
+        }
+        for page in ["4k", "8k", "16k"] {
+            for (input, replay, setting) in sent(scene) {
+                let base = scene.run(page, "Baseline", input, &replay);
+                for feature in FEATURES {
+                    let run = scene.run(page, feature, input, &replay);
+                    if let Some(value) = less(outcomes, &base, &run, mean_latency) {
+                        drawn.points.push(point(input, page, setting, feature, value, "%"));
+                    }
+                }
+            }
+        }
+        drawn
+    }
+}

@@ -1,0 +1,64 @@
+//! Figure 9: the distribution of latencies at 8 KB.
+
+use super::common::{PAGE, less, mean_latency, p95_latency, point, runs_at, sent};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Outcomes, Run, Scene};
+
+pub(super) struct Figure09;
+
+const VARIANTS: [&str; 3] = ["Baseline", "PC-LRU", "WAFLASH"];
+
+impl Figure for Figure09 {
+    fn id(&self) -> &'static str {
+        "figure09"
+    }
+
+    fn title(&self) -> &'static str {
+        "latencies of all requests, pages of 8 KB"
+    }
+
+    fn about(&self) -> &'static str {
+        "From the runs of Figure 8. The first columns are by how much less WAFLASH's mean and 95th percentile are than the \
+         baseline's; the third is their difference in per cent points, which is what the text gives."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &["mean gain", "p95 gain", "p95 gain over mean gain"]
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        runs_at(scene, PAGE, &VARIANTS)
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for (input, replay, setting) in sent(scene) {
+            let base = scene.run(PAGE, "Baseline", input, &replay);
+            let ours = scene.run(PAGE, "WAFLASH", input, &replay);
+            let mean = less(outcomes, &base, &ours, mean_latency);
+            let p95 = less(outcomes, &base, &ours, p95_latency);
+            if let (Some(mean), Some(p95)) = (mean, p95) {
+                drawn.points.push(point(input, PAGE, setting, "mean gain", mean, "%"));
+                drawn.points.push(point(input, PAGE, setting, "p95 gain", p95, "%"));
+                drawn.points.push(point(input, PAGE, setting, "p95 gain over mean gain", p95 - mean, "%"));
+            }
+            let curves: Vec<Curve> = VARIANTS
+                .into_iter()
+                .filter_map(|variant| {
+                    let measured = outcomes.get(&scene.run(PAGE, variant, input, &replay))?;
+                    Some(Curve { name: variant.to_string(), points: measured.distribution("all")? })
+                })
+                .collect();
+            if !curves.is_empty() {
+                drawn.curves.push(Curves {
+                    title: format!("{}, {setting}", input.name),
+                    x: "latency (us)",
+                    x_log: true,
+                    y: "requests (%)",
+                    input: input.shown.clone(),
+                    curves,
+                });
+            }
+        }
+        drawn
+    }
+}

@@ -1,0 +1,63 @@
+//! Figure 15: buffers of 16 to 256 MB.
+
+use super::common::{PAGE, figure, less, mean_latency, point, sent_papers};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
+
+pub(super) struct Figure15;
+
+const SIZES: [&str; 5] = ["16m", "32m", "64m", "128m", "256m"];
+
+impl Figure for Figure15 {
+    fn id(&self) -> &'static str {
+        "figure15"
+    }
+
+    fn title(&self) -> &'static str {
+        "mean latency by buffer size, pages of 8 KB"
+    }
+
+    fn about(&self) -> &'static str {
+        "Baseline and PC-LRU. The page size is our choice. A buffer that is larger than all that a run writes never destages: \
+         both are the same there."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &["Baseline", "PC-LRU", "gain of PC-LRU"]
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for (input, replay, size, _) in cases(scene) {
+            runs.extend(["Baseline", "PC-LRU"].map(|variant| run(scene, variant, input, &replay, size)));
+        }
+        runs
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for (input, replay, size, setting) in cases(scene) {
+            let run = |variant| run(scene, variant, input, &replay, size);
+            for series in ["Baseline", "PC-LRU"] {
+                if let Some(value) = figure(outcomes, &run(series), mean_latency) {
+                    drawn.points.push(point(input, PAGE, &setting, series, value / 1e3, "us"));
+                }
+            }
+            if let Some(value) = less(outcomes, &run("Baseline"), &run("PC-LRU"), mean_latency) {
+                drawn.points.push(point(input, PAGE, &setting, "gain of PC-LRU", value, "%"));
+            }
+        }
+        drawn
+    }
+}
+
+fn cases(scene: &Scene) -> Vec<(&Input, String, &'static str, String)> {
+    let mut cases = Vec::new();
+    for (input, replay, how) in sent_papers(scene) {
+        cases.extend(SIZES.map(|size| (input, replay.clone(), size, format!("{how}, {}B", size.to_uppercase()))));
+    }
+    cases
+}
+
+fn run(scene: &Scene, variant: &str, input: &Input, replay: &str, size: &str) -> Run {
+    scene.run(PAGE, variant, input, replay).with(format!("buffer.size={size}"))
+}

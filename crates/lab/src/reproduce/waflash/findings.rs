@@ -1,0 +1,104 @@
+//! Our own finding: where WAFLASH does not pay, and what it costs in flash writes, memory and the latency of reads.
+
+use super::common::{PAGE, figure, flash_writes, less, mean_latency, point, sent};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene};
+
+pub(super) struct Findings;
+
+/// Table 1's dies with fewer blocks, so that recordings of a device of 8 GiB keep garbage collection at work. (With so few
+/// blocks a plane, 7 % of spare would leave collection nothing.)
+const SMALL: [&str; 2] = ["flash.blocks_per_plane=80", "capacity.over_provisioning=15%"];
+
+/// A column, what it is made of, and whether more than the baseline is meant.
+type Column = (&'static str, fn(&Measured) -> Option<f64>);
+
+const LESS: [Column; 3] = [
+    ("mean latency less", mean_latency),
+    ("read latency less", |measured| measured.number("latency_ns.read.mean")),
+    ("write latency less", |measured| measured.number("latency_ns.write.mean")),
+];
+
+const MORE: [Column; 3] = [
+    ("flash writes more", flash_writes),
+    ("flash reads more", |measured| measured.number("flash.reads.total")),
+    ("memory more", |measured| Some(measured.total("memory")? - measured.number("memory.buffer_bytes").unwrap_or(0.0))),
+];
+
+impl Figure for Findings {
+    fn id(&self) -> &'static str {
+        "findings"
+    }
+
+    fn title(&self) -> &'static str {
+        "where WAFLASH pays and what it costs, pages of 8 KB"
+    }
+
+    fn about(&self) -> &'static str {
+        "All of WAFLASH against the baseline. The recordings are of real programs and run on a drive of Table 1's dies with \
+         so few blocks that garbage collection is always at work, in a closed loop of 8; the others as in Figure 8, where \
+         it never has to. Memory is all that the drive's controller needs besides the buffer's data."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &[
+            "mean latency less",
+            "read latency less",
+            "write latency less",
+            "flash writes more",
+            "flash reads more",
+            "memory more",
+            "write amplification",
+            "of the baseline",
+        ]
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        let runs = cases(scene).into_iter();
+        runs.flat_map(|case| ["Baseline", "WAFLASH"].map(|variant| run(scene, variant, &case))).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for case in cases(scene) {
+            let (input, _, setting, _) = case;
+            let (base, ours) = (run(scene, "Baseline", &case), run(scene, "WAFLASH", &case));
+            for (series, read) in LESS {
+                if let Some(value) = less(outcomes, &base, &ours, read) {
+                    drawn.points.push(point(input, PAGE, setting, series, value, "%"));
+                }
+            }
+            for (series, read) in MORE {
+                if let Some(value) = less(outcomes, &base, &ours, read) {
+                    // Not minus zero.
+                    drawn.points.push(point(input, PAGE, setting, series, 0.0 - value, "%"));
+                }
+            }
+            for (series, run) in [("write amplification", &ours), ("of the baseline", &base)] {
+                if let Some(value) = figure(outcomes, run, |run| run.number("write_amplification.total")) {
+                    drawn.points.push(point(input, PAGE, setting, series, value, "x"));
+                }
+            }
+        }
+        drawn
+    }
+}
+
+type Case<'s> = (&'s Input, String, &'static str, bool);
+
+fn cases(scene: &Scene) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> =
+        sent(scene).into_iter().map(|(input, replay, setting)| (input, replay, setting, false)).collect();
+    let recordings = scene.inputs("recording");
+    cases.extend(recordings.map(|input| (input, "closed:8".to_string(), "closed loop, GC at work", true)));
+    cases
+}
+
+fn run(scene: &Scene, variant: &str, case: &Case<'_>) -> Run {
+    let (input, replay, _, small) = case;
+    let run = scene.run(PAGE, variant, input, replay);
+    if !*small || scene.quick {
+        return run;
+    }
+    let run = SMALL.iter().fold(run, |run, set| run.with(*set));
+    run.prepared(crate::reproduce::Preparation::Fill)
+}

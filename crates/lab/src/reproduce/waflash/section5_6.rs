@@ -1,0 +1,103 @@
+//! Section 5.6: what WAFLASH costs in memory and in flash.
+
+use super::common::{figure, point};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Point, Run, Scene};
+
+pub(super) struct Section56;
+
+/// Section 3.3: an LPN, an offset and a length.
+const TRIPLE_BYTES: f64 = 6.0;
+
+/// Section 3.2: a mapping entry.
+const ENTRY_BITS: f64 = 32.0;
+
+/// A column, and how it is read.
+type Column = (&'static str, fn(&Measured) -> Option<f64>);
+
+/// The buffer of section 5.6.
+const BUFFER: &str = "buffer.size=256m";
+
+impl Figure for Section56 {
+    fn id(&self) -> &'static str {
+        "section5-6"
+    }
+
+    fn title(&self) -> &'static str {
+        "overheads"
+    }
+
+    fn about(&self) -> &'static str {
+        "What follows from the layout is computed from the description: an entry of 32 bits has log2(capacity / page) bits of \
+         PPN, the rest is PT/F; a triple takes 6 bytes, and the paper's worst case is one triple a page. What PC-LRU \
+         tracks is read from a run with a buffer of 256 MB, per cent of the buffer: as much as the buffer came to need."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &[
+            "PPN bits",
+            "PT/F bits",
+            "a triple",
+            "triples of a page",
+            "PC-LRU's tracking",
+            "all of the buffer's bookkeeping",
+        ]
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        input(scene).into_iter().flat_map(|input| ["4k", "16k"].map(|page| run(scene, page, input))).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for page in ["4k", "8k", "16k"] {
+            let Ok(drive) = scene.drive(page) else { continue };
+            let page_bytes = f64::from(drive.flash.geometry.page_bytes);
+            let ppn = (drive.flash.geometry.bytes() as f64 / page_bytes).log2().ceil();
+            let mut add = |series, value, unit| {
+                drawn.points.push(Point {
+                    workload: drive.name.clone(),
+                    page_size: page.to_string(),
+                    setting: "layout".to_string(),
+                    series,
+                    value,
+                    unit,
+                    input: "description".to_string(),
+                    stands_for: "section 5.6".to_string(),
+                });
+            };
+            add("PPN bits", ppn, "bits");
+            add("PT/F bits", ENTRY_BITS - ppn, "bits");
+            add("a triple", TRIPLE_BYTES, "bytes");
+            add("triples of a page", 100.0 * TRIPLE_BYTES / page_bytes, "%");
+        }
+        let Some(input) = input(scene) else { return drawn };
+        for page in ["4k", "16k"] {
+            let run = run(scene, page, input);
+            let Ok(drive) = scene.config(&run) else { continue };
+            let keys: [Column; 2] = [
+                ("PC-LRU's tracking", |run| run.number("memory.buffer_distance_bytes")),
+                ("all of the buffer's bookkeeping", |run| {
+                    Some(run.number("memory.buffer_distance_bytes")? + run.number("memory.buffer_order_bytes")?)
+                }),
+            ];
+            for (series, read) in keys {
+                if let Some(bytes) = figure(outcomes, &run, read) {
+                    let share = 100.0 * bytes / drive.buffer.bytes as f64;
+                    let mut point = point(input, page, "256 MB buffer", series, share, "%");
+                    point.stands_for = "section 5.6".to_string();
+                    drawn.points.push(point);
+                }
+            }
+        }
+        drawn
+    }
+}
+
+/// A workload with many partial pages.
+fn input(scene: &Scene) -> Option<&Input> {
+    scene.input("unaligned fio").or_else(|| super::common::workloads(scene).next())
+}
+
+fn run(scene: &Scene, page: &str, input: &Input) -> Run {
+    scene.run(page, "PC-LRU", input, "timed").with(BUFFER)
+}
