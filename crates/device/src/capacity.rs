@@ -2,6 +2,7 @@
 
 use ssdlab_flash::Flash;
 
+use crate::ftl::DESIGNS;
 use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Spare};
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
@@ -82,6 +83,9 @@ impl DriveConfig {
         if self.buffer.policy != "none" && self.buffer.bytes < u64::from(unit) {
             return refuse("buffer.size", format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes));
         }
+        if let Some((.., design)) = DESIGNS.iter().find(|(name, ..)| *name == self.ftl.design) {
+            (design.check)(self)?;
+        }
         let faults = &self.flash.faults;
         if (faults.program_failure > 0.0 || !faults.script.is_empty()) && self.gc.free_blocks < 3 {
             return refuse("gc.free_blocks", "program failures need a reserve: at least 3".to_string());
@@ -89,14 +93,22 @@ impl DriveConfig {
         Ok(())
     }
 
-    /// Refuses a configuration whose planes cannot hold the user's data beside what GC needs.
-    pub(crate) fn check_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
+    /// Units that a plane with so many good blocks can hold beside what GC needs and the write frontiers.
+    pub(crate) fn room_units(&self, blocks: u32) -> u64 {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
         let kept = self.gc.free_blocks + self.frontiers();
         // Some closed block must always have a page's worth of invalid units.
         let block = u64::from(geometry.pages_per_block) * units_per_page - units_per_page.saturating_sub(1);
-        let room = |blocks: u32| u64::from(blocks.saturating_sub(kept)) * block;
+        u64::from(blocks.saturating_sub(kept)) * block
+    }
+
+    /// Refuses a configuration whose planes cannot hold the user's data beside what GC needs.
+    pub(crate) fn check_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
+        let geometry = &self.flash.geometry;
+        let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
+        let kept = self.gc.free_blocks + self.frontiers();
+        let room = |blocks: u32| self.room_units(blocks);
         let needed = u64::from(self.user_units()) + u64::from(metadata_units);
         let planes = usable.len() as u64;
         let (needed, room, whole) = match self.ftl.allocation {

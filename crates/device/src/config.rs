@@ -80,6 +80,68 @@ pub struct FtlConfig {
     pub separate_gc_frontier: bool,
     /// Host write streams with a frontier each (at least 1).
     pub streams: u32,
+    /// What the design `mv` keeps of partial pages; other designs ignore it.
+    pub versions: VersionsConfig,
+}
+
+/// Versions of logical pages, for the design `mv`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionsConfig {
+    /// How a map entry finds the newer versions.
+    pub index: VersionIndex,
+    /// Bits of a map entry for PT/F; `None`: all that the physical page number leaves.
+    pub bits: Option<u32>,
+    /// Most valid versions of a logical page, the full one included; at least 2.
+    pub chain: u32,
+    /// Logical pages that share a table of version slots (indirect index).
+    pub group_pages: u32,
+    /// Percent of the spare pages that versions may take: 0 to 100.
+    pub spare_percent: u32,
+    /// Which partial writes become versions.
+    pub masks: VersionMasks,
+    /// Versions are merged while the drive is idle.
+    pub idle_merge: bool,
+    /// ... or has at most so many commands under way.
+    pub merge_load: u32,
+    /// Small partial pages of a region are compacted into one physical page.
+    pub compaction: bool,
+    /// Bytes of a region.
+    pub region_bytes: u64,
+}
+
+impl Default for VersionsConfig {
+    fn default() -> VersionsConfig {
+        VersionsConfig {
+            index: VersionIndex::Indirect,
+            bits: None,
+            chain: 4,
+            group_pages: 64,
+            spare_percent: 50,
+            masks: VersionMasks::Patterns,
+            idle_merge: true,
+            merge_load: 0,
+            compaction: false,
+            region_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What the pointer in a map entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionIndex {
+    /// The distance from the older page to the newer one.
+    Direct,
+    /// A slot in the table of the logical page's group.
+    Indirect,
+}
+
+/// Which masks a version may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMasks {
+    /// Runs of more than half the page (Figure 6); others are completed by a read-modify-write.
+    Patterns,
+    /// Any: the mask itself is kept in the out-of-band area.
+    Any,
 }
 
 /// How host pages spread over the planes.

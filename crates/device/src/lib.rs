@@ -19,6 +19,7 @@ mod token;
 
 pub use config::{
     Allocation, BufferConfig, BufferPolicies, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
+    VersionIndex, VersionMasks, VersionsConfig,
 };
 pub use description::{Description, DescriptionError};
 pub use drive::{

@@ -2,6 +2,7 @@
 //!
 //! Mapping is the design's; order, space, pins and counting are kept here, so that no design can get them wrong.
 
+use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
 
@@ -36,6 +37,13 @@ pub(crate) struct Place {
     pub(crate) page: u32,
 }
 
+/// What a program of one unit pins and takes beyond the first.
+#[derive(Clone, Debug, Default)]
+struct Several {
+    pins: Vec<u32>,
+    sources: Vec<u32>,
+}
+
 /// Chips, pool, frontiers.
 pub(crate) struct Media {
     /// The chips.
@@ -63,6 +71,8 @@ pub(crate) struct Media {
     many_pins: Vec<u32>,
     /// Where the units of programs that wait for reads come from, `units_per_page` a program: `NONE` where all is there.
     sources: Vec<u32>,
+    /// Programs of pages of one unit that supersede, or are built from, more than one page.
+    several: FxHashMap<OpId, Several>,
     /// Planes in which a block was opened since GC last looked.
     pub(crate) opened: Vec<u32>,
     /// Blocks whose last pin went: their erase is due.
@@ -106,6 +116,7 @@ impl Media {
             sequence: 1,
             many_pins: Vec::new(),
             sources: Vec::new(),
+            several: FxHashMap::default(),
             opened: Vec::new(),
             unpinned: Vec::new(),
             padding_bytes: 0,
@@ -222,6 +233,18 @@ impl Media {
         }
         self.frontiers[slot] = open;
         Some(place)
+    }
+
+    /// The page that [`Media::take_page`] would give out.
+    pub(crate) fn next_page(&self, plane: u32, frontier: Frontier) -> Option<Place> {
+        if !self.has_page(plane, frontier) {
+            return None;
+        }
+        let open = self.frontiers[self.slot(plane, frontier)];
+        if open.block != NONE {
+            return Some(Place { block: open.block, page: open.next_page });
+        }
+        self.pool.next_free(plane).map(|block| Place { block, page: 0 })
     }
 
     /// Gives out up to `wanted` consecutive pages of a frontier: the first and how many.
@@ -355,6 +378,9 @@ impl Media {
         }
         if self.units_per_page > 1 {
             self.remember_pins(op, pins);
+        } else if pins.len() > 1 || write.taken.len() > 1 {
+            let several = Several { pins: pins.iter().skip(1).copied().collect(), sources: write.taken.to_vec() };
+            self.several.insert(op, several);
         }
         for earlier in write.after {
             self.flash.link(*earlier, op);
@@ -397,7 +423,9 @@ impl Media {
         }
         let slots = &mut self.sources[first..first + stride];
         slots.fill(NONE);
-        slots[..taken.len()].copy_from_slice(taken);
+        if taken.len() <= stride {
+            slots[..taken.len()].copy_from_slice(taken);
+        }
     }
 
     /// A page could not be read: what `waiting`, the program that waited for it, was to take from there is lost, and so
@@ -410,6 +438,10 @@ impl Media {
         while op != NONE {
             let (block, page) = self.flash.target(op);
             let first = self.unit_at(Place { block, page });
+            if self.several.get(&op).is_some_and(|several| several.sources.iter().any(|unit| lost.contains(unit))) {
+                self.flash.lose(first);
+                lost.push(first);
+            }
             for index in 0..stride {
                 let source = self.sources[(op * stride + index) as usize];
                 if source != NONE && lost.contains(&source) {
@@ -439,6 +471,15 @@ impl Media {
             if done.pin != NONE && self.pool.unpin(done.pin) {
                 self.unpinned.push(done.pin);
             }
+            if !self.several.is_empty()
+                && let Some(Several { pins, .. }) = self.several.remove(&done.op)
+            {
+                for pin in pins {
+                    if self.pool.unpin(pin) {
+                        self.unpinned.push(pin);
+                    }
+                }
+            }
             return;
         }
         for index in 0..self.units_per_page as usize {
@@ -450,9 +491,11 @@ impl Media {
     }
 
     /// The blocks a finished program pinned, to be kept pinned for longer.
-    pub(crate) fn pins_of(&self, done: &Done) -> Vec<u32> {
+    pub(crate) fn pins_of(&mut self, done: &Done) -> Vec<u32> {
         if self.units_per_page == 1 {
-            return if done.pin == NONE { Vec::new() } else { vec![done.pin] };
+            let mut pins = if done.pin == NONE { Vec::new() } else { vec![done.pin] };
+            pins.extend(self.several.remove(&done.op).into_iter().flat_map(|several| several.pins));
+            return pins;
         }
         let first = done.op as usize * self.units_per_page as usize;
         let slots = &self.many_pins[first..first + self.units_per_page as usize];

@@ -38,11 +38,17 @@ pub enum Bug {
     LostDataReadsGood,
     /// A block in which a program failed is erased and used again.
     BadBlockUsed,
+    /// Of two versions of a page the older one is believed.
+    OlderVersionWins,
+    /// A merge leaves out one of the versions.
+    MergeForgetsVersion,
+    /// Recovery finds full pages only.
+    ChainDropped,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 19] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -59,6 +65,9 @@ impl Bug {
         Bug::OverwriteLost,
         Bug::LostDataReadsGood,
         Bug::BadBlockUsed,
+        Bug::OlderVersionWins,
+        Bug::MergeForgetsVersion,
+        Bug::ChainDropped,
     ];
 
     /// What is wrong, in a few words.
@@ -80,6 +89,9 @@ impl Bug {
             Bug::OverwriteLost => "the buffer loses an overwrite of a unit in flight",
             Bug::LostDataReadsGood => "data that was lost on the way reads as good",
             Bug::BadBlockUsed => "a block in which a program failed is used again",
+            Bug::OlderVersionWins => "the older of two versions of a page is believed",
+            Bug::MergeForgetsVersion => "a merge leaves out one of three versions",
+            Bug::ChainDropped => "recovery finds full pages and none of their versions",
         }
     }
 }

@@ -11,6 +11,10 @@ pub(crate) enum Owner {
     Eviction(u32),
     /// The relocation job of a plane.
     Gc(u32),
+    /// What the FTL does while the drive is idle.
+    Idle,
+    /// A read that goes on from version to version, by slot.
+    Versions(u32),
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -24,6 +28,8 @@ impl Owner {
             Owner::Command(index) => 1 << KIND_SHIFT | index,
             Owner::Eviction(index) => 2 << KIND_SHIFT | index,
             Owner::Gc(plane) => 3 << KIND_SHIFT | plane,
+            Owner::Idle => 4 << KIND_SHIFT,
+            Owner::Versions(index) => 5 << KIND_SHIFT | index,
         }
     }
 
@@ -34,6 +40,8 @@ impl Owner {
             1 => Owner::Command(index),
             2 => Owner::Eviction(index),
             3 => Owner::Gc(index),
+            4 => Owner::Idle,
+            5 => Owner::Versions(index),
             _ => Owner::Nobody,
         }
     }

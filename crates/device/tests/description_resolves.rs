@@ -5,7 +5,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Description, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level,
+    InterfaceKind, Level, VersionsConfig,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -104,6 +104,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             allocation: Allocation::RoundRobin(CWDP),
             separate_gc_frontier: true,
             streams: 1,
+            versions: VersionsConfig::default(),
         },
         gc: GcConfig {
             victim: "greedy".to_string(),
@@ -357,6 +358,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     allocation: ftl.0,
                     separate_gc_frontier: ftl.1,
                     streams: ftl.2,
+                    versions: VersionsConfig::default(),
                 },
                 gc: GcConfig {
                     victim: gc.0.to_string(),

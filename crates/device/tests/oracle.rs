@@ -68,7 +68,7 @@ fn every_combination_of_registered_policies_keeps_data() {
                         seed += 1;
                         let mut rng = rng(seed, "combinations");
                         let mut config = configs::random(&mut rng);
-                        config.ftl.design = design.to_string();
+                        configs::set_design(&mut config, design, &mut rng);
                         config.gc.victim = victim.to_string();
                         config.buffer.policy = policy.to_string();
                         config.ftl.allocation = allocation;

@@ -213,6 +213,11 @@ impl Oob {
         self.records.get(&unit).map(|words| &**words)
     }
 
+    /// All metadata units with their words, by physical unit.
+    pub fn records(&self) -> impl Iterator<Item = (u32, &[u64])> {
+        self.records.iter().map(|(unit, words)| (*unit, &**words))
+    }
+
     /// Stores a metadata unit's words.
     pub fn put_record(&mut self, unit: u32, words: Box<[u64]>) {
         self.records.insert(unit, words);

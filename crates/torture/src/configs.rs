@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Options, registered,
+    Level, Options, VersionIndex, VersionMasks, VersionsConfig, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -85,6 +85,7 @@ pub fn random(rng: &mut Rng) -> DriveConfig {
         let Some(most) = most_user_units(&config) else { continue };
         // Often as full as may be, else anywhere.
         let units = if rng.random_bool(0.5) { most } else { rng.random_range(1..=most) };
+        let units = with_room_for_versions(units, &config, rng);
         config.user_bytes = units * u64::from(config.ftl.mapping_unit);
         return config;
     }
@@ -119,7 +120,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
     let mapping_unit = if rng.random_bool(0.4) { units[units.len() - 1] } else { one_of(rng, &units) };
     let sata = rng.random_bool(0.3);
     let suspend = rng.random_bool(0.4);
-    DriveConfig {
+    let mut config = DriveConfig {
         name: "random".to_string(),
         flash: FlashConfig {
             geometry,
@@ -167,6 +168,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             allocation: allocation(rng),
             separate_gc_frontier: separate,
             streams,
+            versions: VersionsConfig::default(),
         },
         gc: GcConfig {
             victim: one_of(rng, &names("gc.victim")).to_string(),
@@ -179,7 +181,51 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             static_wear_threshold: one_of(rng, &[0, 0, 1, 4]),
         },
         timed: true,
+    };
+    let design = config.ftl.design.clone();
+    set_design(&mut config, &design, rng);
+    config
+}
+
+/// Gives a drive another FTL design, and draws what that wants of its own.
+pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
+    config.ftl.design = design.to_string();
+    config.ftl.versions = VersionsConfig::default();
+    if design != "mv" {
+        return;
     }
+    // A map of pages, large enough for patterns and for compaction now and then.
+    let page = config.flash.geometry.page_bytes.next_power_of_two().max(one_of(rng, &[1024, 2048, 4096]));
+    let sectors = config.buffer.bytes / u64::from(config.ftl.mapping_unit) * u64::from(page / 512);
+    config.flash.geometry.page_bytes = page;
+    config.ftl.mapping_unit = page;
+    config.buffer.bytes = (sectors + rng.random_range(0..3)) * 512;
+    let direct = rng.random_bool(0.25);
+    let compaction = page >= 2048 && rng.random_bool(0.6);
+    // Direct pointers of compacted pages must reach everything.
+    let narrow = rng.random_bool(0.5) && !(compaction && direct);
+    let bits = narrow.then(|| rng.random_range(3..8));
+    let slots = bits.map_or(u32::MAX, |bits: u32| (1 << (bits - u32::from(compaction))) - 2);
+    config.ftl.versions = VersionsConfig {
+        index: if direct { VersionIndex::Direct } else { VersionIndex::Indirect },
+        bits,
+        chain: if direct { 2 } else { rng.random_range(2..7) },
+        group_pages: one_of(rng, &[1, 4, 16, 64]).min(slots),
+        spare_percent: one_of(rng, &[50, 50, 100, 20]),
+        masks: if rng.random_bool(0.3) { VersionMasks::Any } else { VersionMasks::Patterns },
+        idle_merge: rng.random_bool(0.7),
+        merge_load: one_of(rng, &[0, 0, 1, 8]),
+        compaction,
+        region_bytes: u64::from(page) * one_of(rng, &[1, 4, 16, 1024]),
+    };
+}
+
+/// Of so many units of capacity as many as leave versions something, mostly; all of them for other designs.
+pub fn with_room_for_versions(units: u64, config: &DriveConfig, rng: &mut Rng) -> u64 {
+    if config.ftl.design == "mv" && rng.random_bool(0.8) {
+        return rng.random_range(units.div_ceil(2)..=units);
+    }
+    units
 }
 
 /// A drive of one channel, one die, two planes and a handful of pages, on which short sequences are tried exhaustively.
@@ -235,6 +281,7 @@ pub fn handful() -> DriveConfig {
             allocation: Allocation::Dynamic,
             separate_gc_frontier: false,
             streams: 1,
+            versions: VersionsConfig::default(),
         },
         gc: GcConfig {
             victim: "greedy".to_string(),

@@ -78,7 +78,13 @@ fn finish_drive(
     rng: &mut Rng,
     drawn: bool,
 ) -> Option<DriveConfig> {
-    config.ftl.design = design.unwrap_or(config.ftl.design);
+    if let Some(design) = design.filter(|design| *design != config.ftl.design) {
+        if drawn {
+            configs::set_design(&mut config, &design, rng);
+        } else {
+            config.ftl.design = design;
+        }
+    }
     config.buffer.policy = buffer.unwrap_or(config.buffer.policy);
     let faulty = rng.random_bool(0.4);
     if drawn {
@@ -95,6 +101,7 @@ fn finish_drive(
         let most = configs::most_user_units(&config)?.min(MOST_SECTORS * 512 / u64::from(config.ftl.mapping_unit));
         // Mostly as full as may be: few spare blocks.
         let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most.max(1)) };
+        let units = configs::with_room_for_versions(units, &config, rng);
         config.user_bytes = units.max(1) * u64::from(config.ftl.mapping_unit);
     }
     describable(&config)

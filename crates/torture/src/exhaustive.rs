@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::DriveConfig;
+use ssdlab_device::{DriveConfig, VersionMasks};
 
 use crate::campaign::over_threads;
 use crate::case::{Case, Cut, Moment, Step};
@@ -68,6 +68,17 @@ impl Exhaustive {
                     config.buffer.bytes = 1024;
                     config.ftl.mapping_unit = unit;
                     config.flash.geometry.planes_per_die = if unit == 512 { 2 } else { 1 };
+                    if design == "mv" {
+                        // Pages of four sectors have patterns, and room for two small parts.
+                        config.flash.geometry.page_bytes = 2048;
+                        config.ftl.mapping_unit = 2048;
+                        config.buffer.bytes = 2048;
+                        config.ftl.versions.region_bytes = 4096;
+                        config.ftl.versions.compaction = unit == 512;
+                        config.ftl.versions.spare_percent = 100;
+                        config.ftl.versions.masks =
+                            if unit == 512 { VersionMasks::Patterns } else { VersionMasks::Any };
+                    }
                     drives.extend(describable(&config));
                 }
             }

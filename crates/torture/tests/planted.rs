@@ -8,7 +8,7 @@ use ssdlab_device::planted::{Bug, plant};
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 16] = [
+const ALLOWED: [(Bug, u64); 19] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -25,6 +25,9 @@ const ALLOWED: [(Bug, u64); 16] = [
     (Bug::OverwriteLost, 100),
     (Bug::LostDataReadsGood, 400),
     (Bug::BadBlockUsed, 100),
+    (Bug::OlderVersionWins, 100),
+    (Bug::MergeForgetsVersion, 400),
+    (Bug::ChainDropped, 200),
 ];
 
 /// The first seed that fails with the bug planted, and what it shrinks to.

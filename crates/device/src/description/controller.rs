@@ -8,7 +8,10 @@ use super::flash::{LONGEST_WAIT, SLOWEST_LINK};
 use super::keys;
 use super::quantity::BILLION;
 use super::reader::{Field, Section};
-use crate::{Allocation, BufferConfig, BufferPolicies, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level};
+use crate::{
+    Allocation, BufferConfig, BufferPolicies, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, VersionIndex,
+    VersionMasks, VersionsConfig,
+};
 
 /// Commands in flight a drive may have over all queues.
 const MOST_COMMANDS: u64 = 1 << 20;
@@ -20,6 +23,8 @@ const MOST_UNITS_LOOKED_AT: u32 = 1 << 16;
 const MOST_BLOCK_PAGES: u32 = 1 << 16;
 /// Host write streams.
 const MOST_STREAMS: u32 = 256;
+/// Versions of a page.
+const MOST_VERSIONS: u32 = 64;
 /// `gc.free_blocks` where the description gives none.
 const FREE_BLOCKS: u32 = 3;
 
@@ -223,6 +228,53 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
         },
         separate_gc_frontier: ftl.get("separate_gc_frontier").map_or(Ok(true), |field| field.boolean())?,
         streams: ftl.get("streams").map_or(Ok(1), |field| field.count(1, MOST_STREAMS))?,
+        versions: versions(&ftl, page_bytes)?,
+    })
+}
+
+/// The words of `ftl.version_index`.
+pub(super) const VERSION_INDEXES: [(&str, VersionIndex); 2] =
+    [("direct", VersionIndex::Direct), ("indirect", VersionIndex::Indirect)];
+
+/// The words of `ftl.version_masks`.
+pub(super) const VERSION_MASKS: [(&str, VersionMasks); 2] =
+    [("patterns", VersionMasks::Patterns), ("any", VersionMasks::Any)];
+
+/// Reads what `[ftl]` says of versions, for the design `mv`.
+fn versions(ftl: &Section<'_>, page_bytes: u32) -> Result<VersionsConfig, DescriptionError> {
+    let default = VersionsConfig::default();
+    let index = ftl.get("version_index").map_or(Ok(default.index), |field| field.choice(&VERSION_INDEXES))?;
+    let most = if index == VersionIndex::Direct { 2 } else { default.chain };
+    let region_bytes = match ftl.get("region") {
+        Some(field) => {
+            let size = field.size()?;
+            if size < u64::from(page_bytes) || !size.is_multiple_of(u64::from(page_bytes)) {
+                return Err(field.expected(&format!("a whole number of pages ({page_bytes} bytes), at least one")));
+            }
+            size
+        }
+        None => default.region_bytes,
+    };
+    let spare_percent = match ftl.get("version_spare") {
+        Some(field) => {
+            let expected = "whole percent from \"0%\" to \"100%\"";
+            let text = field.text(expected)?;
+            let percent = text.strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
+            percent.filter(|percent| *percent <= 100).ok_or_else(|| field.expected(expected))?
+        }
+        None => default.spare_percent,
+    };
+    Ok(VersionsConfig {
+        index,
+        bits: ftl.get("version_bits").map(|field| field.count(1, 32)).transpose()?,
+        chain: ftl.get("version_chain").map_or(Ok(most), |field| field.count(2, MOST_VERSIONS))?,
+        group_pages: ftl.get("version_group").map_or(Ok(default.group_pages), |field| field.count(1, u32::MAX))?,
+        spare_percent,
+        masks: ftl.get("version_masks").map_or(Ok(default.masks), |field| field.choice(&VERSION_MASKS))?,
+        idle_merge: ftl.get("idle_merge").map_or(Ok(default.idle_merge), |field| field.boolean())?,
+        merge_load: ftl.get("merge_load").map_or(Ok(default.merge_load), |field| field.count(0, u32::MAX))?,
+        compaction: ftl.get("compaction").map_or(Ok(default.compaction), |field| field.boolean())?,
+        region_bytes,
     })
 }
 

@@ -6,10 +6,10 @@
 use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
 use toml::{Table, Value};
 
-use super::controller::INTERFACE_KINDS;
+use super::controller::{INTERFACE_KINDS, VERSION_INDEXES, VERSION_MASKS};
 use super::flash::{FAULT_KINDS, MULTI_PLANE};
 use super::quantity::{bandwidth, latency, size, span};
-use crate::{Allocation, DriveConfig, Level};
+use crate::{Allocation, DriveConfig, Level, VersionsConfig};
 
 /// The description that says all of `config` and nothing else.
 pub fn expanded(config: &DriveConfig) -> Table {
@@ -32,13 +32,18 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("bplru_padding", Value::Boolean(config.buffer.policies.bplru_padding)),
         ("lirs_hir_permille", count(config.buffer.policies.lirs_hir_permille)),
     ]);
-    let ftl = table([
+    let mut ftl = table([
         ("design", text(&config.ftl.design)),
         ("mapping_unit", size(u64::from(config.ftl.mapping_unit))),
         ("allocation", allocation(config.ftl.allocation)),
         ("separate_gc_frontier", Value::Boolean(config.ftl.separate_gc_frontier)),
         ("streams", count(config.ftl.streams)),
     ]);
+    if let Value::Table(ftl) = &mut ftl
+        && (config.ftl.design == "mv" || config.ftl.versions != VersionsConfig::default())
+    {
+        ftl.extend(versions(&config.ftl.versions));
+    }
     let gc = &config.gc;
     let gc = table([
         ("victim", text(&gc.victim)),
@@ -62,6 +67,27 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ]
         .map(|(key, value)| (key.to_string(), value)),
     )
+}
+
+fn versions(config: &VersionsConfig) -> Table {
+    let mut versions = Table::from_iter(
+        [
+            ("version_index", word(&VERSION_INDEXES, config.index)),
+            ("version_chain", count(config.chain)),
+            ("version_group", count(config.group_pages)),
+            ("version_spare", text(&format!("{}%", config.spare_percent))),
+            ("version_masks", word(&VERSION_MASKS, config.masks)),
+            ("idle_merge", Value::Boolean(config.idle_merge)),
+            ("merge_load", count(config.merge_load)),
+            ("compaction", Value::Boolean(config.compaction)),
+            ("region", size(config.region_bytes)),
+        ]
+        .map(|(key, value)| (key.to_string(), value)),
+    );
+    if let Some(bits) = config.bits {
+        versions.insert("version_bits".to_string(), count(bits));
+    }
+    versions
 }
 
 fn flash(config: &FlashConfig, timed: bool) -> Value {

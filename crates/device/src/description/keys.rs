@@ -47,7 +47,23 @@ pub(super) const BUFFER: &[&str] = &[
     "lirs_hir_permille",
 ];
 
-pub(super) const FTL: &[&str] = &["design", "mapping_unit", "allocation", "separate_gc_frontier", "streams"];
+pub(super) const FTL: &[&str] = &[
+    "design",
+    "mapping_unit",
+    "allocation",
+    "separate_gc_frontier",
+    "streams",
+    "version_index",
+    "version_bits",
+    "version_chain",
+    "version_group",
+    "version_spare",
+    "version_masks",
+    "idle_merge",
+    "merge_load",
+    "compaction",
+    "region",
+];
 
 pub(super) const GC: &[&str] = &[
     "victim",

@@ -148,7 +148,7 @@ impl Drive {
             return Ok(1);
         }
         let mut together = std::mem::take(&mut self.companions);
-        buffer.compacted_with(slots[at], |lpn| self.ftl.may_compact(lpn), &mut together);
+        buffer.compacted_with(slots[at], |lpn| self.ftl.may_compact(&self.media, lpn), &mut together);
         let sent = if together.len() > 1 {
             together.sort_unstable_by_key(|slot| buffer.entry(*slot).lpn);
             self.send(&together, &[], true, waiter).map(|()| 1)

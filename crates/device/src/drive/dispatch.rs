@@ -158,6 +158,10 @@ impl Drive {
                 let missing = (mask & !held).count_ones();
                 match self.ftl.find(lpn) {
                     Found::Unmapped => self.counters.unmapped_sectors_read += u64::from(missing),
+                    Found::Versions => {
+                        self.counters.buffer.read_misses += u64::from(self.buffer.is_some());
+                        self.read_versions(command, lpn, mask & !held);
+                    }
                     Found::At { unit } => {
                         if self.buffer.is_some() {
                             self.counters.buffer.read_misses += 1;
@@ -260,11 +264,15 @@ impl Drive {
         let count = end - sector;
         let out = &mut command.cells[start..start + count as usize * cell];
         let all_held = held == mask_of(sector % per_unit, count);
-        if !all_held
-            && let Found::At { unit } = self.ftl.find(lpn)
-            && !self.media.flash.store.read(unit, sector % per_unit, out)
-        {
-            command.status = Status::UncorrectableRead;
+        if !all_held {
+            let whole = match self.ftl.find(lpn) {
+                Found::Unmapped => true,
+                Found::At { unit } => self.media.flash.store.read(unit, sector % per_unit, out),
+                Found::Versions => self.ftl.read_versions(&self.media, lpn, sector % per_unit, out),
+            };
+            if !whole {
+                command.status = Status::UncorrectableRead;
+            }
         }
         let Some(buffer) = &self.buffer else { return };
         let Some(slot) = buffer.find(lpn) else { return };

@@ -30,8 +30,9 @@ impl Drive {
             {
                 self.step(at);
             }
-            self.media.now = self.media.now.max(until);
+            // What waits for nothing that will happen is helped now, and not when the time is over.
             if !self.break_deadlock() {
+                self.media.now = self.media.now.max(until);
                 return;
             }
         }
@@ -78,11 +79,7 @@ impl Drive {
                 }
             }
         } else {
-            self.idle_at = None;
-            self.gc.set_background(true);
-            for plane in 0..self.config.flash.geometry.planes() {
-                self.gc.pump(&mut self.media, &mut *self.ftl, plane);
-            }
+            self.idle_time_has_come(at);
             self.settle();
         }
     }
@@ -106,8 +103,10 @@ impl Drive {
             if done.then != NONE {
                 self.media.read_failed(from, done.then);
             }
-            if let Owner::Command(command) = Owner::unpack(done.token) {
-                self.commands[command as usize].status = Status::UncorrectableRead;
+            match Owner::unpack(done.token) {
+                Owner::Command(command) => self.commands[command as usize].status = Status::UncorrectableRead,
+                Owner::Versions(slot) => self.version_lost(slot),
+                _ => {}
             }
         }
         self.media.release_pins(done);
@@ -163,6 +162,8 @@ impl Drive {
             Owner::Nobody => {}
             Owner::Command(command) => self.release_command(command),
             Owner::Eviction(slot) => self.evicted(slot),
+            Owner::Idle => self.idle_work_done(),
+            Owner::Versions(slot) => self.read_next_version(slot),
             Owner::Gc(plane) => self.gc.relocated(&mut self.media, &mut *self.ftl, plane),
         }
     }

@@ -9,7 +9,7 @@ use ssdlab_flash::{Cause, Done};
 
 use super::{Drive, Eviction, HeldTrim, Hold, Orphan};
 use crate::Status;
-use crate::ftl::{Found, NoSpace, TrimTarget};
+use crate::ftl::{NoSpace, TrimTarget};
 use crate::media::{Frontier, Place};
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
@@ -53,8 +53,8 @@ impl Drive {
             return;
         }
         let page = self.page_number(place);
-        let pending = if planted(Bug::FailedPageLetGo) { Vec::new() } else { self.pages_not_on_flash(place) };
-        let trimmed = self.lpns_of(place).iter().any(|lpn| self.ftl.find(*lpn) == Found::Unmapped);
+        let (pending, trimmed) = self.pages_not_on_flash(place);
+        let pending = if planted(Bug::FailedPageLetGo) { Vec::new() } else { pending };
         for hold in &mut self.holds {
             if let Some(index) = hold.pages.iter().position(|held| *held == page) {
                 hold.pages.swap_remove(index);
@@ -68,11 +68,6 @@ impl Drive {
         self.release_holds();
     }
 
-    fn lpns_of(&self, place: Place) -> Vec<u32> {
-        let lpns = self.media.flash.oob.lpns(self.media.unit_at(place), self.media.units_per_page);
-        lpns.iter().copied().filter(|lpn| *lpn != ssdlab_flash::NO_LPN).collect()
-    }
-
     fn save_held_trims(&mut self) {
         let unsaved = |hold: &Hold| hold.trim == HeldTrim::Unsaved;
         if self.holds.iter().any(unsaved)
@@ -84,20 +79,18 @@ impl Drive {
         }
     }
 
-    /// Where the units of a failed page are by now, as far as that is not on flash: in flight, or failed as well.
-    fn pages_not_on_flash(&self, place: Place) -> Vec<u32> {
+    /// Where the units of a failed page are by now, as far as that is not on flash: in flight, or failed as well; and
+    /// whether one of them was trimmed.
+    fn pages_not_on_flash(&self, place: Place) -> (Vec<u32>, bool) {
         let mut pages = Vec::new();
-        for lpn in self.lpns_of(place) {
-            if let Found::At { unit } = self.ftl.find(lpn) {
-                let at = self.media.place_of(unit);
-                let page = self.page_number(at);
-                let safe = self.media.flash.is_written(at.block, at.page) && self.media.flash.blocks.readable(page);
-                if !safe && !pages.contains(&page) {
-                    pages.push(page);
-                }
-            }
-        }
-        pages
+        let trimmed = self.ftl.whereabouts(&self.media, place, &mut pages);
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|page| {
+            let at = self.media.place_of_page(*page);
+            !(self.media.flash.is_written(at.block, at.page) && self.media.flash.blocks.readable(*page))
+        });
+        (pages, trimmed)
     }
 
     /// A page is on flash: what waited for it may be let go.
@@ -152,7 +145,7 @@ impl Drive {
     pub(super) fn give_up_orphans(&mut self, status: Status) {
         for index in 0..self.holds.len() {
             match self.holds[index].owner {
-                Owner::Nobody | Owner::Gc(_) => continue,
+                Owner::Nobody | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) => continue,
                 Owner::Command(command) => self.commands[command as usize].status = status,
                 Owner::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.evictions[slot as usize];
@@ -163,7 +156,7 @@ impl Drive {
                 }
             }
         }
-        let told = |hold: &Hold| !matches!(hold.owner, Owner::Nobody | Owner::Gc(_));
+        let told = |hold: &Hold| !matches!(hold.owner, Owner::Nobody | Owner::Gc(_) | Owner::Idle);
         while let Some(index) = self.holds.iter().position(told) {
             let owner = std::mem::replace(&mut self.holds[index].owner, Owner::Nobody);
             self.owner_served(owner.pack());

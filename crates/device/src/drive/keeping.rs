@@ -36,7 +36,8 @@ impl Drive {
         for ReadToKeep { lpn, mask, sequence } in read {
             let current = match self.ftl.find(lpn) {
                 Found::At { unit } => self.sequence_of(unit) == sequence,
-                Found::Unmapped => false,
+                // Nor is a unit kept that several versions make up.
+                Found::Unmapped | Found::Versions => false,
             };
             let missing = mask & !self.buffered_mask(lpn);
             if !current || missing == 0 || !self.room_for_read(missing.count_ones()) {

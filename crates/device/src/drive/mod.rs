@@ -13,6 +13,7 @@ mod failures;
 mod keeping;
 mod power;
 mod state;
+mod versions;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -31,6 +32,8 @@ use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
+
+use versions::{IdlePace, VersionRead};
 
 pub use power::{OnImageError, Recovered, Recovery};
 
@@ -171,7 +174,9 @@ pub struct Drive {
     stalled: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(Nanos, u64, Timer)>>,
     timer_serial: u64,
+    /// The earlier of the two times at which the drive will count as idle.
     idle_at: Option<Nanos>,
+    pace: IdlePace,
     evictions: Vec<Eviction>,
     free_evictions: Vec<u32>,
     /// Evictions issued and not on flash, by serial number from `evictions_base` on.
@@ -205,6 +210,9 @@ pub struct Drive {
     /// By command: what it fetches from flash, where the buffer keeps reads.
     reads_to_keep: FxHashMap<u32, Vec<ReadToKeep>>,
     companions: Vec<Slot>,
+    /// Reads that go on from version to version, by slot, and the slots that are free.
+    version_reads: Vec<VersionRead>,
+    free_version_reads: Vec<u32>,
     scratch: Vec<u8>,
     sectors_per_unit: u64,
 }
@@ -221,7 +229,7 @@ impl Drive {
     fn assemble(config: &DriveConfig, media: Media) -> Result<Drive, DriveError> {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
-        let ftl = design(config);
+        let ftl = (design.make)(config);
         let compacts = ftl.compacts().is_some();
         let mut drive = Drive {
             gc: Gc::new(config, victim(&config.gc)),
@@ -240,6 +248,7 @@ impl Drive {
             timers: BinaryHeap::new(),
             timer_serial: 0,
             idle_at: None,
+            pace: IdlePace::new(config),
             evictions: Vec::new(),
             free_evictions: Vec::new(),
             evicting: VecDeque::new(),
@@ -265,6 +274,8 @@ impl Drive {
             caches_reads: false,
             reads_to_keep: FxHashMap::default(),
             companions: Vec::new(),
+            version_reads: Vec::new(),
+            free_version_reads: Vec::new(),
             scratch: Vec::new(),
         };
         drive.caches_reads = drive.buffer.as_ref().is_some_and(WriteBuffer::caches_reads);
@@ -372,8 +383,9 @@ impl Drive {
         debug_assert!(self.next_event().is_none_or(|at| at >= request.at), "earlier events have run");
         self.media.now = request.at;
         self.outstanding += 1;
-        if self.idle_at.take().is_some() || self.outstanding == 1 {
+        if self.idle_at.take().is_some() || self.outstanding == 1 || self.pace.is_on() {
             self.gc.set_background(false);
+            self.load_has_grown();
         }
         let command = self.new_command(request, data);
         if !self.in_range(request) {
@@ -512,8 +524,8 @@ impl Drive {
         }
         self.free_commands.push(command);
         self.outstanding -= 1;
-        if self.outstanding == 0 && self.media.flash.timed() {
-            self.idle_at = self.gc.idle_after().map(|after| self.media.now + after);
+        if self.outstanding <= self.pace.light_load() && self.media.flash.timed() {
+            self.load_has_fallen();
         }
         self.completions.push(Completion {
             tag: request.tag,

@@ -110,7 +110,7 @@ impl Drive {
     }
 
     /// The design's own figures.
-    pub fn design(&self) -> Vec<(&'static str, f64)> {
+    pub fn design(&self) -> Vec<(String, f64)> {
         let victims: u64 = self.gc.victims[..2].iter().sum();
         let units = victims as f64 * f64::from(self.media.units_per_block());
         let share = if victims == 0 { 0.0 } else { self.gc.valid_in_victims as f64 / units };
@@ -122,6 +122,9 @@ impl Drive {
             ("free_blocks_at_end", self.free_blocks() as f64),
         ];
         figures.extend(self.buffer.iter().flat_map(WriteBuffer::figures));
+        let mut figures: Vec<(String, f64)> =
+            figures.into_iter().map(|(name, figure)| (name.to_string(), figure)).collect();
+        figures.extend(self.ftl.design(&self.media));
         figures
     }
 
@@ -166,13 +169,13 @@ impl Drive {
     pub fn set_timed(&mut self, timed: bool) {
         self.quiesce();
         self.media.flash.set_timed(timed);
-        self.idle_at = None;
+        self.forget_idle_times();
     }
 
     /// Lets what the drive does by itself come to its end; no command may be outstanding.
     fn quiesce(&mut self) {
         assert_eq!(self.outstanding, 0, "only an idle drive can be switched, reset or saved");
-        self.idle_at = None;
+        self.forget_idle_times();
         while let Some(at) = self.next_event() {
             self.run_until(at);
         }
@@ -190,6 +193,7 @@ impl Drive {
             buffer.reset_figures();
         }
         self.gc.reset_counters();
+        self.ftl.reset_counters();
         self.completions.clear();
         self.order = 0;
     }

@@ -3,13 +3,17 @@
 //! A design is one folder and one line in [`DESIGNS`]. The drive calls it when a command is dispatched, when garbage
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
+mod bits;
+pub(crate) mod mv;
 pub(crate) mod page;
+mod placement;
+mod trims;
 
 use ssdlab_flash::Cause;
 
 use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
-use crate::{Check, DriveConfig};
+use crate::{Check, DriveConfig, DriveError};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -50,6 +54,19 @@ pub(crate) enum Found {
         /// The physical unit.
         unit: u32,
     },
+    /// In several versions, or in part of a page: [`Ftl::versions`] says where.
+    Versions,
+}
+
+/// A version of a unit that has to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VersionPart {
+    /// The physical page.
+    pub(crate) ppn: u32,
+    /// Sectors of the unit that it has and no newer version has; none if only its pattern is wanted.
+    pub(crate) sectors: u64,
+    /// Bytes that cross the channel.
+    pub(crate) bytes: u32,
 }
 
 /// Where records of trims go.
@@ -102,7 +119,7 @@ pub(crate) trait Ftl: Send {
     }
 
     /// Whether a small partial unit may be one of a compacted page now.
-    fn may_compact(&self, _lpn: u32) -> bool {
+    fn may_compact(&self, _media: &Media, _lpn: u32) -> bool {
         false
     }
 
@@ -129,6 +146,18 @@ pub(crate) trait Ftl: Send {
 
     /// Where a unit is.
     fn find(&self, lpn: u32) -> Found;
+
+    /// Where the sectors `wanted` of a unit in [`Found::Versions`] are: its versions, newest first, each needed only if
+    /// those before it have not told all.
+    fn versions(&mut self, _media: &Media, lpn: u32, _wanted: u64, _out: &mut Vec<VersionPart>) {
+        unreachable!("unit {lpn} has one version in this design")
+    }
+
+    /// The cells of sectors from `first` on of a unit in [`Found::Versions`], as many as `out` takes. False if what is
+    /// kept is damaged.
+    fn read_versions(&self, _media: &Media, lpn: u32, _first: u64, _out: &mut [u8]) -> bool {
+        unreachable!("unit {lpn} has one version in this design")
+    }
 
     /// Unmaps whole units `first..end`; returns how many held data.
     fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64;
@@ -163,6 +192,20 @@ pub(crate) trait Ftl: Send {
         owner: Owner,
     ) -> Result<bool, NoSpace>;
 
+    /// Adds the pages, by number, that hold the units of a page whose program failed now; returns whether one of them was
+    /// trimmed since.
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool;
+
+    /// Whether there is something that can be done while the drive is idle.
+    fn has_idle_work(&self) -> bool {
+        false
+    }
+
+    /// Does some of it: starts at most `limit` programs, and returns how many. Each reports to `owner`.
+    fn idle_work(&mut self, _media: &mut Media, _limit: u32, _owner: Owner) -> u32 {
+        0
+    }
+
     /// Brings into the processor's cache what units that will be needed soon are looked up in; at most
     /// [`PREFETCHED`] at a time.
     fn prefetch(&self, media: &Media, lpns: &[u32]);
@@ -179,6 +222,12 @@ pub(crate) trait Ftl: Send {
     /// RAM that a real drive would need, by name.
     fn memory(&self) -> Vec<(&'static str, u64)>;
 
+    /// The design's own figures by name, for results.
+    fn design(&self, media: &Media) -> Vec<(String, f64)>;
+
+    /// Forgets what was counted.
+    fn reset_counters(&mut self);
+
     /// The map's state for a snapshot.
     fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()>;
 
@@ -186,10 +235,25 @@ pub(crate) trait Ftl: Send {
     fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()>;
 }
 
-type Make = fn(&DriveConfig) -> Box<dyn Ftl>;
+/// A registered design.
+#[derive(Clone, Copy)]
+pub(crate) struct Design {
+    /// Refuses a configuration that it cannot work with.
+    pub(crate) check: fn(&DriveConfig) -> Result<(), DriveError>,
+    /// Makes it; the configuration was checked.
+    pub(crate) make: fn(&DriveConfig) -> Box<dyn Ftl>,
+}
 
-/// Every FTL design: name, summary, constructor.
-pub(crate) const DESIGNS: &[(&str, &str, Make)] =
-    &[("page", "full page mapping in RAM, mapping unit of at most a page", |config| {
-        Box::new(page::PageFtl::new(config))
-    })];
+/// Every FTL design: name, summary, and how it is made.
+pub(crate) const DESIGNS: &[(&str, &str, Design)] = &[
+    (
+        "page",
+        "full page mapping in RAM, mapping unit of at most a page",
+        Design { check: |_| Ok(()), make: |config| Box::new(page::PageFtl::new(config)) },
+    ),
+    (
+        "mv",
+        "several versions of a page, partial pages written without a read, compacted or not (WAFLASH)",
+        Design { check: mv::check, make: |config| Box::new(mv::MvFtl::new(config)) },
+    ),
+];

@@ -46,7 +46,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let (misaligned_requests, failed_requests) = (recorder.misaligned, recorder.failed);
     let utilization = utilization(&drive, virtual_time_ns);
     let memory = drive.memory().into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect();
-    let design = drive.design().into_iter().map(|(name, figure)| (name.to_string(), figure)).collect();
+    let design = drive.design().into_iter().collect();
     let wear = drive.wear();
     let wear_histogram = WearHistogram::of(&drive.erase_counts());
 

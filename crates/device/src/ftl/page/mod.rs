@@ -5,9 +5,7 @@
 //! newest bitmap of a segment says which of its units were unmapped when it was written. Bitmaps are units like any
 //! other, mapped behind the user's, so garbage collection moves them too.
 
-mod bits;
 mod pages;
-mod placement;
 mod recovery;
 mod relocation;
 mod trim;
@@ -15,15 +13,15 @@ mod trim;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, HugeArray, NONE, OpId, OpKind};
+use ssdlab_flash::{Cause, HugeArray, NO_LPN, NONE, OpId, OpKind};
 
+use crate::ftl::placement::Placement;
+use crate::ftl::trims::TrimState;
 use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 use crate::{Check, DriveConfig};
-use placement::Placement;
-use trim::TrimState;
 
 /// A map entry of a unit that holds nothing.
 const UNMAPPED: u32 = u32::MAX;
@@ -41,6 +39,7 @@ pub(crate) struct PageFtl {
     copyback: bool,
     placement: Placement,
     trims: TrimState,
+    partial_page_writes: u64,
 }
 
 /// What a partial unit is completed from.
@@ -73,6 +72,7 @@ impl PageFtl {
             copyback: config.gc.copyback && config.flash.copyback,
             placement: Placement::new(config),
             trims,
+            partial_page_writes: 0,
         }
     }
 
@@ -188,6 +188,7 @@ impl PageFtl {
             let current = self.map.get(write.lpn as usize);
             let mut source = NONE;
             self.keep_cells(media, write, unit, current);
+            self.partial_page_writes += u64::from(write.mask != self.full_mask);
             if write.mask != self.full_mask && current != UNMAPPED {
                 program_cause = Cause::ReadModifyWrite;
                 let missing = (self.full_mask & !write.mask).count_ones() * 512;
@@ -349,6 +350,18 @@ impl Ftl for PageFtl {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
 
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+        let lpns = media.flash.oob.lpns(media.unit_at(place), self.units_per_page);
+        let mut trimmed = false;
+        for lpn in lpns.iter().filter(|lpn| **lpn != NO_LPN) {
+            match self.map.get(*lpn as usize) {
+                UNMAPPED => trimmed = true,
+                unit => pages.push(unit / self.units_per_page),
+            }
+        }
+        trimmed
+    }
+
     #[inline]
     fn prefetch(&self, media: &Media, lpns: &[u32]) {
         // No load of a pass waits for another one of it, so the misses overlap.
@@ -400,6 +413,19 @@ impl Ftl for PageFtl {
             ("valid_bitmap_bytes", self.valid.bytes()),
             ("trim_bitmap_bytes", self.trims.bytes()),
         ]
+    }
+
+    fn design(&self, media: &Media) -> Vec<(String, f64)> {
+        // Each partial page that holds something is completed by one read.
+        let reads = media.flash.counts().get(OpKind::Read, Cause::ReadModifyWrite);
+        vec![
+            ("partial_page_writes".to_string(), self.partial_page_writes as f64),
+            ("additional_reads".to_string(), reads as f64),
+        ]
+    }
+
+    fn reset_counters(&mut self) {
+        self.partial_page_writes = 0;
     }
 
     fn save(&self, to: &mut dyn Write) -> io::Result<()> {

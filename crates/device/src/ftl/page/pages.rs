@@ -7,8 +7,8 @@
 use ssdlab_flash::{Cause, NONE, OpKind};
 
 use super::PageFtl;
-use super::bits::{clear_bits, set_bits};
 use crate::ftl::Relocated;
+use crate::ftl::bits::{clear_bits, set_bits};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
 

@@ -6,8 +6,8 @@
 
 use ssdlab_flash::NO_LPN;
 
-use super::trim::TrimRecord;
 use super::{PageFtl, UNMAPPED};
+use crate::ftl::trims::TrimRecord;
 use crate::media::{Media, Place};
 use crate::planted::{Bug, planted};
 

@@ -3,8 +3,8 @@
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, NONE, OpId, OpKind};
 
-use super::bits::next_set;
 use super::{PageFtl, UNMAPPED};
+use crate::ftl::bits::next_set;
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::planted::{Bug, planted};

@@ -1,194 +1,19 @@
-//! Trims: cheap where nothing is mapped, and remembered on flash.
-//!
-//! A bit a unit tells what is mapped, so a trim of gigabytes that are unmapped already walks words, not entries. What a
-//! trim unmapped is made durable by writing the bits of its segment as one metadata unit; recovery believes the newest.
-//!
-//! A record is `[as_of, revivals, (unit, sequence) for each revival, bits]`. The bits say which units were mapped when
-//! program number `as_of` was decided; garbage collection moves the record without changing that. A revival is a unit
-//! that was written again after a trim, by a program that had not ended by then: its bit is set, and what was there
-//! before the trim is older than `sequence`. There are only as many as programs in flight, so they fit in the header.
-
-use std::io::{self, Read, Write};
+//! Trims of the page design: units are unmapped at once, and bitmap pages make that durable.
 
 use ssdlab_flash::{Cause, HugeArray};
 
-use super::bits::next_set;
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::{NoSpace, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media};
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
-/// What is mapped, and which segments have trims that are not on flash yet.
-pub(super) struct TrimState {
-    mapped: HugeArray<u64>,
-    /// Units of a segment: as many as a mapping unit has bits.
-    segment_units: u32,
-    segments: u32,
-    dirty: Vec<bool>,
-    dirty_list: Vec<u32>,
-    /// Something was trimmed since the drive was made.
-    in_use: bool,
-    /// Units written after they were unmapped, and the number of the program, until one of its kind has ended.
-    revivals: Vec<(u32, u64)>,
-    /// How long the list of revivals may grow before those that have ended are dropped.
-    revivals_limit: usize,
-}
-
-/// Words of a record before its revivals.
-const RECORD_HEADER: usize = 2;
-
-/// Revivals are looked through when there are so many.
-const REVIVALS_AT_LEAST: usize = 256;
-
-/// A record of trims as recovery reads it.
-pub(super) struct TrimRecord<'a> {
-    as_of: u64,
-    revivals: &'a [u64],
-    bits: &'a [u64],
-    first: u32,
-}
-
-impl<'a> TrimRecord<'a> {
-    /// The record in a metadata unit's words; `first` is its segment's first unit.
-    pub(super) fn new(words: &'a [u64], first: u32) -> TrimRecord<'a> {
-        let (revivals, bits) = words[RECORD_HEADER..].split_at(words[1] as usize * 2);
-        TrimRecord { as_of: words[0], revivals, bits, first }
-    }
-
-    /// Whether a copy of `lpn` that program number `sequence` wrote was trimmed since.
-    pub(super) fn trimmed(&self, lpn: u32, sequence: u64) -> bool {
-        let bit = (lpn - self.first) as usize;
-        let was_mapped = self.bits[bit / 64] >> (bit % 64) & 1 != 0;
-        let (pairs, _) = self.revivals.as_chunks::<2>();
-        let revived = pairs.iter().any(|[unit, since]| *unit == u64::from(lpn) && sequence < *since);
-        revived || !was_mapped && sequence < self.as_of
-    }
-}
-
-impl TrimState {
-    pub(super) fn new(user_units: u32, unit_bytes: u32) -> TrimState {
-        let segment_units = unit_bytes * 8;
-        let segments = user_units.div_ceil(segment_units);
-        TrimState {
-            mapped: HugeArray::new((user_units as usize + segments as usize).div_ceil(64)),
-            segment_units,
-            segments,
-            dirty: vec![false; segments as usize],
-            dirty_list: Vec::new(),
-            in_use: false,
-            revivals: Vec::new(),
-            revivals_limit: REVIVALS_AT_LEAST,
-        }
-    }
-
-    /// Whether anything was trimmed since the drive was made.
-    #[inline]
-    pub(super) const fn in_use(&self) -> bool {
-        self.in_use
-    }
-
-    /// Whether the bit of a unit says that it is mapped.
-    #[inline]
-    pub(super) fn is_mapped(&self, lpn: u32) -> bool {
-        self.mapped.get(lpn as usize / 64) >> (lpn % 64) & 1 != 0
-    }
-
-    /// Whether words are a record of a segment, as far as their number tells.
-    pub(super) fn is_record(&self, words: &[u64], segment: u32, user_units: u32) -> bool {
-        let first = segment * self.segment_units;
-        let bits = (user_units - first).min(self.segment_units).div_ceil(64);
-        let revivals = words.get(1).copied().unwrap_or(u64::MAX);
-        u64::try_from(words.len()).is_ok_and(|length| {
-            revivals.checked_mul(2).and_then(|pairs| pairs.checked_add(RECORD_HEADER as u64 + u64::from(bits)))
-                == Some(length)
-        })
-    }
-
-    /// Recovery found a record, or a snapshot holds one.
-    pub(super) fn set_in_use(&mut self) {
-        self.in_use = true;
-    }
-
-    pub(super) const fn segments(&self) -> u32 {
-        self.segments
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.mapped.bytes()
-    }
-
-    pub(super) fn pending(&self) -> u32 {
-        self.dirty_list.len() as u32
-    }
-
-    #[inline]
-    pub(super) fn mapped(&mut self, lpn: u32) {
-        self.mapped.as_mut_slice()[lpn as usize / 64] |= 1 << (lpn % 64);
-    }
-
-    pub(super) fn unmapped(&mut self, lpn: u32) {
-        self.mapped.as_mut_slice()[lpn as usize / 64] &= !(1 << (lpn % 64));
-    }
-
-    /// The next mapped unit in `from..end`.
-    fn next_mapped(&self, from: u32, end: u32) -> Option<u32> {
-        next_set(self.mapped.as_slice(), from, end)
-    }
-
-    fn soil(&mut self, lpn: u32) {
-        self.in_use = true;
-        let segment = lpn / self.segment_units;
-        if !std::mem::replace(&mut self.dirty[segment as usize], true) {
-            self.dirty_list.push(segment);
-        }
-    }
-
-    /// The bits of a segment's units: set is mapped.
-    fn bits(&self, segment: u32, user_units: u32) -> Box<[u64]> {
-        let first = (segment * self.segment_units) as usize;
-        let end = (first + self.segment_units as usize).min(user_units as usize);
-        let mut words: Box<[u64]> = self.mapped.as_slice()[first / 64..end.div_ceil(64)].into();
-        if !end.is_multiple_of(64) {
-            // The last word's other bits belong to the bitmaps themselves.
-            let last = words.len() - 1;
-            words[last] &= (1 << (end % 64)) - 1;
-        }
-        words
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.mapped.as_mut_slice().fill(0);
-        self.dirty.fill(false);
-        self.dirty_list.clear();
-        self.revivals.clear();
-    }
-
-    pub(super) const fn segment_units(&self) -> u32 {
-        self.segment_units
-    }
-
-    pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(bytemuck::cast_slice(self.mapped.as_slice()))?;
-        let mut dirty = vec![0_u8; self.dirty.len()];
-        for segment in &self.dirty_list {
-            dirty[*segment as usize] = 1;
-        }
-        to.write_all(&dirty)
-    }
-
-    pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
-        from.read_exact(bytemuck::cast_slice_mut(self.mapped.as_mut_slice()))?;
-        let mut dirty = vec![0_u8; self.dirty.len()];
-        from.read_exact(&mut dirty)?;
-        for (segment, dirty) in dirty.into_iter().enumerate() {
-            if dirty != 0 {
-                self.in_use = true;
-                self.dirty[segment] = true;
-                self.dirty_list.push(segment as u32);
-            }
-        }
-        Ok(())
+/// Whether a unit holds nothing, or what it holds is on flash.
+fn is_settled(map: &HugeArray<u32>, media: &Media, lpn: u32) -> bool {
+    let unit = map.get(lpn as usize);
+    unit == UNMAPPED || {
+        let place = media.place_of(unit);
+        media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(unit / media.units_per_page)
     }
 }
 
@@ -215,43 +40,13 @@ impl PageFtl {
         self.trims.soil(lpn);
     }
 
-    /// `lpn` held nothing and the next program writes it. Until that has ended, a record that calls the unit mapped must
-    /// say since when, or a power cut would bring back what was there before the trim.
+    /// `lpn` held nothing and the next program writes it.
     pub(super) fn note_revival(&mut self, media: &Media, lpn: u32) {
         if lpn >= self.user_units || planted(Bug::MapBeforeData) {
             return;
         }
-        if self.trims.revivals.len() >= self.trims.revivals_limit {
-            self.forget_ended_revivals(media);
-            self.trims.revivals_limit = (self.trims.revivals.len() * 2).max(REVIVALS_AT_LEAST);
-        }
-        self.trims.revivals.push((lpn, media.sequence()));
-    }
-
-    fn forget_ended_revivals(&mut self, media: &Media) {
-        let mut revivals = std::mem::take(&mut self.trims.revivals);
-        revivals.retain(|(lpn, _)| {
-            let unit = self.map.get(*lpn as usize);
-            unit != UNMAPPED && {
-                let place = media.place_of(unit);
-                let ended = media.flash.is_written(place.block, place.page);
-                !ended || !media.flash.blocks.readable(unit / self.units_per_page)
-            }
-        });
-        self.trims.revivals = revivals;
-    }
-
-    /// The record of a segment as things are now.
-    fn trim_record(&self, media: &Media, segment: u32) -> Box<[u64]> {
-        let in_segment = |lpn: u32| lpn / self.trims.segment_units == segment;
-        let revivals = self.trims.revivals.iter().filter(|(lpn, _)| in_segment(*lpn));
-        let mut words = vec![media.sequence(), 0];
-        for (lpn, sequence) in revivals {
-            words.extend([u64::from(*lpn), *sequence]);
-            words[1] += 1;
-        }
-        words.extend_from_slice(&self.trims.bits(segment, self.user_units));
-        words.into()
+        let map = &self.map;
+        self.trims.note_revival(lpn, media.sequence(), |lpn| is_settled(map, media, lpn));
     }
 
     pub(super) fn write_trim_bitmaps(
@@ -261,9 +56,10 @@ impl PageFtl {
         owner: Owner,
     ) -> Result<u32, NoSpace> {
         let mut started = 0;
-        self.forget_ended_revivals(media);
-        while let Some(segment) = self.trims.dirty_list.last().copied() {
-            let words = self.trim_record(media, segment);
+        let map = &self.map;
+        self.trims.forget_ended_revivals(|lpn| is_settled(map, media, lpn));
+        while let Some(segment) = self.trims.next_unsaved() {
+            let words = self.trims.record(media.sequence(), segment, self.user_units);
             let cells = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.cell_bytes()];
             let lpn = self.user_units + segment;
             let unit = UnitWrite { lpn, mask: self.full_mask, cells: &cells };
@@ -277,8 +73,7 @@ impl PageFtl {
             let place = media.take_page(plane, frontier).ok_or(NoSpace)?;
             media.flash.oob.put_record(media.unit_at(place), words);
             self.write_at(media, place, &[unit], frontier, Cause::Metadata, owner);
-            self.trims.dirty_list.pop();
-            self.trims.dirty[segment as usize] = false;
+            self.trims.saved();
             started += 1;
         }
         Ok(started)

@@ -111,6 +111,25 @@ impl Placement {
         }
     }
 
+    /// The planes that a page of `lpn` may go to.
+    pub(super) fn planes_for(&self, lpn: u32) -> &[u32] {
+        if self.kind != Kind::Static {
+            return &self.stripe;
+        }
+        let position = (lpn / self.units_per_page) as usize % self.stripe.len();
+        &self.stripe[position..=position]
+    }
+
+    /// Whether a page of `lpn` may be in `plane`.
+    pub(super) fn may_hold(&self, plane: u32, lpn: u32) -> bool {
+        self.kind != Kind::Static || self.planes_for(lpn) == [plane]
+    }
+
+    /// The die of a plane.
+    pub(super) const fn die_of(&self, plane: u32) -> u32 {
+        plane / self.planes_per_die
+    }
+
     fn least_loaded(&mut self, media: &Media, frontier: Frontier) -> Option<u32> {
         let dies = self.next_plane.len() as u32;
         let mut best: Option<(u32, u32, u32)> = None;

@@ -1,0 +1,192 @@
+//! Units that are in several versions on flash: reading them one after another, and merging them while the drive is idle.
+
+use ssdlab_base::Nanos;
+use ssdlab_flash::{Cause, OpKind};
+
+use super::{Drive, ProgramWaiter};
+use crate::ftl::VersionPart;
+use crate::planted::{Bug, planted};
+use crate::token::Owner;
+use crate::{DriveConfig, Status};
+
+/// What the FTL has under way at one time while the drive is idle.
+const IDLE_IN_FLIGHT: u32 = 8;
+
+/// When the drive counts as idle, and what the FTL does then.
+#[derive(Clone, Debug)]
+pub(super) struct IdlePace {
+    /// Commands under way at most for the FTL to do it.
+    light_load: u64,
+    /// When background collection may run, and when the FTL may begin.
+    background_at: Option<Nanos>,
+    due: Option<Nanos>,
+    /// It may go on.
+    on: bool,
+    in_flight: u32,
+}
+
+impl IdlePace {
+    pub(super) fn new(config: &DriveConfig) -> IdlePace {
+        let light_load = u64::from(config.ftl.versions.merge_load);
+        IdlePace { light_load, background_at: None, due: None, on: false, in_flight: 0 }
+    }
+
+    pub(super) const fn light_load(&self) -> u64 {
+        self.light_load
+    }
+
+    pub(super) const fn is_on(&self) -> bool {
+        self.on
+    }
+
+    fn next(&self) -> Option<Nanos> {
+        self.background_at.into_iter().chain(self.due).min()
+    }
+}
+
+/// A read of one unit that goes on from version to version.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VersionRead {
+    command: u32,
+    /// Versions still to be read, the oldest first; their blocks are pinned.
+    left: Vec<VersionPart>,
+}
+
+impl Drive {
+    /// Reads the sectors `wanted` of a unit: its newest version first, the older ones as far as they are needed, each when
+    /// the one before has told that it is.
+    pub(super) fn read_versions(&mut self, command: u32, lpn: u32, wanted: u64) {
+        let slot = self.free_version_reads.pop().unwrap_or_else(|| {
+            self.version_reads.push(VersionRead::default());
+            self.version_reads.len() as u32 - 1
+        });
+        let mut parts = std::mem::take(&mut self.version_reads[slot as usize].left);
+        self.ftl.versions(&self.media, lpn, wanted, &mut parts);
+        for part in &parts {
+            let lost = part.sectors != 0 && self.media.flash.oob.is_poisoned(part.ppn);
+            if lost && !planted(Bug::LostDataReadsGood) {
+                self.commands[command as usize].status = Status::UncorrectableRead;
+            }
+            self.media.pool.pin(self.media.block_of(part.ppn));
+        }
+        parts.reverse();
+        self.version_reads[slot as usize] = VersionRead { command, left: parts };
+        // Whoever reads the last version lets the command go.
+        self.commands[command as usize].remaining += 1;
+        self.read_next_version(slot);
+    }
+
+    /// Goes on to the next version that has to be read from flash.
+    pub(super) fn read_next_version(&mut self, slot: u32) {
+        while let Some(part) = self.version_reads[slot as usize].left.pop() {
+            let begun = self.read_version(slot, part);
+            let block = self.media.block_of(part.ppn);
+            if self.media.pool.unpin(block) {
+                self.media.unpinned.push(block);
+            }
+            if begun {
+                return;
+            }
+        }
+        self.free_version_reads.push(slot);
+        self.release_command(self.version_reads[slot as usize].command);
+    }
+
+    /// Begins to read a version; false if that takes no time.
+    fn read_version(&mut self, slot: u32, part: VersionPart) -> bool {
+        let VersionRead { command, .. } = self.version_reads[slot as usize];
+        let place = self.media.place_of_page(part.ppn);
+        let mut from = place;
+        if !self.media.flash.blocks.readable(part.ppn) {
+            // Its program failed: it was still in RAM.
+            return false;
+        }
+        if !self.media.flash.is_written(place.block, place.page) {
+            let Some(program) = self.media.flash.find_program(place.block, place.page) else { return false };
+            let Some(source) = self.media.flash.copyback_source(program) else {
+                if self.media.flash.waits(program) {
+                    // In RAM when it has been built; what is older need not wait for that.
+                    self.commands[command as usize].remaining += 1;
+                    let units = u64::from(part.sectors != 0);
+                    self.program_waiters.push(ProgramWaiter { program, command, units });
+                }
+                return false;
+            };
+            from = self.media.place_of_page(source);
+        }
+        if !self.media.flash.timed() {
+            if self.media.flash.execute(OpKind::Read, Cause::Host, from.block, from.page) {
+                self.commands[command as usize].status = Status::UncorrectableRead;
+            }
+            return false;
+        }
+        self.media.read(from, part.bytes, Cause::Host, Owner::Versions(slot));
+        true
+    }
+
+    /// A version could not be read.
+    pub(super) fn version_lost(&mut self, slot: u32) {
+        let command = self.version_reads[slot as usize].command;
+        self.commands[command as usize].status = Status::UncorrectableRead;
+    }
+
+    /// A command came: what waits for fewer of them waits on.
+    pub(super) fn load_has_grown(&mut self) {
+        self.pace.background_at = None;
+        if self.outstanding > self.pace.light_load {
+            self.pace.on = false;
+            self.pace.due = None;
+        }
+        self.idle_at = self.pace.due;
+    }
+
+    /// A command has completed, and few are left or none.
+    pub(super) fn load_has_fallen(&mut self) {
+        if self.outstanding == 0 {
+            self.pace.background_at = self.gc.idle_after().map(|after| self.media.now + after);
+        }
+        if !self.pace.on && self.pace.due.is_none() && self.ftl.has_idle_work() {
+            self.pace.due = Some(self.media.now + self.config.gc.idle_after);
+        }
+        self.idle_at = self.pace.next();
+    }
+
+    /// The drive counts as idle, for background collection or for what the FTL does then.
+    pub(super) fn idle_time_has_come(&mut self, at: Nanos) {
+        if self.pace.background_at == Some(at) {
+            self.pace.background_at = None;
+            self.gc.set_background(true);
+            for plane in 0..self.config.flash.geometry.planes() {
+                self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+            }
+        }
+        if self.pace.due == Some(at) {
+            self.pace.due = None;
+            self.pace.on = true;
+            self.work_idle();
+        }
+        self.idle_at = self.pace.next();
+    }
+
+    /// The drive does not become idle by itself.
+    pub(super) fn forget_idle_times(&mut self) {
+        self.idle_at = None;
+        (self.pace.background_at, self.pace.due, self.pace.on) = (None, None, false);
+    }
+
+    /// Lets the FTL do what it does while the drive is idle, a few programs at a time.
+    fn work_idle(&mut self) {
+        if self.pace.on && !self.read_only && self.pace.in_flight < IDLE_IN_FLIGHT {
+            let limit = IDLE_IN_FLIGHT - self.pace.in_flight;
+            self.pace.in_flight += self.ftl.idle_work(&mut self.media, limit, Owner::Idle);
+            // With nothing under way it begins anew when the next command has completed.
+            self.pace.on = self.pace.in_flight > 0;
+        }
+    }
+
+    /// A program of it is on flash.
+    pub(super) fn idle_work_done(&mut self) {
+        self.pace.in_flight -= 1;
+        self.work_idle();
+    }
+}

@@ -1,0 +1,193 @@
+//! Bringing versions together: which page each sector comes from, and what has to be read for it.
+//!
+//! A host read takes the newest version first and goes on to older ones only when its pattern does not cover what is
+//! wanted (section 3.2, "Page reads"). A write or a merge that needs all of a page reads all versions at once, since the
+//! map says where they are; what the patterns say is known only when they are there.
+
+use ssdlab_flash::{Cause, OpId, OpKind};
+
+use super::MvFtl;
+use super::layout::{self, HEAD_SECTORS, Version};
+use crate::ftl::{UnitWrite, VersionPart};
+use crate::media::Media;
+use crate::planted::{Bug, planted};
+use crate::token::Owner;
+
+/// One version of a chain, and the sectors that are taken from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) ppn: u32,
+    pub(super) version: Version,
+    /// Sectors of the logical page that no newer version has.
+    pub(super) sectors: u64,
+}
+
+/// What a program waits for, and what it is built from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sources {
+    pub(super) after: Vec<OpId>,
+    pub(super) taken: Vec<u32>,
+    /// Something of it is lost already.
+    pub(super) lost: bool,
+    /// Reads started.
+    pub(super) reads: u64,
+}
+
+/// Where a version's data is.
+enum Held {
+    /// In the controller's RAM.
+    Here,
+    /// There when the operation has ended, taken from a page.
+    Awaited { op: OpId, from: u32, read: bool },
+    /// It was read without time.
+    Read { failed: bool },
+}
+
+impl MvFtl {
+    /// The versions of a chain, newest first, with the sectors of `wanted` that each has to give.
+    pub(super) fn parts(&self, media: &Media, lpn: u32, chain: &[u32], wanted: u64) -> Vec<Part> {
+        let mut left = wanted;
+        let mut parts: Vec<Part> = Vec::with_capacity(chain.len());
+        let oldest_first = planted(Bug::OlderVersionWins);
+        let order = (0..chain.len()).map(|index| if oldest_first { chain.len() - 1 - index } else { index });
+        for ppn in order.map(|index| chain[index]) {
+            let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
+            let version = version.unwrap_or_else(|| panic!("page {ppn} is a version of LPN {lpn}"));
+            parts.push(Part { ppn, version, sectors: version.mask & left });
+            left &= !version.mask;
+        }
+        parts
+    }
+
+    /// As [`MvFtl::parts`], but only as far as it takes to have all of `wanted`: what a host read reads, in order.
+    pub(super) fn parts_to_read(&self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
+        let chain = self.map.chain(lpn);
+        let mut left = wanted;
+        for part in self.parts(media, lpn, &chain, wanted) {
+            if left == 0 {
+                break;
+            }
+            left &= !part.sectors;
+            let head = if part.version.offset.is_some() { HEAD_SECTORS } else { 0 };
+            out.push(VersionPart { ppn: part.ppn, sectors: part.sectors, bytes: self.bytes_of(&part) + head * 512 });
+        }
+    }
+
+    fn bytes_of(&self, part: &Part) -> u32 {
+        part.sectors.count_ones() * 512
+    }
+
+    /// Starts the reads that a program of all of these parts waits for.
+    pub(super) fn collect(
+        &self,
+        media: &mut Media,
+        parts: &[Part],
+        cause: Cause,
+        own: Option<(u32, Cause)>,
+    ) -> Sources {
+        let mut sources = Sources::default();
+        let mut pages: Vec<u32> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let cause = own.filter(|(block, _)| media.block_of(part.ppn) == *block).map_or(cause, |(_, cause)| cause);
+            let head = if part.version.offset.is_some() { HEAD_SECTORS } else { 0 };
+            let bytes = self.bytes_of(part) + head * 512;
+            let poisoned = media.flash.oob.is_poisoned(part.ppn);
+            let needed = part.sectors != 0;
+            if pages.contains(&part.ppn) {
+                continue;
+            }
+            pages.push(part.ppn);
+            match self.held(media, part.ppn, bytes, cause) {
+                Held::Here => sources.lost |= needed && poisoned,
+                Held::Read { failed } => {
+                    sources.reads += 1;
+                    sources.lost |= needed && (failed || poisoned);
+                }
+                Held::Awaited { op, from, read } => {
+                    sources.reads += u64::from(read);
+                    if !sources.after.contains(&op) {
+                        sources.after.push(op);
+                    }
+                    if needed {
+                        sources.taken.push(from);
+                        sources.lost |= poisoned;
+                    }
+                }
+            }
+        }
+        sources
+    }
+
+    /// As [`MvFtl::collect`], of one page and all that is current in it.
+    pub(super) fn collect_page(&self, media: &mut Media, ppn: u32, bytes: u32, cause: Cause) -> Sources {
+        let mut sources = Sources::default();
+        match self.held(media, ppn, bytes, cause) {
+            Held::Here => {}
+            Held::Read { failed } => sources.lost = failed,
+            Held::Awaited { op, from, .. } => {
+                sources.after.push(op);
+                sources.taken.push(from);
+            }
+        }
+        sources
+    }
+
+    fn held(&self, media: &mut Media, ppn: u32, bytes: u32, cause: Cause) -> Held {
+        let place = media.place_of_page(ppn);
+        if !media.flash.blocks.readable(ppn) {
+            // Its program failed and it is still in RAM.
+            return Held::Here;
+        }
+        if media.flash.is_written(place.block, place.page) {
+            if media.flash.timed() {
+                let op = media.read(place, bytes, cause, Owner::Nobody);
+                return Held::Awaited { op, from: ppn, read: true };
+            }
+            return Held::Read { failed: media.flash.execute(OpKind::Read, cause, place.block, place.page) };
+        }
+        let Some(program) = media.flash.find_program(place.block, place.page) else { return Held::Here };
+        if let Some(source) = media.flash.copyback_source(program) {
+            // On its way inside the chips: only the page it comes from can be read.
+            let op = media.read(media.place_of_page(source), bytes, cause, Owner::Nobody);
+            return Held::Awaited { op, from: source, read: true };
+        }
+        if media.flash.waits(program) {
+            // Still in RAM, but its own reads have to end first.
+            return Held::Awaited { op: media.flash.last_waiter(program), from: ppn, read: false };
+        }
+        Held::Here
+    }
+
+    /// The cells of a whole logical page: what `write` brings over what `parts` hold, zeroes where nothing does. False if
+    /// something that is kept is damaged.
+    pub(super) fn merged_cells(&self, media: &Media, parts: &[Part], write: Option<&UnitWrite<'_>>) -> (Vec<u8>, bool) {
+        let cell = media.flash.store.cell_bytes();
+        let mut cells = vec![0; media.flash.store.unit_cells()];
+        let mut whole = true;
+        if cell == 0 {
+            return (cells, whole);
+        }
+        for part in parts {
+            whole &= self.take_cells(media, part, part.sectors, 0, &mut cells);
+        }
+        if let Some(write) = write {
+            for sector in (0..self.sectors).filter(|sector| write.mask >> sector & 1 != 0) {
+                let range = sector as usize * cell..(sector as usize + 1) * cell;
+                cells[range.clone()].copy_from_slice(&write.cells[range]);
+            }
+        }
+        (cells, whole)
+    }
+
+    /// Copies the cells of `sectors` from a version to `out`, which begins with sector `first`.
+    pub(super) fn take_cells(&self, media: &Media, part: &Part, sectors: u64, first: u32, out: &mut [u8]) -> bool {
+        let cell = media.flash.store.cell_bytes();
+        let mut whole = true;
+        for sector in (0..self.sectors).filter(|sector| sectors >> sector & 1 != 0) {
+            let at = (sector - first) as usize * cell;
+            let from = u64::from(part.version.place_of(sector));
+            whole &= media.flash.store.read(part.ppn, from, &mut out[at..at + cell]);
+        }
+        whole
+    }
+}

@@ -1,0 +1,42 @@
+//! Merging the versions of a page into a full one (section 3.2, "Page merging and garbage collection").
+
+use ssdlab_flash::Cause;
+
+use super::MvFtl;
+use super::write::Writing;
+use crate::media::{Frontier, Media};
+use crate::planted::{Bug, planted};
+use crate::token::Owner;
+
+impl MvFtl {
+    /// Reads all versions of a logical page and programs a full page. `own` is a block whose pages are read for a cause of
+    /// their own: the victim that is collected.
+    pub(super) fn merge(&mut self, media: &mut Media, lpn: u32, write: Writing, own: Option<(u32, Cause)>) {
+        let chain = self.map.chain(lpn);
+        let mut parts = self.parts(media, lpn, &chain, self.full_mask);
+        if planted(Bug::MergeForgetsVersion) && parts.len() > 2 {
+            parts.remove(1);
+        }
+        let (cells, whole) = self.merged_cells(media, &parts, None);
+        let mut sources = self.collect(media, &parts, Cause::Merge, own);
+        sources.lost |= !whole;
+        let cells = if media.flash.store.cell_bytes() > 0 { &cells[..] } else { &[] };
+        self.put_full(media, lpn, cells, sources, write);
+    }
+
+    /// Merges a few chains in the background, as many as `limit`, while there are pages for it.
+    pub(super) fn merge_some(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
+        let frontier = Frontier::Host(0);
+        let mut started = 0;
+        while started < limit {
+            let next = self.map.next_chain(self.merge_at).or_else(|| self.map.next_chain(0));
+            let Some(lpn) = next else { break };
+            let Ok(place) = self.take_page(media, lpn, frontier) else { break };
+            self.merge(media, lpn, Writing { place, frontier, cause: Cause::Merge, owner }, None);
+            self.counters.merges_idle += 1;
+            self.merge_at = lpn;
+            started += 1;
+        }
+        started
+    }
+}

@@ -1,0 +1,348 @@
+//! FTL design `mv`: MV-FTL of WAFLASH (sections 3.2 and 3.3), multi-version page mapping with compacted partial pages.
+//!
+//! A page-mapped FTL whose logical page may have several valid physical pages. A partial page of more than half is
+//! written as a new version, and nothing is read; small ones of a region share a compacted page; a full page supersedes
+//! all versions. A read takes the newest version and goes on to older ones where its pattern does not cover what is
+//! wanted. Versions are merged into a full page when the drive is idle, when garbage collection meets one of them, and
+//! by the write that finds no room for another. What would be no version is completed by a read-modify-write:
+//!
+//! ```text
+//! a partial write ─ its page holds nothing ──────────────────────────── a full page, nothing is read
+//!                 ─ newest version compacted ───────────────────────── read it, merge, a new version in its stead
+//!                 ─ pattern, bound, slot or reach, and space allow it ─ a new version, nothing is read
+//!                 ─ else ──────────────────────────────────────────── read all versions, merge, a full page
+//! ```
+//!
+//! Everything is found again from flash alone: pages say which LPNs they hold, which sectors, and in what order they were
+//! written. Trims survive as in the page design.
+
+mod check;
+mod counters;
+mod entry;
+mod gather;
+mod group;
+mod layout;
+mod map;
+mod merge;
+mod pattern;
+mod recovery;
+mod relocation;
+mod space;
+mod state;
+mod trim;
+mod write;
+
+use rustc_hash::FxHashMap;
+use ssdlab_flash::HugeArray;
+
+use super::page::full_mask;
+use super::placement::Placement;
+use super::trims::TrimState;
+use super::{Compaction, Found, Ftl, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, VersionPart};
+use crate::media::{Frontier, Media, Place};
+use crate::token::Owner;
+use crate::{Check, DriveConfig, DriveError, VersionMasks};
+use counters::Counters;
+use entry::UNMAPPED;
+use map::VersionMap;
+use pattern::Patterns;
+use space::VersionSpace;
+use ssdlab_flash::Cause;
+
+/// Refuses a configuration that the design cannot work with.
+pub(crate) fn check(config: &DriveConfig) -> Result<(), DriveError> {
+    check::validate(config).map(|_| ())
+}
+
+/// Modelled RAM of a compacted page: its number and how many of its versions are valid.
+const COMPACTED_BYTES: u64 = 6;
+
+/// Multi-version page mapping.
+pub(crate) struct MvFtl {
+    map: VersionMap,
+    /// One bit a physical page: holds current data.
+    valid: HugeArray<u64>,
+    /// Valid versions in each compacted page.
+    compacted: FxHashMap<u32, u32>,
+    user_units: u32,
+    sectors: u32,
+    full_mask: u64,
+    patterns: Patterns,
+    masks: VersionMasks,
+    compaction: bool,
+    region_pages: u32,
+    idle_merge: bool,
+    copyback: bool,
+    /// Where merging in the background goes on.
+    merge_at: u32,
+    placement: Placement,
+    trims: TrimState,
+    space: VersionSpace,
+    counters: Counters,
+}
+
+impl MvFtl {
+    pub(crate) fn new(config: &DriveConfig) -> MvFtl {
+        let split = check::validate(config).expect("the configuration was checked");
+        let geometry = &config.flash.geometry;
+        let versions = &config.ftl.versions;
+        let page_bytes = geometry.page_bytes;
+        let user_units = config.user_units();
+        let trims = TrimState::new(user_units, page_bytes);
+        let entries = user_units + trims.segments();
+        let patterns = Patterns::new(page_bytes / 512);
+        MvFtl {
+            map: VersionMap::new(config, entries, split),
+            valid: HugeArray::new((geometry.pages() as usize).div_ceil(64)),
+            compacted: FxHashMap::default(),
+            user_units,
+            sectors: page_bytes / 512,
+            full_mask: full_mask(page_bytes),
+            patterns,
+            masks: versions.masks,
+            compaction: versions.compaction,
+            region_pages: (versions.region_bytes / u64::from(page_bytes)).min(u64::from(u32::MAX)) as u32,
+            idle_merge: versions.idle_merge,
+            copyback: config.gc.copyback && config.flash.copyback,
+            merge_at: 0,
+            placement: Placement::new(config),
+            space: VersionSpace::new(config, trims.segments()),
+            trims,
+            counters: Counters::new(patterns),
+        }
+    }
+
+    #[inline]
+    fn is_valid(&self, ppn: u32) -> bool {
+        self.valid.get(ppn as usize / 64) >> (ppn % 64) & 1 != 0
+    }
+
+    /// The page holds current data: a full page, or one that is a version or several.
+    fn set_valid(&mut self, media: &mut Media, ppn: u32, partial: bool) {
+        let block = media.block_of(ppn);
+        self.valid.as_mut_slice()[ppn as usize / 64] |= 1 << (ppn % 64);
+        media.pool.add_valid(block);
+        if partial {
+            self.space.add(media, block);
+        }
+    }
+
+    /// The page is no longer current, superseded by the one at `by` if anything did.
+    fn invalidate(&mut self, media: &mut Media, ppn: u32, by: Option<Place>) {
+        self.invalidate_full(media, ppn);
+        if layout::is_partial(media, ppn, self.user_units) {
+            self.space.drop(media, media.block_of(ppn), by);
+        }
+    }
+
+    /// The full page is no longer current.
+    #[inline]
+    fn invalidate_full(&mut self, media: &mut Media, ppn: u32) {
+        let word = &mut self.valid.as_mut_slice()[ppn as usize / 64];
+        debug_assert!(*word >> (ppn % 64) & 1 != 0, "page {ppn} was valid");
+        *word &= !(1 << (ppn % 64));
+        media.pool.drop_valid(media.block_of(ppn));
+    }
+
+    /// One logical page needs nothing from a physical page any more.
+    fn release(&mut self, media: &mut Media, ppn: u32, by: Option<Place>) {
+        if let Some(versions) = self.compacted.get_mut(&ppn) {
+            *versions -= 1;
+            if *versions > 0 {
+                return;
+            }
+            self.compacted.remove(&ppn);
+        }
+        self.invalidate(media, ppn, by);
+    }
+
+    /// As [`MvFtl::release`], of all versions of a chain; the blocks they are in, each once, are added to `pins`.
+    fn supersede(&mut self, media: &mut Media, chain: &[u32], by: Place, pins: &mut Vec<u32>) {
+        for ppn in chain {
+            let block = media.block_of(*ppn);
+            if !pins.contains(&block) {
+                pins.push(block);
+            }
+            self.release(media, *ppn, Some(by));
+        }
+    }
+}
+
+impl Ftl for MvFtl {
+    fn write(
+        &mut self,
+        media: &mut Media,
+        units: &[UnitWrite<'_>],
+        stream: u16,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<(), NoSpace> {
+        let [unit] = units else { unreachable!("a logical page has a page of its own") };
+        self.write_one(media, unit, stream, cause, owner)
+    }
+
+    fn writes_anew(&self) -> bool {
+        true
+    }
+
+    fn compacts(&self) -> Option<Compaction> {
+        self.compaction()
+    }
+
+    fn may_compact(&self, media: &Media, lpn: u32) -> bool {
+        self.may_be_compacted(media, lpn)
+    }
+
+    fn write_compacted(
+        &mut self,
+        media: &mut Media,
+        units: &[UnitWrite<'_>],
+        stream: u16,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<(), NoSpace> {
+        self.compact(media, units, stream, cause, owner)
+    }
+
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
+        let read = self.first_read(lpn, mask).map(|ppn| media.place_of_page(ppn));
+        match read.filter(|place| media.flash.is_written(place.block, place.page)) {
+            Some(place) => Some(media.flash.die_of(place.block)),
+            None => self.placement.next_die(media, lpn),
+        }
+    }
+
+    #[inline]
+    fn share_page(&self, _first: u32, _second: u32) -> bool {
+        false
+    }
+
+    #[inline]
+    fn find(&self, lpn: u32) -> Found {
+        match self.map.full_page(lpn) {
+            Some(unit) => Found::At { unit },
+            None if self.map.is_mapped(lpn) => Found::Versions,
+            None => Found::Unmapped,
+        }
+    }
+
+    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
+        self.parts_to_read(media, lpn, wanted, out);
+        self.counters.read_versions(out.len());
+    }
+
+    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool {
+        let count = out.len() / media.flash.store.cell_bytes();
+        let wanted = (u64::MAX >> (64 - count)) << first;
+        let chain = self.map.chain(lpn);
+        let mut whole = true;
+        for part in self.parts(media, lpn, &chain, wanted) {
+            whole &= self.take_cells(media, &part, part.sectors, first as u32, out);
+        }
+        whole
+    }
+
+    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+        self.trim_pages(media, first, end)
+    }
+
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+        self.write_trim_bitmaps(media, to, owner)
+    }
+
+    fn trims_pending(&self) -> u32 {
+        self.trims.pending()
+    }
+
+    fn trim_segment_units(&self) -> u32 {
+        self.trims.segment_units()
+    }
+
+    fn relocate(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> Relocated {
+        self.relocate_pages(media, victim, cursor, limit, cause, owner)
+    }
+
+    fn rewrite(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<bool, NoSpace> {
+        self.rewrite_page(media, place, frontier, cause, owner)
+    }
+
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+        self.pages_of(media, place, pages)
+    }
+
+    fn has_idle_work(&self) -> bool {
+        self.idle_merge && self.map.mergeable() > 0
+    }
+
+    fn idle_work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
+        self.merge_some(media, limit, owner)
+    }
+
+    #[inline]
+    fn prefetch(&self, media: &Media, lpns: &[u32]) {
+        let mut pages = [UNMAPPED; PREFETCHED];
+        for (page, lpn) in pages.iter_mut().zip(lpns) {
+            *page = self.map.full_page(*lpn).unwrap_or(UNMAPPED);
+        }
+        let mut seen = 0;
+        for page in pages.into_iter().filter(|page| *page != UNMAPPED) {
+            seen ^= self.valid.get(page as usize / 64) ^ u64::from(media.glance(media.block_of(page)));
+        }
+        std::hint::black_box(seen);
+    }
+
+    fn recover(&mut self, media: &mut Media) -> u64 {
+        self.rebuild(media)
+    }
+
+    fn metadata_units(&self) -> u32 {
+        self.trims.segments()
+    }
+
+    fn check(&self, media: &Media) -> Vec<Check> {
+        self.check_all(media)
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut memory = self.map.memory();
+        memory.push(("compacted_pages_bytes", self.compacted.len() as u64 * COMPACTED_BYTES));
+        memory.push(("valid_bitmap_bytes", self.valid.bytes()));
+        memory.push(("trim_bitmap_bytes", self.trims.bytes()));
+        memory
+    }
+
+    fn design(&self, media: &Media) -> Vec<(String, f64)> {
+        let mut rows = self.counters.rows();
+        rows.push(("versions_live".to_string(), self.space.total() as f64));
+        rows.push(("versions_most".to_string(), self.space.limits(media) as f64));
+        rows.push(("chains_live".to_string(), self.map.chains() as f64));
+        rows
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::new(self.patterns);
+    }
+
+    fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
+        self.save_state(to)
+    }
+
+    fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()> {
+        self.restore_state(media, from)
+    }
+}

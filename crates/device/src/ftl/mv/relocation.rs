@@ -1,0 +1,227 @@
+//! Moving what is valid out of a block: chains are merged where collection meets them, all else is moved.
+//!
+//! A victim's page never takes more than one page elsewhere in its plane, so a job that was begun finds the pages it
+//! needs: a full page is moved, a page of a chain becomes the merged page of its whole chain, and a compacted page with
+//! several valid versions is compacted anew with those. When only one is left its chain is merged.
+
+use ssdlab_flash::{Cause, NO_LPN, OpKind};
+
+use super::MvFtl;
+use super::gather::{Part, Sources};
+use super::layout::{self, HEAD_SECTORS, Version};
+use super::write::{Writing, program};
+use crate::ftl::bits::next_set;
+use crate::ftl::{NoSpace, Relocated};
+use crate::media::{Frontier, Media, Place, Programming};
+use crate::token::Owner;
+
+impl MvFtl {
+    pub(super) fn relocate_pages(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+        owner: Owner,
+    ) -> Relocated {
+        let first = media.unit_at(Place { block: victim, page: 0 });
+        let end = first + media.pages_per_block();
+        let plane = media.pool.plane_of(victim);
+        let mut at = first + cursor;
+        let mut started = 0;
+        while started < limit {
+            let Some(ppn) = next_set(self.valid.as_slice(), at, end) else {
+                return Relocated { cursor: end - first, started, stuck: false };
+            };
+            let frontier = Frontier::Gc;
+            let Some(place) = media.take_page(plane, frontier) else {
+                return Relocated { cursor: ppn - first, started, stuck: true };
+            };
+            self.relocate_page(media, ppn, victim, Writing { place, frontier, cause, owner });
+            started += 1;
+            at = ppn + 1;
+        }
+        Relocated { cursor: at - first, started, stuck: false }
+    }
+
+    fn relocate_page(&mut self, media: &mut Media, ppn: u32, victim: u32, write: Writing) {
+        let lpn = media.flash.oob.lpn(ppn);
+        let own = Some((victim, write.cause));
+        if lpn == NO_LPN {
+            let versions = self.valid_versions(media, ppn);
+            if let [version] = versions[..]
+                && self.placement.may_hold(media.pool.plane_of(victim), version.lpn)
+            {
+                self.counters.merges_gc += 1;
+                self.merge(media, version.lpn, write, own);
+            } else {
+                self.counters.compacted_moved += 1;
+                self.move_compacted(media, ppn, &versions, write, true);
+            }
+        } else if self.map.full_page(lpn).is_some() {
+            self.move_full(media, ppn, lpn, write);
+        } else {
+            self.counters.merges_gc += 1;
+            self.merge(media, lpn, write, own);
+        }
+    }
+
+    /// The versions in a compacted page that are current.
+    pub(super) fn valid_versions(&self, media: &Media, ppn: u32) -> Vec<Version> {
+        let versions = layout::versions(media, ppn, self.patterns, self.full_mask);
+        versions.into_iter().filter(|version| self.map.chain(version.lpn).contains(&ppn)).collect()
+    }
+
+    /// Moves a page that is all there is of its logical page.
+    fn move_full(&mut self, media: &mut Media, ppn: u32, lpn: u32, write: Writing) {
+        let to = media.unit_at(write.place);
+        let is_record = lpn >= self.user_units;
+        let readable = media.flash.blocks.readable(ppn);
+        let copyback = self.copyback && readable && !is_record;
+        let mut sources = Sources::default();
+        let from = media.place_of_page(ppn);
+        let whole = media.flash.store.cell_bytes() == 0 || media.flash.store.copy(ppn, to);
+        if media.flash.oob.is_poisoned(ppn) || !whole {
+            media.flash.oob.poison(to);
+        }
+        if is_record && let Some(words) = media.flash.oob.record(ppn).map(Box::from) {
+            media.flash.oob.put_record(to, words);
+        }
+        if !copyback && readable {
+            if media.flash.timed() {
+                sources.after.push(media.read(from, media.unit_bytes, write.cause, Owner::Nobody));
+                // What a record says is in RAM as well.
+                sources.taken.extend((!is_record).then_some(ppn));
+            } else if media.flash.execute(OpKind::Read, write.cause, from.block, from.page) && !is_record {
+                media.flash.lose(to);
+            }
+        }
+        self.map.swap_full(lpn, to);
+        self.invalidate(media, ppn, Some(write.place));
+        self.set_valid(media, to, false);
+        if !copyback {
+            program(media, &[lpn], &[from.block], &sources, write);
+            return;
+        }
+        let Writing { place, frontier, cause, owner } = write;
+        let pins = &[from.block];
+        let kind = OpKind::Copyback;
+        let how = Programming { kind, cause, frontier, owner, pins, after: &[], taken: &[], source: ppn };
+        media.program(place, &[lpn], how);
+    }
+
+    /// Compacts the valid versions of a compacted page anew; `read` it first, unless it is in RAM.
+    fn move_compacted(&mut self, media: &mut Media, ppn: u32, versions: &[Version], write: Writing, read: bool) {
+        let to = media.unit_at(write.place);
+        let from = media.block_of(ppn);
+        let parts: Vec<Part> =
+            versions.iter().map(|version| Part { ppn, version: *version, sectors: version.mask }).collect();
+        let mut cells = Vec::with_capacity(parts.len());
+        let mut whole = true;
+        for part in &parts {
+            let (unpacked, good) = self.merged_cells(media, std::slice::from_ref(part), None);
+            whole &= good;
+            cells.push(unpacked);
+        }
+        let mut sources = Sources::default();
+        if read {
+            let sectors: u32 = versions.iter().map(|version| version.mask.count_ones()).sum();
+            sources = self.collect_page(media, ppn, (sectors + HEAD_SECTORS) * 512, write.cause);
+        }
+        let lost = sources.lost || !whole || media.flash.oob.is_poisoned(ppn);
+        let mut offset = HEAD_SECTORS;
+        let mut moved: Vec<Version> = Vec::with_capacity(versions.len());
+        for version in versions {
+            moved.push(Version { offset: Some(offset), ..*version });
+            offset += version.mask.count_ones();
+        }
+        media.flash.oob.put_record(to, layout::compacted_words(&moved));
+        let packed: Vec<(Version, &[u8])> = moved.iter().copied().zip(cells.iter().map(Vec::as_slice)).collect();
+        self.put_cells(media, to, &packed);
+        if lost {
+            media.flash.lose(to);
+        }
+        for version in versions {
+            self.map.moved(version.lpn, ppn, to);
+        }
+        self.compacted.remove(&ppn);
+        self.invalidate(media, ppn, Some(write.place));
+        self.compacted.insert(to, versions.len() as u32);
+        self.set_valid(media, to, true);
+        program(media, &[], &[from], &sources, write);
+    }
+
+    /// What is current in a page whose program failed goes to another page, straight from RAM. False when nothing is.
+    pub(super) fn rewrite_page(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        frontier: Frontier,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<bool, NoSpace> {
+        let ppn = media.unit_at(place);
+        if !self.is_valid(ppn) {
+            self.space.rewritten(media, place, None);
+            return Ok(false);
+        }
+        let lpn = media.flash.oob.lpn(ppn);
+        let versions = if lpn == NO_LPN { self.valid_versions(media, ppn) } else { Vec::new() };
+        let lead = versions.first().map_or(lpn, |version| version.lpn);
+        let target = match frontier {
+            Frontier::Gc => media.take_page(media.pool.plane_of(place.block), frontier).ok_or(NoSpace)?,
+            Frontier::Host(_) => self.take_page(media, lead, frontier)?,
+        };
+        self.space.rewritten(media, place, Some(target));
+        let write = Writing { place: target, frontier, cause, owner };
+        if lpn == NO_LPN {
+            self.move_compacted(media, ppn, &versions, write, false);
+        } else {
+            self.program_again(media, ppn, lpn, write);
+        }
+        Ok(true)
+    }
+
+    /// Programs a page of one logical page again, in its place in the chain.
+    fn program_again(&mut self, media: &mut Media, ppn: u32, lpn: u32, write: Writing) {
+        let to = media.unit_at(write.place);
+        let partial = layout::is_partial(media, ppn, self.user_units);
+        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(ppn, to) {
+            media.flash.oob.poison(to);
+        }
+        media.flash.oob.carry(ppn, to);
+        if lpn < self.user_units && !partial {
+            let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
+            let version = version.expect("a page that was programmed says what it holds");
+            media.flash.oob.put_record(to, layout::full_words(version.number));
+        }
+        if self.map.full_page(lpn).is_some() {
+            self.map.swap_full(lpn, to);
+        } else {
+            self.map.moved(lpn, ppn, to);
+        }
+        self.invalidate(media, ppn, Some(write.place));
+        self.set_valid(media, to, partial);
+        program(media, &[lpn], &[media.block_of(ppn)], &Sources::default(), write);
+    }
+
+    /// Pages in which the data of a page's logical pages is now and that are not on flash yet; whether one of them was
+    /// trimmed.
+    pub(super) fn pages_of(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+        let ppn = media.unit_at(place);
+        let lpn = media.flash.oob.lpn(ppn);
+        let lpns = if lpn == NO_LPN {
+            layout::versions(media, ppn, self.patterns, self.full_mask).iter().map(|version| version.lpn).collect()
+        } else {
+            vec![lpn]
+        };
+        let mut trimmed = false;
+        for lpn in lpns {
+            let chain = self.map.chain(lpn);
+            trimmed |= chain.is_empty();
+            pages.extend(chain);
+        }
+        trimmed
+    }
+}

@@ -1,0 +1,229 @@
+//! Trims: cheap where nothing is mapped, and remembered on flash.
+//!
+//! A bit a unit tells what is mapped, so a trim of gigabytes that are unmapped already walks words, not entries. What a
+//! trim unmapped is made durable by writing the bits of its segment as one metadata unit; recovery believes the newest.
+//!
+//! A record is `[as_of, revivals, (unit, sequence) for each revival, bits]`. The bits say which units were mapped when
+//! program number `as_of` was decided; garbage collection moves the record without changing that. A revival is a unit
+//! that was written again after a trim, by a program that had not ended by then: its bit is set, and what was there
+//! before the trim is older than `sequence`. There are only as many as programs in flight, so they fit in the header.
+
+use std::io::{self, Read, Write};
+
+use ssdlab_flash::HugeArray;
+
+use super::bits::next_set;
+
+/// What is mapped, and which segments have trims that are not on flash yet.
+pub(super) struct TrimState {
+    mapped: HugeArray<u64>,
+    /// Units of a segment: as many as a mapping unit has bits.
+    segment_units: u32,
+    segments: u32,
+    dirty: Vec<bool>,
+    dirty_list: Vec<u32>,
+    /// Something was trimmed since the drive was made.
+    in_use: bool,
+    /// Units written after they were unmapped, and the number of the program, until one of its kind has ended.
+    revivals: Vec<(u32, u64)>,
+    /// How long the list of revivals may grow before those that have ended are dropped.
+    revivals_limit: usize,
+}
+
+/// Words of a record before its revivals.
+const RECORD_HEADER: usize = 2;
+
+/// Revivals are looked through when there are so many.
+const REVIVALS_AT_LEAST: usize = 256;
+
+/// A record of trims as recovery reads it.
+pub(super) struct TrimRecord<'a> {
+    as_of: u64,
+    revivals: &'a [u64],
+    bits: &'a [u64],
+    first: u32,
+}
+
+impl<'a> TrimRecord<'a> {
+    /// The record in a metadata unit's words; `first` is its segment's first unit.
+    pub(super) fn new(words: &'a [u64], first: u32) -> TrimRecord<'a> {
+        let (revivals, bits) = words[RECORD_HEADER..].split_at(words[1] as usize * 2);
+        TrimRecord { as_of: words[0], revivals, bits, first }
+    }
+
+    /// Whether a copy of `lpn` that program number `sequence` wrote was trimmed since.
+    pub(super) fn trimmed(&self, lpn: u32, sequence: u64) -> bool {
+        let bit = (lpn - self.first) as usize;
+        let was_mapped = self.bits[bit / 64] >> (bit % 64) & 1 != 0;
+        let (pairs, _) = self.revivals.as_chunks::<2>();
+        let revived = pairs.iter().any(|[unit, since]| *unit == u64::from(lpn) && sequence < *since);
+        revived || !was_mapped && sequence < self.as_of
+    }
+}
+
+impl TrimState {
+    pub(super) fn new(user_units: u32, unit_bytes: u32) -> TrimState {
+        let segment_units = unit_bytes * 8;
+        let segments = user_units.div_ceil(segment_units);
+        TrimState {
+            mapped: HugeArray::new((user_units as usize + segments as usize).div_ceil(64)),
+            segment_units,
+            segments,
+            dirty: vec![false; segments as usize],
+            dirty_list: Vec::new(),
+            in_use: false,
+            revivals: Vec::new(),
+            revivals_limit: REVIVALS_AT_LEAST,
+        }
+    }
+
+    /// Whether anything was trimmed since the drive was made.
+    #[inline]
+    pub(super) const fn in_use(&self) -> bool {
+        self.in_use
+    }
+
+    /// Whether the bit of a unit says that it is mapped.
+    #[inline]
+    pub(super) fn is_mapped(&self, lpn: u32) -> bool {
+        self.mapped.get(lpn as usize / 64) >> (lpn % 64) & 1 != 0
+    }
+
+    /// Whether words are a record of a segment, as far as their number tells.
+    pub(super) fn is_record(&self, words: &[u64], segment: u32, user_units: u32) -> bool {
+        let first = segment * self.segment_units;
+        let bits = (user_units - first).min(self.segment_units).div_ceil(64);
+        let revivals = words.get(1).copied().unwrap_or(u64::MAX);
+        u64::try_from(words.len()).is_ok_and(|length| {
+            revivals.checked_mul(2).and_then(|pairs| pairs.checked_add(RECORD_HEADER as u64 + u64::from(bits)))
+                == Some(length)
+        })
+    }
+
+    /// Recovery found a record, or a snapshot holds one.
+    pub(super) fn set_in_use(&mut self) {
+        self.in_use = true;
+    }
+
+    pub(super) const fn segments(&self) -> u32 {
+        self.segments
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.mapped.bytes()
+    }
+
+    pub(super) fn pending(&self) -> u32 {
+        self.dirty_list.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn mapped(&mut self, lpn: u32) {
+        self.mapped.as_mut_slice()[lpn as usize / 64] |= 1 << (lpn % 64);
+    }
+
+    pub(super) fn unmapped(&mut self, lpn: u32) {
+        self.mapped.as_mut_slice()[lpn as usize / 64] &= !(1 << (lpn % 64));
+    }
+
+    /// The next mapped unit in `from..end`.
+    pub(super) fn next_mapped(&self, from: u32, end: u32) -> Option<u32> {
+        next_set(self.mapped.as_slice(), from, end)
+    }
+
+    /// A unit's trim is not on flash yet.
+    pub(super) fn soil(&mut self, lpn: u32) {
+        self.in_use = true;
+        let segment = lpn / self.segment_units;
+        if !std::mem::replace(&mut self.dirty[segment as usize], true) {
+            self.dirty_list.push(segment);
+        }
+    }
+
+    /// The bits of a segment's units: set is mapped.
+    fn bits(&self, segment: u32, user_units: u32) -> Box<[u64]> {
+        let first = (segment * self.segment_units) as usize;
+        let end = (first + self.segment_units as usize).min(user_units as usize);
+        let mut words: Box<[u64]> = self.mapped.as_slice()[first / 64..end.div_ceil(64)].into();
+        if !end.is_multiple_of(64) {
+            // The last word's other bits belong to the bitmaps themselves.
+            let last = words.len() - 1;
+            words[last] &= (1 << (end % 64)) - 1;
+        }
+        words
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.mapped.as_mut_slice().fill(0);
+        self.dirty.fill(false);
+        self.dirty_list.clear();
+        self.revivals.clear();
+    }
+
+    /// A segment with a trim that is not on flash yet.
+    pub(super) fn next_unsaved(&self) -> Option<u32> {
+        self.dirty_list.last().copied()
+    }
+
+    /// The record of the segment that [`TrimState::next_unsaved`] gave was handed to the chips.
+    pub(super) fn saved(&mut self) {
+        if let Some(segment) = self.dirty_list.pop() {
+            self.dirty[segment as usize] = false;
+        }
+    }
+
+    /// `lpn` held nothing and program number `since` writes it. Until that has ended, a record that calls the unit mapped
+    /// must say since when, or a power cut would bring back what was there before the trim.
+    pub(super) fn note_revival(&mut self, lpn: u32, since: u64, ended: impl Fn(u32) -> bool) {
+        if self.revivals.len() >= self.revivals_limit {
+            self.forget_ended_revivals(ended);
+            self.revivals_limit = (self.revivals.len() * 2).max(REVIVALS_AT_LEAST);
+        }
+        self.revivals.push((lpn, since));
+    }
+
+    /// Drops the revivals of units of which `ended` says that what holds them is on flash.
+    pub(super) fn forget_ended_revivals(&mut self, ended: impl Fn(u32) -> bool) {
+        self.revivals.retain(|(lpn, _)| !ended(*lpn));
+    }
+
+    /// The record of a segment as things are now, when the next program is number `as_of`.
+    pub(super) fn record(&self, as_of: u64, segment: u32, user_units: u32) -> Box<[u64]> {
+        let in_segment = |lpn: u32| lpn / self.segment_units == segment;
+        let revivals = self.revivals.iter().filter(|(lpn, _)| in_segment(*lpn));
+        let mut words = vec![as_of, 0];
+        for (lpn, sequence) in revivals {
+            words.extend([u64::from(*lpn), *sequence]);
+            words[1] += 1;
+        }
+        words.extend_from_slice(&self.bits(segment, user_units));
+        words.into()
+    }
+
+    pub(super) const fn segment_units(&self) -> u32 {
+        self.segment_units
+    }
+
+    pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(bytemuck::cast_slice(self.mapped.as_slice()))?;
+        let mut dirty = vec![0_u8; self.dirty.len()];
+        for segment in &self.dirty_list {
+            dirty[*segment as usize] = 1;
+        }
+        to.write_all(&dirty)
+    }
+
+    pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        from.read_exact(bytemuck::cast_slice_mut(self.mapped.as_mut_slice()))?;
+        let mut dirty = vec![0_u8; self.dirty.len()];
+        from.read_exact(&mut dirty)?;
+        for (segment, dirty) in dirty.into_iter().enumerate() {
+            if dirty != 0 {
+                self.in_use = true;
+                self.dirty[segment] = true;
+                self.dirty_list.push(segment as u32);
+            }
+        }
+        Ok(())
+    }
+}
