@@ -116,7 +116,8 @@ fn replaced(file: &str, page: &str, mut block: impl FnMut(&str) -> Option<String
 
 fn block(report: &Report, name: &str) -> Option<String> {
     match name {
-        "summary" => Some(summary(report)),
+        // A summary of some figures would lose the others.
+        "summary" => report.whole.then(|| summary(report)),
         "inputs" => Some(text::inputs(report).markdown()),
         name => report.figures.iter().find(|figure| figure.id == name).map(one),
     }

@@ -16,6 +16,15 @@ pub(crate) struct Grid {
 
 /// A number in its unit, as precise as it is worth.
 pub(crate) fn number(value: f64, unit: &str) -> String {
+    let text = rounded(value, unit);
+    match text.strip_prefix('-') {
+        // What rounds to nothing has no sign.
+        Some(zero) if zero.chars().all(|letter| matches!(letter, '0' | '.')) => zero.to_string(),
+        _ => text,
+    }
+}
+
+fn rounded(value: f64, unit: &str) -> String {
     match unit {
         "%" => format!("{value:.1}"),
         "x" => format!("{value:.2}"),
@@ -172,5 +181,7 @@ mod tests {
         assert_eq!(number(12.34, "us"), "12.3");
         assert_eq!(number(1234.5, "us"), "1234");
         assert_eq!(number(8.0, "x"), "8.00");
+        assert_eq!(number(-0.04, "%"), "0.0");
+        assert_eq!(number(-0.06, "%"), "-0.1");
     }
 }

@@ -27,6 +27,8 @@ pub struct Report {
     pub version: String,
     /// Whether runs were small: the values then mean nothing.
     pub quick: bool,
+    /// Whether it has all of the paper's figures.
+    pub whole: bool,
     /// Whether every run was done.
     pub complete: bool,
     /// Runs that ended, failed, and were not done.
@@ -73,6 +75,7 @@ impl Report {
             title: scene.paper.title.to_string(),
             version: VERSION.to_string(),
             quick: scene.quick,
+            whole: figures.len() == scene.paper.figures.len(),
             complete: stopped == 0 && failed == 0,
             runs: (done, failed, stopped),
             figures: figures.iter().map(|figure| FigureReport::of(scene, *figure, outcomes)).collect(),

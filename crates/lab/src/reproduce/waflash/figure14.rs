@@ -23,7 +23,7 @@ impl Figure for Figure14 {
     fn about(&self) -> &'static str {
         "(a) reduction of the mean latency; (b) how often a partial page stayed that would have left; (c) operations that a \
          channel served, the mean of the four (the paper plots the mean number of sub-requests on the channels for CFS and \
-         gives no number); (d) of the full pages that left the buffer, those that came in as partial ones. The page size is \
+         gives no number); (d) of the partial pages, those that overwrites made full in the buffer before they left. The page size is \
          our choice. MCA is built after its description in sections 5.3 and 7."
     }
 
@@ -85,8 +85,9 @@ fn operations(measured: &Measured) -> Option<f64> {
     Some(((measured.number("flash.reads.total")? + measured.number("flash.programs.total")?) / channels).round())
 }
 
-/// Of the full pages that left, those that overwrites had made full, per cent.
+/// Of the partial pages that came to an end, those that overwrites made full before they left, per cent.
 fn converted(measured: &Measured) -> Option<f64> {
-    let full = measured.number("buffer.full_pages")?;
-    (full > 0.0).then_some(100.0 * measured.number("buffer.converted_pages")? / full)
+    let converted = measured.number("buffer.converted_pages")?;
+    let ended = converted + measured.number("buffer.partial_pages")?;
+    (ended > 0.0).then_some(100.0 * converted / ended)
 }
