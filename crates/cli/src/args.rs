@@ -10,6 +10,7 @@ use crate::mount::Mount;
 use crate::reproduce::Reproduce;
 use crate::serve::Serve;
 use crate::stat::{Record, Stat};
+use crate::wa::Wa;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -55,6 +56,11 @@ pub(crate) enum Command {
     Files(Box<Files>),
     Reproduce(Box<Reproduce>),
     Torture(Box<Torture>),
+    /// Write amplification: from the model, from a capture of Ready/Busy lines, from a real drive's logs
+    Wa {
+        #[command(subcommand)]
+        what: Wa,
+    },
 }
 
 /// Run a workload on one or more drives and show what it cost.
@@ -131,6 +137,13 @@ pub(crate) struct Run {
     /// Write the work of every channel and die in this window of virtual time, for ui.perfetto.dev; needs --out
     #[arg(long, value_name = "FROM..TO", requires = "out")]
     pub(crate) trace_window: Option<String>,
+
+    /// Write the Ready/Busy line of every die as a VCD, for GTKWave, PulseView and `ssdlab wa capture`; one drive only
+    ///
+    /// A wire for each die (ch0.chip0.die0), low while it is busy, in nanoseconds of virtual time. A name that ends in .gz
+    /// is compressed. A flash operation takes about 25 bytes, compressed about 8.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vcd: Option<PathBuf>,
 
     /// Compare every read with what was written, and the whole drive at the end; ages anew, without snapshots
     ///

@@ -21,6 +21,8 @@ mod stat;
 mod stdout;
 mod torture;
 mod trace;
+mod wa;
+mod waveform;
 
 use std::process::ExitCode;
 
@@ -57,6 +59,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Files(files) => return files::files(&files),
         Command::Reproduce(reproduce) => return reproduce::reproduce(&reproduce),
         Command::Torture(torture) => return torture::torture(&torture),
+        Command::Wa { what } => return wa::wa(&what),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,16 +4,19 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use ssdlab_base::Nanos;
 use ssdlab_device::{Description, DriveConfig};
+use ssdlab_flash::Geometry;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::{
-    Age, Asked, Control, Entrant, Experiment, RunError, RunIntoError, RunResult, Sending, SnapshotCache, TextSource,
-    output, table,
+    Age, Asked, Control, Entrant, Experiment, Observe, RunError, RunIntoError, RunResult, Sending, SnapshotCache,
+    TextSource, output, table,
 };
 use ssdlab_workload::replay::Fit;
 
 use crate::args::Run;
 use crate::failure::Failure;
+use crate::waveform::Waveform;
 use crate::{interrupt, progress, shipped, stdout};
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
@@ -56,16 +59,23 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     };
     let line = progress::Line::new(args.quiet);
     let control = Control { stop: interrupt::listen()?, progress: &line };
+    let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;
+    let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);
+    let observe: Option<&mut Observe<'_>> = if waveform.is_some() { Some(&mut probe) } else { None };
     let (result, written) = match &args.out {
-        None => (ssdlab_lab::run(&experiment, None, &control).map_err(refused)?, Ok(())),
+        None => (ssdlab_lab::run(&experiment, observe, &control).map_err(refused)?, Ok(())),
         Some(folder) => {
-            let outcome = ssdlab_lab::run_into(&experiment, folder, window, &control).map_err(|error| match error {
+            let outcome = ssdlab_lab::run_into_observed(&experiment, folder, window, observe, &control);
+            let outcome = outcome.map_err(|error| match error {
                 RunIntoError::Run(error) => refused(error),
                 RunIntoError::Output(error) => unwritable(&error),
             })?;
             (outcome.result, outcome.written)
         }
     };
+    if let (Some(waveform), Some(device)) = (waveform, result.devices.first()) {
+        waveform.finish(Nanos(device.virtual_time_ns))?;
+    }
     for note in &result.notes {
         eprintln!("note: {note}");
     }

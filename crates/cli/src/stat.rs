@@ -30,6 +30,9 @@ pub(crate) struct Stat {
     /// Print the figures as JSON, one line each time
     #[arg(long)]
     json: bool,
+    /// Print the drive's log once, as JSON with the keys of `nvme smart-log`, for `ssdlab wa drive`
+    #[arg(long, conflicts_with_all = ["interval", "count", "json"])]
+    smart: bool,
 }
 
 /// Write what the clients of a served drive do as a trace that `ssdlab run` replays.
@@ -65,6 +68,9 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
     let stream = connect(&args.socket)?;
     let mut to = stream.try_clone().map_err(Failure::work)?;
     let mut from = BufReader::new(stream);
+    if args.smart {
+        return smart(&mut to, &mut from);
+    }
     let stop = interrupt::listen_saying("")?;
     let mut last: Option<Value> = None;
     let mut shown = 0;
@@ -94,6 +100,16 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
             std::thread::sleep((next - Instant::now().min(next)).min(Duration::from_millis(50)));
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the drive's log.
+fn smart(to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Result<ExitCode, Failure> {
+    let mut line = String::new();
+    to.write_all(b"smart\n").and_then(|()| from.read_line(&mut line)).map_err(Failure::work)?;
+    let log: Value = serde_json::from_str(&line)
+        .map_err(|error| Failure::work(format!("the server said '{}': {error}", line.trim_end())))?;
+    stdout::print_json(&log)?;
     Ok(ExitCode::SUCCESS)
 }
 

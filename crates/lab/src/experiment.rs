@@ -15,6 +15,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Geometry, Observer};
 
+use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
 use crate::precondition::{Age, Aged, precondition, warm_buffer};
@@ -179,18 +180,36 @@ pub fn run_into(
     window: Option<TraceWindow>,
     control: &Control<'_>,
 ) -> Result<Outcome, RunIntoError> {
+    run_into_observed(experiment, folder, window, None, control)
+}
+
+/// The same with an observer for each drive.
+pub fn run_into_observed(
+    experiment: &Experiment<'_>,
+    folder: &Path,
+    window: Option<TraceWindow>,
+    mut observe: Option<&mut Observe<'_>>,
+    control: &Control<'_>,
+) -> Result<Outcome, RunIntoError> {
     const TRACE: &str = "trace.json";
     let mut staging = Staging::new(folder)?;
     let Some(window) = window else {
         staging.try_out()?;
-        let result = run(experiment, None, control)?;
+        let result = run(experiment, observe, control)?;
         let written = if result.devices.is_empty() { Ok(()) } else { write_results(staging, &result) };
         return Ok(Outcome { result, written });
     };
     let failed = |source| OutputError { path: folder.join(TRACE), source };
     let file = BufWriter::with_capacity(1 << 18, staging.open(TRACE)?);
     let mut trace = Trace::begin(file, window).map_err(failed)?;
-    let mut result = run(experiment, Some(&mut |name, geometry| trace.observer(name, geometry)), control)?;
+    let mut traced = |name: &str, geometry: &Geometry| -> Box<dyn Observer> {
+        let tracks = trace.observer(name, geometry);
+        match &mut observe {
+            Some(observe) => Box::new(Both(tracks, observe(name, geometry))),
+            None => tracks,
+        }
+    };
+    let mut result = run(experiment, Some(&mut traced), control)?;
     if result.devices.is_empty() {
         return Ok(Outcome { result, written: Ok(()) });
     }
@@ -247,6 +266,7 @@ fn run_drive(
         drive.observe(Some(observe(&entrant.label, &config.flash.geometry)));
     }
     control.progress.begin(&entrant.label, Phase::Run);
+    let smart_before = crate::smart::log(&drive);
     let started = Instant::now();
     let ended = match &mut verifier {
         None => replay(&mut drive, &mut *workload, &mut recorder, control),
@@ -259,7 +279,8 @@ fn run_drive(
     let wall_time_s = started.elapsed().as_secs_f64();
     drive.observe(None);
 
-    let measured = summary::Measured { drive, recorder, ended, aged, verifier, wall_time_s, wall_precondition_s };
+    let measured =
+        summary::Measured { drive, recorder, ended, aged, smart_before, verifier, wall_time_s, wall_precondition_s };
     Ok(Some(summary::summarise(entrant, measured, experiment.workload.is_uniform_overwrites(config))))
 }
 

@@ -13,6 +13,7 @@
 mod checks;
 pub mod experiment;
 mod latency;
+mod observers;
 pub mod output;
 pub mod perfetto;
 pub mod precondition;
@@ -21,6 +22,7 @@ pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod result;
+mod smart;
 pub mod snapshot;
 pub mod source;
 pub mod table;
@@ -28,9 +30,12 @@ pub mod theory;
 mod timeline;
 mod verify;
 
-pub use experiment::{Asked, Entrant, Experiment, Outcome, RunError, RunIntoError, run, run_into};
+pub use experiment::{
+    Asked, Entrant, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
+};
 pub use precondition::Age;
 pub use progress::{Control, Phase, Progress, Quiet};
 pub use result::{DeviceResult, RunResult};
+pub use smart::SmartLogs;
 pub use snapshot::SnapshotCache;
 pub use source::{Sending, SourceError, TextSource, WorkloadSource};

@@ -1,4 +1,5 @@
-//! The files of a run: `result.json`, `latency.csv`, `timeline.parquet`, `report.html`.
+//! The files of a run: `result.json`, `latency.csv`, `timeline.parquet`, `report.html`, and each drive's log before and
+//! after as `smart-before.json` and `smart-after.json`.
 //!
 //! All are first written whole under temporary names in the same folder, forced to the disk, and then renamed, one
 //! after the other, `result.json` last. So a reader never sees half a file; a disk that is full (or any other error
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize as _};
 
+use crate::SmartLogs;
 use crate::result::{FORMAT, RunResult};
 
 mod csv;
@@ -124,9 +126,25 @@ impl Drop for Staging {
 pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), OutputError> {
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
+    for device in &run.devices {
+        let logs = [("before", &device.smart.before), ("after", &device.smart.after)];
+        // Results that were read back have none.
+        for (moment, log) in logs.into_iter().filter(|(_, log)| !log.is_null()) {
+            staging.write(&smart_name(run, &device.name, moment), |to| {
+                serde_json::to_writer_pretty(&mut *to, log)?;
+                to.write_all(b"\n")
+            })?;
+        }
+    }
     staging.write("report.html", |to| to.write_all(crate::report::render(run).as_bytes()))?;
     staging.write("result.json", |to| write_json(run, to))?;
     staging.commit()
+}
+
+/// The file of a drive's log: `smart-before.json`, and with the drive's name where there are several.
+fn smart_name(run: &RunResult, drive: &str, moment: &str) -> String {
+    let name: String = drive.chars().map(|c| if matches!(c, '/' | '\\' | '\0') { '_' } else { c }).collect();
+    if run.devices.len() == 1 { format!("smart-{moment}.json") } else { format!("smart-{moment}-{name}.json") }
 }
 
 /// Writes `result.json`: indented, with every list of numbers on a line of its own.
@@ -161,6 +179,15 @@ struct Format {
     format: u32,
 }
 
+/// Reads a drive's log; folders of earlier versions have none.
+fn read_log(path: &Path) -> io::Result<serde_json::Value> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(serde_json::from_str(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(serde_json::Value::Null),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads the results in a folder back, for a report.
 pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
     let path = folder.join("result.json");
@@ -171,7 +198,16 @@ pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
             let what = format!("its format is {format}, and this ssdlab reads format {FORMAT}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        Ok(serde_json::from_str(&text)?)
+        let mut result: RunResult = serde_json::from_str(&text)?;
+        let names: Vec<_> = result
+            .devices
+            .iter()
+            .map(|device| ["before", "after"].map(|when| smart_name(&result, &device.name, when)))
+            .collect();
+        for (device, [before, after]) in result.devices.iter_mut().zip(names) {
+            device.smart = SmartLogs { before: read_log(&folder.join(before))?, after: read_log(&folder.join(after))? };
+        }
+        Ok(result)
     };
     read().map_err(|source| ReadError { path: path.clone(), source })
 }

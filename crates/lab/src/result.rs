@@ -49,6 +49,9 @@ pub struct RunResult {
 pub struct DeviceResult {
     /// The drive's name; unique in a run.
     pub name: String,
+    /// The drive's log before and after, for files of their own.
+    #[serde(skip)]
+    pub smart: crate::SmartLogs,
     /// False when this drive's run was interrupted.
     pub complete: bool,
     /// False when the drive only counts (`timing = "none"`): times and rates mean nothing then.

@@ -35,7 +35,16 @@ fn a_result_read_back_is_the_result() {
     let result = result();
     output::write_results(Staging::new(&folder.path().join("deep/out")).expect("made"), &result).expect("written");
     let out = folder.path().join("deep/out");
-    let expected = ["latency.csv", "report.html", "result.json", "timeline.parquet"];
+    let expected = [
+        "latency.csv",
+        "report.html",
+        "result.json",
+        "smart-after-plain.json",
+        "smart-after-with, a comma.json",
+        "smart-before-plain.json",
+        "smart-before-with, a comma.json",
+        "timeline.parquet",
+    ];
     assert_eq!(names(&out), expected.map(String::from).into());
     assert_eq!(output::read_results(&out).expect("read"), result);
     // Every line of figures is short enough to read, but for lists.
@@ -221,7 +230,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");
-    assert_eq!(names(folder.path()).len(), 5);
+    assert_eq!(names(folder.path()).len(), 9);
     let text = fs::read_to_string(folder.path().join("trace.json")).expect("text");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     // Slices by process and track, from and to, in nanoseconds.

@@ -21,6 +21,12 @@ fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
     let mut twin = first.devices[1].clone();
     twin.name = "one".to_string();
     twin.configuration = first.devices[0].configuration.clone();
+    for (log, other) in [
+        (&mut twin.smart.before, &first.devices[0].smart.before),
+        (&mut twin.smart.after, &first.devices[0].smart.after),
+    ] {
+        ["mn", "sn"].iter().for_each(|&key| log[key] = other[key].clone());
+    }
     twin.wall_time_s = first.devices[0].wall_time_s;
     twin.wall_precondition_s = first.devices[0].wall_precondition_s;
     assert_eq!(first.devices[0], twin);

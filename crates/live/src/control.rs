@@ -1,6 +1,7 @@
 //! Looking at a served drive from outside: a control socket, and figures for Prometheus.
 //!
-//! The control socket speaks lines. `figures` is answered with one line of JSON; `record` with the requests from then
+//! The control socket speaks lines. `figures` is answered with one line of JSON, `smart` with the
+//! drive's log as `nvme smart-log` would print it, also in one line; `record` with the requests from then
 //! on as ssdlab's own CSV, until the asker hangs up; `stop` ends the server as SIGTERM would.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -80,6 +81,7 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
         let Some(engine) = engine.upgrade() else { return Ok(()) };
         match line.trim() {
             "figures" => writeln!(to, "{}", figures_json(&engine.figures(true)))?,
+            "smart" => writeln!(to, "{}", engine.smart().to_json())?,
             "record" => {
                 let recorder = Recorder::start(&engine, Box::new(to.try_clone()?))?;
                 // Until the asker hangs up, or at least stops reading.
@@ -94,7 +96,7 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
             other => writeln!(
                 to,
                 "{}",
-                serde_json::json!({ "error": format!("`{other}` is not known; there are figures, record, stop") })
+                serde_json::json!({ "error": format!("`{other}` is not known; there are figures, smart, record, stop") })
             )?,
         }
     }

@@ -7,3 +7,4 @@ mod reproduce;
 mod run;
 mod support;
 mod torture;
+mod wa;

@@ -7,7 +7,8 @@ use crate::support::{Bench, Done, done};
 use serde_json::Value;
 
 const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
-const FILES: [&str; 4] = ["latency.csv", "report.html", "result.json", "timeline.parquet"];
+const FILES: [&str; 6] =
+    ["latency.csv", "report.html", "result.json", "smart-after.json", "smart-before.json", "timeline.parquet"];
 
 /// A result without the keys that may differ from run to run: wall-clock times, and the command line itself.
 fn comparable(mut value: Value) -> Value {

@@ -11,6 +11,7 @@ use crate::result::{
     Buffer, ByCause, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache,
     Outstanding, PerOp, Precondition, Spare, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
 };
+use crate::smart::{self, SmartLogs};
 use crate::theory;
 use crate::verify::Verifier;
 
@@ -20,6 +21,8 @@ pub(super) struct Measured {
     pub(super) recorder: Recorder,
     pub(super) ended: Ended,
     pub(super) aged: Precondition,
+    /// The drive's log when it began.
+    pub(super) smart_before: serde_json::Value,
     /// What compared the reads, where that was asked for.
     pub(super) verifier: Option<Verifier>,
     pub(super) wall_time_s: f64,
@@ -28,10 +31,12 @@ pub(super) struct Measured {
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
-    let Measured { mut drive, recorder, ended, aged, verifier, wall_time_s, wall_precondition_s } = measured;
+    let Measured { mut drive, recorder, ended, aged, smart_before, verifier, wall_time_s, wall_precondition_s } =
+        measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
+    let smart = SmartLogs { before: smart_before, after: smart::log(&drive) };
     let now = drive.now().0;
     let virtual_time_ns = if config.timed { now } else { 0 };
     let requests = per_op(recorder.completed);
@@ -71,6 +76,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
 
     let mut result = DeviceResult {
         name: entrant.label.clone(),
+        smart,
         complete: ended == Ended::Done,
         timed: config.timed,
         requests,

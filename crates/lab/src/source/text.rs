@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ssdlab_base::{Nanos, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
+use ssdlab_measure::micro::MicroBenchmark;
 use ssdlab_workload::fio::FioJob;
 use ssdlab_workload::model::{Model, is_model};
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
@@ -75,12 +76,22 @@ pub struct TextSource {
     notes: RefCell<Vec<String>>,
 }
 
+/// `micro:NAME[,fio's options]`: a micro-benchmark by the name that a paper gives it, as a line of fio's options.
+fn micro_benchmark(text: &str) -> Result<Option<String>, SourceError> {
+    let Some(text) = text.strip_prefix("micro:") else { return Ok(None) };
+    let (name, options) = text.split_at(text.find(',').unwrap_or(text.len()));
+    let benchmark: MicroBenchmark = name.parse().map_err(SourceError::plain)?;
+    Ok(Some(benchmark.fio() + options))
+}
+
 impl TextSource {
     /// Finds out what `text` is, and reads as much of it as can be wrong without a drive.
     ///
     /// # Errors
     /// Text that cannot be read or understood, and a way of sending that it does not take.
     pub fn open(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
+        let expanded = micro_benchmark(text)?;
+        let text = expanded.as_deref().unwrap_or(text);
         let kind = match WorkloadKind::of(text) {
             WorkloadKind::Specification => {
                 let unseeded: Vec<&str> = text.split(',').filter(|option| !sets_seed(option)).collect();

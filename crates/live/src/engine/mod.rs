@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Completion, Data, Status};
 use ssdlab_host::BlockDevice;
+use ssdlab_measure::smart::SmartLog;
 
 use crate::target::{Answer, Command, Extent, Failure, Sink, Target};
 use clock::Clock;
@@ -149,6 +150,25 @@ impl Engine {
             state.lateness.clear();
         }
         figures
+    }
+
+    /// The drive's log, as real drives keep one; its counters count from the start of serving, erases from the drive's.
+    pub fn smart(&self) -> SmartLog {
+        let state = self.shared.lock();
+        let drive = state.device.drive();
+        let (config, counters, wear) = (drive.config(), drive.counters(), drive.wear());
+        SmartLog {
+            model: config.name.clone(),
+            capacity: config.user_bytes,
+            now: drive.now(),
+            geometry: config.flash.geometry,
+            commands: (counters.commands[0], counters.commands[1]),
+            host_bytes: (counters.bytes[0], counters.bytes[1]),
+            flash: counters.flash,
+            erases: (wear.min.into(), wear.mean, wear.max.into()),
+            rated_erases: config.flash.faults.endurance,
+            bad_blocks: counters.grown_bad_blocks,
+        }
     }
 
     /// Lets a tap hear of every request from now on; it is made with the drive's virtual time. Returns what

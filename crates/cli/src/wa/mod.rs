@@ -1,0 +1,145 @@
+//! `ssdlab wa`: write amplification from the model, from Ready/Busy captures, and from drives' own logs.
+
+mod capture;
+mod drive;
+mod model;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use ssdlab_base::{Nanos, parse_duration, parse_size};
+use ssdlab_device::Description;
+use ssdlab_flash::{FlashConfig, Latency, MultiPlane};
+use ssdlab_measure::classify::Expected;
+use ssdlab_measure::histogram::Window;
+use ssdlab_measure::{Levels, Model, ProgramModel};
+
+use crate::failure::Failure;
+use crate::shipped;
+
+/// Where write amplification is known from.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Wa {
+    Model(model::ModelArgs),
+    Capture(Box<capture::CaptureArgs>),
+    Drive(drive::DriveArgs),
+}
+
+/// Does what was asked for.
+pub(crate) fn wa(what: &Wa) -> Result<ExitCode, Failure> {
+    match what {
+        Wa::Model(args) => model::model(args)?,
+        Wa::Capture(args) => capture::capture(args)?,
+        Wa::Drive(args) => drive::drive(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A drive's geometry, given in numbers or by a description.
+#[derive(Args, Debug)]
+struct Shape {
+    /// Channels x chips on each x dies in each x planes in each, such as 4x1x1x2
+    #[arg(long, short, value_name = "CxCxDxP", conflicts_with = "device")]
+    geometry: Option<String>,
+    /// Data bytes of a page
+    #[arg(long, value_name = "SIZE", default_value = "4k", conflicts_with = "device")]
+    page_size: String,
+    /// Pages that one low of a line stands for: single (one) or multi (one on every plane of the die)
+    ///
+    /// By default single; with --device what the description says.
+    #[arg(long, value_name = "single|multi")]
+    program_model: Option<String>,
+    /// Take geometry, program model and times from a description: a FILE, or the NAME of one that ships
+    #[arg(long, short, value_name = "FILE|NAME")]
+    device: Option<String>,
+}
+
+/// What a [`Shape`] came to.
+struct Known {
+    model: Model,
+    expected: Expected,
+}
+
+impl Shape {
+    /// The model, if a geometry was given at all.
+    fn known(&self) -> Result<Option<Known>, Failure> {
+        let program = match &self.program_model {
+            Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--program-model: {error}")))?),
+            None => None,
+        };
+        if let Some(device) = &self.device {
+            let flash = resolved(&shipped::open(device)?)?;
+            let by_description = match flash.multi_plane {
+                MultiPlane::Off => ProgramModel::SinglePlane,
+                MultiPlane::SameOffset | MultiPlane::Relaxed => ProgramModel::MultiPlane,
+            };
+            let model = Model { levels: Levels::of(&flash.geometry), program: program.unwrap_or(by_description) };
+            return Ok(Some(Known { model, expected: expected(&flash) }));
+        }
+        let Some(geometry) = &self.geometry else { return Ok(None) };
+        let levels = Levels::parse(geometry, self.page_bytes()?)
+            .map_err(|error| Failure::input(format!("--geometry: {error}")))?;
+        let program = program.unwrap_or(ProgramModel::SinglePlane);
+        Ok(Some(Known { model: Model { levels, program }, expected: Expected::default() }))
+    }
+
+    fn page_bytes(&self) -> Result<u32, Failure> {
+        let bytes = size("--page-size", &self.page_size)?;
+        u32::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
+            Failure::input(format!("--page-size {}: expected a page of 1 byte to 4 GiB", self.page_size))
+        })
+    }
+}
+
+fn resolved(description: &Description) -> Result<FlashConfig, Failure> {
+    Ok(description.resolve().map_err(Failure::input)?.flash)
+}
+
+/// The durations that a description gives, a nanosecond wider: windows are open.
+fn expected(flash: &FlashConfig) -> Expected {
+    let window = |latencies: &[Latency]| {
+        let above = latencies.iter().map(|latency| latency.min.0).min()?;
+        let below = latencies.iter().map(|latency| latency.max.0).max()?;
+        Some(Window { above: Nanos(above.saturating_sub(1)), below: Nanos(below.saturating_add(1)) })
+    };
+    let timing = &flash.timing;
+    Expected { read: window(&timing.read), program: window(&timing.program), erase: window(&[timing.erase]) }
+}
+
+/// A size in an option.
+fn size(option: &str, text: &str) -> Result<u64, Failure> {
+    parse_size(text).map_err(|error| Failure::input(format!("{option}: {error}")))
+}
+
+/// A time in an option.
+fn time(option: &str, text: &str) -> Result<Nanos, Failure> {
+    parse_duration(text).map_err(|error| Failure::input(format!("{option}: {error}")))
+}
+
+/// A window in an option.
+fn window(option: &str, text: &Option<String>) -> Result<Option<Window>, Failure> {
+    text.as_ref().map(|text| text.parse().map_err(|error| Failure::input(format!("{option}: {error}")))).transpose()
+}
+
+/// A count with its thousands apart.
+fn grouped(count: u128) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! `wa` and `run --vcd`: what is measured from outside is what the drive counted.
+
+use serde_json::Value;
+
+use crate::support::Bench;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// `tiny.toml` with program times that no other operation has.
+const APART: [&str; 4] = ["--set", "flash.timing.program=300us..900us", "--set", "flash.timing.erase=3ms"];
+
+#[test]
+fn a_run_s_waveform_holds_every_program_that_the_drive_counted() {
+    let bench = Bench::new();
+    let workload = "rw=randrw,rwmixwrite=70,bs=4k,iodepth=8,io_size=16m,norandommap";
+    for name in ["rb.vcd", "rb.vcd.gz"] {
+        let mut words =
+            vec!["run", "-d", "tiny.toml", "-w", workload, "--precondition", "fill", "--no-snapshot", "--quiet"];
+        words.extend(APART);
+        words.extend(["--vcd", name, "--out", "out", "--json"]);
+        let result = json(&bench.succeeds(&words).stdout);
+        let device = &result["devices"][0];
+        let counted = device["flash"]["programs"]["total"].as_u64().expect("a count");
+        let erases = device["flash"]["erases"]["total"].as_u64().expect("a count");
+        let host = device["bytes"]["write"].as_u64().expect("bytes").to_string();
+        assert!(erases > 0 && counted > 0);
+        let found = bench.succeeds(&[
+            "wa",
+            "capture",
+            name,
+            "--geometry",
+            "2x1x1x1",
+            "--window",
+            "299us..901us",
+            "--host-bytes",
+            &host,
+            "--json",
+        ]);
+        let found = json(&found.stdout);
+        assert_eq!(found["lines"], serde_json::json!(["ch0.chip0.die0", "ch1.chip0.die0"]));
+        let all = found["estimates"].as_array().expect("estimates");
+        let all = all.iter().find(|estimate| estimate["method"] == "all-dies").expect("all-dies");
+        assert_eq!(all["pages"].as_f64(), Some(counted as f64), "{name}");
+        let ratio = device["write_amplification"]["total"].as_f64().expect("a ratio");
+        assert!((all["write_amplification"].as_f64().expect("a ratio") - ratio).abs() < 1e-9);
+    }
+    // The same from the drive's own log.
+    let report =
+        json(&bench.succeeds(&["wa", "drive", "out/smart-before.json", "out/smart-after.json", "--json"]).stdout);
+    let result = json(&bench.read("out/result.json"));
+    let ratio = result["devices"][0]["write_amplification"]["total"].as_f64().expect("a ratio");
+    assert!((report["write_amplification"]["value"].as_f64().expect("a ratio") - ratio).abs() < 1e-9);
+    let log = json(&bench.read("out/smart-after.json"));
+    let gc = result["devices"][0]["flash"]["programs"]["by_cause"]["gc"].as_u64().expect("a count");
+    assert_eq!(log["ssdlab"]["pages_programmed_by_cause"]["gc"].as_u64(), Some(gc));
+}
+
+#[test]
+fn the_model_shows_every_factor() {
+    let bench = Bench::new();
+    let words = [
+        "wa",
+        "model",
+        "--device",
+        "wa-ssd-m-64g",
+        "--programs",
+        "1000",
+        "--host-bytes",
+        "64m",
+        "--pages-real",
+        "32000",
+    ];
+    let done = bench.succeeds(&words);
+    for row in ["N_channel x N_chip x N_die  16", "M_p                         2", "N_page                      32,000"]
+    {
+        assert!(done.stdout.contains(row), "{row}: {}", done.stdout);
+    }
+    assert!(done.stdout.contains("+0.000 %"), "{}", done.stdout);
+    let share = json(&bench.succeeds(&["wa", "model", "--op-space", "1g", "--user-space", "3g", "--json"]).stdout);
+    assert_eq!(share["over_provisioning"].as_f64(), Some(0.25));
+}
+
+#[test]
+fn wrong_input_is_a_sentence_and_status_2() {
+    let bench = Bench::new();
+    bench.write("bad.vcd", "$timescale 1 ns $end $var wire 1 ! a $end $enddefinitions $end\n#1\n0?\n");
+    bench.write("bad.csv", "Time [s],Channel 0\n0.0,1\n0.1,7\n");
+    bench.write("bad.json", "{\"data_units_written\":1");
+    bench.write("some.json", "{\"data_units_written\":1}");
+    for (words, says) in [
+        (&["wa", "capture", "bad.vcd"][..], "bad.vcd: byte 66: no variable has the code '?'"),
+        (&["wa", "capture", "bad.csv"], "bad.csv:3: '7' is not a level"),
+        (&["wa", "capture", "tiny.toml"], "a VCD, or a .sr"),
+        (&["wa", "capture", "nowhere.vcd"], "cannot be opened"),
+        (&["wa", "capture", "bad.csv", "--geometry", "4x1"], "--geometry: '4x1' is not a geometry"),
+        (&["wa", "capture", "bad.csv", "--window", "2ms..1ms"], "--window: "),
+        (&["wa", "model", "--geometry", "1x1x1x1"], "--programs is missing"),
+        (&["wa", "drive", "bad.json", "some.json"], "bad.json: this is not JSON"),
+        (&["wa", "drive", "some.json", "tiny.toml"], "tiny.toml: this is not JSON"),
+        (&["wa", "drive", "/dev/nvme77"], "there is no such device"),
+        (&["run", "-d", "tiny.toml", "demo-slc", "-w", "rw=write", "--vcd", "x.vcd"], "there are 2 drives"),
+        (&["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Q"], "is not a micro-benchmark"),
+    ] {
+        bench.refuses(words, &[says]);
+    }
+}
+
+#[test]
+fn micro_benchmarks_go_by_the_paper_s_names() {
+    let bench = Bench::new();
+    let words = ["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-50%-W-N,iodepth=4,io_size=1m", "--json", "--quiet"];
+    let result = json(&bench.succeeds(&words).stdout);
+    let device = &result["devices"][0];
+    assert_eq!(
+        device["requests"]["read"].as_u64().zip(device["requests"]["write"].as_u64()).map(|(r, w)| r + w),
+        Some(256)
+    );
+    assert!(device["host"]["misaligned_requests"].as_u64().expect("a count") > 200);
+}

@@ -1,0 +1,262 @@
+//! Captures of Ready/Busy lines: a logic analyser's, or a run's own.
+//!
+//! A file is recognised by its content, gzip is unpacked on the way, and it is decoded in constant memory: edges are
+//! handed out some thousands at a time. A level is a die's: low is busy, as the pin is; `Select::invert` turns that
+//! around. What a line was before its first value is not known, so that value makes no edge.
+
+mod input;
+mod saleae;
+mod sigrok;
+mod vcd;
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use ssdlab_base::{Nanos, closest};
+
+use crate::Edge;
+use input::Input;
+
+/// Edges handed out at once, at most.
+const BATCH: usize = 8192;
+/// More lines than this are no Ready/Busy lines.
+const LINES_MAX: usize = 1 << 16;
+
+/// The formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Value change dump (IEEE 1364).
+    Vcd,
+    /// sigrok session (`.sr`).
+    Sigrok,
+    /// Saleae's CSV, a row for each change, or for each sample.
+    SaleaeCsv,
+}
+
+impl Format {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Vcd => "VCD",
+            Format::Sigrok => "sigrok session",
+            Format::SaleaeCsv => "Saleae CSV",
+        }
+    }
+}
+
+/// What of a capture is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Select {
+    /// Lines by name, in the order of the dies they become; none: all of one bit, in the order of the file.
+    pub lines: Vec<String>,
+    /// The capture is upside down: high is busy.
+    pub invert: bool,
+    /// Samples a second, for a CSV that counts samples instead of time.
+    pub sample_rate: Option<u64>,
+}
+
+/// Where in a capture something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// At this byte (of the unpacked data), from 0.
+    Byte(u64),
+    /// In this line, from 1.
+    Line(u64),
+    /// In this member of a zip archive, at this byte of it.
+    Member(String, u64),
+}
+
+/// Why a capture cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureError {
+    /// The file.
+    pub name: String,
+    /// Where.
+    pub place: Place,
+    /// What was found, and what was expected.
+    pub what: String,
+}
+
+impl std::error::Error for CaptureError {}
+
+impl std::fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let CaptureError { name, place, what } = self;
+        match place {
+            Place::Whole => write!(f, "{name}: {what}"),
+            Place::Byte(byte) => write!(f, "{name}: byte {byte}: {what}"),
+            Place::Line(line) => write!(f, "{name}:{line}: {what}"),
+            Place::Member(member, byte) => write!(f, "{name}: byte {byte} of its member {member}: {what}"),
+        }
+    }
+}
+
+/// What a decoded capture was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// The first time in it.
+    pub start: Nanos,
+    /// The last.
+    pub end: Nanos,
+    /// Edges of the wanted lines.
+    pub edges: u64,
+    /// Values of wanted lines that were neither low nor high (`x`): taken as no change.
+    pub unknown: u64,
+}
+
+/// A capture whose head has been read.
+pub struct Capture {
+    format: Format,
+    lines: Vec<String>,
+    resolution: Option<Nanos>,
+    notes: Vec<String>,
+    body: Body,
+}
+
+enum Body {
+    Vcd(vcd::Body),
+    Sigrok(sigrok::Body),
+    Saleae(saleae::Body),
+}
+
+/// What the decoders hand edges to.
+type Sink<'s> = &'s mut dyn FnMut(&[Edge]);
+
+trait ReadSeek: Read + Seek + Send {}
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+impl Capture {
+    /// Opens a file, recognises its format and finds the wanted lines.
+    ///
+    /// # Errors
+    /// It cannot be opened, is in no known format, or has no such lines.
+    pub fn open(path: &Path, select: &Select) -> Result<Capture, CaptureError> {
+        let name = path.display().to_string();
+        let fail = |what: String| CaptureError { name: name.clone(), place: Place::Whole, what };
+        let file = File::open(path).map_err(|error| fail(format!("the capture cannot be opened: {error}")))?;
+        let kind = file.metadata().map_err(|error| fail(format!("the capture cannot be opened: {error}")))?;
+        if !kind.is_file() {
+            return Err(fail("this is not a regular file; expected a capture".to_string()));
+        }
+        Capture::from_source(name, Box::new(file), select)
+    }
+
+    /// The same from bytes in memory; `name` is for errors.
+    ///
+    /// # Errors
+    /// As [`Capture::open`].
+    pub fn from_bytes(name: &str, bytes: Vec<u8>, select: &Select) -> Result<Capture, CaptureError> {
+        Capture::from_source(name.to_string(), Box::new(Cursor::new(bytes)), select)
+    }
+
+    fn from_source(name: String, mut source: Box<dyn ReadSeek>, select: &Select) -> Result<Capture, CaptureError> {
+        let fail = |what: String| CaptureError { name: name.clone(), place: Place::Whole, what };
+        let mut head = [0; 4];
+        let got = input::read_full(&mut source, &mut head)
+            .and_then(|got| source.seek(SeekFrom::Start(0)).map(|_| got))
+            .map_err(|error| fail(format!("reading failed: {error}")))?;
+        if got == 0 {
+            return Err(fail("the file is empty; expected a capture".to_string()));
+        }
+        if head == *b"PK\x03\x04" {
+            return sigrok::open(name, source, select);
+        }
+        let reader: Box<dyn Read + Send> = if head.starts_with(&[0x1f, 0x8b]) {
+            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, source)))
+        } else {
+            Box::new(source)
+        };
+        let mut input = Input::new(name, reader);
+        let first = input.peek_text()?;
+        match first {
+            [b'$', ..] => vcd::open(input, select),
+            [b'0'..=b'9' | b'-' | b'A'..=b'Z' | b'a'..=b'z' | b'"', ..] => saleae::open(input, select),
+            _ => {
+                let shown: Vec<String> = first.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+                let found = if shown.is_empty() { "nothing".to_string() } else { format!("bytes {}", shown.join(" ")) };
+                Err(input.whole(format!(
+                    "it begins with {found}; expected a VCD (`$...`), a sigrok session (.sr, a zip archive) or a CSV \
+                     exported by Saleae Logic (`Time [s],Channel 0,...`)"
+                )))
+            }
+        }
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The names of the lines that are decoded; a line's place is the die number of its edges.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// The time between two samples, or the time unit, where the file says it.
+    pub fn resolution(&self) -> Option<Nanos> {
+        self.resolution
+    }
+
+    /// What a person should know about how the file was understood.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Decodes it to its end: `sink` is given all edges, in order of time, some thousands at a time.
+    ///
+    /// # Errors
+    /// The file is damaged; edges before the damage have been handed out.
+    pub fn decode(self, mut sink: impl FnMut(&[Edge])) -> Result<Decoded, CaptureError> {
+        match self.body {
+            Body::Vcd(body) => body.decode(&mut sink),
+            Body::Sigrok(body) => body.decode(&mut sink),
+            Body::Saleae(body) => body.decode(&mut sink),
+        }
+    }
+}
+
+/// Which of the lines in a file are wanted: places in `names`.
+fn choose(names: &[String], wanted: &[String]) -> Result<Vec<usize>, String> {
+    let mut chosen = Vec::with_capacity(wanted.len());
+    for want in wanted {
+        let mut exact = names.iter().enumerate().filter(|(_, name)| *name == want);
+        let last = |name: &str| name.rsplit('.').next().is_some_and(|last| last == want);
+        let mut by_last = names.iter().enumerate().filter(|(_, name)| last(name));
+        let found = match (exact.next(), by_last.next(), by_last.next()) {
+            (Some((place, _)), _, _) | (None, Some((place, _)), None) => place,
+            (None, Some(_), Some(_)) => return Err(format!("several lines are called '{want}': give the whole name")),
+            (None, None, _) => {
+                let meant = closest(want, names.iter().map(String::as_str));
+                let meant = meant.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+                return Err(format!("there is no line '{want}' in it{meant}; its lines are {}", list(names)));
+            }
+        };
+        if chosen.contains(&found) {
+            return Err(format!("the line '{want}' is named twice"));
+        }
+        chosen.push(found);
+    }
+    Ok(chosen)
+}
+
+/// Names for a sentence, not more than a person reads.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 16;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(|name| shorten(name)).collect();
+    let rest = names.len().saturating_sub(SHOWN);
+    if rest > 0 { format!("{} and {rest} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+/// The first characters of a text that a file made up.
+fn shorten(text: &str) -> &str {
+    text.char_indices().nth(40).map_or(text, |(end, _)| &text[..end])
+}
+
+/// Bytes of a file as they are shown in an error.
+fn quote(bytes: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(bytes).chars().take(40).collect();
+    format!("'{}'", text.escape_debug())
+}

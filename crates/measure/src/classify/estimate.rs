@@ -1,0 +1,122 @@
+//! The estimates, side by side.
+
+use super::{Expected, Fit, Operation, Survey};
+use crate::Model;
+use crate::histogram::Window;
+
+/// Standard deviations of an interval that holds the truth 95 times in a hundred.
+const DEVIATIONS: f64 = 1.96;
+
+/// How programs were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// The paper's: a window on one line.
+    Window,
+    /// The window on every line of the capture.
+    AllDies,
+    /// The window on every line, without what belongs to the fitted reads.
+    ReadFilter,
+    /// By a mixture fitted to the durations of every line.
+    Mixture,
+}
+
+impl Method {
+    /// Its name in tables and results.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Method::Window => "window",
+            Method::AllDies => "all-dies",
+            Method::ReadFilter => "read-filter",
+            Method::Mixture => "mixture",
+        }
+    }
+}
+
+/// A number of page programs, and how sure it is.
+///
+/// The interval (95 %) holds what counting some dies for all leaves open and, for the mixture, what lows of overlapping
+/// durations leave open. It does not hold what a wrong window, a wrong geometry or a wrong program model does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// How it was made.
+    pub method: Method,
+    /// Lines looked at.
+    pub lines: usize,
+    /// `N_Tprogram`: programs on one line, on average over the lines looked at.
+    pub lows: f64,
+    /// Pages programmed in the whole drive.
+    pub pages: f64,
+    /// The interval of that.
+    pub pages_interval: (f64, f64),
+}
+
+impl Estimate {
+    /// From the programs counted on each line looked at, and the variance that classifying leaves in their sum.
+    fn new(method: Method, model: &Model, counts: &[f64], variance: f64) -> Estimate {
+        let lines = counts.len().max(1) as f64;
+        let dies = (model.levels.dies() as f64).max(lines);
+        let sum: f64 = counts.iter().sum();
+        let mean = sum / lines;
+        // Lines that were not looked at: as they scatter where several were, and as if each program went to a die at
+        // random where it was one. Drives spread programs more evenly than that.
+        let unseen = 1.0 - lines / dies;
+        let scatter = if counts.len() > 1 {
+            counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (lines - 1.0)
+        } else {
+            mean
+        };
+        let variance_of_mean = unseen * scatter / lines + variance / (lines * lines);
+        let margin = DEVIATIONS * variance_of_mean.sqrt();
+        let around = |lows: f64| model.pages(lows.max(0.0));
+        Estimate {
+            method,
+            lines: counts.len(),
+            lows: mean,
+            pages: model.pages(mean),
+            pages_interval: (around(mean - margin), around(mean + margin)),
+        }
+    }
+}
+
+/// All estimates that a survey allows: the paper's on the line with the number `line`, and ours. Those that need a fit
+/// are missing when there is none.
+pub fn estimates(
+    survey: &Survey,
+    model: &Model,
+    window: Window,
+    line: usize,
+    expected: &Expected,
+    fit: Option<&Fit>,
+) -> Vec<Estimate> {
+    let inside = survey.inside(window);
+    let one = inside.get(line).copied().unwrap_or(0.0);
+    let mut all =
+        vec![Estimate::new(Method::Window, model, &[one], 0.0), Estimate::new(Method::AllDies, model, &inside, 0.0)];
+    let Some(fit) = fit else { return all };
+    all.push(Estimate::new(
+        Method::ReadFilter,
+        model,
+        &survey.inside(without_reads(survey, fit, window, expected)),
+        0.0,
+    ));
+    let counts: Vec<f64> = survey.lines().iter().map(|line| fit.count(line, Operation::Program)).collect();
+    let variance = fit.variance(&survey.all(), Operation::Program);
+    all.push(Estimate::new(Method::Mixture, model, &counts, variance));
+    all
+}
+
+/// The window, begun no earlier than where a low is more likely a program (or an erase) than a read.
+fn without_reads(survey: &Survey, fit: &Fit, window: Window, expected: &Expected) -> Window {
+    let all = survey.all();
+    let reads = |bin: &crate::histogram::Bin| fit.probability(*bin, Operation::Read) > 0.5;
+    let last = all.bins().filter(|bin| bin.from < window.below).filter(reads).last();
+    // Where programs are known to begin earlier than the last of the reads' bins, nothing is cut off them.
+    let limit = expected.program.map_or(window.below, |program| program.above);
+    match last {
+        Some(bin) if bin.to > window.above && bin.to.0 - 1 < window.below.0 => {
+            let above = ssdlab_base::Nanos((bin.to.0 - 1).min(limit.0).max(window.above.0));
+            Window { above, below: window.below }
+        }
+        _ => window,
+    }
+}

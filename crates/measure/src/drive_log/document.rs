@@ -1,0 +1,178 @@
+//! JSON documents of `nvme` and `smartctl`, told apart by their keys.
+
+use serde_json::Value;
+
+use super::{Counter, LogError, Snapshot, ata};
+
+/// NVMe counts data in thousands of 512 bytes, rounded up.
+const DATA_UNIT: u64 = 512_000;
+
+const KNOWN: &str = "expected the JSON of `nvme smart-log -o json`, `nvme ocp smart-add-log -o json`, `nvme id-ctrl -o json` \
+                     or `smartctl -j -x`, one or several behind one another";
+
+pub(super) fn parse(name: &str, text: &str) -> Result<Snapshot, LogError> {
+    let fail = |what: String| LogError { name: name.to_string(), what };
+    let mut snapshot = Snapshot { source: name.to_string(), ..Snapshot::default() };
+    let text = text.trim_start_matches('\u{feff}');
+    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    loop {
+        let start = documents.byte_offset();
+        let line =
+            || 1 + text.as_bytes().get(..start).unwrap_or_default().iter().filter(|&&byte| byte == b'\n').count();
+        let document = match documents.next() {
+            None => break,
+            Some(Ok(document)) => document,
+            Some(Err(error)) => return Err(fail(format!("this is not JSON: {error}; {KNOWN}"))),
+        };
+        if !take(&mut snapshot, &document).map_err(&fail)? {
+            return Err(fail(format!("line {}: a JSON document without a key that is known here; {KNOWN}", line())));
+        }
+    }
+    if snapshot.logs.is_empty() {
+        return Err(fail(format!("the file is empty; {KNOWN}")));
+    }
+    Ok(snapshot)
+}
+
+/// Takes what a document says; false if it says nothing that is known.
+fn take(snapshot: &mut Snapshot, document: &Value) -> Result<bool, String> {
+    let before = snapshot.logs.len();
+    if document.get("smartctl").is_some() || document.get("json_format_version").is_some() {
+        smartctl(snapshot, document)?;
+    } else {
+        if document.get("data_units_written").is_some() {
+            snapshot.logs.push("nvme smart-log");
+            health(snapshot, document);
+        }
+        if field(document, OCP_WRITTEN).is_some() {
+            snapshot.logs.push("nvme ocp smart-add-log");
+            ocp(snapshot, document);
+        }
+        if let (Some(serial), Some(model)) = (string(document, "sn"), string(document, "mn")) {
+            snapshot.logs.push("nvme id-ctrl");
+            identity(snapshot, serial, model)?;
+            set(&mut snapshot.capacity, number(document.get("tnvmcap")).and_then(|bytes| u64::try_from(bytes).ok()));
+            snapshot.capacity = snapshot.capacity.filter(|&bytes| bytes > 0);
+        }
+        if let Some(own) = document.get("ssdlab").filter(|own| own.is_object()) {
+            snapshot.logs.push("ssdlab");
+            simulated(snapshot, own);
+        }
+    }
+    Ok(snapshot.logs.len() > before)
+}
+
+/// The health log (02h), as `nvme` and `smartctl` both call its keys.
+fn health(snapshot: &mut Snapshot, log: &Value) {
+    let written = number(log.get("data_units_written_s")).or_else(|| number(log.get("data_units_written")));
+    let counted = written.and_then(|units| units.checked_mul(u128::from(DATA_UNIT)));
+    set(&mut snapshot.host_written, counted.map(|bytes| Counter { bytes, unit: DATA_UNIT }));
+    let used = number(log.get("percent_used")).or_else(|| number(log.get("percentage_used")));
+    set(&mut snapshot.percent_used, used.map(|percent| percent as f64));
+    let spare = number(log.get("avail_spare")).or_else(|| number(log.get("available_spare")));
+    set(&mut snapshot.spare_percent, spare.and_then(|percent| u64::try_from(percent).ok()));
+    let hours = number(log.get("power_on_hours")).and_then(|hours| u64::try_from(hours).ok());
+    set(&mut snapshot.power_on_hours, hours);
+}
+
+const OCP_WRITTEN: [&str; 2] = ["Physical media units written", "physical_media_units_written"];
+
+/// OCP's extended health log (C0h); its physical media units are bytes.
+fn ocp(snapshot: &mut Snapshot, log: &Value) {
+    let read = |keys| number(field(log, keys));
+    let small = |keys| read(keys).and_then(|count| u64::try_from(count).ok());
+    set(&mut snapshot.media_written, read(OCP_WRITTEN).map(|bytes| Counter { bytes, unit: 1 }));
+    set(&mut snapshot.erases.0, small(["Min User data erase counts", "min_user_data_erase_count"]));
+    set(&mut snapshot.erases.1, small(["Nand avg erase count", "nand_avg_erase_count"]));
+    set(&mut snapshot.erases.2, small(["Max User data erase counts", "max_user_data_erase_count"]));
+    let endurance = read(["Endurance estimate", "endurance_estimate"]).filter(|&bytes| bytes > 0);
+    set(&mut snapshot.endurance, endurance);
+}
+
+/// What a simulated drive adds: its counters to the byte.
+fn simulated(snapshot: &mut Snapshot, own: &Value) {
+    let exact = |key: &str| number(own.get(key)).map(|bytes| Counter { bytes, unit: 1 });
+    // The exact count goes before the rounded one.
+    snapshot.host_written = exact("host_bytes_written").or(snapshot.host_written);
+    snapshot.media_written = exact("media_bytes_written").or(snapshot.media_written);
+    set(&mut snapshot.clock_ns, own.get("virtual_time_ns").and_then(Value::as_u64));
+}
+
+fn smartctl(snapshot: &mut Snapshot, document: &Value) -> Result<(), String> {
+    if let (Some(serial), Some(model)) = (string(document, "serial_number"), string(document, "model_name")) {
+        identity(snapshot, serial, model)?;
+    }
+    let small = |path: &str| number(document.pointer(path)).and_then(|count| u64::try_from(count).ok());
+    set(&mut snapshot.capacity, small("/user_capacity/bytes"));
+    set(&mut snapshot.taken, small("/local_time/time_t"));
+    set(&mut snapshot.power_on_hours, small("/power_on_time/hours"));
+    let mut found = false;
+    if let Some(log) = document.get("nvme_smart_health_information_log") {
+        health(snapshot, log);
+        found = true;
+    }
+    if document.pointer("/ata_smart_attributes/table").is_some() || document.get("ata_device_statistics").is_some() {
+        ata::take(snapshot, document);
+        found = true;
+    }
+    if !found {
+        let messages = document.pointer("/smartctl/messages").and_then(Value::as_array);
+        let said: Vec<&str> =
+            messages.into_iter().flatten().filter_map(|message| message.get("string")?.as_str()).take(3).collect();
+        let said = if said.is_empty() { String::new() } else { format!(": it says \"{}\"", said.join("; ")) };
+        return Err(format!("smartctl's document has no SMART data{said}; expected that of `smartctl -j -x DEVICE`"));
+    }
+    snapshot.logs.push("smartctl");
+    Ok(())
+}
+
+fn identity(snapshot: &mut Snapshot, serial: String, model: String) -> Result<(), String> {
+    if let Some(other) = snapshot.serial.as_ref().filter(|other| **other != serial) {
+        return Err(format!("two drives in one snapshot: the serial numbers are '{other}' and '{serial}'"));
+    }
+    snapshot.serial = Some(serial);
+    snapshot.model = Some(model);
+    Ok(())
+}
+
+/// What was said first stands.
+pub(super) fn set<T>(place: &mut Option<T>, value: Option<T>) {
+    if place.is_none() {
+        *place = value;
+    }
+}
+
+fn field<'v>(document: &'v Value, keys: [&str; 2]) -> Option<&'v Value> {
+    keys.iter().find_map(|key| document.get(key))
+}
+
+fn string(document: &Value, key: &str) -> Option<String> {
+    let text = document.get(key)?.as_str()?.trim();
+    (!text.is_empty()).then(|| text.to_string())
+}
+
+/// A count in any of the ways in which versions of the tools print 64 and 128 bits: a number, text with or without
+/// thousands separators, or halves `hi` and `lo`.
+pub(super) fn number(value: Option<&Value>) -> Option<u128> {
+    match value? {
+        Value::Number(number) => {
+            if let Some(count) = number.as_u64() {
+                return Some(u128::from(count));
+            }
+            let float = number.as_f64()?;
+            (0.0..3.4e38).contains(&float).then_some(float as u128)
+        }
+        Value::String(text) => {
+            let digits: String = text.trim().chars().filter(|c| !matches!(c, ',' | '\'' | '_')).collect();
+            match digits.strip_prefix("0x") {
+                Some(hex) => u128::from_str_radix(hex, 16).ok(),
+                None => digits.parse().ok(),
+            }
+        }
+        Value::Object(halves) => {
+            let (hi, lo) = (halves.get("hi")?.as_u64()?, halves.get("lo")?.as_u64()?);
+            Some(u128::from(hi) << 64 | u128::from(lo))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,372 @@
+//! Captures: what is written is read, what others write is read, and what is broken is an error that says where.
+
+use std::io::Write as _;
+
+use proptest::prelude::*;
+use ssdlab_base::Nanos;
+use ssdlab_measure::capture::{Capture, CaptureError, Format, Place, Select};
+use ssdlab_measure::vcd::{VcdRecording, VcdWriter};
+use ssdlab_measure::{Edge, Levels};
+
+fn levels(channels: u32) -> Levels {
+    Levels { channels, chips_per_channel: 2, dies_per_chip: 3, planes_per_die: 1, page_bytes: 4096 }
+}
+
+/// Alternating edges of each die, in order of time.
+fn edges(dies: u32, steps: &[(u32, u32)]) -> Vec<Edge> {
+    let mut busy = vec![false; dies as usize];
+    let mut at = 0;
+    steps
+        .iter()
+        .map(|&(die, gap)| {
+            let die = die % dies;
+            at += u64::from(gap);
+            busy[die as usize] = !busy[die as usize];
+            Edge { at: Nanos(at), die, busy: busy[die as usize] }
+        })
+        .collect()
+}
+
+fn vcd(levels: &Levels, edges: &[Edge]) -> Vec<u8> {
+    let mut writer = VcdWriter::begin(Vec::new(), levels, "a test").expect("a vector takes everything");
+    edges.iter().for_each(|&edge| writer.edge(edge).expect("in order"));
+    writer.finish(Nanos(0)).expect("a vector takes everything")
+}
+
+fn read(bytes: Vec<u8>, select: &Select) -> Result<(Vec<Edge>, Vec<String>), CaptureError> {
+    let capture = Capture::from_bytes("test", bytes, select)?;
+    let lines = capture.lines().to_vec();
+    let mut all = Vec::new();
+    let decoded = capture.decode(|edges| all.extend_from_slice(edges))?;
+    assert_eq!(decoded.edges, all.len() as u64);
+    assert!(all.is_sorted_by_key(|edge| edge.at));
+    Ok((all, lines))
+}
+
+fn read_all(bytes: Vec<u8>) -> Vec<Edge> {
+    read(bytes, &Select::default()).expect("a good capture").0
+}
+
+fn error(text: &str) -> CaptureError {
+    match read(text.as_bytes().to_vec(), &Select::default()) {
+        Ok((edges, _)) => panic!("{text:?} was read as {} edges", edges.len()),
+        Err(error) => error,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_vcd_written_and_read_back_has_the_same_edges(
+        channels in 1_u32..40,
+        steps in prop::collection::vec((any::<u32>(), prop_oneof![Just(0_u32), 1..10_u32, any::<u32>()]), 0..300),
+    ) {
+        let levels = levels(channels);
+        let edges = edges(levels.dies() as u32, &steps);
+        prop_assert_eq!(read_all(vcd(&levels, &edges)), edges);
+    }
+
+    /// The drive's observer is told of falling edges before they happen.
+    #[test]
+    fn a_recording_puts_edges_in_order(steps in prop::collection::vec((any::<u32>(), 1_u32..1000, 1_u32..1000), 1..100)) {
+        let levels = levels(1);
+        let recording = VcdRecording::new(VcdWriter::begin(Vec::new(), &levels, "").expect("a vector"));
+        let mut observer = recording.observer();
+        // Each die's lows one after the other; each low is told when the die before it rises, as the flash does.
+        let mut lows: Vec<(u64, u64, u32)> = Vec::new();
+        let mut free = vec![0_u64; levels.dies() as usize];
+        for (die, gap, length) in steps {
+            let die = die % levels.dies() as u32;
+            let start = free[die as usize] + u64::from(gap);
+            let end = start + u64::from(length);
+            free[die as usize] = end;
+            lows.push((start, end, die));
+        }
+        // (told at, low): told when the die's last low ended, risen when it ends.
+        let mut events: Vec<(u64, u64, u32, bool)> = Vec::new();
+        let mut ended = vec![0_u64; levels.dies() as usize];
+        for &(start, end, die) in &lows {
+            events.push((ended[die as usize], start, die, true));
+            events.push((end, end, die, false));
+            ended[die as usize] = end;
+        }
+        events.sort_by_key(|&(told, _, die, busy)| (told, die, busy));
+        for (_, at, die, busy) in &events {
+            observer.ready_busy(*die, Nanos(*at), *busy);
+        }
+        drop(observer);
+        let (bytes, written) = recording.finish(Nanos(0)).expect("a vector takes everything");
+        prop_assert_eq!(written, 2 * lows.len() as u64);
+        let read = read_all(bytes);
+        for die in 0..levels.dies() as u32 {
+            let of_die = |edges: &[Edge]| -> Vec<u64> {
+                edges.iter().filter(|edge| edge.die == die).map(|edge| edge.at.0).collect()
+            };
+            let expected: Vec<u64> =
+                lows.iter().filter(|low| low.2 == die).flat_map(|low| [low.0, low.1]).collect();
+            prop_assert_eq!(of_die(&read), expected);
+        }
+    }
+
+    /// A capture that this project did not write: an independent library did.
+    #[test]
+    fn what_the_vcd_crate_writes_is_read(steps in prop::collection::vec((any::<u32>(), 0_u32..2000), 1..200)) {
+        const LINES: u32 = 200;
+        let edges = edges(LINES, &steps);
+        let mut writer = vcd::Writer::new(Vec::new());
+        writer.timescale(10, vcd::TimescaleUnit::PS).expect("written");
+        writer.add_module("board").expect("written");
+        let wires: Vec<vcd::IdCode> =
+            (0..LINES).map(|line| writer.add_wire(1, &format!("rb{line}")).expect("written")).collect();
+        let bus = writer.add_wire(8, "bus").expect("written");
+        writer.upscope().expect("written");
+        writer.enddefinitions().expect("written");
+        writer.timestamp(0).expect("written");
+        writer.begin(vcd::SimulationCommand::Dumpvars).expect("written");
+        wires.iter().for_each(|&wire| writer.change_scalar(wire, vcd::Value::V1).expect("written"));
+        writer.change_vector(bus, [vcd::Value::X; 8]).expect("written");
+        writer.end().expect("written");
+        for edge in &edges {
+            writer.timestamp(edge.at.0 * 100).expect("written");
+            writer.change_vector(bus, [vcd::Value::V0; 8]).expect("written");
+            let value = if edge.busy { vcd::Value::V0 } else { vcd::Value::V1 };
+            writer.change_scalar(wires[edge.die as usize], value).expect("written");
+        }
+        writer.flush().expect("flushed");
+        let bytes = into_bytes(writer);
+        let (read, lines) = read(bytes, &Select::default()).expect("a good capture");
+        prop_assert_eq!(read, edges);
+        prop_assert_eq!(&lines[7], "board.rb7");
+        prop_assert_eq!(lines.len(), LINES as usize);
+    }
+
+    /// The independent library reads what we write.
+    #[test]
+    fn the_vcd_crate_reads_what_is_written(steps in prop::collection::vec((any::<u32>(), 0_u32..2000), 0..100)) {
+        let levels = levels(3);
+        let edges = edges(levels.dies() as u32, &steps);
+        let bytes = vcd(&levels, &edges);
+        let mut parser = vcd::Parser::new(bytes.as_slice());
+        let header = parser.parse_header().expect("a header");
+        prop_assert_eq!(header.timescale, Some((1, vcd::TimescaleUnit::NS)));
+        let codes: Vec<vcd::IdCode> = (0..levels.dies() as u32)
+            .map(|die| {
+                header.find_var(&[levels.line_name(die)]).expect("a wire for each die").code
+            })
+            .collect();
+        let (mut now, mut read, mut dumping) = (0, Vec::new(), false);
+        for command in parser {
+            match command.expect("a command") {
+                vcd::Command::Timestamp(at) => now = at,
+                vcd::Command::Begin(_) => dumping = true,
+                vcd::Command::End(_) => dumping = false,
+                vcd::Command::ChangeScalar(code, value) if !dumping => {
+                    let die = codes.iter().position(|&known| known == code).expect("a known code") as u32;
+                    read.push(Edge { at: Nanos(now), die, busy: value == vcd::Value::V0 });
+                }
+                _ => {}
+            }
+        }
+        prop_assert_eq!(read, edges);
+    }
+
+    /// A sigrok session has the same edges, to the sample.
+    #[test]
+    fn a_sigrok_session_is_read_to_the_sample(
+        unit in 1_usize..=8,
+        steps in prop::collection::vec((any::<u32>(), 1_u32..400), 1..200),
+        chunk in 1_usize..3000,
+    ) {
+        let lines = unit as u32 * 8;
+        let edges = edges(lines, &steps);
+        let archive = sigrok(&edges, unit, lines, chunk);
+        let expected: Vec<Edge> = edges.iter().map(|edge| Edge { at: Nanos(edge.at.0 * 500), ..*edge }).collect();
+        let (read, names) = read(archive, &Select::default()).expect("a good capture");
+        prop_assert_eq!(read, expected);
+        prop_assert_eq!(&names[0], "RB0");
+    }
+
+    #[test]
+    fn a_csv_of_changes_is_read(steps in prop::collection::vec((any::<u32>(), 0_u32..2_000_000), 1..200), before in 0_i64..5_000_000) {
+        let edges = edges(5, &steps);
+        let mut levels = [1_u8; 5];
+        let mut text = String::from("Time [s],Channel 0,Channel 1,Channel 2,Channel 3,Channel 4\r\n");
+        let stamp = |at: i64| format!("{}{}.{:09}", if at < 0 { "-" } else { "" }, at.abs() / 1_000_000_000, at.abs() % 1_000_000_000);
+        text += &format!("{},1,1,1,1,1\r\n", stamp(-before));
+        for edge in &edges {
+            levels[edge.die as usize] = u8::from(!edge.busy);
+            let [a, b, c, d, e] = levels;
+            text += &format!("{},{a},{b},{c},{d},{e}\r\n", stamp(edge.at.0 as i64));
+        }
+        // Times are counted from the first row.
+        let expected: Vec<Edge> =
+            edges.iter().map(|edge| Edge { at: Nanos(edge.at.0 + before as u64), ..*edge }).collect();
+        prop_assert_eq!(read_all(text.into_bytes()), expected);
+    }
+
+    /// Bytes nobody promised anything about are refused or read, and never more.
+    #[test]
+    fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0..4) {
+        let head: &[u8] = match kind {
+            0 => b"$timescale 1 ns $end $var wire 1 ! a $end $enddefinitions $end ",
+            1 => b"Time [s],Channel 0\n",
+            2 => b"PK\x03\x04",
+            _ => b"",
+        };
+        let bytes: Vec<u8> = head.iter().chain(&bytes).copied().collect();
+        let _ = read(bytes, &Select { sample_rate: Some(1), ..Select::default() });
+    }
+}
+
+/// The crate's writer gives its bytes back only through a reference.
+fn into_bytes(mut writer: vcd::Writer<Vec<u8>>) -> Vec<u8> {
+    std::mem::take(writer.writer())
+}
+
+/// A session as sigrok writes it, at 2 MHz.
+fn sigrok(edges: &[Edge], unit: usize, lines: u32, chunk: usize) -> Vec<u8> {
+    let mut samples = Vec::new();
+    let mut value = u64::MAX;
+    let mut next = 0;
+    for edge in edges {
+        for _ in next..edge.at.0 {
+            samples.extend_from_slice(&value.to_le_bytes()[..unit]);
+        }
+        next = edge.at.0;
+        value = if edge.busy { value & !(1 << edge.die) } else { value | 1 << edge.die };
+    }
+    samples.extend_from_slice(&value.to_le_bytes()[..unit]);
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    let mut member = |name: &str, bytes: &[u8]| {
+        archive.start_file(name, options).expect("started");
+        archive.write_all(bytes).expect("written");
+    };
+    member("version", b"2");
+    let probes: String = (0..lines).map(|line| format!("probe{}=RB{line}\n", line + 1)).collect();
+    let metadata = format!(
+        "[global]\nsigrok version=0.5.2\n\n[device 1]\ncapturefile=logic-1\ntotal probes={lines}\nsamplerate=2 MHz\n\
+         total analog=0\n{probes}unitsize={unit}\n"
+    );
+    member("metadata", metadata.as_bytes());
+    for (part, bytes) in samples.chunks(chunk).enumerate() {
+        member(&format!("logic-1-{}", part + 1), bytes);
+    }
+    archive.finish().expect("finished").into_inner()
+}
+
+#[test]
+fn captures_of_other_programs_are_read() {
+    // Written by pyvcd and by sigrok-cli: see tests/samples/README.md. Three dies, three lows each.
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples/");
+    let open = |name: &str| {
+        let path = format!("{folder}{name}");
+        Capture::open(path.as_ref(), &Select::default()).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let decode = |capture: Capture| {
+        let mut all = Vec::new();
+        capture.decode(|edges| all.extend_from_slice(edges)).expect("a good capture");
+        all
+    };
+    let capture = open("pyvcd.vcd");
+    assert_eq!((capture.format(), capture.lines().len()), (Format::Vcd, 3));
+    assert_eq!(capture.lines()[1], "probe.rb1");
+    let expected = decode(capture);
+    assert_eq!(expected.len(), 18);
+    assert_eq!(expected[0], Edge { at: Nanos(10_000), die: 0, busy: true });
+    for name in ["sigrok.sr", "sigrok.vcd", "pyvcd.vcd.gz"] {
+        assert_eq!(decode(open(name)), expected, "{name}");
+    }
+}
+
+#[test]
+fn lines_are_chosen_by_name_in_the_order_asked_for() {
+    let levels = levels(2);
+    let edges = [
+        Edge { at: Nanos(5), die: 7, busy: true },
+        Edge { at: Nanos(6), die: 3, busy: true },
+        Edge { at: Nanos(7), die: 7, busy: false },
+    ];
+    let select = |lines: &[&str], invert| Select {
+        lines: lines.iter().map(ToString::to_string).collect(),
+        invert,
+        sample_rate: None,
+    };
+    let (read_edges, lines) =
+        read(vcd(&levels, &edges), &select(&["ch1.chip0.die1", "ch0.chip1.die0"], false)).expect("two lines");
+    assert_eq!(lines, ["ch1.chip0.die1", "ch0.chip1.die0"]);
+    assert_eq!(read_edges.iter().map(|edge| edge.die).collect::<Vec<_>>(), [0, 1, 0]);
+    let (inverted, _) = read(vcd(&levels, &edges), &select(&["ch1.chip0.die1"], true)).expect("a line");
+    assert_eq!(inverted.iter().map(|edge| edge.busy).collect::<Vec<_>>(), [false, true]);
+    let wrong = |lines: &[&str]| read(vcd(&levels, &edges), &select(lines, false)).expect_err("no such lines").what;
+    assert!(wrong(&["ch0.chip0.dei0"]).contains("did you mean 'ch0.chip0.die0'"));
+    assert!(wrong(&["die0"]).contains("several lines"));
+    assert!(wrong(&["ch0.chip0.die0", "ch0.chip0.die0"]).contains("twice"));
+}
+
+const HEAD: &str = "$timescale 1 ns $end\n$var wire 1 ! a $end\n$var real 64 r temp $end\n$enddefinitions $end\n";
+
+#[test]
+fn errors_say_where_and_what_was_expected() {
+    let byte = |text: &str| match error(text) {
+        CaptureError { place: Place::Byte(byte), what, .. } => (text[byte as usize..].to_string(), what),
+        other => panic!("{other}"),
+    };
+    let (at, what) = byte(&format!("{HEAD}#0\n1!\n#10\n0?\n"));
+    assert!(at.starts_with("0?") && what.contains("no variable has the code '?'"), "{at}: {what}");
+    let (at, what) = byte(&format!("{HEAD}#10\n1!\n#9\n0!\n"));
+    assert!(at.starts_with("#9") && what.contains("before"), "{at}: {what}");
+    let (at, what) = byte(&format!("{HEAD}#10\n1!\nhello\n"));
+    assert!(at.starts_with("hello") && what.contains("expected a time"), "{at}: {what}");
+    let (at, _) = byte(&format!("{HEAD}#99999999999999999999999\n"));
+    assert!(at.starts_with("#999"), "{at}");
+    let (at, _) = byte(&format!("{HEAD}#\n"));
+    assert!(at.starts_with('#'), "{at}");
+    let (at, _) = byte("$timescale 1 ns $end oops");
+    assert!(at.starts_with("oops"), "{at}");
+    let line = |text: &str| match error(text) {
+        CaptureError { place: Place::Line(line), what, .. } => (line, what),
+        other => panic!("{other}"),
+    };
+    assert_eq!(line("Time [s],Channel 0\n0.0,1\n0.1,2\n").0, 3);
+    assert_eq!(line("Time [s],Channel 0\n0.0,1\n0.1\n").0, 3);
+    assert_eq!(line("Time [s],Channel 0\n0.2,1\n0.1,0\n").0, 3);
+    assert_eq!(line("Time [s],Channel 0\n0.2,1,1\n").0, 2);
+    assert_eq!(line("Time [s],Channel 0\nabc,1\n").0, 2);
+    assert!(line("Sample,Channel 0\n1,1\n").1.contains("--sample-rate"));
+    assert!(error("\u{1}\u{2}").what.contains("expected a VCD"));
+    assert!(error("").what.contains("empty"));
+    assert!(error("$timescale 3 ns $end").what.contains("not a time scale"));
+    assert!(error("$var wire 1 ! a $end $enddefinitions $end").what.contains("$timescale"));
+    assert!(error("$timescale 1 ns $end $enddefinitions $end").what.contains("no variable of one bit"));
+}
+
+#[test]
+fn damaged_archives_are_errors() {
+    let mut archive = sigrok(&edges(8, &[(0, 50), (0, 500), (1, 70)]), 1, 8, 100);
+    let half = archive.len() / 2;
+    archive.truncate(half);
+    assert!(read(archive, &Select::default()).expect_err("truncated").what.contains("damaged"));
+    let two = sigrok(&edges(16, &[(0, 50), (0, 51)]), 2, 16, 33);
+    assert!(read(two, &Select::default()).is_ok(), "a sample may lie across two members");
+}
+
+#[test]
+fn what_a_line_was_before_its_first_value_makes_no_edge() {
+    let text = format!("{HEAD}#5\n0!\n#9\n1!\n#12\nx!\n#14\nr1.5 r\n#20\n0!\n$comment 0! 1! $end\n#30\nz!\n#31\n");
+    let capture = Capture::from_bytes("test", text.into_bytes(), &Select::default()).expect("a good header");
+    assert!(capture.notes().iter().any(|note| note.contains("temp")));
+    let mut all = Vec::new();
+    let decoded = capture.decode(|edges| all.extend_from_slice(edges)).expect("a good capture");
+    let edge = |at, busy| Edge { at: Nanos(at), die: 0, busy };
+    assert_eq!(all, [edge(9, false), edge(20, true), edge(30, false)]);
+    assert_eq!((decoded.start, decoded.end, decoded.unknown), (Nanos(5), Nanos(31), 1));
+}
+
+#[test]
+fn samples_by_number_need_a_rate() {
+    let text = "Sample,RB\n0, 1\n100, 0\n300, 1\n";
+    let select = Select { sample_rate: Some(1_000_000), ..Select::default() };
+    let (edges, lines) = read(text.as_bytes().to_vec(), &select).expect("a good capture");
+    assert_eq!(lines, ["RB"]);
+    assert_eq!(edges.iter().map(|edge| edge.at.0).collect::<Vec<_>>(), [100_000, 300_000]);
+}
