@@ -79,7 +79,7 @@ pub(crate) struct Media {
     pub(crate) unpinned: Vec<u32>,
     /// Bytes of host pages programmed without data.
     pub(crate) padding_bytes: u64,
-    /// Programs of metadata that are not done.
+    /// Programs of metadata that are not done, and pages of it whose programs failed and that are not on flash since.
     pub(crate) metadata_in_flight: u32,
     /// Pages whose untimed program failed, to be dealt with by the drive.
     pub(crate) failed_untimed: Vec<Place>,

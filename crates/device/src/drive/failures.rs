@@ -3,7 +3,8 @@
 //! What a failed page superseded is the only good copy until every unit of the failed page is on flash again: in the
 //! page written in its stead, or in what was written later and made that unnecessary. A [`Hold`] keeps those blocks
 //! pinned until then, and only then does the owner hear that its page is written. A page for which there is no room is
-//! an orphan: it stays in RAM and is tried again when a block is free.
+//! an orphan: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
+//! a record of trims is waited for by its hold, and not by the cause of whatever program carries it.
 
 use ssdlab_flash::{Cause, Done};
 
@@ -23,7 +24,9 @@ impl Drive {
         let cause = if done.cause == Cause::Metadata { Cause::Metadata } else { Cause::Retirement };
         let blocks = self.media.pins_of(done);
         self.retire_block_of(place);
-        self.holds.push(Hold { pages: vec![self.page_number(place)], blocks, trim: HeldTrim::Done, owner });
+        let record = cause == Cause::Metadata;
+        self.media.metadata_in_flight += u32::from(record);
+        self.holds.push(Hold { pages: vec![self.page_number(place)], blocks, trim: HeldTrim::Done, record, owner });
         self.rewrite_or_orphan(Orphan { place, frontier, cause });
     }
 
@@ -46,9 +49,6 @@ impl Drive {
         let Orphan { place, frontier, cause } = orphan;
         if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
             self.media.pool.pin(place.block);
-            if cause == Cause::Metadata {
-                self.media.metadata_in_flight += 1;
-            }
             self.orphans.push(orphan);
             return;
         }
@@ -106,6 +106,15 @@ impl Drive {
     }
 
     pub(super) fn release_holds(&mut self) {
+        let mut ended = false;
+        for hold in self.holds.iter_mut().filter(|hold| hold.record && hold.pages.is_empty()) {
+            hold.record = false;
+            self.media.metadata_in_flight -= 1;
+            ended = true;
+        }
+        if ended {
+            self.metadata_ended();
+        }
         if self.media.metadata_in_flight == 0 {
             for hold in self.holds.iter_mut().filter(|hold| hold.trim == HeldTrim::InFlight) {
                 hold.trim = HeldTrim::Done;
@@ -130,9 +139,6 @@ impl Drive {
             return;
         }
         for orphan in std::mem::take(&mut self.orphans) {
-            if orphan.cause == Cause::Metadata {
-                self.media.metadata_in_flight -= 1;
-            }
             self.rewrite_or_orphan(orphan);
             if self.media.pool.unpin(orphan.place.block) {
                 self.media.unpinned.push(orphan.place.block);

@@ -134,6 +134,8 @@ struct Hold {
     /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page
     /// would come back.
     trim: HeldTrim,
+    /// It is a record of trims: it counts as in flight until it is on flash, whoever moves it and for what cause.
+    record: bool,
     /// Who waits for the failed page.
     owner: Owner,
 }
