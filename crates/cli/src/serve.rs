@@ -224,8 +224,8 @@ fn summary(figures: &Figures, pace: Pace) -> String {
     if let Some(amplification) = figures.write_amplification() {
         text += &format!("; write amplification {amplification:.3}");
     }
-    if pace != Pace::None && figures.lateness.count > 0 {
-        let late = &figures.lateness;
+    if pace != Pace::None && figures.lateness_in_all.count > 0 {
+        let late = &figures.lateness_in_all;
         text += &format!(
             "\nanswers left {} later than the model says on average ({} for 99 %, {} at most)",
             Nanos(late.mean as u64),

@@ -128,9 +128,15 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     reads(result, &mut warnings);
     let unit = config.ftl.mapping_unit;
     if noticeable(result.host.misaligned_requests, all(&result.requests)) {
+        let cost = if config.ftl.design == "mv" {
+            "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones are not \
+             compacted (ftl.version_masks, ftl.compaction)"
+        } else {
+            "costs a read-modify-write"
+        };
         warnings.push(format!(
             "{} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a unit that \
-             holds data costs a read-modify-write",
+             holds data {cost}",
             share(result.host.misaligned_requests, all(&result.requests))
         ));
     }

@@ -62,6 +62,8 @@ struct State {
     sleeps_until: Option<Instant>,
     latency: [Times; 4],
     lateness: Times,
+    /// The same since the start.
+    lateness_in_all: Times,
 }
 
 struct Shared {
@@ -113,6 +115,7 @@ impl Engine {
                 sleeps_until: None,
                 latency: std::array::from_fn(|_| Times::new()),
                 lateness: Times::new(),
+                lateness_in_all: Times::new(),
             }),
         });
         let pacer = if shared.clock.is_some() {
@@ -143,6 +146,7 @@ impl Engine {
             image_bytes: drive.image().map_or(0, ssdlab_flash::Image::bytes_on_disk),
             latency: std::array::from_fn(|class| state.latency[class].spread()),
             lateness: state.lateness.spread(),
+            lateness_in_all: state.lateness_in_all.spread(),
             page_bytes: drive.config().flash.geometry.page_bytes,
         };
         if fresh {
@@ -343,9 +347,13 @@ impl Shared {
         let now = self.clock.as_ref().map(|_| Instant::now());
         for completion in &completions {
             state.latency[class_of(completion.op)].record((completion.at - completion.submitted).0);
-            if let (Some(clock), Some(now)) = (&self.clock, now) {
-                let late = now.saturating_duration_since(clock.instant_of(completion.at));
-                state.lateness.record(late.as_nanos() as u64);
+            // At the end nobody waits for the clock any more.
+            if let (Some(clock), Some(now)) = (&self.clock, now)
+                && !state.stopping
+            {
+                let late = now.saturating_duration_since(clock.instant_of(completion.at)).as_nanos() as u64;
+                state.lateness.record(late);
+                state.lateness_in_all.record(late);
             }
             let Some(pending) = state.pending.get_mut(completion.tag as usize).and_then(Option::take) else {
                 continue;

@@ -16,7 +16,10 @@ pub(super) fn validate(config: &DriveConfig) -> Result<Split, DriveError> {
     let page = geometry.page_bytes;
     if config.ftl.mapping_unit != page {
         let unit = config.ftl.mapping_unit;
-        return refuse("ftl.mapping_unit", format!("{unit} bytes: the design 'mv' maps pages, here of {page} bytes"));
+        return refuse(
+            "ftl.mapping_unit",
+            format!("{unit} bytes: the design 'mv' maps pages, here of {page} bytes; set it to {page}"),
+        );
     }
     let pages = geometry.pages();
     let Some(split) = Split::new(pages, versions.bits, versions.compaction) else {
