@@ -391,13 +391,13 @@ impl Body {
     fn time(&self, state: &mut State, word: &[u8], at: usize) -> Result<(), CaptureError> {
         let mut ticks: Option<u64> = (word.len() > 1).then_some(0);
         if word.len() <= 19 {
-            // Eighteen digits cannot overflow.
-            let mut value = 0;
+            // Eighteen digits cannot overflow; what is none of them may, and is refused below.
+            let mut value = 0_u64;
             let mut wrong = word.len() == 1;
             for &byte in &word[1..] {
                 let digit = byte.wrapping_sub(b'0');
                 wrong |= digit > 9;
-                value = value * 10 + u64::from(digit);
+                value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             }
             ticks = (!wrong).then_some(value);
         } else {
