@@ -1,5 +1,6 @@
 //! What a reproduction leaves behind: `report.html`, `report.json`, and a CSV for each figure, beside `runs/`.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -35,7 +36,7 @@ pub struct Report {
     pub runs: (usize, usize, usize),
     /// The figures.
     pub figures: Vec<FigureReport>,
-    /// The inputs, also those that are missing.
+    /// The inputs behind it, also those that are missing.
     pub inputs: Vec<Input>,
     /// The runs that failed.
     pub failures: Vec<RunFailure>,
@@ -70,16 +71,29 @@ impl Report {
     /// Draws the figures from what the runs left.
     pub fn of(scene: &Scene, figures: &[&dyn Figure], outcomes: &Outcomes) -> Report {
         let (done, failed, stopped) = outcomes.counts();
+        let drawn: Vec<FigureReport> =
+            figures.iter().map(|figure| FigureReport::of(scene, *figure, outcomes)).collect();
+        let whole = figures.len() == scene.paper.figures.len();
+        let used: HashSet<String> = figures.iter().flat_map(|figure| figure.runs(scene)).map(|run| run.input).collect();
+        // A missing input is worth a line where something is missing for it.
+        let lacking = whole || drawn.iter().any(|figure| figure.points.is_empty());
+        let matters = |input: &&Input| {
+            let drawn_from = |point: &Point| point.workload == input.name;
+            match input.is_there() {
+                true => whole || used.contains(&input.name) || drawn.iter().any(|f| f.points.iter().any(drawn_from)),
+                false => lacking,
+            }
+        };
         Report {
             paper: scene.paper.name.to_string(),
             title: scene.paper.title.to_string(),
             version: VERSION.to_string(),
             quick: scene.quick,
-            whole: figures.len() == scene.paper.figures.len(),
+            whole,
             complete: stopped == 0 && failed == 0,
             runs: (done, failed, stopped),
-            figures: figures.iter().map(|figure| FigureReport::of(scene, *figure, outcomes)).collect(),
-            inputs: scene.inputs.clone(),
+            inputs: scene.inputs.iter().filter(matters).cloned().collect(),
+            figures: drawn,
             failures: outcomes.failures(),
             broken_checks: outcomes.broken_checks(),
         }
@@ -94,8 +108,9 @@ impl Report {
 impl FigureReport {
     fn of(scene: &Scene, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
         let Drawn { points, curves, mut remarks } = figure.draw(scene, outcomes);
-        let published: Vec<Published> =
-            scene.published.iter().filter(|published| published.figure == figure.id()).cloned().collect();
+        // Values of small runs mean nothing, and are held against nothing.
+        let of_figure = |published: &&Published| !scene.quick && published.figure == figure.id();
+        let published: Vec<Published> = scene.published.iter().filter(of_figure).cloned().collect();
         let runs = figure.runs(scene);
         let missing = runs.iter().filter(|run| outcomes.get(run).is_none()).count();
         if missing > 0 {

@@ -1,22 +1,39 @@
-//! What the paper leaves open, and what difference it makes: the drive's age, and the transfer time of larger pages.
+//! What the paper leaves open, and what difference it makes: the drive's age, the transfer time of larger pages, the
+//! queue, and how MV-FTL merges and compacts.
 
-use super::common::{figure, less, mean_latency, point, replays};
+use super::common::{figure, flash_writes, less, mean_latency, point, replays};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
 
 pub(super) struct Choices;
 
-/// A choice: its name, the page size, the age, and what it sets. The first of a page size is the one that all figures have.
-type Choice = (&'static str, &'static str, Preparation, &'static [&'static str]);
+/// A choice. The first of a page size is the one that all figures have.
+struct Choice {
+    name: &'static str,
+    page: &'static str,
+    age: Preparation,
+    /// What it sets on both drives.
+    drive: &'static [&'static str],
+    /// What it sets on WAFLASH alone.
+    waflash: &'static [&'static str],
+}
 
-const CHOICES: [Choice; 7] = [
-    ("as everywhere", "8k", Preparation::Touched, &[]),
-    ("drive empty", "8k", Preparation::None, &[]),
-    ("drive full", "8k", Preparation::Fill, &[]),
-    ("transfer 102.4 us", "8k", Preparation::Touched, &["flash.timing.transfer=102.4us"]),
-    ("depth 256", "8k", Preparation::Touched, &["interface.queue_depth=256"]),
-    ("as everywhere", "16k", Preparation::Touched, &[]),
-    ("transfer 204.8 us", "16k", Preparation::Touched, &["flash.timing.transfer=204.8us"]),
+const USUAL: Choice = Choice { name: "as everywhere", page: "8k", age: Preparation::Touched, drive: &[], waflash: &[] };
+
+const CHOICES: [Choice; 10] = [
+    USUAL,
+    Choice { name: "drive empty", age: Preparation::None, ..USUAL },
+    Choice { name: "drive full", age: Preparation::Fill, ..USUAL },
+    Choice { name: "transfer 102.4 us", drive: &["flash.timing.transfer=102.4us"], ..USUAL },
+    Choice { name: "depth 256", drive: &["interface.queue_depth=256"], ..USUAL },
+    Choice { name: "no merges when idle", waflash: &["ftl.idle_merge=false"], ..USUAL },
+    Choice { name: "any mask a version", waflash: &["ftl.version_masks=any"], ..USUAL },
+    Choice { name: "regions of 64 KB", waflash: &["ftl.region=64k"], ..USUAL },
+    Choice { page: "16k", ..USUAL },
+    Choice { name: "transfer 204.8 us", page: "16k", drive: &["flash.timing.transfer=204.8us"], ..USUAL },
 ];
+
+/// What is chosen of the paper's workloads: one with few unaligned writes, and one where most are.
+const TOLD_BY: [&str; 2] = ["MSNFS model", "RA model"];
 
 impl Figure for Choices {
     fn id(&self) -> &'static str {
@@ -31,11 +48,12 @@ impl Figure for Choices {
         "The drive's age: everywhere else all that a trace touches was written before, so that a partial page has an old \
          version; on an empty drive the first write of a page needs no read, and on a full one all other pages hold data, \
          too. The transfer time: Table 1 has one for all page sizes; here larger pages take longer in proportion. The \
-         commands that the drive takes at a time, 32 everywhere else."
+         commands that the drive takes at a time, 32 everywhere else. Of MV-FTL: whether versions are merged when the drive \
+         is idle; whether a mask that is none of the patterns may be a version, too; how large a region is, 1 MB everywhere else."
     }
 
     fn series(&self) -> &'static [&'static str] {
-        &["Baseline", "gain of WAFLASH"]
+        &["Baseline", "gain of WAFLASH", "flash writes more"]
     }
 
     fn runs(&self, scene: &Scene) -> Vec<Run> {
@@ -49,23 +67,26 @@ impl Figure for Choices {
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for (input, choice, replay, how) in cases(scene) {
-            let setting = format!("{how}, {}", choice.0);
+            let setting = format!("{how}, {}", choice.name);
             let run = |variant| run(scene, variant, input, choice, &replay);
             if let Some(value) = figure(outcomes, &run("Baseline"), mean_latency) {
-                drawn.points.push(point(input, choice.1, &setting, "Baseline", value / 1e3, "us"));
+                drawn.points.push(point(input, choice.page, &setting, "Baseline", value / 1e3, "us"));
             }
             if let Some(value) = less(outcomes, &run("Baseline"), &run("WAFLASH"), mean_latency) {
-                drawn.points.push(point(input, choice.1, &setting, "gain of WAFLASH", value, "%"));
+                drawn.points.push(point(input, choice.page, &setting, "gain of WAFLASH", value, "%"));
+            }
+            if let Some(value) = less(outcomes, &run("Baseline"), &run("WAFLASH"), flash_writes) {
+                // Not minus zero.
+                drawn.points.push(point(input, choice.page, &setting, "flash writes more", 0.0 - value, "%"));
             }
         }
         drawn
     }
 }
 
-/// Two inputs tell it: the first model, and the first excerpt.
 fn cases(scene: &Scene) -> Vec<(&Input, &'static Choice, String, &'static str)> {
     let mut cases = Vec::new();
-    for input in scene.inputs("paper").take(1).chain(scene.inputs("excerpt").take(1)) {
+    for input in TOLD_BY.iter().filter_map(|name| scene.input(name)).chain(scene.inputs("excerpt").take(1)) {
         for (replay, how) in replays(scene, input) {
             cases.extend(CHOICES.iter().map(|choice| (input, choice, replay.clone(), how)));
         }
@@ -74,7 +95,7 @@ fn cases(scene: &Scene) -> Vec<(&Input, &'static Choice, String, &'static str)> 
 }
 
 fn run(scene: &Scene, variant: &str, input: &Input, choice: &Choice, replay: &str) -> Run {
-    let (_, page, preparation, sets) = choice;
-    let run = scene.run(page, variant, input, replay).prepared(*preparation);
-    sets.iter().fold(run, |run, set| run.with(*set))
+    let run = scene.run(choice.page, variant, input, replay).prepared(choice.age);
+    let alone = if variant == "WAFLASH" { choice.waflash } else { &[] };
+    choice.drive.iter().chain(alone).fold(run, |run, set| run.with(*set))
 }

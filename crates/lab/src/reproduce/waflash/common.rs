@@ -23,14 +23,20 @@ pub(super) fn replays(scene: &Scene, input: &Input) -> Vec<Replay> {
     replays
 }
 
-/// The factor on all times for that; nothing for an input that is too dense already, or has no times.
+/// The factor on all times for that.
 pub(super) fn half_loaded(scene: &Scene, input: &Input) -> Option<f64> {
+    loaded(scene, input, LOAD)
+}
+
+/// The factor on all times with which an input asks for the share `wanted` of the channels' time; nothing for one that is
+/// too dense already, or has no times.
+pub(super) fn loaded(scene: &Scene, input: &Input, wanted: f64) -> Option<f64> {
     let drive = scene.drive(PAGE).ok()?;
     let pages_per_second = input.survey.as_ref()?.pages_per_second(PAGE)?;
     let transfer_s = drive.flash.timing.transfer.0 as f64 / 1e9;
     let load = pages_per_second * transfer_s / f64::from(drive.flash.geometry.channels);
     // Six digits behind the point are what is written.
-    let factor = (load / LOAD * 1e6).round() / 1e6;
+    let factor = (load / wanted * 1e6).round() / 1e6;
     (factor > 0.0 && factor < 1.0).then_some(factor)
 }
 
@@ -95,12 +101,12 @@ pub(super) fn point(
     }
 }
 
-/// Mean latency of reads and writes together, nanoseconds.
+/// Mean latency of all requests, flushes too, nanoseconds.
 pub(super) fn mean_latency(measured: &Measured) -> Option<f64> {
     measured.number("latency_ns.all.mean")
 }
 
-/// 95th percentile of the latency of reads and writes together, nanoseconds.
+/// 95th percentile of the latency of all requests, nanoseconds.
 pub(super) fn p95_latency(measured: &Measured) -> Option<f64> {
     measured.number("latency_ns.all.p95")
 }

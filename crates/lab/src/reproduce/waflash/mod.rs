@@ -18,7 +18,7 @@ mod figure15;
 mod figure16;
 mod figure17;
 mod findings;
-
+mod load;
 mod section5_6;
 mod table01;
 
@@ -82,6 +82,7 @@ pub(super) static PAPER: Paper = Paper {
         &figure16::Figure16,
         &figure17::Figure17,
         &section5_6::Section56,
+        &load::Load,
         &choices::Choices,
         &findings::Findings,
     ],

@@ -1,0 +1,86 @@
+//! Beyond the paper: the gain by how much of the channels' time a trace asks for.
+
+use super::common::{PAGE, less, loaded, mean_latency, point};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Outcomes, Run, Scene};
+
+pub(super) struct Load;
+
+/// Per cent of the channels' time; the last is `half loaded` of the other figures.
+const LOADS: [u32; 6] = [2, 5, 10, 20, 35, 50];
+
+const SERIES: [&str; 3] = ["PC-LRU", "MV-FTL", "WAFLASH"];
+
+impl Figure for Load {
+    fn id(&self) -> &'static str {
+        "load"
+    }
+
+    fn title(&self) -> &'static str {
+        "reduction of the mean latency by load, pages of 8 KB"
+    }
+
+    fn about(&self) -> &'static str {
+        "Not in the paper, which replays at one rate that it does not give in terms of the drive. All times of a trace are \
+         shrunk alike until the pages that it asks for, one transfer each, take so much of the channels' time."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &SERIES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for (input, _, replay) in cases(scene) {
+            runs.extend(["Baseline"].iter().chain(&SERIES).map(|variant| scene.run(PAGE, variant, input, &replay)));
+        }
+        runs
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        let mut charts: Vec<Curves> = Vec::new();
+        for (input, load, replay) in cases(scene) {
+            let base = scene.run(PAGE, "Baseline", input, &replay);
+            for series in SERIES {
+                let ours = scene.run(PAGE, series, input, &replay);
+                let Some(gain) = less(outcomes, &base, &ours, mean_latency) else { continue };
+                drawn.points.push(point(input, PAGE, &format!("{load} %"), series, gain, "%"));
+                if charts.last().is_none_or(|chart| chart.title != input.name) {
+                    charts.push(chart(input));
+                }
+                let lines = &mut charts.last_mut().expect("one was just put there").curves;
+                let place = (f64::from(load), gain);
+                match lines.iter_mut().find(|line| line.name == series) {
+                    Some(line) => line.points.push(place),
+                    None => lines.push(Curve { name: series.to_string(), points: vec![place] }),
+                }
+            }
+        }
+        drawn.curves = charts;
+        drawn
+    }
+}
+
+fn chart(input: &Input) -> Curves {
+    Curves {
+        title: input.name.clone(),
+        x: "load (% of the channels' time)",
+        x_log: false,
+        y: "mean latency less (%)",
+        input: input.shown.clone(),
+        curves: Vec::new(),
+    }
+}
+
+/// Models at each load that is above their own.
+fn cases(scene: &Scene) -> Vec<(&Input, u32, String)> {
+    let mut cases = Vec::new();
+    for input in scene.inputs("paper") {
+        for load in LOADS {
+            if let Some(factor) = loaded(scene, input, f64::from(load) / 100.0) {
+                cases.push((input, load, format!("timed*{factor:.6}")));
+            }
+        }
+    }
+    cases
+}
