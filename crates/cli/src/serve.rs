@@ -105,6 +105,7 @@ pub(crate) struct Live {
 /// Serves until it is interrupted.
 pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
     let endpoint = Endpoint::parse(&args.nbd, args.allow_remote)
+        .and_then(|endpoint| endpoint.check().map(|()| endpoint))
         .map_err(|error| Failure::input(format!("--nbd {}: {error}", args.nbd)))?;
     let live = Live::start(&args.served)?;
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };

@@ -1,10 +1,10 @@
-//! Every write buffer at every page size, with requests of single sectors: what is read is what was written, what was
+//! Every write buffer with every design at every page size, with requests of single sectors: what is read is what was written, what was
 //! made durable survives power cuts, and nothing is left behind when the buffer drains.
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Allocation, BufferPolicies, Drive, DriveConfig, Level, Options};
-use ssdlab_flash::{Contents, Geometry, OpKind};
+use ssdlab_flash::{Contents, Faults, Geometry, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs::{self, names, one_of};
 use ssdlab_torture::driver::{alone, assert_checks, read_all, run, settle, submit};
@@ -13,8 +13,16 @@ use ssdlab_torture::seeds::{campaign, tell};
 
 const PAGES: [u32; 3] = [4096, 8192, 16384];
 
+/// A map: its design, whether it compacts, and the bytes of its units for pages of so many.
+type Map = (&'static str, bool, fn(u32) -> u32);
+
+/// Every design, with what changes how partial units leave the buffer.
+const MAPS: [Map; 4] =
+    [("page", false, |page| page), ("page", false, |_| 4096), ("mv", false, |page| page), ("mv", true, |page| page)];
+
 /// A small drive with a buffer of a few pages, timed.
-fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, mapping_unit: u32) -> DriveConfig {
+fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, (design, compacts, unit): Map) -> DriveConfig {
+    let mapping_unit = unit(page_bytes);
     let mut config = configs::handful();
     config.flash.geometry = Geometry {
         channels: one_of(rng, &[1, 2]),
@@ -39,21 +47,28 @@ fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, mapping_unit: u32) 
         mca_window: one_of(rng, &[1, 4, 32]),
         cflru_window_permille: one_of(rng, &[0, 250, 1000]),
         block_pages: one_of(rng, &[1, 3, 4]),
-        bplru_padding: config.ftl.design == "page" && rng.random_bool(0.5),
+        bplru_padding: design == "page" && rng.random_bool(0.5),
         lirs_hir_permille: one_of(rng, &[10, 500]),
     };
+    loop {
+        configs::set_design(&mut config, design, rng);
+        if config.ftl.versions.compaction == compacts {
+            break;
+        }
+    }
     let units = configs::most_user_units(&config).expect("some capacity is accepted");
-    config.user_bytes = units * u64::from(mapping_unit);
+    config.user_bytes = configs::with_room_for_versions(units, &config, rng) * u64::from(mapping_unit);
     config
 }
 
-/// Each policy at each page size, with whole pages and with parts of pages as mapping units.
+/// Each policy with each map at each page size.
 fn every_drive(seed: u64, mut each: impl FnMut(&mut Rng, &DriveConfig)) {
     for policy in names("buffer.policy") {
         for page_bytes in PAGES {
-            for mapping_unit in [page_bytes, 4096] {
-                let mut rng = rng(seed, &format!("{policy} {page_bytes} {mapping_unit}"));
-                let config = small_drive(&mut rng, policy, page_bytes, mapping_unit);
+            for map in MAPS {
+                let (design, compacts, unit) = map;
+                let mut rng = rng(seed, &format!("{policy} {page_bytes} {} {design} {compacts}", unit(page_bytes)));
+                let config = small_drive(&mut rng, policy, page_bytes, map);
                 tell(&config);
                 each(&mut rng, &config);
             }
@@ -97,8 +112,21 @@ fn every_buffer_keeps_data_at_every_page_size() {
 fn what_was_durable_survives_power_cuts_under_every_buffer_at_every_page_size() {
     campaign("buffers", "what_was_durable_survives_power_cuts_under_every_buffer_at_every_page_size", 6, |seed| {
         every_drive(seed, |rng, config| {
-            let mut lives = Lives::new(config, Options { seed, contents: Contents::Stamps });
-            let mut mix = Mix::draw(rng, config);
+            let mut config = config.clone();
+            let faulty = seed % 2 == 1;
+            if faulty {
+                config.flash.geometry.blocks_per_plane += 8;
+                config.flash.faults = Faults {
+                    program_failure: 0.02,
+                    erase_failure: 0.02,
+                    uncorrectable_read: 0.02,
+                    ..Faults::default()
+                };
+            }
+            let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
+            lives.oracle.faulty = faulty;
+            lives.oracle.may_end_read_only = faulty;
+            let mut mix = Mix::draw(rng, &config);
             for _ in 0..rng.random_range(1..6) {
                 let depth = one_of(rng, &[1, 8, 32]);
                 let count = rng.random_range(20..150);

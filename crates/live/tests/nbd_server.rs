@@ -56,6 +56,16 @@ fn what_is_no_endpoint_is_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_socket_in_a_folder_that_is_not_there_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| Endpoint::Unix(folder.path().join(path)).check();
+    assert_eq!(at("drive.sock"), Ok(()));
+    let missing = at("missing/drive.sock").expect_err("there is no such folder").to_string();
+    assert!(missing.starts_with("there is no folder ") && missing.contains("missing"), "{missing}");
+    assert_eq!(Endpoint::Unix("drive.sock".into()).check(), Ok(()));
+}
+
+#[test]
 fn addresses_that_others_reach_need_to_be_allowed() {
     for text in ["tcp:0.0.0.0:1", "tcp:192.168.1.1:1", "tcp:[::]:1", "tcp:[fe80::1]:1"] {
         assert!(matches!(Endpoint::parse(text, false), Err(EndpointError::Remote(_))), "{text}");

@@ -38,6 +38,9 @@ pub enum EndpointError {
     /// A Unix socket's path has few bytes.
     #[error("the socket's path has {0} bytes, and the system takes at most 107: {1}")]
     LongPath(usize, String),
+    /// A Unix socket is made in a folder that is there.
+    #[error("there is no folder {0} for the socket")]
+    NoFolder(String),
     /// Not an address and a port.
     #[error("'{0}' is no TCP address: expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT")]
     Address(String),
@@ -70,6 +73,20 @@ impl Endpoint {
             return Err(EndpointError::Remote(parsed));
         }
         Ok(Endpoint::Tcp(parsed))
+    }
+
+    /// Finds what would be in the way of listening before anything else is begun.
+    ///
+    /// # Errors
+    /// The folder of a Unix socket that is not there.
+    pub fn check(&self) -> Result<(), EndpointError> {
+        match self {
+            Endpoint::Unix(path) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                Some(folder) if !folder.is_dir() => Err(EndpointError::NoFolder(folder.display().to_string())),
+                _ => Ok(()),
+            },
+            Endpoint::Tcp(_) => Ok(()),
+        }
     }
 
     /// The endpoint as clients write it: an NBD URI.
