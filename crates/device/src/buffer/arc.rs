@@ -168,16 +168,20 @@ mod tests {
     use super::*;
     use crate::buffer::list::Stack;
     use crate::buffer::model::{Model, Written, drive};
+    use crate::buffer::pc::PcStack;
+    use crate::buffer::pc::naive::{NaiveDistances, NaiveList};
 
-    /// ARC by walking lists of LPNs.
+    /// ARC by walking lists of LPNs; PC-ARC if it is aware of congestion.
     #[derive(Default)]
     struct Naive {
-        t1: Vec<u32>,
-        t2: Vec<u32>,
+        t1: NaiveList,
+        t2: NaiveList,
         b1: Vec<u32>,
         b2: Vec<u32>,
         p: usize,
         c: usize,
+        distances: NaiveDistances,
+        aware: bool,
     }
 
     impl Naive {
@@ -196,39 +200,39 @@ mod tests {
     impl Model for Naive {
         fn write(&mut self, write: &Written) {
             let lpn = write.lpn;
-            let here = |list: &[u32]| list.contains(&lpn);
-            let (in_t, in_b1, in_b2) = (here(&self.t1) || here(&self.t2), here(&self.b1), here(&self.b2));
+            self.distances.wrote(lpn, write.was_full);
+            let (in_b1, in_b2) = (self.b1.contains(&lpn), self.b2.contains(&lpn));
             if in_b1 {
                 self.p = (self.p + (self.b2.len() / self.b1.len()).max(1)).min(self.c.max(1));
             } else if in_b2 {
                 self.p = self.p.saturating_sub((self.b1.len() / self.b2.len()).max(1));
             }
-            for list in [&mut self.t1, &mut self.t2, &mut self.b1, &mut self.b2] {
-                list.retain(|other| *other != lpn);
-            }
+            let in_t = self.t1.remove(lpn) | self.t2.remove(lpn);
+            self.b1.retain(|other| *other != lpn);
+            self.b2.retain(|other| *other != lpn);
             if in_t || in_b1 || in_b2 {
-                self.t2.push(lpn)
+                self.t2.push(lpn, write.is_full);
             } else {
-                self.t1.push(lpn)
+                self.t1.push(lpn, write.is_full);
             }
             self.trim();
         }
 
         fn leave(&mut self, lpn: u32, dropped: bool) {
-            let first = self.t1.contains(&lpn);
-            let (list, ghosts) = if first { (&mut self.t1, &mut self.b1) } else { (&mut self.t2, &mut self.b2) };
-            list.retain(|other| *other != lpn);
+            self.distances.left(lpn);
+            let ghosts = if self.t1.remove(lpn) { &mut self.b1 } else { &mut self.b2 };
+            self.t2.remove(lpn);
             if !dropped {
                 ghosts.push(lpn);
             }
             self.trim();
         }
 
-        fn victim(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
             self.c = (self.t1.len() + self.t2.len()).max(1);
             self.p = self.p.min(self.c);
-            let list = if self.t1.len() > self.p || self.t2.is_empty() { &self.t1 } else { &self.t2 };
-            list.first().copied()
+            let list = if self.t1.len() > self.p || self.t2.len() == 0 { &mut self.t1 } else { &mut self.t2 };
+            if self.aware { list.choose(&self.distances, busy) } else { list.bottom() }
         }
     }
 
@@ -239,6 +243,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn aware_of_congestion_it_chooses_what_walking_its_lists_would() {
+        for seed in 0..80 {
+            for sectors in [2, 8] {
+                let mut naive = Naive { aware: true, ..Naive::default() };
+                drive(seed, Box::new(Arc::<PcStack>::new()), sectors, &mut naive);
+            }
+        }
+    }
+
     /// A loop larger than the buffer with a few pages written over and over: those stay.
     #[test]
     fn pages_written_again_and_again_outlive_a_scan() {
@@ -246,13 +260,13 @@ mod tests {
         let mut naive = Naive::default();
         for scan in 0..2000_u32 {
             for lpn in [1000 + scan, rng.random_range(0..8)] {
-                if naive.t1.len() + naive.t2.len() >= 32 && !naive.t1.contains(&lpn) && !naive.t2.contains(&lpn) {
+                if naive.t1.len() + naive.t2.len() >= 32 && !naive.t1.contains(lpn) && !naive.t2.contains(lpn) {
                     let victim = naive.victim(&|_| false).expect("the buffer is full");
                     naive.leave(victim, false);
                 }
                 naive.write(&Written { lpn, sectors: 1, was_full: false, is_full: true });
             }
         }
-        assert_eq!(naive.t2.iter().filter(|lpn| **lpn < 8).count(), 8);
+        assert_eq!((0..8).filter(|lpn| naive.t2.contains(*lpn)).count(), 8);
     }
 }

@@ -282,17 +282,22 @@ mod tests {
     use super::*;
     use crate::buffer::list::Stack;
     use crate::buffer::model::{Model, Written, drive};
+    use crate::buffer::pc::PcStack;
+    use crate::buffer::pc::naive::{NaiveDistances, NaiveList};
 
-    /// LIRS by walking lists of LPNs.
+    /// LIRS by walking lists of LPNs; PC-LIRS if it is aware of congestion.
     #[derive(Default)]
     struct Naive {
         /// The bottom first: LPN, kind.
         s: Vec<(u32, Kind)>,
-        q: Vec<u32>,
-        sectors: FxHashMap<u32, u32>,
+        q: NaiveList,
+        /// Sectors, and whether it is full.
+        sectors: FxHashMap<u32, (u32, bool)>,
         /// Pages that left, the oldest first.
         left: Vec<u32>,
         limit: u64,
+        distances: NaiveDistances,
+        aware: bool,
     }
 
     impl Naive {
@@ -301,14 +306,14 @@ mod tests {
         }
 
         fn lir_sectors(&self) -> u64 {
-            self.s.iter().filter(|(_, kind)| *kind == Kind::Lir).map(|(lpn, _)| u64::from(self.sectors[lpn])).sum()
+            self.s.iter().filter(|(_, kind)| *kind == Kind::Lir).map(|(lpn, _)| u64::from(self.sectors[lpn].0)).sum()
         }
 
         fn settle(&mut self) {
             self.prune();
             while self.lir_sectors() > self.limit {
                 let (lpn, _) = self.s.remove(0);
-                self.q.push(lpn);
+                self.q.push(lpn, self.sectors[&lpn].1);
                 self.prune();
             }
         }
@@ -326,25 +331,27 @@ mod tests {
     impl Model for Naive {
         fn write(&mut self, write: &Written) {
             let lpn = write.lpn;
+            self.distances.wrote(lpn, write.was_full);
             let kind = self.kind(lpn);
             let resident = self.sectors.contains_key(&lpn);
             let room = self.lir_sectors() + u64::from(write.sectors) <= self.limit;
-            self.sectors.insert(lpn, write.sectors);
+            self.sectors.insert(lpn, (write.sectors, write.is_full));
             self.s.retain(|(other, _)| *other != lpn);
             self.left.retain(|other| *other != lpn);
-            self.q.retain(|other| *other != lpn);
+            self.q.remove(lpn);
             if kind.is_some() || !resident && room {
                 self.s.push((lpn, Kind::Lir));
             } else {
                 self.s.push((lpn, Kind::Hir));
-                self.q.push(lpn);
+                self.q.push(lpn, write.is_full);
             }
             self.settle();
         }
 
         fn leave(&mut self, lpn: u32, dropped: bool) {
+            self.distances.left(lpn);
             self.sectors.remove(&lpn);
-            self.q.retain(|other| *other != lpn);
+            self.q.remove(lpn);
             if dropped {
                 self.s.retain(|(other, _)| *other != lpn);
             } else if let Some(page) = self.s.iter_mut().find(|(other, _)| *other == lpn) {
@@ -358,9 +365,9 @@ mod tests {
             }
         }
 
-        fn victim(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
-            let lowest = || self.s.iter().find(|(_, kind)| *kind == Kind::Lir).map(|(lpn, _)| *lpn);
-            self.q.first().copied().or_else(lowest)
+        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+            let front = if self.aware { self.q.choose(&self.distances, busy) } else { self.q.bottom() };
+            front.or_else(|| self.s.iter().find(|(_, kind)| *kind == Kind::Lir).map(|(lpn, _)| *lpn))
         }
     }
 
@@ -370,6 +377,15 @@ mod tests {
             for limit in [0, 20, 90, 99, 1000] {
                 let mut naive = Naive { limit, ..Naive::default() };
                 drive(seed, Box::new(Lirs::<Stack>::with_limit(limit)), 4, &mut naive);
+            }
+        }
+    }
+    #[test]
+    fn aware_of_congestion_it_chooses_what_walking_its_lists_would() {
+        for seed in 0..60 {
+            for limit in [0, 20, 60, 90, 99] {
+                let mut naive = Naive { limit, aware: true, ..Naive::default() };
+                drive(seed, Box::new(Lirs::<PcStack>::with_limit(limit)), 4, &mut naive);
             }
         }
     }

@@ -95,3 +95,43 @@ impl BufferPolicy for Mca {
         self.pages_passed = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::model::{Model, Written, drive};
+
+    /// MCA by its words: the lowest of the first so many pages that is full or finds its chip idle, or else the bottom.
+    struct Naive {
+        /// The bottom first: LPN, whether it is full.
+        stack: Vec<(u32, bool)>,
+        window: usize,
+    }
+
+    impl Model for Naive {
+        fn write(&mut self, write: &Written) {
+            self.stack.retain(|(lpn, _)| *lpn != write.lpn);
+            self.stack.push((write.lpn, write.is_full));
+        }
+
+        fn leave(&mut self, lpn: u32, _: bool) {
+            self.stack.retain(|(other, _)| *other != lpn);
+        }
+
+        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+            let does_not_wait = |(lpn, full): &&(u32, bool)| *full || !busy(*lpn);
+            let found = self.stack.iter().take(self.window).find(does_not_wait);
+            found.or(self.stack.first()).map(|(lpn, _)| *lpn)
+        }
+    }
+
+    #[test]
+    fn it_chooses_what_its_words_say() {
+        for seed in 0..60 {
+            for window in [1, 4, 32, 1000] {
+                let mut naive = Naive { stack: Vec::new(), window: window as usize };
+                drive(seed, Box::new(Mca::new(window)), 4, &mut naive);
+            }
+        }
+    }
+}

@@ -60,91 +60,31 @@ impl BufferPolicy for PcLru {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::buffer::model::{Model, Written, drive};
+    use crate::buffer::pc::naive::{NaiveDistances, NaiveList};
 
-    /// A page in the stack.
-    #[derive(Clone, Copy)]
-    struct Page {
-        lpn: u32,
-        full: bool,
-        /// Which stay in the buffer this is.
-        stay: u64,
-        /// Which write or re-insertion brought it where it is.
-        place: u64,
-    }
-
-    /// PC-LRU by walking: the stack, and all references ever.
+    /// PC-LRU by walking.
     #[derive(Default)]
     struct Naive {
-        /// The bottom first.
-        stack: Vec<Page>,
-        references: Vec<u64>,
-        stays: u64,
-        places: u64,
-        sum: u64,
-        count: u64,
-    }
-
-    impl Naive {
-        /// Re-inserts what is below the full page at `full`, above as many pages as ACD.
-        fn delay(&mut self, full: usize) {
-            let distance = self.sum.checked_div(self.count).unwrap_or(0) as usize;
-            let mut block: Vec<Page> = self.stack.drain(..full).collect();
-            let mut at = 0;
-            if distance > 0 && self.stack.len() > 1 {
-                self.places += 1;
-                let mut place = self.places;
-                at = (1 + distance).min(self.stack.len());
-                if distance < self.stack.len() {
-                    // Never between pages that were re-inserted together.
-                    place = self.stack[at - 1].place;
-                    at += self.stack[at..].iter().take_while(|page| page.place == place).count();
-                }
-                block.iter_mut().for_each(|page| page.place = place);
-            }
-            self.stack.splice(at..at, block);
-        }
+        stack: NaiveList,
+        distances: NaiveDistances,
     }
 
     impl Model for Naive {
         fn write(&mut self, write: &Written) {
-            let known = self.stack.iter().position(|page| page.lpn == write.lpn);
-            let stay = match known.map(|at| self.stack.remove(at)) {
-                Some(page) => {
-                    if !write.was_full {
-                        let since = self.references.iter().rev().take_while(|stay| **stay != page.stay);
-                        self.sum += since.collect::<BTreeSet<_>>().len() as u64;
-                        self.count += 1;
-                    }
-                    page.stay
-                }
-                None => {
-                    self.stays += 1;
-                    self.stays
-                }
-            };
-            self.references.push(stay);
-            self.places += 1;
-            self.stack.push(Page { lpn: write.lpn, full: write.is_full, stay, place: self.places });
+            self.distances.wrote(write.lpn, write.was_full);
+            self.stack.remove(write.lpn);
+            self.stack.push(write.lpn, write.is_full);
         }
 
         fn leave(&mut self, lpn: u32, _: bool) {
-            self.stack.retain(|page| page.lpn != lpn);
+            self.distances.left(lpn);
+            self.stack.remove(lpn);
         }
 
         fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
-            let bottom = *self.stack.first()?;
-            let full = self.stack.iter().position(|page| page.full);
-            if bottom.full || !busy(bottom.lpn) {
-                return Some(bottom.lpn);
-            }
-            let Some(full) = full else { return Some(bottom.lpn) };
-            let lpn = self.stack[full].lpn;
-            self.delay(full);
-            Some(lpn)
+            self.stack.choose(&self.distances, busy)
         }
     }
 

@@ -12,6 +12,8 @@
 //!   the bottom.
 
 mod distances;
+#[cfg(test)]
+pub(super) mod naive;
 mod stack;
 
 pub(super) use distances::Distances;
