@@ -257,6 +257,8 @@
   const wear = () => {
     const drawn = drives.map((drive, index) => ({ index, wear: drive.wear_histogram })).filter(({ wear: { blocks } }) => sum(blocks) > 0);
     if (drawn.length === 0) return "This run has no erase counts.";
+    const fresh = ({ wear: { bin, erases, blocks } }) => bin === 1 && erases.every((erase, at) => erase === 0 || blocks[at] === 0);
+    if (drawn.every(fresh)) return "No block was ever erased.";
     const option = base();
     option.xAxis = axis("erases of a block", { type: "value", minInterval: 1, scale: true, splitLine: { show: false }, axisLabel: { color: css("--soft"), formatter: count } });
     option.yAxis = axis("share of blocks", { type: "value", min: 0, nameGap: 50, axisLabel: { color: css("--soft"), formatter: (value) => `${trimmed(value, 3)} %` } });
