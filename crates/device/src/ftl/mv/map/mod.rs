@@ -9,17 +9,19 @@
 //! After a power cut a chain may be one that entry and slots cannot say: longer than the bound, out of reach, or without
 //! a full page. Such chains are kept in a list (`odd`) until they are merged; its RAM is counted with the rest.
 
+mod order;
+mod ram;
+mod saved;
+
 use std::collections::BTreeMap;
 
 use ssdlab_flash::HugeArray;
 
-use super::entry::{Split, UNMAPPED};
-use super::group::Groups;
 use crate::DriveConfig;
 use crate::VersionIndex;
-
-/// Modelled RAM of an odd chain beside its pages.
-const ODD_BYTES: u64 = 8;
+use crate::ftl::mv::entry::{Split, UNMAPPED};
+use crate::ftl::mv::group::Groups;
+use order::PageOrder;
 
 /// How the PT of an entry leads to the newest version.
 enum Index {
@@ -29,43 +31,8 @@ enum Index {
     Indirect(Groups),
 }
 
-/// Numbers pages as frontiers that fill in step give them out: the same page of a block of each plane, then the next.
-struct PageOrder {
-    pages_per_block: u32,
-    blocks_per_plane: u32,
-    planes: u32,
-}
-
-impl PageOrder {
-    fn number(&self, ppn: u32) -> u32 {
-        let (block, page) = (ppn / self.pages_per_block, ppn % self.pages_per_block);
-        let (plane, block) = (block / self.blocks_per_plane, block % self.blocks_per_plane);
-        (block * self.pages_per_block + page) * self.planes + plane
-    }
-
-    fn ppn(&self, number: u32) -> u32 {
-        let (row, plane) = (number / self.planes, number % self.planes);
-        let (block, page) = (row / self.pages_per_block, row % self.pages_per_block);
-        (plane * self.blocks_per_plane + block) * self.pages_per_block + page
-    }
-
-    fn pages(&self) -> u64 {
-        u64::from(self.pages_per_block) * u64::from(self.blocks_per_plane) * u64::from(self.planes)
-    }
-
-    fn distance(&self, old: u32, new: u32) -> u32 {
-        let (old, new) = (u64::from(self.number(old)), u64::from(self.number(new)));
-        ((new + self.pages() - old) % self.pages()) as u32
-    }
-
-    fn behind(&self, old: u32, distance: u32) -> u32 {
-        let number = (u64::from(self.number(old)) + u64::from(distance)) % self.pages();
-        self.ppn(number as u32)
-    }
-}
-
 /// The map of logical pages.
-pub(super) struct VersionMap {
+pub(in crate::ftl::mv) struct VersionMap {
     entries: HugeArray<u32>,
     split: Split,
     index: Index,
@@ -80,7 +47,7 @@ pub(super) struct VersionMap {
 }
 
 impl VersionMap {
-    pub(super) fn new(config: &DriveConfig, entries: u32, split: Split) -> VersionMap {
+    pub(in crate::ftl::mv) fn new(config: &DriveConfig, entries: u32, split: Split) -> VersionMap {
         let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
         let index = match versions.index {
             VersionIndex::Direct => Index::Direct(PageOrder {
@@ -103,7 +70,7 @@ impl VersionMap {
         map
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in crate::ftl::mv) fn clear(&mut self) {
         self.entries.as_mut_slice().fill(UNMAPPED);
         if let Index::Indirect(groups) = &mut self.index {
             groups.clear();
@@ -113,28 +80,28 @@ impl VersionMap {
     }
 
     /// Logical pages, metadata included.
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::ftl::mv) fn len(&self) -> u32 {
         self.entries.len() as u32
     }
 
     /// Logical pages with more than one full page.
-    pub(super) const fn chains(&self) -> u64 {
+    pub(in crate::ftl::mv) const fn chains(&self) -> u64 {
         self.chains
     }
 
     /// ... of them those of several versions: merging gives pages back.
-    pub(super) const fn mergeable(&self) -> u64 {
+    pub(in crate::ftl::mv) const fn mergeable(&self) -> u64 {
         self.chains - self.alone
     }
 
     #[inline]
-    pub(super) fn is_mapped(&self, lpn: u32) -> bool {
+    pub(in crate::ftl::mv) fn is_mapped(&self, lpn: u32) -> bool {
         self.entries.get(lpn as usize) != UNMAPPED
     }
 
     /// The page of a logical page that is one full page; `None` where it is not.
     #[inline]
-    pub(super) fn full_page(&self, lpn: u32) -> Option<u32> {
+    pub(in crate::ftl::mv) fn full_page(&self, lpn: u32) -> Option<u32> {
         let entry = self.entries.get(lpn as usize);
         // An unmapped entry is all ones, so it is not full. A chain in the list has an entry that is not full, too.
         self.split.is_full(entry).then(|| self.split.ppn(entry))
@@ -142,26 +109,26 @@ impl VersionMap {
 
     /// The entry as it is.
     #[inline]
-    pub(super) fn entry(&self, lpn: u32) -> u32 {
+    pub(in crate::ftl::mv) fn entry(&self, lpn: u32) -> u32 {
         self.entries.get(lpn as usize)
     }
 
-    pub(super) fn is_odd(&self, lpn: u32) -> bool {
+    pub(in crate::ftl::mv) fn is_odd(&self, lpn: u32) -> bool {
         !self.odd.is_empty() && self.odd.contains_key(&lpn)
     }
 
     /// Whether the newest version is in a compacted page; not for a chain of the list.
-    pub(super) fn newest_is_compacted(&self, lpn: u32) -> bool {
+    pub(in crate::ftl::mv) fn newest_is_compacted(&self, lpn: u32) -> bool {
         self.is_mapped(lpn) && !self.is_odd(lpn) && self.split.compacted(self.entry(lpn))
     }
 
     /// The pages of all versions, newest first; none where nothing is mapped.
-    pub(super) fn chain(&self, lpn: u32) -> Vec<u32> {
+    pub(in crate::ftl::mv) fn chain(&self, lpn: u32) -> Vec<u32> {
         self.checked_chain(lpn).expect("an entry leads to pages")
     }
 
     /// As [`VersionMap::chain`], of entries that may be damaged: `None` if they lead nowhere.
-    pub(super) fn checked_chain(&self, lpn: u32) -> Option<Vec<u32>> {
+    pub(in crate::ftl::mv) fn checked_chain(&self, lpn: u32) -> Option<Vec<u32>> {
         if let Some(odd) = self.odd.get(&lpn) {
             return Some(odd.clone());
         }
@@ -194,7 +161,7 @@ impl VersionMap {
     }
 
     /// Whether a version can be put on top of the chain of `lpn` as it is, wherever it goes.
-    pub(super) fn has_room(&self, lpn: u32) -> Room {
+    pub(in crate::ftl::mv) fn has_room(&self, lpn: u32) -> Room {
         if self.is_odd(lpn) {
             return Room::Bound;
         }
@@ -209,7 +176,7 @@ impl VersionMap {
     }
 
     /// Slots that the group of a logical page has left; without groups as many as one likes.
-    pub(super) fn slots_left(&self, lpn: u32) -> u32 {
+    pub(in crate::ftl::mv) fn slots_left(&self, lpn: u32) -> u32 {
         match &self.index {
             Index::Direct(_) => u32::MAX,
             Index::Indirect(groups) => groups.room(lpn),
@@ -217,17 +184,17 @@ impl VersionMap {
     }
 
     /// Whether a chain is no longer than it may be.
-    pub(super) fn within_bound(&self, chain: &[u32]) -> bool {
+    pub(in crate::ftl::mv) fn within_bound(&self, chain: &[u32]) -> bool {
         chain.len() as u32 <= self.bound
     }
 
     /// The most slots that a group has.
-    pub(super) const fn slots_most(&self) -> u32 {
+    pub(in crate::ftl::mv) const fn slots_most(&self) -> u32 {
         self.split.most()
     }
 
     /// Whether a version at `ppn` is within reach of the oldest one of `lpn`.
-    pub(super) fn reaches(&self, lpn: u32, ppn: u32) -> bool {
+    pub(in crate::ftl::mv) fn reaches(&self, lpn: u32, ppn: u32) -> bool {
         match &self.index {
             Index::Direct(order) => self.can_point(order, self.split.ppn(self.entry(lpn)), ppn),
             Index::Indirect(_) => true,
@@ -239,12 +206,12 @@ impl VersionMap {
     }
 
     /// Whether PTs are distances, so that a page must be chosen within reach.
-    pub(super) const fn is_direct(&self) -> bool {
+    pub(in crate::ftl::mv) const fn is_direct(&self) -> bool {
         matches!(self.index, Index::Direct(_))
     }
 
     /// Puts a version on top of a chain; [`VersionMap::has_room`] and [`VersionMap::reaches`] were asked.
-    pub(super) fn push(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn push(&mut self, lpn: u32, ppn: u32, compacted: bool) {
         let entry = self.entry(lpn);
         self.chains += u64::from(self.split.is_full(entry));
         let (oldest, below) = (self.split.ppn(entry), self.split.pt(entry));
@@ -256,7 +223,7 @@ impl VersionMap {
     }
 
     /// Maps `lpn` to one page: a full one, or a compacted one if that is all there is.
-    pub(super) fn set_one(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn set_one(&mut self, lpn: u32, ppn: u32, compacted: bool) {
         self.forget(lpn);
         self.entries.set(lpn as usize, self.split.pack(ppn, 0, compacted));
         self.chains += u64::from(compacted);
@@ -265,19 +232,19 @@ impl VersionMap {
 
     /// Maps a full page over a full page or nothing: what most writes come to. Returns the old entry's page.
     #[inline]
-    pub(super) fn swap_full(&mut self, lpn: u32, ppn: u32) {
+    pub(in crate::ftl::mv) fn swap_full(&mut self, lpn: u32, ppn: u32) {
         self.entries.set(lpn as usize, self.split.pack(ppn, 0, false));
     }
 
     /// Unmaps `lpn`.
-    pub(super) fn unmap(&mut self, lpn: u32) {
+    pub(in crate::ftl::mv) fn unmap(&mut self, lpn: u32) {
         self.forget(lpn);
         self.entries.set(lpn as usize, UNMAPPED);
     }
 
     /// Maps `lpn` to a chain, newest first; `regular` says that its oldest version is one that nothing older shows
     /// through, that only the newest may be compacted, and that a single one is full or compacted.
-    pub(super) fn set_chain(&mut self, lpn: u32, chain: &[u32], newest_compacted: bool, regular: bool) {
+    pub(in crate::ftl::mv) fn set_chain(&mut self, lpn: u32, chain: &[u32], newest_compacted: bool, regular: bool) {
         self.forget(lpn);
         let Some((oldest, newer)) = chain.split_last() else {
             self.entries.set(lpn as usize, UNMAPPED);
@@ -308,14 +275,14 @@ impl VersionMap {
     }
 
     /// Another page takes the place of the newest version; it was asked whether that is within reach.
-    pub(super) fn replace_newest(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn replace_newest(&mut self, lpn: u32, ppn: u32, compacted: bool) {
         let mut chain = self.chain(lpn);
         chain[0] = ppn;
         self.set_chain(lpn, &chain, compacted, true);
     }
 
     /// A version has moved to another page.
-    pub(super) fn moved(&mut self, lpn: u32, from: u32, to: u32) {
+    pub(in crate::ftl::mv) fn moved(&mut self, lpn: u32, from: u32, to: u32) {
         let mut chain = self.chain(lpn);
         let place = chain.iter_mut().find(|ppn| **ppn == from).expect("what is moved is a version");
         *place = to;
@@ -349,7 +316,7 @@ impl VersionMap {
     }
 
     /// The next logical page at or after `from` that has several versions: odd chains come first.
-    pub(super) fn next_chain(&self, from: u32) -> Option<u32> {
+    pub(in crate::ftl::mv) fn next_chain(&self, from: u32) -> Option<u32> {
         if self.mergeable() == 0 {
             return None;
         }
@@ -373,128 +340,14 @@ impl VersionMap {
         }
         None
     }
-
-    /// Modelled RAM by name: the entries, the tables of versions, the list of odd chains.
-    pub(super) fn memory(&self) -> Vec<(&'static str, u64)> {
-        let (tables, most) = match &self.index {
-            Index::Direct(_) => (0, 0),
-            Index::Indirect(groups) => groups.bytes(),
-        };
-        vec![
-            ("mapping_bytes", self.entries.bytes()),
-            ("version_table_bytes", tables),
-            ("version_table_bytes_max", most),
-            ("odd_chain_bytes", self.odd_bytes()),
-        ]
-    }
-
-    fn odd_bytes(&self) -> u64 {
-        self.odd.values().map(|chain| ODD_BYTES + chain.len() as u64 * 4).sum()
-    }
-
-    /// The RAM of tables and list by walking all entries: what versions need and what is charged, and in words.
-    pub(super) fn memory_law(&self) -> (bool, String) {
-        let (mut newer, mut listed, mut chains, mut alone) = (0, 0, 0, 0);
-        for lpn in (0..self.len()).filter(|lpn| self.is_mapped(*lpn) && self.full_page(*lpn).is_none()) {
-            let versions = self.chain(lpn).len() as u64;
-            chains += 1;
-            alone += u64::from(!self.is_odd(lpn) && versions == 1);
-            if self.is_odd(lpn) {
-                listed += ODD_BYTES + versions * 4;
-            } else {
-                newer += versions - 1;
-            }
-        }
-        let (used, charged, counted) = match &self.index {
-            // A direct pointer is in the entry.
-            Index::Direct(_) => (newer, 0, 0),
-            Index::Indirect(groups) => (groups.used(), groups.bytes().0, groups.bytes_counted()),
-        };
-        let held = used == newer
-            && charged == counted
-            && listed == self.odd_bytes()
-            && (chains, alone) == (self.chains, self.alone);
-        let detail = format!(
-            "{newer} newer versions in {used} slots, tables of {counted} bytes and {charged} charged, lists of {listed} \
-             bytes and {} charged, {chains} chains and {} counted",
-            self.odd_bytes(),
-            self.chains
-        );
-        (held, detail)
-    }
 }
 
 /// Whether a chain can grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(in crate::ftl::mv) enum Room {
     Yes,
     /// The chain is as long as it may be.
     Bound,
     /// The group's slots are all in use.
     Slots,
-}
-
-/// The map as bytes.
-impl VersionMap {
-    pub(super) fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
-        to.write_all(bytemuck::cast_slice(self.entries.as_slice()))?;
-        let tables = match &self.index {
-            Index::Direct(_) => Vec::new(),
-            Index::Indirect(groups) => groups.words(),
-        };
-        let odd = self.odd.iter().flat_map(|(lpn, chain)| [*lpn, chain.len() as u32].into_iter().chain(chain.clone()));
-        for words in [tables, odd.collect()] {
-            to.write_all(&(words.len() as u32).to_le_bytes())?;
-            to.write_all(bytemuck::cast_slice(&words))?;
-        }
-        Ok(())
-    }
-
-    /// Reads what [`VersionMap::save`] wrote. The chains are still to be checked against the chips.
-    pub(super) fn restore(&mut self, from: &mut dyn std::io::Read) -> std::io::Result<()> {
-        let bad = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_string());
-        self.clear();
-        from.read_exact(bytemuck::cast_slice_mut(self.entries.as_mut_slice()))?;
-        let most = u64::from(self.len()) * 8 + 1024;
-        let tables = read_words(from, most)?;
-        let mut odd = &read_words(from, most)?[..];
-        match &mut self.index {
-            Index::Direct(_) if tables.is_empty() => {}
-            Index::Indirect(groups) => groups.restore(&tables).ok_or_else(|| bad("a table of versions is damaged"))?,
-            Index::Direct(_) => return Err(bad("a direct index has no tables")),
-        }
-        while let [lpn, length, rest @ ..] = odd {
-            let (chain, rest) =
-                rest.split_at_checked(*length as usize).ok_or_else(|| bad("a list of versions is cut short"))?;
-            if *lpn >= self.len() || chain.is_empty() || self.full_page(*lpn).is_some() || !self.is_mapped(*lpn) {
-                return Err(bad("a list of versions belongs to no page"));
-            }
-            self.odd.insert(*lpn, chain.to_vec());
-            odd = rest;
-        }
-        if !odd.is_empty() {
-            return Err(bad("a list of versions is cut short"));
-        }
-        for lpn in 0..self.len() {
-            if !self.is_mapped(lpn) || self.full_page(lpn).is_some() {
-                continue;
-            }
-            self.chains += 1;
-            self.alone += u64::from(!self.is_odd(lpn) && self.split.pt(self.entry(lpn)) == 0);
-        }
-        Ok(())
-    }
-}
-
-fn read_words(from: &mut dyn std::io::Read, most: u64) -> std::io::Result<Vec<u32>> {
-    let mut count = [0; 4];
-    from.read_exact(&mut count)?;
-    let count = u32::from_le_bytes(count);
-    if u64::from(count) > most {
-        let what = "a table of versions is longer than it can be";
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
-    }
-    let mut words = vec![0; count as usize];
-    from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
-    Ok(words)
 }
