@@ -131,6 +131,10 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             }
         }
         sound &= report.is_sound();
+        if scene.inputs.iter().any(|input| !input.is_there()) {
+            let folders: Vec<String> = library.folders.iter().map(|folder| folder.display().to_string()).collect();
+            eprintln!("some inputs are missing; folders searched: {}", said(&folders));
+        }
         if !args.json {
             stdout::print(|to| {
                 to.write_all(reproduce::render(&report).as_bytes())?;
@@ -145,6 +149,10 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         (true, reports) => stdout::print_json(&reports)?,
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn said(folders: &[String]) -> String {
+    if folders.is_empty() { "none".to_string() } else { folders.join(", ") }
 }
 
 fn list() -> Result<(), Failure> {
@@ -185,13 +193,26 @@ fn library(args: &Reproduce) -> Result<Library, Failure> {
     if let Some(list) = std::env::var_os("SSDLAB_TRACES").filter(|list| !list.is_empty()) {
         folders.extend(std::env::split_paths(&list));
     }
-    let shipped = Path::new("examples").join("recordings");
-    folders.push(shipped.clone());
-    // target/release/ssdlab lies three below the sources.
-    if let Some(root) = std::env::current_exe().ok().as_deref().and_then(|exe| exe.ancestors().nth(3)) {
-        folders.push(root.join(shipped));
+    // The sources' own: anywhere above the working directory, or above target/release/ssdlab.
+    let places = [std::env::current_dir().ok(), std::env::current_exe().ok()];
+    for place in places.into_iter().flatten() {
+        folders.extend(shipped_above(&place));
     }
+    let mut seen = Vec::new();
+    folders.retain(|folder| {
+        let name = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        !seen.contains(&name) && {
+            seen.push(name);
+            true
+        }
+    });
     Ok(Library { folders })
+}
+
+/// The recordings of the sources that `place` lies in.
+fn shipped_above(place: &Path) -> Option<PathBuf> {
+    let shipped = Path::new("examples").join("recordings");
+    place.ancestors().map(|above| above.join(&shipped)).find(|folder| folder.is_dir())
 }
 
 fn cores() -> usize {
@@ -264,6 +285,14 @@ mod tests {
         let wanted = wanted(&names).expect("known figures");
         let ids: Vec<&str> = wanted[0].1.iter().map(|figure| figure.id()).collect();
         assert_eq!((wanted.len(), ids), (1, vec!["figure08", "figure12"]));
+    }
+
+    #[test]
+    fn the_recordings_are_found_from_anywhere_in_the_sources() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the sources");
+        let found = shipped_above(&root.join("crates/cli/src"));
+        assert_eq!(found, Some(root.join("examples/recordings")));
+        assert_eq!(shipped_above(Path::new("/")), None);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Input {
         };
         let kind = match (&stated.workload, stated.group.as_str()) {
             (Some(_), _) => InputKind::Model,
-            (None, "recording" | "filebench") => InputKind::Recording,
+            (None, "recording" | "filebench" | "filebench-direct") => InputKind::Recording,
             (None, _) => InputKind::Trace,
         };
         let mut input = Input {
@@ -117,7 +117,7 @@ impl Input {
             Some(file) => match library.find(file) {
                 Some(path) => Some(path.display().to_string()),
                 None => {
-                    input.missing = Some(format!("{file} is in none of the folders of --traces"));
+                    input.missing = Some(format!("{file} is in none of the folders that were searched"));
                     return Ok(input);
                 }
             },

@@ -1,15 +1,23 @@
 //! Figure 17: Filebench at pages of 16 KB, recorded once and replayed on both drives.
 
-use super::common::{figure, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
+use super::common::{additional_reads, figure, flash_writes, less, partial_page_writes, point};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Point, Run, Scene};
 
 pub(super) struct Figure17;
 
 /// The emulated drive has 48 GB (section 5.1); what the page size leaves of Table 1's 4096 blocks a plane.
 const CAPACITY: &str = "flash.blocks_per_plane=192";
 
-/// A closed loop: as soon as a request completes, the recording's next is sent.
-const REPLAY: &str = "closed:32";
+/// How the personalities did their I/O: the group of the recordings, and what tables call it.
+const SETTINGS: [(&str, &str); 2] = [("filebench", "page cache"), ("filebench-direct", "direct I/O")];
+
+/// Requests under way: all that the drive takes, but a thread with direct I/O has one, and randomwrite has 3 threads.
+fn depth(input: &Input) -> &'static str {
+    match (input.group.as_str(), input.stands_for.as_str()) {
+        ("filebench-direct", "Random Write") => "closed:3",
+        _ => "closed:32",
+    }
+}
 
 impl Figure for Figure17 {
     fn id(&self) -> &'static str {
@@ -21,40 +29,72 @@ impl Figure for Figure17 {
     }
 
     fn about(&self) -> &'static str {
-        "Block requests of each personality on ext4, recorded once and sent to both drives in a closed loop of 32, in virtual \
-         time. The baseline is VSSIM's: FIFO buffer, page FTL. The paper measured operations a second of Filebench itself, \
-         with kernel and QEMU, on a drive in real time; ours are the drive's requests a second, without a file system that \
-         waits for them."
+        "Block requests of each personality on ext4, through the page cache and past it, recorded once and sent to both \
+         drives in a closed loop of 32 (3 for randomwrite's threads past the page cache), in virtual time. The baseline is \
+         VSSIM's: FIFO buffer, page FTL. The paper measured operations a second of Filebench itself, with kernel and QEMU, on \
+         a drive in real time; ours are the drive's requests a second, without a file system that waits for them."
     }
 
     fn series(&self) -> &'static [&'static str] {
-        &["Baseline", "WAFLASH", "gain of WAFLASH"]
+        &[
+            "Baseline",
+            "WAFLASH",
+            "gain of WAFLASH",
+            "partial of flash writes",
+            "partial pages less",
+            "additional reads less",
+            "flash writes less",
+        ]
     }
 
     fn runs(&self, scene: &Scene) -> Vec<Run> {
-        scene
-            .inputs("filebench")
-            .flat_map(|input| ["VSSIM", "WAFLASH"].map(|variant| run(scene, variant, input)))
-            .collect()
+        let inputs = SETTINGS.iter().flat_map(|(group, _)| scene.inputs(group));
+        inputs.flat_map(|input| ["VSSIM", "WAFLASH"].map(|variant| run(scene, variant, input))).collect()
     }
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("filebench") {
-            let rate = |variant| figure(outcomes, &run(scene, variant, input), |run| run.number("throughput.iops"));
-            let (Some(base), Some(ours)) = (rate("VSSIM"), rate("WAFLASH")) else { continue };
-            drawn.points.push(point(input, "16k", "", "Baseline", base.round(), "requests/s"));
-            drawn.points.push(point(input, "16k", "", "WAFLASH", ours.round(), "requests/s"));
-            if base > 0.0 {
-                let gain = 100.0 * (ours - base) / base;
-                drawn.points.push(point(input, "16k", "", "gain of WAFLASH", gain, "%"));
+        for (group, setting) in SETTINGS {
+            for input in scene.inputs(group) {
+                drawn.points.extend(points(scene, outcomes, input, setting).into_iter().flatten());
             }
         }
         drawn
     }
 }
 
+/// A row: the requests a second, and where a difference comes from.
+fn points(scene: &Scene, outcomes: &Outcomes, input: &Input, setting: &str) -> [Option<Point>; 7] {
+    let (base, ours) = (run(scene, "VSSIM", input), run(scene, "WAFLASH", input));
+    let of_row = |series, value: Option<f64>, unit| {
+        let workload = input.stands_for.clone();
+        Some(Point { workload, ..point(input, "16k", setting, series, value?, unit) })
+    };
+    let [base_rate, our_rate] = [&base, &ours].map(|run| figure(outcomes, run, rate));
+    let gain = base_rate.zip(our_rate).filter(|(base, _)| *base > 0.0).map(|(base, ours)| 100.0 * (ours / base - 1.0));
+    let saved = |read| less(outcomes, &base, &ours, read);
+    [
+        of_row("Baseline", base_rate.map(f64::round), "requests/s"),
+        of_row("WAFLASH", our_rate.map(f64::round), "requests/s"),
+        of_row("gain of WAFLASH", gain, "%"),
+        of_row("partial of flash writes", figure(outcomes, &base, partial_share), "%"),
+        of_row("partial pages less", saved(partial_page_writes), "%"),
+        of_row("additional reads less", saved(additional_reads), "%"),
+        of_row("flash writes less", saved(flash_writes), "%"),
+    ]
+}
+
+fn rate(run: &Measured) -> Option<f64> {
+    run.number("throughput.iops")
+}
+
+/// Of the pages that were written to flash, those that hold a part of a logical page; per cent.
+fn partial_share(run: &Measured) -> Option<f64> {
+    let writes = flash_writes(run).filter(|writes| *writes > 0.0)?;
+    Some(100.0 * partial_page_writes(run)? / writes)
+}
+
 fn run(scene: &Scene, variant: &str, input: &Input) -> Run {
-    let run = scene.run("16k", variant, input, REPLAY);
+    let run = scene.run("16k", variant, input, depth(input));
     if scene.quick { run } else { run.with(CAPACITY) }
 }
