@@ -25,7 +25,7 @@ from harness import Bench, Failed, Skipped  # noqa: E402
 LIMIT = 300
 
 # The cheap and general ones first.
-TOPICS = ("fio", "tools", "refusals", "kill", "replay", "full_disk", "filesystems", "databases", "guest", "recipes")
+TOPICS = ("fio", "tools", "refusals", "kill", "replay", "full_disk", "filesystems", "figure17", "databases", "guest", "recipes")
 
 
 def tests():

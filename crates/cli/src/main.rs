@@ -7,6 +7,7 @@
 mod args;
 mod catalogue;
 mod failure;
+mod figure17_live;
 mod files;
 mod interrupt;
 mod mount;

@@ -13,7 +13,7 @@ use ssdlab_lab::reproduce::{
 };
 
 use crate::failure::Failure;
-use crate::{interrupt, stdout};
+use crate::{figure17_live, interrupt, stdout};
 
 /// Reproduce a paper: its figures and tables, ours beside the published values.
 ///
@@ -27,6 +27,7 @@ Examples:
   ssdlab reproduce waflash --traces ../traces --traces ../recordings
   ssdlab reproduce waflash/figure08 waflash/figure12
   ssdlab reproduce waflash --quick
+  ssdlab reproduce waflash/figure17-live      # as root: on served drives, some minutes
 
 Exit status: 0 done; 1 a run failed or was not done, or a check did not hold; 2 the input was wrong.")]
 pub(crate) struct Reproduce {
@@ -86,6 +87,12 @@ type Wanted = (&'static Paper, Vec<&'static dyn Figure>);
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     if args.list {
         return list().map(|()| ExitCode::SUCCESS);
+    }
+    if args.what.iter().any(|name| name == figure17_live::NAME) {
+        return match args.what.len() {
+            1 => figure17_live::run(args),
+            _ => Err(Failure::input(format!("{} is measured alone, and others were asked for", figure17_live::NAME))),
+        };
     }
     let wanted = wanted(&args.what)?;
     let several = wanted.len() > 1;
@@ -162,6 +169,7 @@ fn list() -> Result<(), Failure> {
         let figures = paper.figures.iter();
         rows.extend(figures.map(|figure| vec![format!("{}/{}", paper.name, figure.id()), figure.title().to_string()]));
     }
+    rows.push(vec![figure17_live::NAME.to_string(), format!("{} (root; not part of the whole)", figure17_live::TITLE)]);
     stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
 }
 

@@ -105,6 +105,26 @@ impl Scene {
         self.config(&run)
     }
 
+    /// The drive and variant of these names with `set` on it as well, for requests that come from elsewhere.
+    ///
+    /// # Errors
+    /// A name that the experiment does not have, or a key that this ssdlab does not know.
+    pub fn variant(&self, drive: &str, variant: &str, set: &[&str]) -> Result<DriveConfig, ReproduceError> {
+        let Some(found) = self.experiment.variants.get(variant) else {
+            return Err(ReproduceError::new(format!("the paper has no variant '{variant}'")));
+        };
+        let mut run = self.run_on(drive);
+        run.set.extend(found.set.iter().cloned().chain(set.iter().map(ToString::to_string)));
+        self.config(&run)
+    }
+
+    /// A figure that was measured has the published values of another: those of `of` stand for those of `id`, too.
+    pub fn publish_as(&mut self, of: &str, id: &str) {
+        let same = self.published.iter().filter(|published| published.figure == of);
+        let same: Vec<Published> = same.map(|one| Published { figure: id.to_string(), ..one.clone() }).collect();
+        self.published.extend(same);
+    }
+
     /// The drive of a run.
     ///
     /// # Errors

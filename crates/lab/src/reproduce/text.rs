@@ -77,7 +77,8 @@ fn one(figure: &FigureReport) -> String {
 pub(crate) fn heading(id: &str) -> String {
     for (prefix, word) in [("figure", "Figure"), ("table", "Table"), ("section", "Section")] {
         if let Some(rest) = id.strip_prefix(prefix) {
-            return format!("{word} {}", rest.trim_start_matches('0').replace('-', "."));
+            let rest = rest.trim_start_matches('0').replace("-live", ", live");
+            return format!("{word} {}", rest.replace('-', "."));
         }
     }
     let mut letters = id.chars();
@@ -175,6 +176,7 @@ mod tests {
         assert_eq!(heading("figure10"), "Figure 10");
         assert_eq!(heading("table01"), "Table 1");
         assert_eq!(heading("section5-6"), "Section 5.6");
+        assert_eq!(heading("figure17-live"), "Figure 17, live");
         assert_eq!(heading("findings"), "Findings");
     }
 }

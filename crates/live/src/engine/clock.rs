@@ -37,28 +37,38 @@ impl std::str::FromStr for Pace {
 }
 
 /// Turns instants into virtual time and back.
+#[derive(Clone, Copy)]
 pub(super) struct Clock {
     start: Instant,
+    /// Virtual time at `start`.
+    base: Nanos,
     slower: f64,
 }
 
 impl Clock {
     pub(super) fn new(slower: f64) -> Clock {
-        Clock { start: Instant::now(), slower }
+        Clock { start: Instant::now(), base: Nanos::ZERO, slower }
+    }
+
+    /// The clock that goes on from virtual time `base` at `now`, `slower` times as slow as real time.
+    pub(super) fn turned(now: Instant, base: Nanos, slower: f64) -> Clock {
+        Clock { start: now, base, slower }
     }
 
     /// Virtual time at an instant.
     pub(super) fn virtual_at(&self, instant: Instant) -> Nanos {
         let real = instant.saturating_duration_since(self.start).as_nanos();
-        if self.slower == 1.0 {
-            return Nanos(u64::try_from(real).unwrap_or(u64::MAX));
-        }
-        Nanos((real as f64 / self.slower) as u64)
+        let since = match self.slower {
+            1.0 => u64::try_from(real).unwrap_or(u64::MAX),
+            slower => (real as f64 / slower) as u64,
+        };
+        Nanos(self.base.0.saturating_add(since))
     }
 
-    /// The instant of a virtual time.
+    /// The instant of a virtual time; `start` for what was before it.
     pub(super) fn instant_of(&self, at: Nanos) -> Instant {
-        let real = if self.slower == 1.0 { at.0 } else { (at.0 as f64 * self.slower).ceil() as u64 };
+        let since = at.0.saturating_sub(self.base.0);
+        let real = if self.slower == 1.0 { since } else { (since as f64 * self.slower).ceil() as u64 };
         self.start + Duration::from_nanos(real)
     }
 }
@@ -80,6 +90,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_turned_goes_on_from_where_it_was() {
+        let first = Clock::new(10.0);
+        let now = first.start + Duration::from_millis(50);
+        let base = first.virtual_at(now);
+        assert_eq!(base, Nanos(5_000_000));
+        let second = Clock::turned(now, base, 0.5);
+        assert_eq!(second.virtual_at(now), base);
+        assert_eq!(second.virtual_at(now + Duration::from_millis(1)), Nanos(7_000_000));
+        assert_eq!(second.instant_of(Nanos(7_000_000)), now + Duration::from_millis(1));
+        assert_eq!(second.instant_of(Nanos(1)), now, "what was before is due");
     }
 
     #[test]

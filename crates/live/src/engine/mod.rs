@@ -47,6 +47,8 @@ type Outgoing = Vec<(Arc<dyn Sink>, Vec<Answer>)>;
 
 struct State {
     device: Box<dyn BlockDevice>,
+    /// Nothing where answers leave at once.
+    clock: Option<Clock>,
     /// Completed, and nobody knows.
     completions: Vec<Completion>,
     /// Tags and bytes of reads among them.
@@ -69,7 +71,8 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     wake: Condvar,
-    clock: Option<Clock>,
+    /// The state has a clock.
+    paced: bool,
     started: Instant,
     bytes: u64,
     preferred: u32,
@@ -99,11 +102,12 @@ impl Engine {
             name,
             bytes,
             preferred,
-            clock,
+            paced: clock.is_some(),
             started: Instant::now(),
             wake: Condvar::new(),
             state: Mutex::new(State {
                 device,
+                clock,
                 completions: Vec::new(),
                 read_data: Vec::new(),
                 pending: Vec::new(),
@@ -118,7 +122,7 @@ impl Engine {
                 lateness_in_all: Times::new(),
             }),
         });
-        let pacer = if shared.clock.is_some() {
+        let pacer = if shared.paced {
             let shared = Arc::clone(&shared);
             Some(std::thread::Builder::new().name("pacer".to_string()).spawn(move || shared.pace())?)
         } else {
@@ -173,6 +177,23 @@ impl Engine {
             rated_erases: config.flash.faults.endurance,
             bad_blocks: counters.grown_bad_blocks,
         }
+    }
+
+    /// From now on everything takes `slower` times as long as in the model; virtual time goes on from where it is. Nothing
+    /// changes for a drive that is not paced.
+    ///
+    /// # Panics
+    /// When `slower` is not a number above 0.
+    pub fn set_slower(&self, slower: f64) {
+        assert!(slower.is_finite() && slower > 0.0, "{slower} is no pace");
+        let mut state = self.shared.lock();
+        if state.clock.is_some() {
+            let now = Instant::now();
+            let base = state.virtual_at(now);
+            state.clock = Some(Clock::turned(now, base, slower));
+        }
+        drop(state);
+        self.shared.wake.notify_all();
     }
 
     /// Lets a tap hear of every request from now on; it is made with the drive's virtual time. Returns what
@@ -261,10 +282,7 @@ impl Shared {
     }
 
     fn submit(&self, commands: &mut Vec<Command>) {
-        match &self.clock {
-            None => self.submit_at_once(commands),
-            Some(clock) => self.submit_paced(clock, commands),
-        }
+        if self.paced { self.submit_paced(commands) } else { self.submit_at_once(commands) }
     }
 
     /// Without a clock each command is done before the next few are looked at, so that the client has answers to work
@@ -284,16 +302,17 @@ impl Shared {
     }
 
     /// What comes due at once is answered here: to wake the pacing thread takes longer than that.
-    fn submit_paced(&self, clock: &Clock, commands: &mut Vec<Command>) {
+    fn submit_paced(&self, commands: &mut Vec<Command>) {
         let mut outgoing = Outgoing::new();
         let mut state = self.lock();
         for command in commands.drain(..) {
-            state.take(command, clock.virtual_at(Instant::now()), &mut outgoing);
+            let now = state.virtual_at(Instant::now());
+            state.take(command, now, &mut outgoing);
         }
         let until = Instant::now() + SPIN;
         let next = loop {
             self.collect(&mut state, &mut outgoing);
-            let next = state.device.next_event().map(|at| clock.instant_of(at));
+            let next = state.next_event();
             if next.is_none_or(|next| next > until) {
                 break next;
             }
@@ -305,7 +324,7 @@ impl Shared {
                 std::hint::spin_loop();
             }
             state = self.lock();
-            let due = clock.virtual_at(Instant::now()).max(state.device.now());
+            let due = state.virtual_at(Instant::now());
             state.device.run_until(due);
         };
         let wake = next.is_some_and(|next| state.sleeps_until.is_none_or(|until| next < until));
@@ -344,11 +363,11 @@ impl Shared {
         let mut completions = std::mem::take(&mut state.completions);
         let mut data = std::mem::take(&mut state.read_data);
         let broken = state.device.drive().image().is_some_and(|image| image.broken().is_some());
-        let now = self.clock.as_ref().map(|_| Instant::now());
+        let now = self.paced.then(Instant::now);
         for completion in &completions {
             state.latency[class_of(completion.op)].record((completion.at - completion.submitted).0);
             // At the end nobody waits for the clock any more.
-            if let (Some(clock), Some(now)) = (&self.clock, now)
+            if let (Some(clock), Some(now)) = (state.clock, now)
                 && !state.stopping
             {
                 let late = now.saturating_duration_since(clock.instant_of(completion.at)).as_nanos() as u64;
@@ -373,7 +392,6 @@ impl Shared {
 
     /// The pacing thread: runs the drive's events when their time has come.
     fn pace(&self) {
-        let Some(clock) = &self.clock else { return };
         // Sleep to the microsecond rather than to the usual fifty.
         let _ = rustix::thread::set_current_timer_slack(core::num::NonZero::new(1));
         let mut outgoing = Outgoing::new();
@@ -383,7 +401,7 @@ impl Shared {
                 return;
             }
             let now = Instant::now();
-            let due = clock.virtual_at(now).max(state.device.now());
+            let due = state.virtual_at(now);
             state.device.run_until(due);
             self.collect(&mut state, &mut outgoing);
             if !outgoing.is_empty() {
@@ -393,7 +411,7 @@ impl Shared {
                 continue;
             }
             state.device.drive_mut().persist();
-            let until = state.device.next_event().map(|at| clock.instant_of(at));
+            let until = state.next_event();
             match until {
                 Some(until) if until.saturating_duration_since(now) <= SPIN => {
                     drop(state);
@@ -419,6 +437,18 @@ impl Shared {
 }
 
 impl State {
+    /// Virtual time at an instant of a drive that is paced, never before what the drive has done.
+    fn virtual_at(&self, instant: Instant) -> Nanos {
+        let device = self.device.now();
+        self.clock.map_or(device, |clock| clock.virtual_at(instant).max(device))
+    }
+
+    /// The instant at which the next thing happens in a drive that is paced.
+    fn next_event(&self) -> Option<Instant> {
+        let clock = self.clock?;
+        self.device.next_event().map(|at| clock.instant_of(at))
+    }
+
     /// Moves what has completed out of the drive, to be answered later.
     fn gather(&mut self) {
         self.completions.append(self.device.completions());

@@ -268,13 +268,17 @@ pub fn mount(options: &Options, target: Arc<dyn Target>) -> Result<Mounted, Moun
 
 /// Why it has to stop at the file, if it has to.
 fn why_only_file(options: &Options) -> Option<String> {
+    let why = if options.file_only { Some("as asked") } else { why_no_loop_device() };
+    why.map(|why| format!("served as a file only: {why}"))
+}
+
+/// Why there is no block device over a drive here, if there is none.
+pub fn why_no_loop_device() -> Option<&'static str> {
     let allowed = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-    if options.file_only {
-        Some("served as a file only, as asked".to_owned())
-    } else if !allowed.contains(CapabilitySet::SYS_ADMIN) {
-        Some("served as a file only: a loop device needs root".to_owned())
+    if !allowed.contains(CapabilitySet::SYS_ADMIN) {
+        Some("a loop device needs root")
     } else if !Path::new("/dev/loop-control").exists() {
-        Some("served as a file only: no loop devices here (/dev/loop-control is missing; `modprobe loop`)".to_owned())
+        Some("no loop devices here (/dev/loop-control is missing; `modprobe loop`)")
     } else {
         None
     }
