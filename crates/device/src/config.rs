@@ -105,6 +105,8 @@ pub struct VersionsConfig {
     pub merge_load: u32,
     /// Small partial pages of a region are compacted into one physical page.
     pub compaction: bool,
+    /// Where a compacted page has the index of what is in it.
+    pub compaction_index: CompactionIndex,
     /// Bytes of a region.
     pub region_bytes: u64,
 }
@@ -121,6 +123,7 @@ impl Default for VersionsConfig {
             idle_merge: true,
             merge_load: 0,
             compaction: false,
+            compaction_index: CompactionIndex::Page,
             region_bytes: 1 << 20,
         }
     }
@@ -142,6 +145,15 @@ pub enum VersionMasks {
     Patterns,
     /// Any: the mask itself is kept in the out-of-band area.
     Any,
+}
+
+/// Where the triples of a compacted page are (WAFLASH, 5.6: either will do).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionIndex {
+    /// In the page's first sector (Figure 7).
+    Page,
+    /// In its out-of-band area: all sectors are for data, and two halves of pages fit.
+    Oob,
 }
 
 /// How host pages spread over the planes.

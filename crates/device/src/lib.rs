@@ -18,8 +18,8 @@ mod stats;
 mod token;
 
 pub use config::{
-    Allocation, BufferConfig, BufferPolicies, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    VersionIndex, VersionMasks, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, CompactionIndex, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level, VersionIndex, VersionMasks, VersionsConfig,
 };
 pub use description::{Description, DescriptionError};
 pub use drive::{

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Description, Drive, DriveConfig, Options, Status, VersionIndex, VersionMasks};
+use ssdlab_device::{CompactionIndex, Description, Drive, DriveConfig, Options, Status, VersionIndex, VersionMasks};
 use ssdlab_flash::{Cause, Contents, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
@@ -186,6 +186,45 @@ fn figure_7_three_small_partial_pages_are_one_write_and_no_read() {
     host.assert_checks_hold();
 }
 
+/// Section 5.6: with the index in the out-of-band area the halves of two pages are one write; with a sector of it in the
+/// page they do not fit, and each is completed by a read.
+#[test]
+fn two_halves_share_a_page_where_the_index_is_out_of_band() {
+    for (index, expected, page) in [
+        (CompactionIndex::Oob, vec![(Program, 2)], 2),
+        (CompactionIndex::Page, vec![(ReadOp, 0), (Program, 2), (ReadOp, 1), (Program, 3)], 3),
+    ] {
+        let mut config = one_plane();
+        config.ftl.versions.compaction = true;
+        config.ftl.versions.compaction_index = index;
+        config.buffer.policy = "lru".to_string();
+        config.buffer.bytes = 64 << 10;
+        let mut host = Host::new(&config);
+        let spans = Spans::watch(&mut host.drive);
+        let flush = Request::new(Op::Flush, 0, 0);
+        for (first, count) in [(0, 8), (4, 4)] {
+            for lpn in [6, 7] {
+                host.send_request(write(lpn, first, count));
+                host.run();
+            }
+            host.send_request(flush);
+            host.run();
+            if count == 8 {
+                assert_eq!(operations(&spans), [(Program, 0), (Program, 1)]);
+            }
+        }
+        let mut found = operations(&spans);
+        found.sort_unstable_by_key(|(kind, page)| (*page, *kind == Program));
+        let mut sorted = expected;
+        sorted.sort_unstable_by_key(|(kind, page)| (*page, *kind == Program));
+        assert_eq!(found, sorted);
+        // No sector of layout is read with the data.
+        host.assert_takes(read(7, 4, 4), &[COMMAND, READ, part(4)]);
+        assert_eq!(operations(&spans), [(ReadOp, page)]);
+        host.assert_checks_hold();
+    }
+}
+
 #[test]
 fn an_idle_drive_merges_until_nothing_is_left() {
     let mut config = one_plane();
@@ -254,6 +293,7 @@ fn small(design: usize, page_bytes: u32, rng: &mut Rng) -> DriveConfig {
     if design > 0 {
         config.ftl.design = "mv".to_string();
         config.ftl.versions.compaction = design == 2;
+        config.ftl.versions.compaction_index = configs::one_of(rng, &[CompactionIndex::Page, CompactionIndex::Oob]);
         config.ftl.versions.region_bytes = u64::from(page_bytes) * configs::one_of(rng, &[1, 8, 64]);
         config.ftl.versions.bits = configs::one_of(rng, &[None, Some(5)]);
         config.ftl.versions.group_pages = configs::one_of(rng, &[2, 8]);
@@ -404,7 +444,7 @@ const DESCRIPTION: &str = r#"
 fn what_cannot_work_is_an_error_that_explains() {
     let small = ["flash.blocks_per_plane=16", "flash.pages_per_block=16", "capacity.over_provisioning=60%"];
     let large = ["flash.blocks_per_plane=16384", "flash.pages_per_block=2048"];
-    let cases: [(&[&str], &[&str], &str); 12] = [
+    let cases: [(&[&str], &[&str], &str); 13] = [
         (&small, &["ftl.region=2k"], "ftl.region"),
         (&small, &["ftl.region=6k"], "a whole number of pages (4096 bytes)"),
         (&small, &["ftl.mapping_unit=2k"], "the design 'mv' maps pages, here of 4096 bytes"),
@@ -419,6 +459,11 @@ fn what_cannot_work_is_an_error_that_explains() {
         (&small, &["ftl.version_bits=2", "ftl.version_group=4096"], "make groups smaller, or PT wider"),
         (&small, &["ftl.version_spare=half"], "whole percent"),
         (&small, &["ftl.compaction=true", "flash.page_size=1k"], "have no room for two parts"),
+        (
+            &small,
+            &["ftl.compaction=true", "ftl.compaction_index=oob", "flash.oob_size=32"],
+            "32 bytes holds 1 entries of an index",
+        ),
         (&small, &["ftl.compaction=true", "ftl.version_index=direct", "ftl.version_bits=6"], "use indirect"),
         (&large, &[], "take 31 of the 32 bits of a map entry, which leaves 1 for PT/F"),
     ];

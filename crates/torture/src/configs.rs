@@ -3,8 +3,8 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Options, VersionIndex, VersionMasks, VersionsConfig, registered,
+    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Drive, DriveConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Options, VersionIndex, VersionMasks, VersionsConfig, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -216,6 +216,10 @@ pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
         idle_merge: rng.random_bool(0.7),
         merge_load: one_of(rng, &[0, 0, 1, 8]),
         compaction,
+        compaction_index: match compaction && config.flash.geometry.oob_bytes >= 34 && rng.random_bool(0.4) {
+            true => CompactionIndex::Oob,
+            false => CompactionIndex::Page,
+        },
         region_bytes: u64::from(page) * one_of(rng, &[1, 4, 16, 1024]),
     };
 }

@@ -46,6 +46,7 @@ impl SmallUnits {
         let mut below = self.by_lpn.range(first..lpn).rev().peekable();
         let mut above = self.by_lpn.range(lpn + 1..end).peekable();
         let mut room = self.limits.room_sectors.saturating_sub(mask.count_ones());
+        let mut triples = self.limits.most_runs.saturating_sub(runs(mask));
         while room > 0 && (out.len() as u32) < self.limits.most_units {
             let next = match (below.peek(), above.peek()) {
                 (Some((down, _)), Some((up, _))) if lpn - **down <= **up - lpn => below.next(),
@@ -55,12 +56,19 @@ impl SmallUnits {
             let Some((other, slot)) = next else { break };
             let entry = &entries[*slot as usize];
             let sectors = entry.mask.count_ones();
-            if sectors <= room && entry.stream == stream && wanted(*other) {
+            let its_runs = runs(entry.mask);
+            if sectors <= room && its_runs <= triples && entry.stream == stream && wanted(*other) {
                 room -= sectors;
+                triples -= its_runs;
                 out.push(*slot);
             }
         }
     }
+}
+
+/// Runs of sectors in a mask.
+const fn runs(mask: u64) -> u32 {
+    (mask & !(mask << 1)).count_ones()
 }
 
 #[cfg(test)]
@@ -72,7 +80,7 @@ mod tests {
     }
 
     fn limits() -> Compaction {
-        Compaction { region_units: 16, small_sectors: 4, room_sectors: 7, most_units: 64 }
+        Compaction { region_units: 16, small_sectors: 4, room_sectors: 7, most_runs: 85, most_units: 64 }
     }
 
     fn together(entries: &[Entry], lead: Slot, limits: Compaction) -> Vec<u32> {
@@ -101,6 +109,9 @@ mod tests {
         assert_eq!(together(&entries, 4, limits()), [0; 0]);
         let most = Compaction { most_units: 2, ..limits() };
         assert_eq!(together(&entries, 3, most), [3, 2]);
+        let holes = [entry(0, 0b1), entry(1, 0b101), entry(2, 0b1)];
+        let few = Compaction { most_runs: 2, ..limits() };
+        assert_eq!(together(&holes, 0, few), [0, 2], "two runs of sectors take two triples");
     }
 
     #[test]

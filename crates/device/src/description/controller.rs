@@ -9,8 +9,8 @@ use super::keys;
 use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use crate::{
-    Allocation, BufferConfig, BufferPolicies, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, VersionIndex,
-    VersionMasks, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, CompactionIndex, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
+    Level, VersionIndex, VersionMasks, VersionsConfig,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -240,6 +240,10 @@ pub(super) const VERSION_INDEXES: [(&str, VersionIndex); 2] =
 pub(super) const VERSION_MASKS: [(&str, VersionMasks); 2] =
     [("patterns", VersionMasks::Patterns), ("any", VersionMasks::Any)];
 
+/// The words of `ftl.compaction_index`.
+pub(super) const COMPACTION_INDEXES: [(&str, CompactionIndex); 2] =
+    [("page", CompactionIndex::Page), ("oob", CompactionIndex::Oob)];
+
 /// Reads what `[ftl]` says of versions, for the design `mv`.
 fn versions(ftl: &Section<'_>, page_bytes: u32) -> Result<VersionsConfig, DescriptionError> {
     let default = VersionsConfig::default();
@@ -274,6 +278,9 @@ fn versions(ftl: &Section<'_>, page_bytes: u32) -> Result<VersionsConfig, Descri
         idle_merge: ftl.get("idle_merge").map_or(Ok(default.idle_merge), |field| field.boolean())?,
         merge_load: ftl.get("merge_load").map_or(Ok(default.merge_load), |field| field.count(0, u32::MAX))?,
         compaction: ftl.get("compaction").map_or(Ok(default.compaction), |field| field.boolean())?,
+        compaction_index: ftl
+            .get("compaction_index")
+            .map_or(Ok(default.compaction_index), |field| field.choice(&COMPACTION_INDEXES))?,
         region_bytes,
     })
 }

@@ -6,7 +6,7 @@
 use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
 use toml::{Table, Value};
 
-use super::controller::{INTERFACE_KINDS, VERSION_INDEXES, VERSION_MASKS};
+use super::controller::{COMPACTION_INDEXES, INTERFACE_KINDS, VERSION_INDEXES, VERSION_MASKS};
 use super::flash::{FAULT_KINDS, MULTI_PLANE};
 use super::quantity::{bandwidth, latency, size, span};
 use crate::{Allocation, DriveConfig, Level, VersionsConfig};
@@ -80,6 +80,7 @@ fn versions(config: &VersionsConfig) -> Table {
             ("idle_merge", Value::Boolean(config.idle_merge)),
             ("merge_load", count(config.merge_load)),
             ("compaction", Value::Boolean(config.compaction)),
+            ("compaction_index", word(&COMPACTION_INDEXES, config.compaction_index)),
             ("region", size(config.region_bytes)),
         ]
         .map(|(key, value)| (key.to_string(), value)),

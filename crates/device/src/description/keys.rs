@@ -62,6 +62,7 @@ pub(super) const FTL: &[&str] = &[
     "idle_merge",
     "merge_load",
     "compaction",
+    "compaction_index",
     "region",
 ];
 

@@ -298,9 +298,19 @@ impl Drive {
 
     /// FUA: the units of a command leave at once, and it waits for them.
     pub(super) fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
+        let request = self.commands[command as usize].request;
         let mut slots = std::mem::take(&mut self.slots);
-        self.buffer.as_ref().expect("a buffered write has a buffer").in_range(first, end, &mut slots);
-        let some_left_before = slots.len() < (end - first) as usize;
+        let buffer = self.buffer.as_ref().expect("a buffered write has a buffer");
+        buffer.in_range(first, end, &mut slots);
+        // A unit that is there need not be the one that the command wrote: that may have left while the command waited for
+        // room, and another write have brought other sectors of it.
+        let some_left_before = (first..end).any(|lpn| {
+            let begins = u64::from(lpn) * self.sectors_per_unit;
+            let from = request.sector.max(begins);
+            let to = request.end().min(begins + self.sectors_per_unit);
+            let wrote = mask_of(from - begins, to - from);
+            buffer.find(lpn).is_none_or(|slot| wrote & !buffer.entry(slot).mask != 0)
+        });
         let result = self.evict(&slots, Some(command));
         self.slots = slots;
         result?;

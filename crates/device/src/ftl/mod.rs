@@ -90,6 +90,8 @@ pub(crate) struct Compaction {
     pub(crate) small_sectors: u32,
     /// Sectors of data that a page takes, without what the index of the page needs.
     pub(crate) room_sectors: u32,
+    /// Most runs of sectors that the index of a page takes.
+    pub(crate) most_runs: u32,
     /// Most units that a page takes; at most [`MAX_UNITS`].
     pub(crate) most_units: u32,
 }

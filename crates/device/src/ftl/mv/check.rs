@@ -2,7 +2,7 @@
 
 use super::MvFtl;
 use super::entry::Split;
-use super::layout;
+use super::layout::{self, OOB_BYTES, PageIndex};
 use crate::media::Media;
 use crate::{Check, DriveConfig, DriveError, VersionIndex};
 
@@ -66,6 +66,17 @@ fn compaction(config: &DriveConfig, split: Split) -> Result<(), DriveError> {
     if versions.region_bytes < u64::from(page) || !versions.region_bytes.is_multiple_of(u64::from(page)) {
         let reason = format!("{} bytes is not a whole number of pages of {page} bytes", versions.region_bytes);
         return refuse("ftl.region", reason);
+    }
+    let triples = PageIndex::of(versions.compaction_index, geometry.oob_bytes).triples;
+    if triples < 2 {
+        return refuse(
+            "ftl.compaction_index",
+            format!(
+                "an out-of-band area of {} bytes holds {triples} entries of an index beside {OOB_BYTES} bytes of its own; \
+                 two are needed, or the index in the page",
+                geometry.oob_bytes
+            ),
+        );
     }
     if versions.index == VersionIndex::Direct && u64::from(split.most()) + 1 < geometry.pages() {
         return refuse(

@@ -7,7 +7,7 @@
 use ssdlab_flash::{Cause, OpId, OpKind};
 
 use super::MvFtl;
-use super::layout::{self, HEAD_SECTORS, Version};
+use super::layout::{self, Version};
 use crate::ftl::{UnitWrite, VersionPart};
 use crate::media::Media;
 use crate::planted::{Bug, planted};
@@ -68,7 +68,7 @@ impl MvFtl {
                 break;
             }
             left &= !part.sectors;
-            let head = if part.version.offset.is_some() { HEAD_SECTORS } else { 0 };
+            let head = if part.version.offset.is_some() { self.index.head } else { 0 };
             out.push(VersionPart { ppn: part.ppn, sectors: part.sectors, bytes: self.bytes_of(&part) + head * 512 });
         }
     }
@@ -89,7 +89,7 @@ impl MvFtl {
         let mut pages: Vec<u32> = Vec::with_capacity(parts.len());
         for part in parts {
             let cause = own.filter(|(block, _)| media.block_of(part.ppn) == *block).map_or(cause, |(_, cause)| cause);
-            let head = if part.version.offset.is_some() { HEAD_SECTORS } else { 0 };
+            let head = if part.version.offset.is_some() { self.index.head } else { 0 };
             let bytes = self.bytes_of(part) + head * 512;
             let poisoned = media.flash.oob.is_poisoned(part.ppn);
             let needed = part.sectors != 0;

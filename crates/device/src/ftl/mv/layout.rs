@@ -5,6 +5,7 @@
 //! plain      | sectors of one LPN, those of the pattern |                       OOB: LPN, version number, pattern
 //! compacted  | 0xFFFF, <LPN, offset, len> ... | data | data | data | ... |      OOB: as of a page without an LPN
 //!              first sector
+//!            | data | data | data | ... |      OOB: 0xFFFF, <LPN, offset, len> ...      (section 5.6, the other way)
 //! ```
 //!
 //! A version's number is the sequence number of the program that first wrote it; a page that is programmed again, or a
@@ -14,6 +15,7 @@
 use ssdlab_flash::NO_LPN;
 
 use super::pattern::Patterns;
+use crate::CompactionIndex;
 use crate::media::Media;
 
 /// The identifier of a compacted page.
@@ -29,8 +31,27 @@ const NO_PATTERN: u64 = u64::MAX;
 /// In a triple: nothing older than this version shows through.
 const FLOOR: u64 = 1 << 63;
 
-/// Sectors at the head of a compacted page.
-pub(super) const HEAD_SECTORS: u32 = 1;
+/// Bytes of the OOB area that any page needs: LPN, the program's sequence number, a version's number.
+pub(super) const OOB_BYTES: u32 = 20;
+
+/// What the index of a compacted page takes of the page, and how much it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageIndex {
+    /// Sectors at the head of the page.
+    pub(super) head: u32,
+    /// Triples.
+    pub(super) triples: u32,
+}
+
+impl PageIndex {
+    pub(super) const fn of(index: CompactionIndex, oob_bytes: u32) -> PageIndex {
+        let (head, bytes) = match index {
+            CompactionIndex::Page => (1, 512),
+            CompactionIndex::Oob => (0, oob_bytes.saturating_sub(OOB_BYTES)),
+        };
+        PageIndex { head, triples: bytes.saturating_sub(IDENTIFIER_BYTES) / TRIPLE_BYTES }
+    }
+}
 
 /// Bytes of the identifier, and of a triple: four of LPN, one each of offset and length.
 pub(super) const IDENTIFIER_BYTES: u32 = 2;

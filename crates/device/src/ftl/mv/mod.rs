@@ -44,6 +44,7 @@ use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, VersionMasks};
 use counters::Counters;
 use entry::UNMAPPED;
+use layout::PageIndex;
 use map::VersionMap;
 use pattern::Patterns;
 use space::VersionSpace;
@@ -70,6 +71,8 @@ pub(crate) struct MvFtl {
     patterns: Patterns,
     masks: VersionMasks,
     compaction: bool,
+    /// Where compacted pages say what is in them.
+    index: PageIndex,
     region_pages: u32,
     idle_merge: bool,
     copyback: bool,
@@ -101,6 +104,7 @@ impl MvFtl {
             patterns,
             masks: versions.masks,
             compaction: versions.compaction,
+            index: PageIndex::of(versions.compaction_index, geometry.oob_bytes),
             region_pages: (versions.region_bytes / u64::from(page_bytes)).min(u64::from(u32::MAX)) as u32,
             idle_merge: versions.idle_merge,
             copyback: config.gc.copyback && config.flash.copyback,

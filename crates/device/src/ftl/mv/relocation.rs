@@ -8,7 +8,7 @@ use ssdlab_flash::{Cause, NO_LPN, OpKind};
 
 use super::MvFtl;
 use super::gather::{Part, Sources};
-use super::layout::{self, HEAD_SECTORS, Version};
+use super::layout::{self, Version};
 use super::write::{Writing, program};
 use crate::ftl::bits::next_set;
 use crate::ftl::{NoSpace, Relocated};
@@ -127,10 +127,10 @@ impl MvFtl {
         let mut sources = Sources::default();
         if read {
             let sectors: u32 = versions.iter().map(|version| version.mask.count_ones()).sum();
-            sources = self.collect_page(media, ppn, (sectors + HEAD_SECTORS) * 512, write.cause);
+            sources = self.collect_page(media, ppn, (sectors + self.index.head) * 512, write.cause);
         }
         let lost = sources.lost || !whole || media.flash.oob.is_poisoned(ppn);
-        let mut offset = HEAD_SECTORS;
+        let mut offset = self.index.head;
         let mut moved: Vec<Version> = Vec::with_capacity(versions.len());
         for version in versions {
             moved.push(Version { offset: Some(offset), ..*version });

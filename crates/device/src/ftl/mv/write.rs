@@ -7,7 +7,7 @@ use ssdlab_flash::{Cause, NONE, OpKind};
 use super::MvFtl;
 use super::counters::Completed;
 use super::gather::{Part, Sources};
-use super::layout::{self, HEAD_SECTORS, IDENTIFIER_BYTES, TRIPLE_BYTES, Version};
+use super::layout::{self, IDENTIFIER_BYTES, TRIPLE_BYTES, Version};
 use super::map::Room;
 use crate::VersionMasks;
 use crate::ftl::{Compaction, NoSpace, UnitWrite};
@@ -134,7 +134,9 @@ impl MvFtl {
             if union == self.full_mask || chain.len() == 1 {
                 return Plan::Complete(vec![newest], Completed::Compacted);
             }
-            if self.is_version(union) || union.count_ones() + HEAD_SECTORS <= self.sectors {
+            let fits =
+                union.count_ones() + self.index.head <= self.sectors && layout::runs(union) <= self.index.triples;
+            if self.is_version(union) || fits {
                 return Plan::Replace(newest);
             }
         }
@@ -189,7 +191,7 @@ impl MvFtl {
         let sources = self.collect(media, &[newest], Cause::ReadModifyWrite, None);
         let mask = unit.mask | newest.version.mask;
         let plain = self.is_version(mask);
-        let offset = if plain { None } else { Some(HEAD_SECTORS) };
+        let offset = if plain { None } else { Some(self.index.head) };
         let version = Version { lpn, number: media.sequence(), mask, offset, floor: false };
         let words = match plain {
             true => layout::plain_words(version.number, mask, self.patterns),
@@ -215,12 +217,13 @@ impl MvFtl {
 
     /// How small partial pages are to come.
     pub(super) fn compaction(&self) -> Option<Compaction> {
-        let room = self.sectors.saturating_sub(HEAD_SECTORS);
+        let room = self.sectors.saturating_sub(self.index.head);
         self.compaction.then(|| Compaction {
             region_units: self.region_pages,
             small_sectors: self.sectors / 2,
             room_sectors: room,
-            most_units: room.min(self.map.slots_most()),
+            most_runs: self.index.triples,
+            most_units: room.min(self.map.slots_most()).min(self.index.triples),
         })
     }
 
@@ -246,7 +249,7 @@ impl MvFtl {
         let place = self.take_page(media, units[0].lpn, frontier)?;
         let ppn = media.unit_at(place);
         let number = media.sequence();
-        let mut offset = HEAD_SECTORS;
+        let mut offset = self.index.head;
         let mut versions: Vec<(Version, &[u8])> = Vec::with_capacity(units.len());
         for unit in units {
             let floor = !self.map.is_mapped(unit.lpn);
@@ -272,7 +275,7 @@ impl MvFtl {
             }
         }
         // The layout's sector counts as padding, too: nobody asked for it.
-        media.padding_bytes += u64::from(self.sectors - (offset - HEAD_SECTORS)) * 512;
+        media.padding_bytes += u64::from(self.sectors - (offset - self.index.head)) * 512;
         self.counters.layout_bytes += u64::from(IDENTIFIER_BYTES);
         self.counters.compacted_pages += 1;
         self.counters.compacted_versions += layout.len() as u64;
