@@ -19,7 +19,7 @@ struct Choice {
 
 const USUAL: Choice = Choice { name: "as everywhere", page: "8k", age: Preparation::Touched, drive: &[], waflash: &[] };
 
-const CHOICES: [Choice; 10] = [
+const CHOICES: [Choice; 11] = [
     USUAL,
     Choice { name: "drive empty", age: Preparation::None, ..USUAL },
     Choice { name: "drive full", age: Preparation::Fill, ..USUAL },
@@ -27,13 +27,14 @@ const CHOICES: [Choice; 10] = [
     Choice { name: "depth 256", drive: &["interface.queue_depth=256"], ..USUAL },
     Choice { name: "no merges when idle", waflash: &["ftl.idle_merge=false"], ..USUAL },
     Choice { name: "any mask a version", waflash: &["ftl.version_masks=any"], ..USUAL },
+    Choice { name: "index out of band", waflash: &["ftl.compaction_index=oob"], ..USUAL },
     Choice { name: "regions of 64 KB", waflash: &["ftl.region=64k"], ..USUAL },
     Choice { page: "16k", ..USUAL },
     Choice { name: "transfer 204.8 us", page: "16k", drive: &["flash.timing.transfer=204.8us"], ..USUAL },
 ];
 
-/// What is chosen of the paper's workloads: one with few unaligned writes, and one where most are.
-const TOLD_BY: [&str; 2] = ["MSNFS model", "RA model"];
+/// What is chosen of the paper's workloads: one with few unaligned writes, one where most are, and one of half pages.
+const TOLD_BY: [&str; 3] = ["MSNFS model", "RA model", "Web model"];
 
 impl Figure for Choices {
     fn id(&self) -> &'static str {
@@ -49,7 +50,8 @@ impl Figure for Choices {
          version; on an empty drive the first write of a page needs no read, and on a full one all other pages hold data, \
          too. The transfer time: Table 1 has one for all page sizes; here larger pages take longer in proportion. The \
          commands that the drive takes at a time, 32 everywhere else. Of MV-FTL: whether versions are merged when the drive \
-         is idle; whether a mask that is none of the patterns may be a version, too; how large a region is, 1 MB everywhere else."
+         is idle; whether a mask that is none of the patterns may be a version, too; whether a compacted page has its index in \
+         its first sector (Figure 7) or in its OOB area (section 5.6 allows both); how large a region is, 1 MB everywhere else."
     }
 
     fn series(&self) -> &'static [&'static str] {

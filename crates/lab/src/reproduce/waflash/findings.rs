@@ -36,8 +36,8 @@ impl Figure for Findings {
 
     fn about(&self) -> &'static str {
         "All of WAFLASH against the baseline. The recordings are of real programs and run in a closed loop of 8 on a small \
-         drive: Table 1's dies with so few blocks that blocks are erased and used again; `any mask` is WAFLASH with \
-         ftl.version_masks=any, which is not the paper's. The others run as in Figure 8, where nothing is ever collected. Memory \
+         drive: Table 1's dies with so few blocks that blocks are erased and used again; `index out of band` is WAFLASH \
+         with ftl.compaction_index=oob, `any mask` with ftl.version_masks=any, which is not the paper's. The others run as in Figure 8, where nothing is ever collected. Memory \
          is all that the drive's controller needs besides the buffer's data."
     }
 
@@ -94,6 +94,8 @@ fn cases(scene: &Scene) -> Vec<Case<'_>> {
         sent(scene).into_iter().map(|(input, replay, setting)| (input, replay, setting, false, &[][..])).collect();
     for input in scene.inputs("recording") {
         cases.push((input, "closed:8".to_string(), "small drive", true, &[]));
+        let out_of_band: &[&str] = &["ftl.compaction_index=oob"];
+        cases.push((input, "closed:8".to_string(), "small drive, index out of band", true, out_of_band));
         cases.push((input, "closed:8".to_string(), "small drive, any mask", true, &["ftl.version_masks=any"]));
     }
     cases
