@@ -101,9 +101,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "[DRIVE:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// Bring each drive to an age first: none, fill, touched, steady, or a workload of its own
+    /// Bring each drive to an age first: none, fill, touched, steady, steady:WORKLOAD, or a workload of its own
     ///
-    /// `fill` writes it full once, `touched` only what the workload will read or write. `steady` goes on with the workload until write amplification is stable within 1 %.
+    /// `fill` writes it full once, `touched` only what the workload will read or write. `steady` goes on with the workload until write amplification is stable within 1 %,
+    /// `steady:WORKLOAD` with another one, such as steady:micro:4KiB-RD-100%-W-Y.
     /// None of it counts in the results.
     #[arg(long, short, value_name = "AGE", default_value = "none")]
     pub(crate) precondition: String,
@@ -144,6 +145,23 @@ pub(crate) struct Run {
     /// is compressed. A flash operation takes about 25 bytes, compressed about 8.
     #[arg(long, value_name = "FILE")]
     pub(crate) vcd: Option<PathBuf>,
+
+    /// Record the Ready/Busy lines with the recorder on this die's, and say what it and better classifiers count
+    ///
+    /// The window is the description's program time. Beside the estimates stands what was really programmed, and at which
+    /// level (sampling, classification, plane, die, chip, channel) the recorder goes wrong; `ready_busy` in result.json.
+    #[arg(long, value_name = "DIE", num_args = 0..=1, default_missing_value = "0")]
+    pub(crate) recorder: Option<u32>,
+
+    /// Send the workload in sub-tests of so many bytes written, such as 2g or 15x5g, with 5.5 minutes of quiet between them
+    ///
+    /// A workload that ends earlier begins anew. Each sub-test is counted for itself: `subtests` in result.json.
+    #[arg(long, value_name = "VOLUMES", conflicts_with = "limit")]
+    pub(crate) subtests: Option<String>,
+
+    /// Send this workload once before the sub-tests, as one of its own: initial data
+    #[arg(long, value_name = "FILE|SPEC", requires = "subtests")]
+    pub(crate) initial: Option<String>,
 
     /// Compare every read with what was written, and the whole drive at the end; ages anew, without snapshots
     ///

@@ -8,9 +8,10 @@ use ssdlab_base::Nanos;
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_flash::Geometry;
 use ssdlab_lab::perfetto::TraceWindow;
+use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::{
-    Age, Asked, Control, Entrant, Experiment, Observe, RunError, RunIntoError, RunResult, Sending, SnapshotCache,
-    TextSource, output, table,
+    Age, Asked, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult, Sending,
+    SnapshotCache, Subtests, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_workload::replay::Fit;
 
@@ -24,14 +25,16 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let drives = entrants(&args)?;
     let sending = sending(&args)?;
     let workload = TextSource::open(&args.workload, sending, args.seed)?;
+    let steady_under = args.precondition.strip_prefix("steady:");
     let aged_by = match args.precondition.as_str() {
         "none" | "fill" | "touched" | "steady" => None,
-        other => Some(TextSource::open(other, sending.whole(), args.seed).map_err(|error| {
+        other => Some(TextSource::open(steady_under.unwrap_or(other), sending.whole(), args.seed).map_err(|error| {
             Failure::from(error)
-                .hint("--precondition takes none, fill, touched, steady, or a workload as --workload does")
+                .hint("--precondition takes none, fill, touched, steady, steady:WORKLOAD, or a workload as --workload does")
         })?),
     };
     let age = match (args.precondition.as_str(), &aged_by) {
+        (_, Some(source)) if steady_under.is_some() => Age::SteadyUnder(source),
         (_, Some(source)) => Age::Workload(source),
         ("fill", _) => Age::Fill,
         ("touched", _) => Age::Touched,
@@ -42,6 +45,14 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
         None => None,
     };
+    let initial = args.initial.as_ref().map(|text| TextSource::open(text, sending.whole(), args.seed)).transpose()?;
+    let subtests = match &args.subtests {
+        Some(text) => Some(Subtests {
+            volumes: volumes(text).map_err(|error| Failure::input(format!("--subtests: {error}")))?,
+            initial: initial.as_ref().map(|source| source as &dyn WorkloadSource),
+        }),
+        None => None,
+    };
     let snapshots = if args.no_snapshot { None } else { SnapshotCache::of_user() };
     let experiment = Experiment {
         drives: &drives,
@@ -50,6 +61,8 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         seed: args.seed,
         verify: args.verify,
         snapshots: snapshots.as_ref(),
+        recording: args.recorder.map(|die| Recording { die }),
+        subtests,
         asked: Asked {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             workload: args.workload.clone(),

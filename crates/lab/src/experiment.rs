@@ -14,16 +14,19 @@ use std::time::Instant;
 use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Geometry, Observer};
+use ssdlab_workload::Workload;
 
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
 use crate::precondition::{Age, Aged, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
+use crate::ready_busy::{Recording, Watch};
 use crate::replay::{Recorder, ReplayError, replay};
 use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
 use crate::snapshot::{Found, Identity, SnapshotCache};
 use crate::source::WorkloadSource;
+use crate::subtests::{Divided, Subtests};
 use crate::timeline::Axis;
 use crate::verify::{Verified, Verifier};
 
@@ -53,6 +56,10 @@ pub struct Experiment<'a> {
     pub verify: bool,
     /// Where aged drives are kept; `None` ages anew and keeps nothing.
     pub snapshots: Option<&'a SnapshotCache>,
+    /// Whether the Ready/Busy lines are recorded, and on which die's the recorder is.
+    pub recording: Option<Recording>,
+    /// Whether the workload is sent in sub-tests, with a long quiet between them.
+    pub subtests: Option<Subtests<'a>>,
     /// What the results say was asked for.
     pub asked: Asked,
 }
@@ -88,6 +95,14 @@ pub enum RunError {
         label: String,
         /// The reason.
         source: ReplayError,
+    },
+    /// The Ready/Busy lines cannot be recorded.
+    #[error("{label}: {reason}")]
+    Recording {
+        /// The drive.
+        label: String,
+        /// The reason.
+        reason: String,
     },
     /// Two drives have the same label.
     #[error("two drives are called '{label}': their results could not be told apart")]
@@ -144,7 +159,7 @@ pub fn run(
     }
     control.progress.finish();
     result.notes = experiment.workload.notes();
-    if let Age::Workload(source) = experiment.age {
+    if let Age::Workload(source) | Age::SteadyUnder(source) = experiment.age {
         result.notes.extend(source.notes());
     }
     same_requests(&mut result);
@@ -240,15 +255,23 @@ fn run_drive(
     let config = &entrant.config;
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     // A workload that cannot be opened shall not wait for an hour of ageing to say so.
-    let mut workload = experiment.workload.open(config, 0).map_err(|error| failed(error.into()))?;
+    let workload = experiment.workload.open(config, 0).map_err(|error| failed(error.into()))?;
+    let mut sent = match &experiment.subtests {
+        None => Sent::Whole(workload),
+        Some(plan) => Sent::Divided(
+            Divided::new(plan, experiment.workload, workload, config).map_err(|error| failed(error.into()))?,
+        ),
+    };
 
+    let refused = |reason| RunError::Recording { label: entrant.label.clone(), reason };
+    let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
     let mut verifier = experiment.verify.then(|| Verifier::new(config.user_bytes / ssdlab_base::SECTOR_BYTES));
     let Some((mut drive, aged)) = aged_drive(experiment, entrant, verifier.as_mut(), control)? else {
         return Ok(None);
     };
-    if matches!(experiment.age, Age::Steady) {
-        let warm = warm_buffer(&mut drive, experiment.workload, verifier.as_mut(), control).map_err(failed)?;
+    if let Some(ageing) = experiment.age.steady_under(experiment.workload) {
+        let warm = warm_buffer(&mut drive, ageing, verifier.as_mut(), control).map_err(failed)?;
         if warm == Aged::Stopped {
             return Ok(None);
         }
@@ -262,26 +285,60 @@ fn run_drive(
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
     let mut recorder = Recorder::new(axis, drive.counters(), unit_sectors);
-    if let Some(observe) = observe {
-        drive.observe(Some(observe(&entrant.label, &config.flash.geometry)));
+    let theirs = observe.map(|observe| observe(&entrant.label, &config.flash.geometry));
+    let observer: Option<Box<dyn Observer>> = match (theirs, watch.as_ref().map(Watch::observer)) {
+        (Some(theirs), Some(ours)) => Some(Box::new(Both(theirs, ours))),
+        (theirs, ours) => theirs.or(ours),
+    };
+    if let Some(observer) = observer {
+        drive.observe(Some(observer));
     }
     control.progress.begin(&entrant.label, Phase::Run);
     let smart_before = crate::smart::log(&drive);
     let started = Instant::now();
     let ended = match &mut verifier {
-        None => replay(&mut drive, &mut *workload, &mut recorder, control),
+        None => replay(&mut drive, sent.workload(), &mut recorder, control),
         Some(verifier) => {
             let mut verified = Verified { drive: &mut drive, verifier };
-            replay(&mut verified, &mut *workload, &mut recorder, control)
+            replay(&mut verified, sent.workload(), &mut recorder, control)
         }
     }
     .map_err(failed)?;
     let wall_time_s = started.elapsed().as_secs_f64();
     drive.observe(None);
 
-    let measured =
-        summary::Measured { drive, recorder, ended, aged, smart_before, verifier, wall_time_s, wall_precondition_s };
+    let subtests = match sent {
+        Sent::Whole(_) => Vec::new(),
+        Sent::Divided(divided) => divided.into_subtests(),
+    };
+    let measured = summary::Measured {
+        drive,
+        recorder,
+        ended,
+        aged,
+        smart_before,
+        verifier,
+        subtests,
+        watch,
+        wall_time_s,
+        wall_precondition_s,
+    };
     Ok(Some(summary::summarise(entrant, measured, experiment.workload.is_uniform_overwrites(config))))
+}
+
+/// The measured workload, as it is sent.
+enum Sent<'a> {
+    Whole(Box<dyn Workload>),
+    Divided(Divided<'a>),
+}
+
+impl Sent<'_> {
+    fn workload(&mut self) -> &mut dyn Workload {
+        match self {
+            Sent::Whole(workload) => &mut **workload,
+            Sent::Divided(divided) => divided,
+        }
+    }
 }
 
 /// Verified drives hold stamps, others nothing.

@@ -5,6 +5,7 @@
 //! - `touched`: of the user capacity only what the workload will touch, in extents of 64 KiB, in order.
 //! - `steady`: filled, then the workload that follows is sent over and over until write amplification has settled
 //!   ([`Steadiness`] says when that is). Every pass is a fresh one: a generator draws other numbers than in the run.
+//! - `steady:WORKLOAD`: the same under a workload of its own, whatever follows.
 //! - a workload of its own: that workload once, on an empty drive. (Begin it with a sequential write to have it filled.)
 //!
 //! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
@@ -69,11 +70,13 @@ pub enum Age<'a> {
     Touched,
     /// In the steady state of the workload that follows.
     Steady,
+    /// In the steady state of this workload, whatever follows.
+    SteadyUnder(&'a dyn WorkloadSource),
     /// Whatever this workload leaves, run once (its pass 0) on an empty drive.
     Workload(&'a dyn WorkloadSource),
 }
 
-impl Age<'_> {
+impl<'a> Age<'a> {
     /// Everything that decides the age of a drive, for the name of a snapshot; `None` where there is nothing to keep.
     pub(crate) fn identity(&self, measured: &dyn WorkloadSource) -> Option<String> {
         match self {
@@ -81,7 +84,18 @@ impl Age<'_> {
             Age::Fill => Some("fill".to_string()),
             Age::Touched => Some(format!("touched {}", measured.identity())),
             Age::Steady => Some(format!("steady {}", measured.identity())),
+            // The same age, whichever of the two asks for it.
+            Age::SteadyUnder(source) => Some(format!("steady {}", source.identity())),
             Age::Workload(source) => Some(format!("workload {}", source.identity())),
+        }
+    }
+
+    /// The workload whose steady state this is; nothing for other ages.
+    pub(crate) fn steady_under(&self, measured: &'a dyn WorkloadSource) -> Option<&'a dyn WorkloadSource> {
+        match self {
+            Age::Steady => Some(measured),
+            Age::SteadyUnder(source) => Some(*source),
+            _ => None,
         }
     }
 }
@@ -184,8 +198,8 @@ pub(crate) fn precondition(
             let mut touched = touched::Touched::of(measured, ageing.drive.config())?;
             ageing.once(name, &mut touched)?
         }
-        Age::Steady => match ageing.fill(name) {
-            Aged::Done => ageing.steady(name, measured)?,
+        Age::Steady | Age::SteadyUnder(_) => match ageing.fill(name) {
+            Aged::Done => ageing.steady(name, age.steady_under(measured).unwrap_or(measured))?,
             Aged::Stopped => Aged::Stopped,
         },
         Age::Workload(source) => {

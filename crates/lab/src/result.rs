@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ready_busy::ReadyBusy;
+
 /// The version of the result's keys.
 pub const FORMAT: u32 = 1;
 
@@ -110,6 +112,31 @@ pub struct DeviceResult {
     pub latency_cdf: BTreeMap<String, Cdf>,
     /// How many blocks have how many erases.
     pub wear_histogram: WearHistogram,
+    /// The sub-tests, where the run was divided.
+    #[serde(default)]
+    pub subtests: Vec<Subtest>,
+    /// What was recorded from the Ready/Busy lines, where that was asked for.
+    #[serde(default)]
+    pub ready_busy: Option<ReadyBusy>,
+}
+
+/// The host's side of a sub-test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Subtest {
+    /// Its number from 1, or `initial`.
+    pub name: String,
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Bytes that the host wrote.
+    pub written_bytes: u64,
+    /// Bytes that it read.
+    pub read_bytes: u64,
+    /// When it began.
+    pub begun_ns: u64,
+    /// Its last completion.
+    pub ended_ns: u64,
+    /// Bytes written by that time.
+    pub write_bytes_per_s: f64,
 }
 
 /// A figure for each kind of command (write zeroes count as trims).

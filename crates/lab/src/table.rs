@@ -60,6 +60,11 @@ pub fn render(run: &RunResult) -> String {
     for (label, cells) in &rows {
         line(label, cells);
     }
+    for device in &run.devices {
+        if let Some(watched) = &device.ready_busy {
+            text.push_str(&crate::ready_busy::render(&device.name, watched, &device.subtests));
+        }
+    }
     remarks(run, &mut text);
     text
 }

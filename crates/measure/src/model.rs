@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ssdlab_flash::Geometry;
+use ssdlab_flash::{FlashConfig, Geometry, MultiPlane};
 
 /// The four levels of parallelism, and the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +150,15 @@ pub struct Model {
 }
 
 impl Model {
+    /// The model of simulated chips: `M_p` is the planes of a die where these may program together.
+    pub const fn of(flash: &FlashConfig) -> Model {
+        let program = match flash.multi_plane {
+            MultiPlane::Off => ProgramModel::SinglePlane,
+            MultiPlane::SameOffset | MultiPlane::Relaxed => ProgramModel::MultiPlane,
+        };
+        Model { levels: Levels::of(&flash.geometry), program }
+    }
+
     /// `M_p`.
     pub const fn pages_per_low(&self) -> u32 {
         self.program.pages_per_low(self.levels.planes_per_die)

@@ -9,7 +9,7 @@ use ssdlab_workload::model::{Model, is_model, shipped};
 use ssdlab_workload::open_trace;
 use ssdlab_workload::stats::TraceStats;
 
-const NAMES: [&str; 7] = ["cfs", "dtr", "ex", "msnfs", "ra", "web", "figure2"];
+const NAMES: [&str; 9] = ["cfs", "dtr", "ex", "financial1", "financial2", "msnfs", "ra", "web", "figure2"];
 
 fn stats(text: &str) -> TraceStats {
     let mut trace = Model::parse(text, 1).and_then(|model| model.trace()).expect(text);

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use ssdlab_base::{Nanos, parse_duration, parse_size};
 use ssdlab_device::Description;
-use ssdlab_flash::{FlashConfig, Latency, MultiPlane};
+use ssdlab_flash::FlashConfig;
 use ssdlab_measure::classify::Expected;
 use ssdlab_measure::histogram::Window;
 use ssdlab_measure::{Levels, Model, ProgramModel};
@@ -69,12 +69,9 @@ impl Shape {
         };
         if let Some(device) = &self.device {
             let flash = resolved(&shipped::open(device)?)?;
-            let by_description = match flash.multi_plane {
-                MultiPlane::Off => ProgramModel::SinglePlane,
-                MultiPlane::SameOffset | MultiPlane::Relaxed => ProgramModel::MultiPlane,
-            };
-            let model = Model { levels: Levels::of(&flash.geometry), program: program.unwrap_or(by_description) };
-            return Ok(Some(Known { model, expected: expected(&flash) }));
+            let by_description = Model::of(&flash);
+            let model = Model { program: program.unwrap_or(by_description.program), ..by_description };
+            return Ok(Some(Known { model, expected: Expected::of(&flash) }));
         }
         let Some(geometry) = &self.geometry else { return Ok(None) };
         let levels = Levels::parse(geometry, self.page_bytes()?)
@@ -93,17 +90,6 @@ impl Shape {
 
 fn resolved(description: &Description) -> Result<FlashConfig, Failure> {
     Ok(description.resolve().map_err(Failure::input)?.flash)
-}
-
-/// The durations that a description gives, a nanosecond wider: windows are open.
-fn expected(flash: &FlashConfig) -> Expected {
-    let window = |latencies: &[Latency]| {
-        let above = latencies.iter().map(|latency| latency.min.0).min()?;
-        let below = latencies.iter().map(|latency| latency.max.0).max()?;
-        Some(Window { above: Nanos(above.saturating_sub(1)), below: Nanos(below.saturating_add(1)) })
-    };
-    let timing = &flash.timing;
-    Expected { read: window(&timing.read), program: window(&timing.program), erase: window(&[timing.erase]) }
 }
 
 /// A size in an option.

@@ -30,9 +30,31 @@ fn a_quick_figure_is_run_and_a_second_time_its_runs_are_kept() {
 }
 
 #[test]
+fn quick_figures_that_a_recorder_watches_are_run_too() {
+    let bench = Bench::new();
+    let paper = ["write-amplification/table02", "write-amplification/5", "write-amplification/9"];
+    let mut asked = vec!["reproduce"];
+    asked.extend(paper);
+    asked.extend(["--quick", "--out", "out"]);
+    let shown = bench.succeeds(&asked).stdout;
+    for part in ["Table 2: the workloads", "|PEN|, 100 ns", "5G-15", "stable", "512B-SQ-50%-W-Y"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // One micro-benchmark of each share of writes, and five partitions.
+    assert_eq!(bench.listing("out/runs").len(), 7);
+    let report: serde_json::Value = serde_json::from_str(&bench.read("out/report.json")).expect("JSON");
+    let points = report["figures"][2]["points"].as_array().expect("points");
+    let programmed = points.iter().filter(|point| point["series"] == "true WA");
+    let values: Vec<f64> = programmed.map(|point| point["value"].as_f64().expect("a value")).collect();
+    assert_eq!(values.len(), 5 * 16);
+    assert!(values.iter().all(|&value| value > 0.0), "{values:?}");
+}
+
+#[test]
 fn papers_and_figures_are_listed() {
     let list = Bench::new().succeeds(&["reproduce", "--list"]);
     assert!(list.stdout.contains("waflash/figure08"));
+    assert!(list.stdout.contains("write-amplification/figure05"));
 }
 
 #[test]

@@ -119,3 +119,29 @@ fn micro_benchmarks_go_by_the_paper_s_names() {
     );
     assert!(device["host"]["misaligned_requests"].as_u64().expect("a count") > 200);
 }
+
+#[test]
+fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
+    let bench = Bench::new();
+    let mut words = vec!["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--no-snapshot", "--quiet"];
+    words.extend(APART);
+    words.extend(["--precondition", "steady:micro:4KiB-RD-100%-W-Y,iodepth=32", "--recorder", "1"]);
+    words.extend(["--subtests", "3x1m", "--initial", "rw=write,bs=128k"]);
+    let table = bench.succeeds(&words).stdout;
+    for part in ["Ready/Busy of", "ch1.chip0.die0", "recorder (1.00 us)", "mixture", "initial", "sub-test"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    words.push("--json");
+    let device = json(&bench.succeeds(&words).stdout)["devices"][0].clone();
+    assert_eq!(device["subtests"].as_array().map(Vec::len), Some(4));
+    assert_eq!(device["ready_busy"]["tests"].as_array().map(Vec::len), Some(4));
+    assert_eq!(device["subtests"][3]["written_bytes"].as_u64(), Some(1 << 20));
+    let real = device["ready_busy"]["real"]["pages"].as_u64();
+    assert_eq!(real, device["flash"]["programs"]["total"].as_u64());
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--recorder", "7"], &["found die 7"]);
+    bench.refuses(
+        &["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--subtests", "3y1m"],
+        &["--subtests", "'3y1m'", "15x5g"],
+    );
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "rw=randread", "--subtests", "1m"], &["ended without a write"]);
+}

@@ -6,10 +6,12 @@ use ssdlab_flash::{Cause, OpCounts, OpKind};
 use super::Entrant;
 use crate::checks;
 use crate::latency::Latencies;
+use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
     Buffer, ByCause, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache,
-    Outstanding, PerOp, Precondition, Spare, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
+    Outstanding, PerOp, Precondition, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram,
+    WriteAmplification,
 };
 use crate::smart::{self, SmartLogs};
 use crate::theory;
@@ -25,14 +27,18 @@ pub(super) struct Measured {
     pub(super) smart_before: serde_json::Value,
     /// What compared the reads, where that was asked for.
     pub(super) verifier: Option<Verifier>,
+    /// Where the run was divided.
+    pub(super) subtests: Vec<Subtest>,
+    /// What watched the lines, where that was asked for.
+    pub(super) watch: Option<Watch>,
     pub(super) wall_time_s: f64,
     pub(super) wall_precondition_s: f64,
 }
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
-    let Measured { mut drive, recorder, ended, aged, smart_before, verifier, wall_time_s, wall_precondition_s } =
-        measured;
+    let Measured { mut drive, recorder, ended, aged, smart_before, verifier, .. } = measured;
+    let Measured { subtests, watch, wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
@@ -112,6 +118,8 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         timeline,
         latency_cdf,
         wear_histogram,
+        subtests,
+        ready_busy: watch.map(|watch| watch.result(bytes.write)),
     };
     result.warnings = checks::warnings(&result, config);
     result

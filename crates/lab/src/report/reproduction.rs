@@ -107,7 +107,7 @@ fn card(figure: &FigureReport) -> String {
         escape(figure.title),
         escape(figure.about)
     );
-    let compared = compared_grid(&figure.compared);
+    let compared = compared_grid(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         card.push_str(&table(&compared));
     }

@@ -40,6 +40,8 @@ fn device(name: &str) -> DeviceResult {
         configuration: serde_json::json!({ "name": name }),
         timeline: Timeline::default(),
         latency_cdf: BTreeMap::new(),
+        subtests: Vec::new(),
+        ready_busy: None,
         wear_histogram: WearHistogram::default(),
     }
 }

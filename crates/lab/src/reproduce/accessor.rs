@@ -16,12 +16,25 @@ impl Measured {
     }
 
     fn at(&self, path: &str) -> Option<&Value> {
-        path.split('.').try_fold(&self.device, |value, key| value.get(key))
+        path.split('.').try_fold(&self.device, |value, key| match value {
+            Value::Array(values) => values.get(key.parse::<usize>().ok()?),
+            value => value.get(key),
+        })
     }
 
-    /// A number by its path: `latency_ns.all.mean`.
+    /// A number by its path: `latency_ns.all.mean`, `subtests.0.written_bytes`.
     pub fn number(&self, path: &str) -> Option<f64> {
         self.at(path)?.as_f64()
+    }
+
+    /// A text by its path.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.at(path)?.as_str()
+    }
+
+    /// How many a list has, such as `subtests`; 0 where there is none.
+    pub fn length(&self, path: &str) -> usize {
+        self.at(path).and_then(Value::as_array).map_or(0, Vec::len)
     }
 
     /// A column of the timeline, as a list; `None` where an interval has no value.
@@ -72,6 +85,11 @@ mod tests {
         let measured = Measured::of(&result).expect("a drive");
         assert_eq!(measured.number("a.b"), Some(3.0));
         assert_eq!(measured.number("a.c"), None);
+        assert_eq!(
+            (measured.number("list.1"), measured.number("list.2"), measured.number("list.x")),
+            (Some(3.0), None, None)
+        );
+        assert_eq!((measured.length("list"), measured.length("a")), (2, 0));
         assert_eq!(measured.total("a"), Some(3.0));
         assert_eq!(measured.mean("list"), Some(2.0));
         assert_eq!(measured.mean("gap"), None);

@@ -127,7 +127,7 @@ fn block(report: &Report, name: &str) -> Option<String> {
 fn summary(report: &Report) -> String {
     let mut all = Grid::default();
     for figure in &report.figures {
-        let mut grid = text::compared(&figure.compared);
+        let mut grid = text::compared(&figure.compared, figure.drives_are);
         for row in &mut grid.rows {
             let name = text::heading(figure.id);
             row.insert(0, format!("[{name}]({}.md)", figure.id));
@@ -142,7 +142,7 @@ fn summary(report: &Report) -> String {
 
 fn one(figure: &FigureReport) -> String {
     let mut text = figure.grid.markdown();
-    let compared = text::compared(&figure.compared);
+    let compared = text::compared(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         text.push('\n');
         text.push_str(&compared.markdown());

@@ -12,6 +12,8 @@ use super::ReproduceError;
 pub struct Experiment {
     /// The seed of every run.
     pub seed: u64,
+    /// The workload in whose steady state drives are that are prepared so, as `--precondition steady:WORKLOAD`.
+    pub steady: Option<String>,
     /// The description of each of the paper's drives, by the name that figures use (a page size, say).
     pub drives: BTreeMap<String, String>,
     /// The variants, by name.
@@ -51,6 +53,8 @@ pub struct InputText {
     pub fit: Option<String>,
     /// At most so many requests.
     pub limit: Option<u64>,
+    /// At most so many requests are looked at for the tables of inputs: for one that only sub-tests end.
+    pub look: Option<u64>,
     /// What it is, and where it comes from.
     pub about: String,
 }

@@ -15,6 +15,8 @@ pub struct Paper {
     pub experiment: &'static str,
     /// The descriptions that the experiment names: name and text.
     pub devices: &'static [(&'static str, &'static str)],
+    /// What tables call the experiment's drives: `page` where they differ by their page, else `drive`.
+    pub drives_are: &'static str,
     /// Its published values: file name and text of each CSV.
     pub published: &'static [(&'static str, &'static str)],
     /// Its figures and tables, in the order of the report.

@@ -49,8 +49,8 @@ fn grouped(value: i64) -> String {
 }
 
 impl Grid {
-    /// Lays the points out; `published` are those of the figure.
-    pub(crate) fn of(points: &[Point], published: &[Published]) -> Grid {
+    /// Lays the points out; `published` are those of the figure, and `drives_are` is what the paper's drives are called by.
+    pub(crate) fn of(points: &[Point], published: &[Published], drives_are: &str) -> Grid {
         let key = |point: &Point| (point.workload.clone(), point.page_size.clone(), point.setting.clone());
         let mut rows: Vec<(String, String, String)> = Vec::new();
         let mut series: Vec<(&str, &str)> = Vec::new();
@@ -65,7 +65,7 @@ impl Grid {
         let paged = rows.iter().any(|(_, page, _)| !page.is_empty());
         let set = rows.iter().any(|(_, _, setting)| !setting.is_empty());
         let mut heads = vec![String::new()];
-        heads.extend(paged.then(|| "page".to_string()));
+        heads.extend(paged.then(|| drives_are.to_string()));
         heads.extend(set.then(|| "setting".to_string()));
         let labels = heads.len();
         let papers = |point: &Point| {
@@ -166,7 +166,7 @@ mod tests {
             place: "p".to_string(),
         };
         let points = [point("A", "one", 1.0), point("A", "two", 2.25), point("B", "one", -3.0)];
-        let grid = Grid::of(&points, &[published]);
+        let grid = Grid::of(&points, &[published], "page");
         assert_eq!(grid.heads, ["", "one, %", "two, %", "paper"]);
         assert_eq!(grid.rows, [["A", "1.0", "2.2", "1 to 2.5"], ["B", "-3.0", "-", ""]]);
         assert_eq!(grid.plain(), "     one, %  two, %     paper\n  A     1.0     2.2  1 to 2.5\n  B    -3.0       -\n");

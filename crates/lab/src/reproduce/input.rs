@@ -68,7 +68,7 @@ impl Library {
 
 fn is_fio(stated: &InputText) -> bool {
     let text = stated.workload.as_deref().unwrap_or_default();
-    matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile)
+    text.starts_with("micro:") || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile)
 }
 
 impl Input {
@@ -107,7 +107,11 @@ impl Input {
             text: String::new(),
             shown: stated.file.clone().or_else(|| stated.workload.clone()).unwrap_or_default(),
             // fio's options are sized by the drive; a model is a trace like any other.
-            fit: if is_fio(stated) { Fit::Exact } else { fit.unwrap_or(stated_fit) },
+            fit: match (is_fio(stated), &stated.fit, fit) {
+                (true, ..) => Fit::Exact,
+                (false, None, Some(fit)) => fit,
+                _ => stated_fit,
+            },
             limit: [limit, stated.limit].into_iter().flatten().min(),
             survey: None,
             missing: None,
@@ -138,7 +142,7 @@ impl Input {
         let opened = input.source(None, 1).map_err(|error| error.to_string());
         let surveyed = opened.and_then(|source| {
             let mut workload = source.open(drive, 0).map_err(|error| error.to_string())?;
-            Survey::of(&mut *workload).map_err(|error| error.to_string())
+            Survey::of(&mut *workload, stated.look).map_err(|error| error.to_string())
         });
         match surveyed {
             Ok(survey) => input.survey = Some(survey),

@@ -33,6 +33,7 @@ mod survey;
 mod tests;
 mod text;
 mod waflash;
+mod write_amplification;
 
 pub use accessor::Measured;
 pub use compare::Compared;
@@ -54,7 +55,7 @@ pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid}
 use ssdlab_base::closest;
 
 /// Every paper that is reproduced.
-pub const PAPERS: &[&Paper] = &[&waflash::PAPER];
+pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER];
 
 /// Why a reproduction cannot begin or go on; the input was wrong.
 #[derive(Debug, thiserror::Error)]

@@ -63,6 +63,8 @@ pub struct FigureReport {
     pub compared: Vec<Compared>,
     /// The commands of its runs.
     pub commands: Vec<String>,
+    /// What the drives are called by.
+    pub drives_are: &'static str,
     #[serde(skip)]
     pub(crate) grid: Grid,
 }
@@ -127,7 +129,8 @@ impl FigureReport {
             id: figure.id(),
             title: figure.title(),
             about: figure.about(),
-            grid: Grid::of(&points, &published),
+            grid: Grid::of(&points, &published, scene.paper.drives_are),
+            drives_are: scene.paper.drives_are,
             compared: compare(&published, &points),
             points,
             curves,

@@ -7,10 +7,11 @@ use ssdlab_device::DriveConfig;
 use super::ReproduceError;
 use super::input::Input;
 use super::scene::Scene;
-use crate::precondition::Age;
+use crate::ready_busy::Recording;
 use crate::result::VERSION;
 use crate::snapshot::build;
-use crate::source::{TextSource, WorkloadSource as _};
+use crate::source::{Sending, TextSource, WorkloadSource as _};
+use crate::subtests::volumes;
 
 /// Name and version of what a key is made of.
 const KEY: &str = "ssdlab reproduction run v1";
@@ -24,23 +25,18 @@ pub enum Preparation {
     Touched,
     /// The whole user capacity was written once.
     Fill,
+    /// The steady state of the experiment's `steady` workload.
+    Steady,
 }
 
 impl Preparation {
-    /// As `--precondition` has it.
-    pub const fn text(self) -> &'static str {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
         match self {
             Preparation::None => "none",
             Preparation::Touched => "touched",
             Preparation::Fill => "fill",
-        }
-    }
-
-    pub(super) const fn age(self) -> Age<'static> {
-        match self {
-            Preparation::None => Age::None,
-            Preparation::Touched => Age::Touched,
-            Preparation::Fill => Age::Fill,
+            Preparation::Steady => "steady",
         }
     }
 }
@@ -60,6 +56,12 @@ pub struct Run {
     pub preparation: Preparation,
     /// The seed of everything random.
     pub seed: u64,
+    /// Whether the recorder watches, and which die.
+    pub recording: Option<Recording>,
+    /// As `--subtests`; nothing for the whole input, once.
+    pub subtests: Option<String>,
+    /// The input that is sent before the sub-tests.
+    pub initial: Option<String>,
 }
 
 impl fmt::Display for Run {
@@ -71,7 +73,10 @@ impl fmt::Display for Run {
         if let Some(replay) = &self.replay {
             write!(f, ", {replay}")?;
         }
-        write!(f, ", {}", self.preparation.text())
+        if let Some(subtests) = &self.subtests {
+            write!(f, ", {subtests}")?;
+        }
+        write!(f, ", {}", self.preparation.name())
     }
 }
 
@@ -88,6 +93,35 @@ impl Run {
     pub fn prepared(mut self, preparation: Preparation) -> Run {
         self.preparation = preparation;
         self
+    }
+
+    /// Watched by the recorder on a die's Ready/Busy line.
+    #[must_use]
+    pub fn recorded(mut self, die: u32) -> Run {
+        self.recording = Some(Recording { die });
+        self
+    }
+
+    /// In sub-tests of these volumes.
+    #[must_use]
+    pub fn divided(mut self, volumes: impl Into<String>) -> Run {
+        self.subtests = Some(volumes.into());
+        self
+    }
+
+    /// With initial data before the sub-tests.
+    #[must_use]
+    pub fn beginning_with(mut self, initial: &Input) -> Run {
+        self.initial = Some(initial.name.clone());
+        self
+    }
+
+    /// As `--precondition` has it.
+    pub(super) fn precondition(&self, scene: &Scene) -> String {
+        match (self.preparation, &scene.experiment.steady) {
+            (Preparation::Steady, Some(workload)) => format!("steady:{workload}"),
+            (preparation, _) => preparation.name().to_string(),
+        }
     }
 
     /// The command that does this run alone; traces lie under `TRACES/`.
@@ -109,39 +143,62 @@ impl Run {
         if let Some(replay) = &self.replay {
             command.push_str(&format!(" --replay {replay}"));
         }
-        command.push_str(&format!(" --precondition {} --seed {}", self.preparation.text(), self.seed));
+        if let Some(recording) = self.recording {
+            command.push_str(&format!(" --recorder {}", recording.die));
+        }
+        if let Some(subtests) = &self.subtests {
+            command.push_str(&format!(" --subtests {subtests}"));
+        }
+        let initial = scene.inputs.iter().find(|input| Some(&input.name) == self.initial.as_ref());
+        if let Some(initial) = initial {
+            command.push_str(&format!(" --initial {}", initial.spoken()));
+        }
+        command.push_str(&format!(" --precondition {} --seed {}", self.precondition(scene), self.seed));
         command
     }
 
     /// Makes the run ready: everything that can be wrong without running it is found here.
     pub(super) fn ready(&self, scene: &Scene) -> Result<Ready, ReproduceError> {
         let config = scene.config(self)?;
-        let input = scene.inputs.iter().find(|input| input.name == self.input);
-        let Some(input) = input else {
-            return Err(ReproduceError::new(format!("the paper has no input '{}'", self.input)));
+        let found = |name: &str| {
+            let input = scene.inputs.iter().find(|input| input.name == name);
+            let input = input.ok_or_else(|| ReproduceError::new(format!("the paper has no input '{name}'")))?;
+            match &input.missing {
+                Some(missing) => Err(ReproduceError::new(format!("input '{name}' is missing: {missing}"))),
+                None => Ok(input.clone()),
+            }
         };
-        if let Some(missing) = &input.missing {
-            return Err(ReproduceError::new(format!("input '{}' is missing: {missing}", input.name)));
+        let input = found(&self.input)?;
+        let initial = self.initial.as_deref().map(found).transpose()?;
+        let volumes = self.subtests.as_deref().map(volumes).transpose().map_err(ReproduceError::new)?;
+        if self.preparation == Preparation::Steady && scene.experiment.steady.is_none() {
+            let sentence =
+                format!("papers/{}/experiment.toml: found no `steady`, expected a workload", scene.paper.name);
+            return Err(ReproduceError::new(sentence));
         }
         let source = input.source(self.replay.as_deref(), self.seed)?;
+        let of_initial = initial.as_ref().map(|initial| initial.source(None, self.seed)).transpose()?;
+        let precondition = self.precondition(scene);
         let mut hasher = blake3::Hasher::new();
-        let replay = source.replay();
         let fields = [
             KEY,
             VERSION,
             &build(),
             &format!("{config:?}"),
             &source.identity(),
-            &replay,
-            self.preparation.text(),
+            &source.replay(),
+            &precondition,
             &self.seed.to_string(),
+            &format!("{:?} {volumes:?} {:?}", self.recording, of_initial.map(|initial| initial.identity())),
         ];
         for field in fields {
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());
         }
         let key = hasher.finalize().to_hex()[..32].to_string();
-        Ok(Ready { run: self.clone(), config, input: input.clone(), command: self.command(scene), key })
+        let steady = scene.experiment.steady.clone().filter(|_| self.preparation == Preparation::Steady);
+        let command = self.command(scene);
+        Ok(Ready { run: self.clone(), config, input, initial, volumes, steady, precondition, command, key })
     }
 }
 
@@ -150,6 +207,12 @@ pub(super) struct Ready {
     pub(super) run: Run,
     pub(super) config: DriveConfig,
     pub(super) input: Input,
+    pub(super) initial: Option<Input>,
+    pub(super) volumes: Option<Vec<u64>>,
+    /// The workload in whose steady state the drive is, where it is in one.
+    pub(super) steady: Option<String>,
+    /// As `--precondition`.
+    pub(super) precondition: String,
     pub(super) command: String,
     /// What names its results: a hash of the program, the whole configuration, the input and how it is sent.
     pub(super) key: String,
@@ -159,6 +222,23 @@ impl Ready {
     /// The workload, opened for this thread.
     pub(super) fn source(&self) -> Result<TextSource, ReproduceError> {
         self.input.source(self.run.replay.as_deref(), self.run.seed)
+    }
+
+    /// The input that comes first, opened for this thread.
+    pub(super) fn initial_source(&self) -> Result<Option<TextSource>, ReproduceError> {
+        self.initial.as_ref().map(|initial| initial.source(None, self.run.seed)).transpose()
+    }
+
+    /// The workload that ages the drive, opened for this thread.
+    pub(super) fn steady_source(&self) -> Result<Option<TextSource>, ReproduceError> {
+        let open = |text: &String| TextSource::open(text, Sending::default(), self.run.seed);
+        self.steady.as_ref().map(open).transpose().map_err(ReproduceError::new)
+    }
+
+    /// What names the drive's age, for runs that share it; nothing where none is kept.
+    pub(super) fn shared_age(&self) -> Option<String> {
+        let kept = matches!(self.run.preparation, Preparation::Fill | Preparation::Steady);
+        kept.then(|| format!("{:?} {} {}", self.config, self.precondition, self.run.seed))
     }
 
     /// Memory that the run takes at most, roughly, in bytes: flash pages, maps and the buffer's units.

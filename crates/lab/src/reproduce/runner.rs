@@ -14,10 +14,12 @@ use super::plan::{Preparation, Ready, Run};
 use super::scene::Scene;
 use super::store::Store;
 use crate::experiment::{Asked, Entrant, Experiment};
+use crate::precondition::Age;
 use crate::progress::{Control, Quiet};
 use crate::result::RunResult;
 use crate::snapshot::SnapshotCache;
-use crate::source::WorkloadSource as _;
+use crate::source::WorkloadSource;
+use crate::subtests::Subtests;
 
 /// How the runs are done.
 pub struct Settings<'a> {
@@ -25,7 +27,7 @@ pub struct Settings<'a> {
     pub jobs: usize,
     /// Memory that all runs together may take, in bytes; one always runs.
     pub memory_bytes: u64,
-    /// Where drives that were written full are kept.
+    /// Where aged drives are kept.
     pub snapshots: Option<&'a SnapshotCache>,
     /// Set to end early: runs that were begun are given up, those that ended are kept.
     pub stop: &'a AtomicBool,
@@ -164,9 +166,10 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
             },
         }
     }
+    let waiting = aged_first(waiting, settings.snapshots.is_some());
     settings.watch.planned(waiting.len(), kept);
     let pool = Pool {
-        work: Mutex::new(Work { next: 0, memory_bytes: 0, running: 0, done: Vec::new() }),
+        work: Mutex::new(Work { next: 0, memory_bytes: 0, running: 0, ageing: HashSet::new(), done: Vec::new() }),
         freed: Condvar::new(),
     };
     std::thread::scope(|scope| {
@@ -192,6 +195,14 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
     Outcomes { outcomes, order }
 }
 
+/// The first run of each age that is kept, and then the others in their order: so drives age side by side, each once.
+fn aged_first(waiting: Vec<Ready>, kept: bool) -> Vec<Ready> {
+    let mut seen = HashSet::new();
+    let (first, others): (Vec<Ready>, Vec<Ready>) =
+        waiting.into_iter().partition(|ready| kept && ready.shared_age().is_some_and(|age| seen.insert(age)));
+    first.into_iter().chain(others).collect()
+}
+
 /// The threads' common list.
 struct Pool {
     work: Mutex<Work>,
@@ -202,6 +213,8 @@ struct Work {
     next: usize,
     memory_bytes: u64,
     running: usize,
+    /// Ages that a run which began first has not kept yet.
+    ageing: HashSet<String>,
     done: Vec<(usize, Outcome)>,
 }
 
@@ -218,8 +231,10 @@ impl Pool {
                 if settings.stop.load(Ordering::Relaxed) || work.next == waiting.len() {
                     return;
                 }
-                let needs = waiting[work.next].memory_bytes();
-                if work.running == 0 || work.memory_bytes + needs <= settings.memory_bytes {
+                let ready = &waiting[work.next];
+                let fits = work.memory_bytes + ready.memory_bytes() <= settings.memory_bytes;
+                let aged = ready.shared_age().is_none_or(|age| !work.ageing.contains(&age));
+                if work.running == 0 || fits && aged {
                     break work.next;
                 }
                 work = self.freed.wait(work).unwrap_or_else(PoisonError::into_inner);
@@ -228,6 +243,12 @@ impl Pool {
             work.next += 1;
             work.running += 1;
             work.memory_bytes += ready.memory_bytes();
+            let age = ready.shared_age().filter(|_| settings.snapshots.is_some());
+            if let Some(age) = &age
+                && !waiting[..index].iter().any(|earlier| earlier.shared_age().as_ref() == Some(age))
+            {
+                work.ageing.insert(age.clone());
+            }
             drop(work);
 
             settings.watch.began(&ready.run);
@@ -237,6 +258,9 @@ impl Pool {
             let mut work = self.lock();
             work.running -= 1;
             work.memory_bytes -= ready.memory_bytes();
+            if let Some(age) = &age {
+                work.ageing.remove(age);
+            }
             work.done.push((index, outcome));
             drop(work);
             self.freed.notify_all();
@@ -274,20 +298,34 @@ fn outcome(ready: &Ready, store: &Store, settings: &Settings<'_>) -> Outcome {
 
 /// The run itself; nothing if it was stopped.
 fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, String> {
-    let source = ready.source().map_err(|error| error.sentence)?;
+    let said = |error: super::ReproduceError| error.sentence;
+    let source = ready.source().map_err(said)?;
+    let (initial, steady) = (ready.initial_source().map_err(said)?, ready.steady_source().map_err(said)?);
+    let age = match (ready.run.preparation, &steady) {
+        (Preparation::Steady, Some(steady)) => Age::SteadyUnder(steady),
+        (Preparation::None | Preparation::Steady, _) => Age::None,
+        (Preparation::Touched, _) => Age::Touched,
+        (Preparation::Fill, _) => Age::Fill,
+    };
+    let subtests = ready.volumes.as_ref().map(|volumes| Subtests {
+        volumes: volumes.clone(),
+        initial: initial.as_ref().map(|initial| initial as &dyn WorkloadSource),
+    });
     let drives = [Entrant { label: ready.config.name.clone(), config: ready.config.clone() }];
     let experiment = Experiment {
         drives: &drives,
         workload: &source,
-        age: ready.run.preparation.age(),
+        age,
         seed: ready.run.seed,
         verify: false,
-        snapshots: settings.snapshots.filter(|_| ready.run.preparation == Preparation::Fill),
+        snapshots: settings.snapshots.filter(|_| ready.shared_age().is_some()),
+        recording: ready.run.recording,
+        subtests,
         asked: Asked {
             command: ready.command.split(' ').map(str::to_string).collect(),
             workload: ready.input.shown.clone(),
             replay: source.replay(),
-            precondition: ready.run.preparation.text().to_string(),
+            precondition: ready.precondition.clone(),
         },
     };
     let control = Control { stop: settings.stop, progress: &Quiet };

@@ -92,6 +92,9 @@ impl Scene {
             replay: None,
             preparation: Preparation::Touched,
             seed: self.experiment.seed,
+            recording: None,
+            subtests: None,
+            initial: None,
         }
     }
 

@@ -24,6 +24,12 @@ pub struct Survey {
     pub write_bytes: u64,
     /// From the first request to the last, nanoseconds; 0 for a closed loop, which has no times of its own.
     pub span_ns: u64,
+    /// The largest read, bytes.
+    pub read_bytes_max: u64,
+    /// The largest write, bytes.
+    pub write_bytes_max: u64,
+    /// Reads and writes that begin where the one before ended.
+    pub sequential: u64,
     /// Writes that begin or end inside a page of 4, 8 and 16 KB, in number.
     pub unaligned: [u64; 3],
     /// Pages of 4, 8 and 16 KB that reads and writes touch any part of, one after the other.
@@ -31,14 +37,16 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Walks through a workload.
-    pub(super) fn of(workload: &mut dyn Workload) -> Result<Survey, WorkloadError> {
+    /// Walks through a workload, or through its first `most` requests.
+    pub(super) fn of(workload: &mut dyn Workload, most: Option<u64>) -> Result<Survey, WorkloadError> {
         let mut survey = Survey::default();
         let mut first = None;
+        let mut ended = None;
         walk(workload, |request| {
             survey.requests += 1;
             survey.span_ns = request.at.0 - first.get_or_insert(request.at).0;
             if matches!(request.op, Op::Read | Op::Write) && request.sectors > 0 {
+                survey.sequential += u64::from(ended.replace(request.end()) == Some(request.sector));
                 for (count, page) in survey.pages.iter_mut().zip(PAGES) {
                     let sectors = page / SECTOR_BYTES;
                     *count += (request.end() - 1) / sectors - request.sector / sectors + 1;
@@ -48,10 +56,12 @@ impl Survey {
                 Op::Read => {
                     survey.reads += 1;
                     survey.read_bytes += request.bytes();
+                    survey.read_bytes_max = survey.read_bytes_max.max(request.bytes());
                 }
                 Op::Write => {
                     survey.writes += 1;
                     survey.write_bytes += request.bytes();
+                    survey.write_bytes_max = survey.write_bytes_max.max(request.bytes());
                     for (count, page) in survey.unaligned.iter_mut().zip(PAGES) {
                         let sectors = page / SECTOR_BYTES;
                         let whole = request.sector.is_multiple_of(sectors) && request.sectors.is_multiple_of(sectors);
@@ -60,7 +70,7 @@ impl Survey {
                 }
                 Op::Trim | Op::WriteZeroes | Op::Flush => {}
             }
-            true
+            most.is_none_or(|most| survey.requests < most)
         })?;
         Ok(survey)
     }

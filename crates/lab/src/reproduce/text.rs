@@ -62,7 +62,7 @@ fn one(figure: &FigureReport) -> String {
     if !figure.grid.rows.is_empty() {
         text.push_str(&figure.grid.plain());
     }
-    let compared = compared(&figure.compared);
+    let compared = compared(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         text.push('\n');
         text.push_str(&compared.plain());
@@ -86,8 +86,8 @@ pub(crate) fn heading(id: &str) -> String {
 }
 
 /// What the paper says, and ours.
-pub(crate) fn compared(compared: &[Compared]) -> Grid {
-    let heads = ["the paper says", "series", "page", "setting", "paper", "ours", "", "where"].map(str::to_string);
+pub(crate) fn compared(compared: &[Compared], drives_are: &str) -> Grid {
+    let heads = ["the paper says", "series", drives_are, "setting", "paper", "ours", "", "where"].map(str::to_string);
     let rows = compared.iter().map(|compared| {
         let published = &compared.published;
         let page = if published.page_size == "any" { "" } else { &published.page_size };

@@ -177,7 +177,17 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         replay: "closed:32".to_string(),
         precondition: "as asked".to_string(),
     };
-    Experiment { drives, workload, age, seed: 1, verify: false, snapshots: None, asked }
+    Experiment {
+        drives,
+        workload,
+        age,
+        seed: 1,
+        verify: false,
+        snapshots: None,
+        recording: None,
+        subtests: None,
+        asked,
+    }
 }
 
 pub fn run(experiment: &Experiment<'_>) -> RunResult {

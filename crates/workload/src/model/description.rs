@@ -10,10 +10,12 @@ use super::arrivals::Arrivals;
 use crate::WorkloadError;
 
 /// Name and text of each model that ships.
-const SHIPPED: [(&str, &str); 6] = [
+const SHIPPED: [(&str, &str); 8] = [
     ("cfs", include_str!("../../models/cfs.toml")),
     ("dtr", include_str!("../../models/dtr.toml")),
     ("ex", include_str!("../../models/ex.toml")),
+    ("financial1", include_str!("../../models/financial1.toml")),
+    ("financial2", include_str!("../../models/financial2.toml")),
     ("msnfs", include_str!("../../models/msnfs.toml")),
     ("ra", include_str!("../../models/ra.toml")),
     ("web", include_str!("../../models/web.toml")),

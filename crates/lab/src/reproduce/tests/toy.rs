@@ -64,6 +64,7 @@ pub(super) static TOY: Paper = Paper {
     title: "A toy",
     experiment: EXPERIMENT,
     devices: &[("toy", DRIVE)],
+    drives_are: "page",
     published: &[("figure01.csv", PUBLISHED)],
     figures: &[
         &Means { id: "figure01", variants: &["lru", "fifo", "none", "wrong"] },

@@ -1,0 +1,147 @@
+//! What a watched run leaves in its results: `ready_busy`.
+
+use serde::{Deserialize, Serialize};
+use ssdlab_measure::Model;
+
+use super::Recording;
+use super::truth::Programs;
+use crate::result::ByCause;
+
+/// What the recorder and the classifiers counted, and what was there to be counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReadyBusy {
+    /// The watched line, as in a VCD.
+    pub line: String,
+    /// Its die.
+    pub die: u32,
+    /// Channels x chips x dies x planes.
+    pub geometry: String,
+    /// `single` or `multi`.
+    pub program_model: String,
+    /// `M_p`.
+    pub pages_per_low: u32,
+    /// What lasts longer than the first and shorter than the second is taken for a program.
+    pub window_ns: [u64; 2],
+    /// The paper's recorder at several sampling intervals; the first is the one that figures show.
+    pub recorders: Vec<Recorded>,
+    /// The classifiers, from the edges of every line.
+    pub estimates: Vec<Estimated>,
+    /// The recorder's error, level by level.
+    pub levels: LevelFactors,
+    /// What the chips really did in the same time.
+    pub real: Real,
+    /// Tests that quiet divides.
+    pub tests: Vec<TestCount>,
+}
+
+/// What a recorder brought home.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Time between two samples.
+    pub sampling_ns: u64,
+    /// `N_Tprogram`.
+    pub programs: u64,
+    /// `N_page_test`: pages of the whole drive by equation 3.
+    pub pages: f64,
+    /// Equation 2; nothing when the host wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// Equation 4 with its sign, as a share.
+    pub percentage_error: Option<f64>,
+    /// Lows that no sample met.
+    pub lows_missed: u64,
+    /// Lows that were taken for part of the one before.
+    pub lows_merged: u64,
+}
+
+/// What a classifier makes of the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimated {
+    /// Its name.
+    pub method: String,
+    /// Lines it looked at.
+    pub lines: u64,
+    /// Programs on a line, on average.
+    pub programs_a_line: f64,
+    /// Pages of the whole drive.
+    pub pages: f64,
+    /// 95 % of it.
+    pub pages_interval: [f64; 2],
+    /// Equation 2; nothing when the host wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// Equation 4 with its sign, as a share.
+    pub percentage_error: Option<f64>,
+}
+
+/// By what each step from the recorder's count to the drive's pages is too much (above 1) or too little. Their product is
+/// the recorder's pages by the real ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelFactors {
+    /// Programs that the recorder counted, by the lows in the window: what sampling does.
+    pub sampling: f64,
+    /// Lows in the window by programs of the die: what telling operations by their durations does.
+    pub classification: f64,
+    /// `M_p` by the pages that a program of the die really was.
+    pub plane: f64,
+    /// The die's pages by the mean of its chip's dies.
+    pub die: f64,
+    /// The chip's pages by the mean of its channel's chips.
+    pub chip: f64,
+    /// The channel's pages by the mean of all channels.
+    pub channel: f64,
+}
+
+/// What was really programmed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Real {
+    /// `N_page_real`.
+    pub pages: u64,
+    /// Pages programmed by bytes written; nothing when the host wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// Pages of each die.
+    pub pages_by_die: Vec<u64>,
+    /// Program operations of each die.
+    pub programs_by_die: Vec<u64>,
+    /// Pages by cause.
+    pub by_cause: ByCause<u64>,
+}
+
+/// A test: from one long quiet to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestCount {
+    /// `N_Tprogram` of the first recorder.
+    pub programs: u64,
+    /// Pages of the whole drive by equation 3.
+    pub pages: f64,
+    /// Pages that were really programmed.
+    pub real_pages: u64,
+    /// These, by cause.
+    pub by_cause: ByCause<u64>,
+    /// When its first flash operation began.
+    pub begun_ns: u64,
+    /// When its last one had ended.
+    pub ended_ns: u64,
+}
+
+impl LevelFactors {
+    /// `counted` programs of the recorder, `inside` lows in the window, and what was really there.
+    pub(super) fn of(model: &Model, recording: Recording, counted: u64, inside: f64, real: &Programs) -> LevelFactors {
+        // Where nothing was to be counted, nothing was counted wrong.
+        let ratio = |of: f64, by: f64| if by > 0.0 { of / by } else { 1.0 };
+        let levels = &model.levels;
+        let (dies, chips) = (levels.dies_per_chip as usize, levels.chips_per_channel as usize);
+        let die = recording.die as usize;
+        let sum = |from: usize, count: usize| real.pages_by_die[from..from + count].iter().sum::<u64>() as f64;
+        let of_die = real.pages_by_die[die] as f64;
+        let of_chip = sum(die - die % dies, dies);
+        let of_channel = sum(die - die % (dies * chips), dies * chips);
+        let programs = real.programs_by_die[die] as f64;
+        LevelFactors {
+            sampling: ratio(counted as f64, inside),
+            classification: ratio(inside, programs),
+            plane: ratio(f64::from(model.pages_per_low()) * programs, of_die),
+            die: ratio(of_die * dies as f64, of_chip),
+            chip: ratio(of_chip * chips as f64, of_channel),
+            channel: ratio(of_channel * f64::from(levels.channels), real.pages() as f64),
+        }
+    }
+}

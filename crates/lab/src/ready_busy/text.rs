@@ -1,0 +1,74 @@
+//! What a watched run recorded, for a terminal.
+
+use std::fmt::Write as _;
+
+use ssdlab_base::Nanos;
+
+use super::ReadyBusy;
+use crate::result::Subtest;
+
+/// The recorder, the classifiers, and the levels at which the recorder goes wrong; then the sub-tests, if there were any.
+pub(crate) fn render(name: &str, watched: &ReadyBusy, subtests: &[Subtest]) -> String {
+    let mut text = format!(
+        "\nReady/Busy of {name}, {} of {}, window {}..{}, {} page(s) a low\n",
+        watched.line,
+        watched.geometry,
+        Nanos(watched.window_ns[0]),
+        Nanos(watched.window_ns[1]),
+        watched.pages_per_low
+    );
+    let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{value:.3}"));
+    let error = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{:+.3} %", value * 100.0));
+    let _ = writeln!(text, "  {:<18} {:>14} {:>9} {:>11}", "counted by", "pages", "WA", "off by");
+    let mut line = |method: &str, pages: f64, amplification: Option<f64>, off: Option<f64>| {
+        let _ = writeln!(text, "  {method:<18} {pages:>14.0} {:>9} {:>11}", ratio(amplification), error(off));
+    };
+    for recorder in &watched.recorders {
+        let method = format!("recorder ({})", Nanos(recorder.sampling_ns));
+        line(&method, recorder.pages, recorder.write_amplification, recorder.percentage_error);
+    }
+    for estimate in &watched.estimates {
+        line(&estimate.method, estimate.pages, estimate.write_amplification, estimate.percentage_error);
+    }
+    line("really", watched.real.pages as f64, watched.real.write_amplification, None);
+    let levels = &watched.levels;
+    let _ = writeln!(
+        text,
+        "  recorder / really = sampling {:.4} x classification {:.4} x plane {:.4} x die {:.4} x chip {:.4} x channel {:.4}",
+        levels.sampling, levels.classification, levels.plane, levels.die, levels.chip, levels.channel
+    );
+    text.push_str(&tests(watched, subtests));
+    text
+}
+
+fn tests(watched: &ReadyBusy, subtests: &[Subtest]) -> String {
+    if subtests.is_empty() {
+        return String::new();
+    }
+    let page_bytes: f64 = watched.real.write_amplification.map_or(0.0, |amplification| {
+        let host: u64 = subtests.iter().map(|test| test.written_bytes).sum();
+        amplification * host as f64 / watched.real.pages.max(1) as f64
+    });
+    let mut text = format!(
+        "  {:<8} {:>10} {:>12} {:>10} {:>10} {:>8}\n",
+        "sub-test", "written", "programs", "WA", "really", "MB/s"
+    );
+    for (index, test) in subtests.iter().enumerate() {
+        let of_test = |pages: f64| match test.written_bytes {
+            0 => "-".to_string(),
+            written => format!("{:.3}", pages * page_bytes / written as f64),
+        };
+        let Some(counted) = watched.tests.get(index) else { continue };
+        let _ = writeln!(
+            text,
+            "  {:<8} {:>10} {:>12} {:>10} {:>10} {:>8.2}",
+            test.name,
+            ssdlab_base::format_size(test.written_bytes),
+            counted.programs,
+            of_test(counted.pages),
+            of_test(counted.real_pages as f64),
+            test.write_bytes_per_s / 1e6
+        );
+    }
+    text
+}

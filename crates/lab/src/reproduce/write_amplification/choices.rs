@@ -1,0 +1,99 @@
+//! What the paper leaves open, and what it changes: never instead of a figure's value, always beside it.
+
+use super::common::{self, Column, columns, point};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+
+/// A choice: its name, what it sets, the age.
+type Choice = (&'static str, &'static [&'static str], Preparation);
+
+/// On SSD-I: its mapping and its collection are not in the paper.
+const CHOICES: [Choice; 6] = [
+    ("as everywhere", &[], Preparation::Steady),
+    ("pages of 8 KB (planes tied)", &["flash.page_size=8k", "flash.planes_per_die=1"], Preparation::Steady),
+    ("FIFO victims", &["gc.victim=fifo"], Preparation::Steady),
+    ("random victims", &["gc.victim=random"], Preparation::Steady),
+    ("no cache", &["buffer.policy=none"], Preparation::Steady),
+    ("written once, in order", &[], Preparation::Fill),
+];
+
+/// The corners of the figures.
+const INPUTS: [&str; 4] = ["512B-RD-100%-W-N", "4KiB-RD-100%-W-Y", "4KiB-SQ-100%-W-Y", "32KiB-SQ-100%-W-Y"];
+
+/// A sequence long enough to renew the drive: the volume by which Figures 7 and 8 decide what "sequential" shows.
+const LONG: &str = "32KiB-SQ-100%-W-Y";
+const LONG_COUNT: u64 = 12;
+const LONG_VOLUME: u64 = 5 << 30;
+
+const VOLUME: u64 = 512 << 20;
+
+const COLUMNS: [Column; 5] = [
+    ("WA", "", |run| run.number("ready_busy.recorders.0.write_amplification")),
+    ("true WA", "", |run| run.number("ready_busy.real.write_amplification")),
+    ("host and padding", "", |run| run.number("write_amplification.by_cause.host")),
+    ("read-modify-write", "", |run| run.number("write_amplification.by_cause.rmw")),
+    ("GC", "", |run| run.number("write_amplification.by_cause.gc")),
+];
+
+pub(super) struct Choices;
+
+fn rows(scene: &Scene) -> Vec<(&Input, &'static str, Run)> {
+    let mut rows = Vec::new();
+    for (name, set, age) in CHOICES {
+        for input in INPUTS.iter().filter_map(|input| scene.input(input)) {
+            let run = common::steady(scene, "SSD-I", input, VOLUME).prepared(age);
+            rows.push((input, name, set.iter().fold(run, |run, &set| run.with(set))));
+        }
+    }
+    rows
+}
+
+fn long(scene: &Scene) -> Option<(&Input, Run)> {
+    let input = scene.input(LONG)?;
+    let run = common::steady(scene, "SSD-I", input, VOLUME);
+    Some((input, run.divided(common::volumes(scene, LONG_COUNT, LONG_VOLUME))))
+}
+
+impl Figure for Choices {
+    fn id(&self) -> &'static str {
+        "choices"
+    }
+
+    fn title(&self) -> &'static str {
+        "what the paper leaves open, and what it changes on SSD-I"
+    }
+
+    fn about(&self) -> &'static str {
+        "Runs as those of Figure 8. Planes tied: a die programs both planes as one page of 8 KB, which is what a two-plane \
+         drive with a coarser map does, and a write of 4 KB is then a read-modify-write. Written once in order instead of 12 \
+         hours of random writes. The sub-tests at the end are a sequence of 60 GiB in steps of 5 GiB: how much of it is \
+         measured decides what sequential writes cost after random ones."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &["WA", "true WA", "host and padding", "read-modify-write", "GC"]
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        let all = rows(scene).into_iter().map(|(_, _, run)| run);
+        all.chain(long(scene).map(|(_, run)| run)).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for (input, name, run) in rows(scene) {
+            columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
+                point(input, "SSD-I", name, series, value, unit)
+            });
+        }
+        if let Some((input, run)) = long(scene)
+            && let Some(measured) = outcomes.get(&run)
+        {
+            for (index, test) in super::walvd::sub_tests(measured).iter().enumerate() {
+                let setting = format!("{} to {} GiB", 5 * index, 5 * (index + 1));
+                drawn.points.push(point(input, "SSD-I", &setting, "WA", test.recorded, ""));
+                drawn.points.push(point(input, "SSD-I", &setting, "true WA", test.real, ""));
+            }
+        }
+        drawn
+    }
+}

@@ -1,0 +1,66 @@
+//! Figure 9: WALVD of SSD-I on partitions, from factory state.
+
+use super::common::{DIE, volumes};
+use super::table03::PARTITIONS;
+use super::walvd::{self, Naming};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+
+/// Section V.B.2: 15 sub-tests of 5 GiB.
+const COUNT: u64 = 15;
+const VOLUME: u64 = 5 << 30;
+
+/// "after the 6th to 8th sub-test".
+const NAMING: Naming = Naming { drive: "SSD-I", prefix: "5G-", stable_from: 8 };
+
+pub(super) struct Figure09;
+
+/// The partitions' workloads, with the run of each.
+pub(super) fn rows(scene: &Scene) -> Vec<(&Input, Run)> {
+    let one = |partition: &&str| {
+        let input = scene.inputs.iter().find(|input| input.stands_for == **partition && input.is_there())?;
+        let group = format!("{partition} initial");
+        let initial = scene.inputs.iter().find(|input| input.group == group && input.is_there())?;
+        let run = scene.run("SSD-I", "described", input, "").prepared(Preparation::None);
+        let run = run.recorded(DIE).divided(volumes(scene, COUNT, VOLUME)).beginning_with(initial);
+        Some((input, run))
+    };
+    PARTITIONS.iter().filter_map(one).collect()
+}
+
+impl Figure for Figure09 {
+    fn id(&self) -> &'static str {
+        "figure09"
+    }
+
+    fn title(&self) -> &'static str {
+        "write amplification by sub-test on partitions of SSD-I (WALVD)"
+    }
+
+    fn about(&self) -> &'static str {
+        "From factory state; the partition is written once, in order (the paper's \"initial data\", of which it says no \
+         more than that), then 15 sub-tests of 5 GiB of random writes of 4 KiB, divided by 5.5 minutes of quiet. The \
+         recorder's own tests give the counts. WA of 5G-1 has the programs of the initial data in it and not its bytes, as \
+         the paper counts; the next column leaves them out. \"stable\" is the mean of 5G-8 to 5G-15. Programmed MB/s is \
+         true WA times write MB/s."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        &walvd::SERIES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        rows(scene).into_iter().map(|(_, run)| run).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        let mut curves = Vec::new();
+        for (input, run) in rows(scene) {
+            curves.extend(walvd::draw(&mut drawn, outcomes, &run, input, &NAMING));
+        }
+        if !curves.is_empty() {
+            drawn.curves.push(walvd::chart("WA by sub-test", "random writes on partitions", curves));
+        }
+        drawn
+    }
+}

@@ -1,0 +1,239 @@
+//! A run in sub-tests: the host writes a set volume, everything comes to rest, and after a long quiet the next begins.
+//!
+//! ```text
+//!   initial data | quiet | volume 1 | quiet | volume 2 | quiet | ...
+//! ```
+//!
+//! The workload's own clock stands still in the quiet. A workload that ends before the last volume is written begins
+//! anew, with other random numbers where it has any.
+
+use ssdlab_base::{Nanos, Op, parse_size};
+use ssdlab_device::DriveConfig;
+use ssdlab_workload::{Next, Workload, WorkloadError};
+
+use crate::result::Subtest;
+use crate::source::WorkloadSource;
+
+/// From the last completion of a sub-test to the first request of the next: longer than the five minutes of silence
+/// after which a recorder takes a test for ended, by time enough for collection that was under way.
+pub const PAUSE: Nanos = Nanos::from_ms(330_000);
+
+/// The passes of a workload that begins anew: none of those that age a drive.
+const REPEATS: u64 = u64::MAX / 2;
+
+/// Sub-tests at most: each has a line in the results.
+const COUNT_MAX: usize = 10_000;
+
+/// What the sub-tests are.
+#[derive(Clone)]
+pub struct Subtests<'a> {
+    /// Bytes that the host writes in each.
+    pub volumes: Vec<u64>,
+    /// Sent once, whole, before them, as a sub-test of its own.
+    pub initial: Option<&'a dyn WorkloadSource>,
+}
+
+/// Reads a list of volumes: `5g`, `15x5g`, `37g,15x5g`.
+///
+/// # Errors
+/// What is no volume, as a sentence.
+///
+/// ```
+/// assert_eq!(ssdlab_lab::subtests::volumes("1k,2x4k"), Ok(vec![1024, 4096, 4096]));
+/// assert!(ssdlab_lab::subtests::volumes("0x5g").is_err());
+/// ```
+pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
+    let refused = |part: &str, why: &str| {
+        format!("'{part}' is no volume of sub-tests: {why}expected a list such as 2g, or 15x5g for fifteen of 5 GiB")
+    };
+    let mut volumes = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (count, size) = part.split_once('x').unwrap_or(("1", part));
+        let count: usize = count.trim().parse().map_err(|_| refused(part, ""))?;
+        let size = parse_size(size).map_err(|error| refused(part, &format!("{error}; ")))?;
+        if count == 0 || size == 0 {
+            return Err(refused(part, "none of nothing; "));
+        }
+        if count > COUNT_MAX - volumes.len() {
+            return Err(refused(part, &format!("more than {COUNT_MAX} sub-tests; ")));
+        }
+        volumes.extend(std::iter::repeat_n(size, count));
+    }
+    Ok(volumes)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Sending,
+    Resting,
+    QuietUntil(Nanos),
+    Done,
+}
+
+/// A workload, divided.
+pub(crate) struct Divided<'a> {
+    source: &'a dyn WorkloadSource,
+    drive: &'a DriveConfig,
+    inner: Box<dyn Workload>,
+    /// Whether the inner workload is the initial data.
+    initial: bool,
+    volumes: Vec<u64>,
+    /// The volume that is being written.
+    index: usize,
+    state: State,
+    repeats: u64,
+    /// Bytes written since the inner workload was opened.
+    of_pass: u64,
+    /// Drive's time minus the inner workload's.
+    ahead: u64,
+    outstanding: u64,
+    last: Nanos,
+    requests: u64,
+    now: Subtest,
+    done: Vec<Subtest>,
+}
+
+impl<'a> Divided<'a> {
+    /// `source`, whose first pass is already open.
+    pub(crate) fn new(
+        plan: &Subtests<'a>,
+        source: &'a dyn WorkloadSource,
+        opened: Box<dyn Workload>,
+        drive: &'a DriveConfig,
+    ) -> Result<Divided<'a>, WorkloadError> {
+        let inner = match plan.initial {
+            Some(initial) => initial.open(drive, 0)?,
+            None => opened,
+        };
+        let mut divided = Divided {
+            source,
+            drive,
+            inner,
+            initial: plan.initial.is_some(),
+            volumes: plan.volumes.clone(),
+            index: 0,
+            state: State::Sending,
+            repeats: 0,
+            of_pass: 0,
+            ahead: 0,
+            outstanding: 0,
+            last: Nanos::ZERO,
+            requests: 0,
+            now: Subtest::default(),
+            done: Vec::new(),
+        };
+        divided.begin(Nanos::ZERO);
+        Ok(divided)
+    }
+
+    /// The sub-tests that have ended.
+    pub(crate) fn into_subtests(self) -> Vec<Subtest> {
+        self.done
+    }
+
+    fn begin(&mut self, now: Nanos) {
+        let name = if self.initial { "initial".to_string() } else { (self.index + 1).to_string() };
+        self.now = Subtest { name, begun_ns: now.0, ended_ns: now.0, ..Subtest::default() };
+        self.last = now;
+        self.state = State::Sending;
+    }
+
+    /// All has completed: the sub-test is over.
+    fn end(&mut self) -> Result<(), WorkloadError> {
+        let mut ended = std::mem::take(&mut self.now);
+        ended.ended_ns = self.last.0;
+        let seconds = self.last.since(Nanos(ended.begun_ns)).0 as f64 / 1e9;
+        ended.write_bytes_per_s = if seconds > 0.0 { ended.written_bytes as f64 / seconds } else { 0.0 };
+        self.done.push(ended);
+        if self.initial {
+            self.initial = false;
+            self.inner = self.source.open(self.drive, 0)?;
+            self.ahead = self.last.0.saturating_add(PAUSE.0);
+            self.of_pass = 0;
+        } else {
+            self.index += 1;
+            self.ahead = self.ahead.saturating_add(PAUSE.0);
+        }
+        self.state = match self.index == self.volumes.len() {
+            true => State::Done,
+            false => State::QuietUntil(Nanos(self.last.0.saturating_add(PAUSE.0))),
+        };
+        Ok(())
+    }
+
+    /// The workload ended before its time: it begins anew.
+    fn repeat(&mut self, now: Nanos) -> Result<(), WorkloadError> {
+        if self.of_pass == 0 {
+            let sentence = "the workload ended without a write, so no volume of a sub-test is ever written";
+            return Err(WorkloadError(sentence.to_string()));
+        }
+        self.inner = self.source.open(self.drive, REPEATS + self.repeats)?;
+        self.repeats += 1;
+        self.of_pass = 0;
+        self.ahead = now.0;
+        Ok(())
+    }
+}
+
+impl Workload for Divided<'_> {
+    fn next(&mut self, now: Nanos) -> Result<Next, WorkloadError> {
+        loop {
+            match self.state {
+                State::Done => return Ok(Next::Done),
+                State::QuietUntil(until) if now < until => return Ok(Next::WaitUntil(until)),
+                State::QuietUntil(_) => self.begin(now),
+                State::Resting if self.outstanding > 0 => return Ok(Next::WaitForCompletion),
+                State::Resting => self.end()?,
+                State::Sending if !self.initial && self.now.written_bytes >= self.volumes[self.index] => {
+                    self.state = State::Resting;
+                }
+                State::Sending => match self.inner.next(Nanos(now.0.saturating_sub(self.ahead)))? {
+                    Next::Request(mut request) => {
+                        request.at = Nanos(request.at.0.saturating_add(self.ahead));
+                        self.outstanding += 1;
+                        self.requests += 1;
+                        self.now.requests += 1;
+                        match request.op {
+                            Op::Write => {
+                                self.now.written_bytes += request.bytes();
+                                self.of_pass += request.bytes();
+                            }
+                            Op::Read => self.now.read_bytes += request.bytes(),
+                            Op::Trim | Op::WriteZeroes | Op::Flush => {}
+                        }
+                        return Ok(Next::Request(request));
+                    }
+                    Next::WaitUntil(until) => {
+                        return Ok(Next::WaitUntil(Nanos(until.0.saturating_add(self.ahead))));
+                    }
+                    Next::WaitForCompletion => return Ok(Next::WaitForCompletion),
+                    Next::Done if self.initial => self.state = State::Resting,
+                    // Tags of two passes in the drive at once could not be told apart.
+                    Next::Done if self.outstanding > 0 => return Ok(Next::WaitForCompletion),
+                    Next::Done => self.repeat(now)?,
+                },
+            }
+        }
+    }
+
+    fn foreseen(&mut self) -> &[ssdlab_base::Request] {
+        match self.state {
+            State::Sending => self.inner.foreseen(),
+            _ => &[],
+        }
+    }
+
+    fn completed(&mut self, now: Nanos, tag: u32) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.last = now;
+        self.inner.completed(Nanos(now.0.saturating_sub(self.ahead)), tag);
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.requests, None)
+    }
+
+    fn rewind(&mut self) -> Result<(), WorkloadError> {
+        Err(WorkloadError("a workload in sub-tests is opened anew instead".to_string()))
+    }
+}
