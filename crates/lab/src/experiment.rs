@@ -258,9 +258,10 @@ fn run_drive(
     let workload = experiment.workload.open(config, 0).map_err(|error| failed(error.into()))?;
     let mut sent = match &experiment.subtests {
         None => Sent::Whole(workload),
-        Some(plan) => Sent::Divided(
-            Divided::new(plan, experiment.workload, workload, config).map_err(|error| failed(error.into()))?,
-        ),
+        Some(plan) => {
+            let divided = Divided::new(plan, experiment.workload, workload, config);
+            Sent::Divided(Box::new(divided.map_err(|error| failed(error.into()))?))
+        }
     };
 
     let refused = |reason| RunError::Recording { label: entrant.label.clone(), reason };
@@ -329,14 +330,14 @@ fn run_drive(
 /// The measured workload, as it is sent.
 enum Sent<'a> {
     Whole(Box<dyn Workload>),
-    Divided(Divided<'a>),
+    Divided(Box<Divided<'a>>),
 }
 
 impl Sent<'_> {
     fn workload(&mut self) -> &mut dyn Workload {
         match self {
             Sent::Whole(workload) => &mut **workload,
-            Sent::Divided(divided) => divided,
+            Sent::Divided(divided) => &mut **divided,
         }
     }
 }

@@ -195,7 +195,7 @@ fn what_is_wrong_is_said_with_what_was_probably_meant() {
     let said = |text: &str| Model::parse(text, 1).expect_err(text).to_string();
     for (text, word) in [
         ("model:msnsf", "did you mean 'msnfs'?"),
-        ("model:nonsense", "These ship: cfs, dtr, ex, msnfs, ra, web, figure2"),
+        ("model:nonsense", "These ship: cfs, dtr, ex, financial1, financial2, msnfs, ra, web, figure2"),
         ("model:./none.toml", "./none.toml: cannot be read"),
         ("model:ra,request=5", "did you mean 'requests'?"),
         ("model:ra,requests=5g", "expected a number from 1"),
