@@ -14,14 +14,15 @@ use parquet::record::RowAccessor as _;
 use ssdlab_base::Nanos;
 use ssdlab_lab::output::{self, Staging};
 use ssdlab_lab::perfetto::TraceWindow;
-use ssdlab_lab::{Age, Control, Quiet, RunResult, run_into};
+use ssdlab_lab::{Age, Control, Experiment, Quiet, Recording, RunResult, run_into};
 
 fn result() -> RunResult {
     let mut buffered = drive("with, a comma");
     buffered.buffer.policy = "lru".to_string();
     buffered.buffer.bytes = 1 << 20;
     let drives = entrants(&[drive("plain"), buffered]);
-    run(&experiment(&drives, &Random::mixed(60_000), Age::Fill))
+    let recording = Some(Recording { die: 0 });
+    run(&Experiment { recording, ..experiment(&drives, &Random::mixed(60_000), Age::Fill) })
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
