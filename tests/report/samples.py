@@ -174,7 +174,7 @@ def samples():
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
         "counting": (run([device("counts-only", timed=False), device("counts-too", 1, timed=False)]), 6, 3),
-        "idle": (run([idle("idle")]), 6, 5),
+        "idle": (run([idle("idle")]), 6, 6),
         "hostile": (run([device(HOSTILE, broken=True), device("${x}{{y}}'\"&amp;\u2028", 1)], workload=HOSTILE, command=[HOSTILE]), 8, 0),
         "interrupted": (run([device("whole"), device("cut-short", 1, intervals=77, complete=False)], complete=False), 8, 0),
         "empty": (run([]), 6, 6),

@@ -86,9 +86,17 @@ fn banners(report: &Report) -> String {
     banners
 }
 
+/// Letters of the longest text in a table that does not break.
+const NAME: usize = 40;
+
 fn table(grid: &Grid) -> String {
     let cell = |column: usize, text: &str, tag: &str| {
-        let class = if column < grid.labels { " class=\"label\"" } else { "" };
+        // A name stays on its line; a sentence may break.
+        let class = match (column < grid.labels, text.chars().count() > NAME) {
+            (false, _) => "",
+            (true, false) => " class=\"label name\"",
+            (true, true) => " class=\"label\"",
+        };
         format!("<{tag}{class}>{}</{tag}>", escape(text))
     };
     let row = |cells: &[String], tag: &str| {

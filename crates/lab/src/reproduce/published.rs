@@ -25,10 +25,17 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether `value` lies in it, to the precision that papers print: half of the last digit of a tenth.
+    /// Whether `value` lies in it: in a range to half a tenth, for that is how ours are shown; a single value if ours is
+    /// the same at the precision in which it is printed.
     pub fn holds(&self, value: f64) -> bool {
-        const PRINTED: f64 = 0.05;
-        self.low.is_none_or(|low| value >= low - PRINTED) && self.high.is_none_or(|high| value <= high + PRINTED)
+        let slack = match (self.low, self.high) {
+            (Some(low), Some(high)) if low == high => {
+                let decimals = low.to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
+                0.5 * 0.1_f64.powi(decimals as i32)
+            }
+            _ => 0.05,
+        };
+        self.low.is_none_or(|low| value >= low - slack) && self.high.is_none_or(|high| value <= high + slack)
     }
 }
 
@@ -182,6 +189,9 @@ mod tests {
         let range = one("8..15.1").expect("a range");
         assert!(range.holds(8.0) && range.holds(15.1) && range.holds(15.14) && !range.holds(15.2) && !range.holds(7.9));
         assert!(one("..39.5").expect("a range").holds(-100.0));
+        let (printed, whole) = (one("99.1").expect("a value"), one("18").expect("a value"));
+        assert!(printed.holds(99.14) && !printed.holds(98.9) && whole.holds(18.4) && !whole.holds(18.6));
+        assert!(!one("..1").expect("a range").holds(1.1), "below one is not rounded");
     }
 
     #[test]
