@@ -138,7 +138,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             }
         }
         sound &= report.is_sound();
-        if scene.inputs.iter().any(|input| !input.is_there()) {
+        if report.inputs.iter().any(|input| !input.is_there()) {
             let folders: Vec<String> = library.folders.iter().map(|folder| folder.display().to_string()).collect();
             eprintln!("some inputs are missing; folders searched: {}", said(&folders));
         }

@@ -59,6 +59,25 @@ impl SmartLog {
         100 - (self.bad_blocks * 100).div_ceil(spare_blocks).min(100)
     }
 
+    /// A serial number: two drives of one name have different ones if their chips or capacities differ.
+    fn serial(&self) -> String {
+        let chips = &self.geometry;
+        let numbers = [
+            self.capacity,
+            chips.channels.into(),
+            chips.chips_per_channel.into(),
+            chips.dies_per_chip.into(),
+            chips.planes_per_die.into(),
+            chips.blocks_per_plane.into(),
+            chips.pages_per_block.into(),
+            chips.page_bytes.into(),
+        ];
+        // FNV-1a.
+        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let hash = numbers.iter().flat_map(|number| number.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, fold);
+        format!("SSDLAB-{}-{:08x}", self.model, hash >> 32)
+    }
+
     /// The log as one JSON document.
     pub fn to_json(&self) -> Value {
         let media_read = self.flash.total(OpKind::Read) * u64::from(self.geometry.page_bytes);
@@ -66,7 +85,7 @@ impl SmartLog {
         let (least, mean, most) = self.erases;
         let mut log = Map::new();
         let mut set = |key: &str, value: Value| drop(log.insert(key.to_string(), value));
-        set("sn", json!(format!("SSDLAB-{}", self.model)));
+        set("sn", json!(self.serial()));
         set("mn", json!(self.model));
         set("tnvmcap", json!(self.capacity));
         set("critical_warning", json!(0));

@@ -41,6 +41,9 @@ pub struct Input {
     pub text: String,
     /// The same as a report names it: of paths the last part.
     pub shown: String,
+    /// The file that it takes from the folders of traces, if any.
+    #[serde(skip)]
+    pub file: Option<String>,
     /// Where its requests go.
     #[serde(skip)]
     pub fit: Fit,
@@ -106,6 +109,7 @@ impl Input {
             about: stated.about.clone(),
             text: String::new(),
             shown: stated.file.clone().or_else(|| stated.workload.clone()).unwrap_or_default(),
+            file: stated.file.clone(),
             // fio's options are sized by the drive; a model is a trace like any other.
             fit: match (is_fio(stated), &stated.fit, fit) {
                 (true, ..) => Fit::Exact,
@@ -170,7 +174,11 @@ impl Input {
     pub fn spoken(&self) -> String {
         match Path::new(&self.text).file_name() {
             Some(name) if self.kind != InputKind::Model => format!("TRACES/{}", name.to_string_lossy()),
-            _ => self.shown.clone(),
+            _ => match &self.file {
+                // A model that takes something from a trace.
+                Some(file) => self.shown.replace(file.as_str(), &format!("TRACES/{file}")),
+                None => self.shown.clone(),
+            },
         }
     }
 }
