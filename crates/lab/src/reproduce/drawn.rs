@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::input::Input;
+
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
@@ -21,6 +23,40 @@ pub struct Point {
     pub input: String,
     /// The paper's workload that the input stands for; empty where it stands for none, and the paper has no value for it.
     pub stands_for: String,
+}
+
+/// A point of an input.
+pub(crate) fn point(
+    input: &Input,
+    page_size: &str,
+    setting: &str,
+    series: &'static str,
+    value: f64,
+    unit: &'static str,
+) -> Point {
+    Point {
+        workload: input.name.clone(),
+        page_size: page_size.to_string(),
+        setting: setting.to_string(),
+        series,
+        value,
+        unit,
+        input: input.shown.clone(),
+        stands_for: input.stands_for.clone(),
+    }
+}
+
+/// The names of columns: what is first in each.
+pub(crate) const fn names<const N: usize, R: Copy>(
+    columns: &[(&'static str, &'static str, R); N],
+) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = columns[index].0;
+        index += 1;
+    }
+    names
 }
 
 /// A line of a chart.

@@ -1,6 +1,8 @@
 //! What several figures need: the workloads, the two ways of sending them, gains, and where results have a figure.
 
-use crate::reproduce::{Input, Measured, Outcomes, Point, Run, Scene};
+use crate::reproduce::{Input, Measured, Outcomes, Run, Scene};
+
+pub(super) use crate::reproduce::point;
 
 /// The page size of the figures that have one: Figures 9 to 13 say 8 KB; 14 to 16 do not say, and 8 KB is our choice.
 pub(super) const PAGE: &str = "8k";
@@ -78,27 +80,6 @@ pub(super) fn less_percent(base: f64, ours: f64) -> Option<f64> {
 /// By how much less a figure of the run `ours` is than that of `base`, per cent.
 pub(super) fn less(outcomes: &Outcomes, base: &Run, ours: &Run, read: fn(&Measured) -> Option<f64>) -> Option<f64> {
     less_percent(figure(outcomes, base, read)?, figure(outcomes, ours, read)?)
-}
-
-/// A point of a workload.
-pub(super) fn point(
-    input: &Input,
-    page: &str,
-    setting: &str,
-    series: &'static str,
-    value: f64,
-    unit: &'static str,
-) -> Point {
-    Point {
-        workload: input.name.clone(),
-        page_size: page.to_string(),
-        setting: setting.to_string(),
-        series,
-        value,
-        unit,
-        input: input.shown.clone(),
-        stands_for: input.stands_for.clone(),
-    }
 }
 
 /// Mean latency of all requests, flushes too, nanoseconds.

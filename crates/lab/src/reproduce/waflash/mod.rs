@@ -1,18 +1,16 @@
 //! WAFLASH (`papers/waflash`): section 2.2's motivation, section 5's evaluation, and what we found beside it.
 //!
-//! One file a figure; `common.rs` has what several need. The variants, inputs and drives are in
+//! One file a figure, or several that count alike; `common.rs` has what several need. The variants, inputs and drives are in
 //! `papers/waflash/experiment.toml`.
 
 mod choices;
 mod common;
+mod counted;
 mod figure01;
 mod figure02;
 mod figure08;
 mod figure09;
 mod figure10;
-mod figure11;
-mod figure12;
-mod figure13;
 mod figure14;
 mod figure15;
 mod figure16;
@@ -75,9 +73,9 @@ pub(super) static PAPER: Paper = Paper {
         &figure08::Figure08,
         &figure09::Figure09,
         &figure10::Figure10,
-        &figure11::Figure11,
-        &figure12::Figure12,
-        &figure13::Figure13,
+        &counted::FIGURE11,
+        &counted::FIGURE12,
+        &counted::FIGURE13,
         &figure14::Figure14,
         &figure15::Figure15,
         &figure16::Figure16,

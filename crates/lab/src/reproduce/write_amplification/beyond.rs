@@ -2,7 +2,7 @@
 
 use super::common::{Column, columns, point};
 use super::{figure09, financial, steady, verification};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
 
 /// Every run of Figures 5 to 11, once, with its drive, its input and the figure that it is of.
 fn rows(scene: &Scene) -> Vec<(&'static str, &Input, &'static str, Run)> {
@@ -18,10 +18,6 @@ fn rows(scene: &Scene) -> Vec<(&'static str, &Input, &'static str, Run)> {
         rows.extend(figure.rows(scene).into_iter().map(|(input, run)| ("SSD-I", input, name, run)));
     }
     rows
-}
-
-fn names<const N: usize>(columns: &'static [Column; N]) -> [&'static str; N] {
-    columns.map(|(name, _, _)| name)
 }
 
 fn off(share: Option<f64>) -> Option<f64> {
@@ -48,20 +44,7 @@ const LEVELS: [Column; 12] = [
     ("channel", "x", |run| run.number("ready_busy.levels.channel")),
 ];
 
-const LEVEL_NAMES: [&str; 12] = [
-    "WA",
-    "true WA",
-    "host and padding",
-    "read-modify-write",
-    "GC",
-    "wear levelling",
-    "sampling",
-    "classification",
-    "plane",
-    "die",
-    "chip",
-    "channel",
-];
+const LEVEL_NAMES: [&str; LEVELS.len()] = names(&LEVELS);
 
 /// By level and cause.
 pub(super) struct Levels;
@@ -92,7 +75,6 @@ impl Figure for Levels {
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        debug_assert_eq!(names(&LEVELS), LEVEL_NAMES);
         for (drive, input, figure, run) in rows(scene) {
             columns(&mut drawn, outcomes, &run, &LEVELS, |series, value, unit| {
                 point(input, drive, figure, series, value, unit)
@@ -110,7 +92,7 @@ const ERRORS: [Column; 5] = [
     ("mixture", "%", |run| off(run.number("ready_busy.estimates.3.percentage_error"))),
 ];
 
-const ERROR_NAMES: [&str; 5] = ["recorder", "window", "all-dies", "read-filter", "mixture"];
+const ERROR_NAMES: [&str; ERRORS.len()] = names(&ERRORS);
 
 /// By classifier.
 pub(super) struct Classifiers;
@@ -139,7 +121,6 @@ impl Figure for Classifiers {
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        debug_assert_eq!(names(&ERRORS), ERROR_NAMES);
         for (drive, input, figure, run) in rows(scene) {
             columns(&mut drawn, outcomes, &run, &ERRORS, |series, value, unit| {
                 point(input, drive, figure, series, value, unit)

@@ -2,6 +2,8 @@
 
 use crate::reproduce::{Drawn, Input, Measured, Outcomes, Point, Preparation, Run, Scene};
 
+pub(super) use crate::reproduce::point;
+
 /// The die whose line the recorder is on: the paper watches one and does not say which.
 pub(super) const DIE: u32 = 0;
 
@@ -31,27 +33,6 @@ pub(super) fn micro<'s>(scene: &'s Scene, access: &str) -> Vec<(&'s Input, &'sta
 pub(super) fn steady(scene: &Scene, drive: &str, input: &Input, bytes: u64) -> Run {
     let run = scene.run(drive, "described", input, "");
     run.prepared(Preparation::Steady).recorded(DIE).divided(volumes(scene, 1, bytes))
-}
-
-/// A point of an input on a drive.
-pub(super) fn point(
-    input: &Input,
-    drive: &str,
-    setting: &str,
-    series: &'static str,
-    value: f64,
-    unit: &'static str,
-) -> Point {
-    Point {
-        workload: input.name.clone(),
-        page_size: drive.to_string(),
-        setting: setting.to_string(),
-        series,
-        value,
-        unit,
-        input: input.shown.clone(),
-        stands_for: input.stands_for.clone(),
-    }
 }
 
 /// A column: its name, its unit, and how it is read from a run.

@@ -1,7 +1,7 @@
 //! Figures 7 and 8: write amplification of three products in steady state, by request size, access and alignment.
 
 use super::common::{self, Column, columns, micro, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
 
 /// Bytes written in a run: the paper says no volume. Four times the largest cache, which is full when the run begins.
 const VOLUME: u64 = 512 << 20;
@@ -61,15 +61,7 @@ impl Figure for Steady {
     }
 
     fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = {
-            let mut names = [""; COLUMNS.len()];
-            let mut index = 0;
-            while index < names.len() {
-                names[index] = COLUMNS[index].0;
-                index += 1;
-            }
-            names
-        };
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
         &NAMES
     }
 

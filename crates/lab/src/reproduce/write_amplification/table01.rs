@@ -1,6 +1,6 @@
 //! Table I: the tested drives, as the descriptions that ship resolve.
 
-use crate::reproduce::{Drawn, Figure, Outcomes, Point, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, Point, Run, Scene, names};
 use ssdlab_device::DriveConfig;
 
 pub(super) struct Table01;
@@ -50,15 +50,7 @@ impl Figure for Table01 {
     }
 
     fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = {
-            let mut names = [""; COLUMNS.len()];
-            let mut index = 0;
-            while index < names.len() {
-                names[index] = COLUMNS[index].0;
-                index += 1;
-            }
-            names
-        };
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
         &NAMES
     }
 

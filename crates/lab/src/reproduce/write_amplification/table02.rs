@@ -1,7 +1,7 @@
 //! Table II: the workloads, as the generators send them.
 
 use super::common::{micro, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, Survey};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, Survey, names};
 
 pub(super) struct Table02;
 
@@ -46,15 +46,7 @@ impl Figure for Table02 {
     }
 
     fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = {
-            let mut names = [""; COLUMNS.len()];
-            let mut index = 0;
-            while index < names.len() {
-                names[index] = COLUMNS[index].0;
-                index += 1;
-            }
-            names
-        };
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
         &NAMES
     }
 

@@ -1,7 +1,7 @@
 //! Figures 5 and 6: the recorder's error on SSD-v, bar by bar.
 
 use super::common::{self, Column, columns, magnitude, micro, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
 
 /// Section IV.C: "L_Volume_Data is set as 2GB in the verification test".
 const VOLUME: u64 = 2 << 30;
@@ -56,15 +56,7 @@ impl Figure for Verification {
     }
 
     fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = {
-            let mut names = [""; COLUMNS.len()];
-            let mut index = 0;
-            while index < names.len() {
-                names[index] = COLUMNS[index].0;
-                index += 1;
-            }
-            names
-        };
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
         &NAMES
     }
 
