@@ -95,6 +95,13 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "FILE|SPEC", required = true)]
     pub(crate) workload: String,
 
+    /// What stands between the workload and each drive, as a host description (docs/host.md)
+    ///
+    /// Requests, latencies and write amplification are then those of the workload, above the host; `host_rooms` in
+    /// result.json says what each room took and sent. Drives are aged without it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host: Option<PathBuf>,
+
     /// Override a key of the drives' descriptions, e.g. gc.victim=fifo; DRIVE:key=value for one drive only
     ///
     /// DRIVE is a drive's name or its place in the list of --device, from 1.

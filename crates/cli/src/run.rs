@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ssdlab_base::Nanos;
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_flash::Geometry;
+use ssdlab_host::Host;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::{
@@ -54,8 +55,10 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         None => None,
     };
     let snapshots = if args.no_snapshot { None } else { SnapshotCache::of_user() };
+    let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
     let experiment = Experiment {
         drives: &drives,
+        host: host.as_ref(),
         workload: &workload,
         age,
         seed: args.seed,
@@ -68,6 +71,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             workload: args.workload.clone(),
             replay: workload.replay(),
             precondition: args.precondition.clone(),
+            host: args.host.as_ref().map(|file| file.display().to_string()),
         },
     };
     let line = progress::Line::new(args.quiet);

@@ -34,7 +34,7 @@ pub(crate) struct Served {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// What stands above the drive: a host description (docs/serving.md)
+    /// What stands above the drive: a host description (docs/host.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) host: Option<PathBuf>,
 

@@ -7,11 +7,11 @@ use ssdlab_base::parse_size;
 use ssdlab_device::Drive;
 
 use crate::BlockDevice;
-use crate::scheduler::{Scheduler, SchedulerConfig};
+use crate::scheduler::{self, Scheduler, SchedulerConfig};
 
 /// Every host room: name and summary.
 pub const ROOMS: &[(&str, &str)] =
-    &[("scheduler", "the block layer's simplest I/O scheduler: first come, first served, neighbours merged")];
+    &[(scheduler::KIND, "the block layer's simplest I/O scheduler: first come, first served, neighbours merged")];
 
 /// What stands above a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -1,7 +1,48 @@
 //! What takes requests at points in virtual time and completes them.
 
-use ssdlab_base::{Nanos, Request};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Completion, Data, Drive};
+
+/// Requests and their bytes by kind: reads, writes, trims (write zeroes among them), flushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// How many.
+    pub requests: [u64; 4],
+    /// Their bytes.
+    pub bytes: [u64; 4],
+}
+
+impl Traffic {
+    /// Counts one.
+    pub fn add(&mut self, request: &Request) {
+        let kind = match request.op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim | Op::WriteZeroes => 2,
+            Op::Flush => 3,
+        };
+        self.requests[kind] += 1;
+        self.bytes[kind] += request.bytes();
+    }
+}
+
+/// What a room did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoomFigures {
+    /// Its kind, as descriptions name it.
+    pub kind: String,
+    /// Its settings, as descriptions say them, everything filled in.
+    pub configuration: BTreeMap<String, String>,
+    /// Requests that it took from above.
+    pub taken: Traffic,
+    /// Requests that it sent to the device below.
+    pub sent: Traffic,
+    /// Counts of its own.
+    pub figures: BTreeMap<String, f64>,
+}
 
 /// A drive, or host software above one.
 pub trait BlockDevice: Send {
@@ -27,6 +68,8 @@ pub trait BlockDevice: Send {
     fn outstanding(&self) -> u64;
 
     /// Completions since the last drain; the caller clears it.
+    ///
+    /// They are numbered in the order in which they took effect, in steps of [`order_stride`](BlockDevice::order_stride).
     fn completions(&mut self) -> &mut Vec<Completion>;
 
     /// Tags and bytes of completed reads, where contents are kept; the caller clears it.
@@ -35,11 +78,21 @@ pub trait BlockDevice: Send {
     /// Whether `sector` holds data, and the first sector up to `end` from which on that is different.
     fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64);
 
+    /// Requests whose [`Completion::order`] lies in the same multiple of this took effect in one step of the drive's, and
+    /// complete together; steps have no gaps. 1 for a drive.
+    fn order_stride(&self) -> u64;
+
+    /// What the rooms have done up to now, the topmost first; nothing for a drive.
+    fn rooms(&self) -> Vec<RoomFigures>;
+
     /// The drive at the bottom.
     fn drive(&self) -> &Drive;
 
     /// The same, to change.
     fn drive_mut(&mut self) -> &mut Drive;
+
+    /// The same, without the rooms, which must be at rest.
+    fn into_drive(self: Box<Self>) -> Drive;
 }
 
 impl BlockDevice for Drive {
@@ -83,11 +136,23 @@ impl BlockDevice for Drive {
         Drive::mapped_run(self, sector, end)
     }
 
+    fn order_stride(&self) -> u64 {
+        1
+    }
+
+    fn rooms(&self) -> Vec<RoomFigures> {
+        Vec::new()
+    }
+
     fn drive(&self) -> &Drive {
         self
     }
 
     fn drive_mut(&mut self) -> &mut Drive {
         self
+    }
+
+    fn into_drive(self: Box<Self>) -> Drive {
+        *self
     }
 }

@@ -9,5 +9,5 @@ mod device;
 mod scheduler;
 
 pub use description::{Host, ROOMS};
-pub use device::BlockDevice;
+pub use device::{BlockDevice, RoomFigures, Traffic};
 pub use scheduler::{Scheduler, SchedulerConfig};

@@ -6,10 +6,16 @@
 
 use std::collections::VecDeque;
 
-use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::{Completion, Data, Drive};
 
-use crate::BlockDevice;
+use crate::{BlockDevice, RoomFigures, Traffic};
+
+/// The room's name in descriptions.
+pub(crate) const KIND: &str = "scheduler";
+
+/// Most requests that are joined to one.
+const PARTS_MAX: u64 = 1 << 12;
 
 /// What the scheduler is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +26,14 @@ pub struct SchedulerConfig {
     pub merge_bytes: u64,
 }
 
-/// A request of whoever is above, as a part of one below.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    request: Request,
-}
-
 /// A request to the device below: one or several from above, one behind the other.
 struct Joined {
     request: Request,
-    parts: Vec<Part>,
-    data: Vec<u8>,
+    first: Request,
+    /// Those that were joined to the first.
+    more: Vec<Request>,
+    /// The cells of all, where contents are kept.
+    cells: Vec<u8>,
 }
 
 /// First come, first served, merging.
@@ -43,8 +46,10 @@ pub struct Scheduler {
     free: Vec<u32>,
     in_device: u32,
     outstanding: u64,
-    order: u64,
     merged: u64,
+    waiting_max: u64,
+    taken: Traffic,
+    sent: Traffic,
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
 }
@@ -60,8 +65,10 @@ impl Scheduler {
             free: Vec::new(),
             in_device: 0,
             outstanding: 0,
-            order: 0,
             merged: 0,
+            waiting_max: 0,
+            taken: Traffic::default(),
+            sent: Traffic::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
         }
@@ -82,63 +89,68 @@ impl Scheduler {
             && before.end() == after.sector
             && before.bytes() + after.bytes() <= self.config.merge_bytes
             && after.end() <= self.below.sectors()
+            && (last.more.len() as u64) + 1 < PARTS_MAX
     }
 
-    /// Sends what may go.
-    fn dispatch(&mut self) {
-        while self.in_device < self.config.depth
-            && let Some(mut joined) = self.waiting.pop_front()
-        {
-            let tag = self.free.pop().unwrap_or_else(|| {
-                self.dispatched.push(None);
-                self.dispatched.len() as u32 - 1
-            });
-            joined.request.tag = tag;
-            joined.request.at = self.below.now();
-            let (request, bytes) = (joined.request, std::mem::take(&mut joined.data));
-            let data = if bytes.is_empty() { Data::Nothing } else { Data::Bytes(&bytes) };
-            self.dispatched[tag as usize] = Some(joined);
-            self.in_device += 1;
-            self.below.submit(&request, data);
+    /// Sends what may go, and answers what completes; what completes lets more go.
+    fn work(&mut self) {
+        loop {
+            while self.in_device < self.config.depth
+                && let Some(joined) = self.waiting.pop_front()
+            {
+                self.send(joined);
+            }
+            if self.below.completions().is_empty() {
+                return;
+            }
+            self.collect();
         }
-        self.collect();
+    }
+
+    fn send(&mut self, mut joined: Joined) {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.dispatched.push(None);
+            self.dispatched.len() as u32 - 1
+        });
+        joined.request.tag = tag;
+        joined.request.at = self.below.now();
+        let (request, cells) = (joined.request, std::mem::take(&mut joined.cells));
+        self.dispatched[tag as usize] = Some(joined);
+        self.in_device += 1;
+        self.sent.add(&request);
+        self.below.submit(&request, if cells.is_empty() { Data::Nothing } else { Data::Bytes(&cells) });
     }
 
     /// Takes what has completed below, and gives each part its own answer.
     fn collect(&mut self) {
-        while !self.below.completions().is_empty() {
-            let completions = std::mem::take(self.below.completions());
-            let mut data = std::mem::take(self.below.read_data());
-            for completion in completions {
-                let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
-                self.free.push(completion.tag);
-                self.in_device -= 1;
-                let index = data.iter().position(|(tag, _)| *tag == completion.tag);
-                let bytes = index.map(|index| data.swap_remove(index).1);
-                for Part { request } in joined.parts {
-                    if let Some(bytes) = &bytes {
-                        let cell = bytes.len() / joined.request.sectors.max(1) as usize;
-                        let from = (request.sector - joined.request.sector) as usize * cell;
-                        let part = bytes[from..from + request.sectors as usize * cell].to_vec();
-                        self.read_data.push((request.tag, part));
-                    }
-                    self.completions.push(Completion {
-                        tag: request.tag,
-                        op: request.op,
-                        status: completion.status,
-                        submitted: request.at,
-                        at: completion.at,
-                        order: self.order,
-                        bytes: request.sectors.saturating_mul(SECTOR_BYTES),
-                    });
-                    self.order += 1;
-                    self.outstanding -= 1;
+        let mut completions = std::mem::take(self.below.completions());
+        let mut read = std::mem::take(self.below.read_data());
+        for completion in completions.drain(..) {
+            let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
+            self.free.push(completion.tag);
+            self.in_device -= 1;
+            let index = read.iter().position(|(tag, _)| *tag == completion.tag);
+            let cells = index.map(|index| read.swap_remove(index).1);
+            for (index, part) in std::iter::once(&joined.first).chain(&joined.more).enumerate() {
+                if let Some(cells) = &cells {
+                    let cell = cells.len() / joined.request.sectors.max(1) as usize;
+                    let from = (part.sector - joined.request.sector) as usize * cell;
+                    self.read_data.push((part.tag, cells[from..from + part.sectors as usize * cell].to_vec()));
                 }
-            }
-            if !self.waiting.is_empty() {
-                self.dispatch();
+                self.completions.push(Completion {
+                    tag: part.tag,
+                    op: part.op,
+                    status: completion.status,
+                    submitted: part.at,
+                    at: completion.at,
+                    order: completion.order * PARTS_MAX + index as u64,
+                    bytes: part.sectors.saturating_mul(SECTOR_BYTES),
+                });
+                self.outstanding -= 1;
             }
         }
+        // The allocation goes back: the device fills it again.
+        *self.below.completions() = completions;
     }
 }
 
@@ -152,25 +164,27 @@ impl BlockDevice for Scheduler {
     }
 
     fn submit(&mut self, request: &Request, data: Data<'_>) {
-        self.below.run_until(request.at);
-        self.collect();
+        self.run_until(request.at);
         self.outstanding += 1;
-        let bytes = match data {
-            Data::Bytes(bytes) if request.op == Op::Write => bytes,
-            _ => &[],
+        self.taken.add(request);
+        let cell = self.below.drive().cell_bytes();
+        let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.below.sectors());
+        let cells = match request.op {
+            Op::Write if cell > 0 && in_range => data.cells(request, cell),
+            _ => Vec::new(),
         };
-        let part = Part { request: *request };
         match self.waiting.back() {
             Some(last) if self.joins(last, request) => {
                 let last = self.waiting.back_mut().expect("it was there");
                 last.request.sectors += request.sectors;
-                last.parts.push(part);
-                last.data.extend_from_slice(bytes);
+                last.more.push(*request);
+                last.cells.extend_from_slice(&cells);
                 self.merged += 1;
             }
-            _ => self.waiting.push_back(Joined { request: *request, parts: vec![part], data: bytes.to_vec() }),
+            _ => self.waiting.push_back(Joined { request: *request, first: *request, more: Vec::new(), cells }),
         }
-        self.dispatch();
+        self.work();
+        self.waiting_max = self.waiting_max.max(self.waiting.len() as u64);
     }
 
     fn next_event(&self) -> Option<Nanos> {
@@ -183,10 +197,10 @@ impl BlockDevice for Scheduler {
             && at <= until
         {
             self.below.run_until(at);
-            self.collect();
+            self.work();
         }
         self.below.run_until(until);
-        self.collect();
+        self.work();
     }
 
     fn run_to_completion(&mut self, until: Nanos) -> bool {
@@ -194,7 +208,7 @@ impl BlockDevice for Scheduler {
             if !self.below.run_to_completion(until) {
                 return false;
             }
-            self.collect();
+            self.work();
         }
         true
     }
@@ -215,11 +229,33 @@ impl BlockDevice for Scheduler {
         self.below.mapped_run(sector, end)
     }
 
+    fn order_stride(&self) -> u64 {
+        self.below.order_stride() * PARTS_MAX
+    }
+
+    fn rooms(&self) -> Vec<RoomFigures> {
+        let SchedulerConfig { depth, merge_bytes } = self.config;
+        let configuration = [("depth", depth.to_string()), ("merge_size", format_size(merge_bytes))];
+        let figures = [("merged_requests", self.merged as f64), ("waiting_max", self.waiting_max as f64)];
+        let own = RoomFigures {
+            kind: KIND.to_string(),
+            configuration: configuration.map(|(key, value)| (key.to_string(), value)).into(),
+            taken: self.taken,
+            sent: self.sent,
+            figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
+        };
+        std::iter::once(own).chain(self.below.rooms()).collect()
+    }
+
     fn drive(&self) -> &Drive {
         self.below.drive()
     }
 
     fn drive_mut(&mut self) -> &mut Drive {
         self.below.drive_mut()
+    }
+
+    fn into_drive(self: Box<Self>) -> Drive {
+        self.below.into_drive()
     }
 }

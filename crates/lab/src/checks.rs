@@ -3,6 +3,7 @@
 use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::{Counters, DriveConfig};
 use ssdlab_flash::{Cause, Faults, OpKind};
+use ssdlab_host::{RoomFigures, Traffic};
 
 use crate::replay::{Ended, Recorder};
 use crate::result::{Check, DeviceResult, Timeline};
@@ -17,6 +18,7 @@ pub(crate) fn laws(
     ended: Ended,
     recorder: &Recorder,
     counters: &Counters,
+    rooms: &[RoomFigures],
     timeline: &Timeline,
     virtual_time_ns: u64,
 ) -> Vec<Check> {
@@ -25,21 +27,21 @@ pub(crate) fn laws(
         Ended::Stuck { outstanding } => format!("; the drive has nothing left to do with {outstanding} of them in it"),
         Ended::Done | Ended::Stopped => String::new(),
     };
-    let mut laws = vec![
-        check(
-            "requests_generated_equal_completed",
-            recorder.sent == recorder.completed,
-            format!("{} sent and {completed} completed{stuck}", counted(sent, "request was", "requests were")),
-        ),
-        check(
+    let mut laws = vec![check(
+        "requests_generated_equal_completed",
+        recorder.sent == recorder.completed,
+        format!("{} sent and {completed} completed{stuck}", counted(sent, "request was", "requests were")),
+    )];
+    if rooms.is_empty() {
+        laws.push(check(
             "requests_completed_equal_drive_counters",
             recorder.completed == counters.commands,
             format!(
                 "reads, writes, trims, flushes completed: {:?}; the drive counted {:?}",
                 recorder.completed, counters.commands
             ),
-        ),
-        check(
+        ));
+        laws.push(check(
             "bytes_conserved",
             recorder.sent_bytes == recorder.completed_bytes && recorder.succeeded_bytes() == counters.bytes,
             format!(
@@ -50,8 +52,10 @@ pub(crate) fn laws(
                 recorder.succeeded_bytes(),
                 counters.bytes
             ),
-        ),
-    ];
+        ));
+    } else {
+        laws.push(handed_down(recorder, counters, rooms));
+    }
 
     if config.flash.faults == Faults::default() {
         let failed = recorder.failed;
@@ -92,6 +96,23 @@ pub(crate) fn laws(
     laws
 }
 
+/// Each room takes what the one above it sent, and the drive takes what the lowest sent.
+fn handed_down(recorder: &Recorder, counters: &Counters, rooms: &[RoomFigures]) -> Check {
+    let workload = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
+    let mut held = recorder.sent_bytes == recorder.completed_bytes;
+    let mut sent = workload;
+    let mut detail = format!("reads, writes, trims, flushes of the workload: {:?}", workload.requests);
+    for room in rooms {
+        held &= room.taken == sent;
+        sent = room.sent;
+        detail.push_str(&format!("; {} took {:?} and sent {:?}", room.kind, room.taken.requests, room.sent.requests));
+    }
+    // The drive counts the bytes of what succeeded only.
+    held &= sent.requests == counters.commands && (recorder.failed > 0 || sent.bytes == counters.bytes);
+    detail.push_str(&format!("; the drive counted {:?}, bytes {:?}", counters.commands, counters.bytes));
+    check("requests_handed_down", held, detail)
+}
+
 /// Requests outstanding on average from which a backlog is mentioned: more than any closed loop keeps.
 const BACKLOG_TO_MENTION: f64 = 1000.0;
 
@@ -121,6 +142,7 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     if !result.timed {
         warnings.push("the drive only counts (timing = \"none\"): there are no latencies and no rates".to_string());
     }
+    warnings.extend(ssdlab_device::description::idle_settings(config));
     backlog(result, config, &mut warnings);
     writes(result, config, &mut warnings);
     unwritten(result, config, &mut warnings);
@@ -299,6 +321,7 @@ fn share(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::Axis;
 
     fn timeline(amplifications: &[f64]) -> Timeline {
         Timeline {
@@ -315,6 +338,32 @@ mod tests {
         assert_eq!((earlier, later, difference), (3.0, 4.0, 0.25));
         // A hundred writes in a quarter say nothing to a percent.
         assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.1]), 400), None);
+    }
+
+    #[test]
+    fn a_room_that_drops_or_adds_a_request_is_found() {
+        let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
+        recorder.completed = [3, 5, 0, 1];
+        recorder.completed_bytes = [12_288, 20_480, 0, 0];
+        recorder.sent_bytes = recorder.completed_bytes;
+        let above = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
+        let below = Traffic { requests: [3, 2, 0, 1], ..above };
+        let counters = Counters { commands: below.requests, bytes: below.bytes, ..Counters::default() };
+        let room = |taken, sent| RoomFigures {
+            kind: "scheduler".to_string(),
+            configuration: Default::default(),
+            taken,
+            sent,
+            figures: Default::default(),
+        };
+        let held = |rooms: &[RoomFigures]| handed_down(&recorder, &counters, rooms).held;
+        assert!(held(&[room(above, below)]));
+        assert!(held(&[room(above, above), room(above, below)]));
+        assert!(!held(&[room(above, above)]), "the drive was sent fewer");
+        assert!(!held(&[room(below, below)]), "the room was sent more");
+        assert!(!held(&[room(above, below), room(above, below)]), "lost between two rooms");
+        let short = Traffic { bytes: [12_288, 16_384, 0, 0], ..below };
+        assert!(!held(&[room(above, short)]), "bytes were lost");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::time::Instant;
 use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Geometry, Observer};
+use ssdlab_host::{BlockDevice, Host};
 use ssdlab_workload::Workload;
 
 use crate::observers::Both;
@@ -22,7 +23,7 @@ use crate::perfetto::{Trace, TraceWindow};
 use crate::precondition::{Age, Aged, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
 use crate::ready_busy::{Recording, Watch};
-use crate::replay::{Recorder, ReplayError, replay};
+use crate::replay::{Ended, Recorder, ReplayError, replay};
 use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
 use crate::snapshot::{Found, Identity, SnapshotCache};
 use crate::source::WorkloadSource;
@@ -45,6 +46,8 @@ pub struct Entrant {
 pub struct Experiment<'a> {
     /// The drives, in the order of the results.
     pub drives: &'a [Entrant],
+    /// What stands above each drive in the measured run; the drives are aged without it.
+    pub host: Option<&'a Host>,
     /// The measured workload, replay discipline included.
     pub workload: &'a dyn WorkloadSource,
     /// The age of the drives before it.
@@ -75,6 +78,8 @@ pub struct Asked {
     pub replay: String,
     /// The age.
     pub precondition: String,
+    /// The description of the host, where there is one.
+    pub host: Option<String>,
 }
 
 /// Why an experiment cannot be run. In all cases the input was wrong, not the drive.
@@ -136,6 +141,7 @@ pub fn run(
         workload: asked.workload,
         replay: asked.replay,
         precondition: asked.precondition,
+        host: asked.host,
         notes: Vec::new(),
         devices: Vec::with_capacity(experiment.drives.len()),
     };
@@ -297,11 +303,19 @@ fn run_drive(
     control.progress.begin(&entrant.label, Phase::Run);
     let smart_before = crate::smart::log(&drive);
     let started = Instant::now();
-    let ended = match &mut verifier {
-        None => replay(&mut drive, sent.workload(), &mut recorder, control),
-        Some(verifier) => {
-            let mut verified = Verified { drive: &mut drive, verifier };
+    let mut rooms = Vec::new();
+    let ended = match (experiment.host, &mut verifier) {
+        (None, None) => replay(&mut drive, sent.workload(), &mut recorder, control),
+        (None, Some(verifier)) => {
+            let mut verified = Verified { device: &mut drive, verifier };
             replay(&mut verified, sent.workload(), &mut recorder, control)
+        }
+        (Some(host), verifier) => {
+            let mut device = host.above(drive);
+            let ended = hosted(&mut *device, verifier.as_mut(), sent.workload(), &mut recorder, control);
+            rooms = device.rooms();
+            drive = device.into_drive();
+            ended
         }
     }
     .map_err(failed)?;
@@ -319,12 +333,29 @@ fn run_drive(
         aged,
         smart_before,
         verifier,
+        rooms,
         subtests,
         watch,
         wall_time_s,
         wall_precondition_s,
     };
-    Ok(Some(summary::summarise(entrant, measured, experiment.workload.is_uniform_overwrites(config))))
+    // Closed forms know nothing of what a host makes of a workload.
+    let uniform = experiment.host.is_none() && experiment.workload.is_uniform_overwrites(config);
+    Ok(Some(summary::summarise(entrant, measured, uniform)))
+}
+
+/// The run through a host.
+fn hosted(
+    device: &mut dyn BlockDevice,
+    verifier: Option<&mut Verifier>,
+    workload: &mut dyn Workload,
+    recorder: &mut Recorder,
+    control: &Control<'_>,
+) -> Result<Ended, ReplayError> {
+    match verifier {
+        None => replay(device, workload, recorder, control),
+        Some(verifier) => replay(&mut Verified { device, verifier }, workload, recorder, control),
+    }
 }
 
 /// The measured workload, as it is sent.

@@ -12,7 +12,8 @@
 //! came back, the time spent in the drive and the sum of latencies are counted apart, and `checks` compares them.
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Drive, Status};
+use ssdlab_device::{Completion, Counters, Data, Drive, Status};
+use ssdlab_host::BlockDevice;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 use crate::latency::Latencies;
@@ -26,7 +27,7 @@ const TURNS_PER_LOOK: u64 = 1024;
 /// Requests asked for before the first of them is sent.
 pub(crate) const BATCH: usize = 32;
 
-/// What the loop drives: a drive, or in tests something that misbehaves.
+/// What the loop drives: a drive, a host above one, or in tests something that misbehaves.
 pub trait Target {
     /// Virtual time.
     fn now(&self) -> Nanos;
@@ -85,6 +86,34 @@ impl Target for Drive {
     #[inline]
     fn user_sectors(&self) -> u64 {
         Drive::user_sectors(self)
+    }
+}
+
+/// A host above a drive: contents are not kept.
+impl Target for dyn BlockDevice + '_ {
+    fn now(&self) -> Nanos {
+        BlockDevice::now(self)
+    }
+    fn submit(&mut self, request: &Request) {
+        BlockDevice::submit(self, request, Data::Nothing);
+    }
+    fn run_to_completion(&mut self, until: Nanos) -> bool {
+        BlockDevice::run_to_completion(self, until)
+    }
+    fn run_until(&mut self, until: Nanos) {
+        BlockDevice::run_until(self, until);
+    }
+    fn next_event(&self) -> Option<Nanos> {
+        BlockDevice::next_event(self)
+    }
+    fn completions(&mut self) -> &mut Vec<Completion> {
+        BlockDevice::completions(self)
+    }
+    fn counters(&self) -> Counters {
+        self.drive().counters()
+    }
+    fn user_sectors(&self) -> u64 {
+        self.sectors()
     }
 }
 
@@ -241,7 +270,7 @@ impl Recorder {
 }
 
 /// Drives `target` with `workload` until it has no more to send and everything has come back.
-pub fn replay<T: Target>(
+pub fn replay<T: Target + ?Sized>(
     target: &mut T,
     workload: &mut dyn Workload,
     recorder: &mut Recorder,
@@ -310,7 +339,7 @@ enum Sent {
 
 /// Sends everything that the workload wants to send now.
 #[inline]
-fn send<T: Target>(
+fn send<T: Target + ?Sized>(
     target: &mut T,
     workload: &mut dyn Workload,
     recorder: &mut Recorder,

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use ssdlab_host::RoomFigures;
 
 use crate::ready_busy::ReadyBusy;
 
@@ -39,6 +40,9 @@ pub struct RunResult {
     pub replay: String,
     /// The age the drives were brought to first.
     pub precondition: String,
+    /// The description of what stood above the drives; nothing where requests went straight to them.
+    #[serde(default)]
+    pub host: Option<String>,
     /// What a person should know of how the workload was read, a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -100,6 +104,9 @@ pub struct DeviceResult {
     pub precondition: Precondition,
     /// Other counters of the host's side.
     pub host: Host,
+    /// What stood above the drive, the topmost first: empty where requests went straight to it.
+    #[serde(default)]
+    pub host_rooms: Vec<RoomFigures>,
     /// The laws that the run had to keep.
     pub checks: Vec<Check>,
     /// What could mislead, a sentence each.

@@ -27,8 +27,12 @@ pub fn render(run: &RunResult) -> String {
     }
     let _ = writeln!(
         text,
-        "workload {}, replay {}, precondition {}, seed {}\n",
-        run.workload, run.replay, run.precondition, run.seed
+        "workload {}, replay {}, precondition {}, {}seed {}\n",
+        run.workload,
+        run.replay,
+        run.precondition,
+        run.host.as_ref().map_or_else(String::new, |host| format!("host {host}, ")),
+        run.seed
     );
     let rows: Vec<(String, Vec<String>)> = rows()
         .into_iter()
@@ -87,6 +91,7 @@ fn rows() -> Vec<Row> {
             (d.requests.trim + d.requests.flush > 0)
                 .then(|| format!("{} / {}", count(d.requests.trim), count(d.requests.flush)))
         }),
+        row("  sent on by the host", |d| d.host_rooms.last().map(|room| count(room.sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
         row(
             "under way, mean / max",

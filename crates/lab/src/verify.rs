@@ -1,5 +1,5 @@
-//! Whether a drive gives back what was written: every sector written carries a stamp of its own, and every sector that
-//! is read is compared with a model that knows nothing of the drive.
+//! Whether a drive, or a host above it, gives back what was written: every sector written carries a stamp of its own,
+//! and every sector that is read is compared with a model that knows nothing of either.
 //!
 //! ```text
 //!   request --stamp--> drive --completions, cells--> held back until all that took effect before --> model of sectors
@@ -13,7 +13,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Drive, Status, stamp_cell};
+use ssdlab_device::{Completion, Counters, Data, Status, stamp_cell};
+use ssdlab_host::BlockDevice;
 
 use crate::replay::Target;
 use crate::result::Check;
@@ -46,12 +47,12 @@ pub(crate) struct Verifier {
     sectors: Vec<u64>,
     /// What sectors may hold besides, after a command on them failed.
     doubtful: HashMap<u64, Vec<u64>>,
-    /// By the tag that the drive sees, which is this list's index.
+    /// By the tag that the device sees, which is this list's index.
     sent: Vec<Sent>,
     free: Vec<u32>,
-    /// Completed, by their place in the order of effect; the places before have not all completed.
+    /// Completed, by their place in the order of effect; the steps before have not all completed.
     ended: BTreeMap<u64, Ended>,
-    next_order: u64,
+    next_step: u64,
     stamp: u64,
     completed: Vec<Completion>,
     reads: u64,
@@ -72,7 +73,7 @@ impl Verifier {
             sent: Vec::new(),
             free: Vec::new(),
             ended: BTreeMap::new(),
-            next_order: 0,
+            next_step: 0,
             stamp: 0,
             completed: Vec::new(),
             reads: 0,
@@ -85,11 +86,11 @@ impl Verifier {
 
     /// The drive's statistics were reset, and with them its count of commands.
     pub(crate) fn restart(&mut self) {
-        self.next_order = 0;
+        self.next_step = 0;
     }
 
-    /// Hands a request to the drive, stamped.
-    pub(crate) fn submit(&mut self, drive: &mut Drive, request: &Request) {
+    /// Hands a request to the device, stamped.
+    pub(crate) fn submit(&mut self, device: &mut dyn BlockDevice, request: &Request) {
         self.stamp += 1;
         let sent = Sent { request: *request, stamp: self.stamp };
         let tag = match self.free.pop() {
@@ -102,15 +103,15 @@ impl Verifier {
                 self.sent.len() as u32 - 1
             }
         };
-        drive.submit_with(&Request { tag, ..*request }, Data::Stamp(self.stamp));
+        device.submit(&Request { tag, ..*request }, Data::Stamp(self.stamp));
     }
 
-    /// Takes what has completed out of the drive, compares what can be compared, and gives the completions with the
+    /// Takes what has completed out of the device, compares what can be compared, and gives the completions with the
     /// tags they were sent with.
-    pub(crate) fn collect(&mut self, drive: &mut Drive) -> &mut Vec<Completion> {
-        if !drive.completions().is_empty() {
-            let mut cells: HashMap<u32, Vec<u8>> = drive.read_data().drain(..).collect();
-            let mut completions = std::mem::take(drive.completions());
+    pub(crate) fn collect(&mut self, device: &mut dyn BlockDevice) -> &mut Vec<Completion> {
+        if !device.completions().is_empty() {
+            let mut cells: HashMap<u32, Vec<u8>> = device.read_data().drain(..).collect();
+            let mut completions = std::mem::take(device.completions());
             for mut completion in completions.drain(..) {
                 let sent = self.sent[completion.tag as usize];
                 self.free.push(completion.tag);
@@ -119,14 +120,27 @@ impl Verifier {
                 completion.tag = sent.request.tag;
                 self.completed.push(completion);
             }
-            // The allocation goes back: the drive fills it again.
-            *drive.completions() = completions;
-            while let Some(ended) = self.ended.remove(&self.next_order) {
-                self.next_order += 1;
-                self.take_effect(ended);
+            // The allocation goes back: the device fills it again.
+            *device.completions() = completions;
+            let stride = device.order_stride();
+            while self.step(stride) {
+                self.next_step += 1;
             }
         }
         &mut self.completed
+    }
+
+    /// The commands of the next step take effect, if they have completed.
+    fn step(&mut self, stride: u64) -> bool {
+        let mut any = false;
+        while let Some(first) = self.ended.first_entry()
+            && *first.key() / stride == self.next_step
+        {
+            let ended = first.remove();
+            self.take_effect(ended);
+            any = true;
+        }
+        any
     }
 
     fn take_effect(&mut self, ended: Ended) {
@@ -186,17 +200,17 @@ impl Verifier {
         self.doubtful.get(&sector).is_some_and(|cells| cells.contains(&cell))
     }
 
-    /// Reads the whole drive, which must be at rest, and compares it.
-    pub(crate) fn read_back(&mut self, drive: &mut Drive) {
-        drive.set_timed(false);
-        let sectors = drive.user_sectors();
+    /// Reads the whole device, which must be at rest, and compares it.
+    pub(crate) fn read_back(&mut self, device: &mut dyn BlockDevice) {
+        device.drive_mut().set_timed(false);
+        let sectors = device.sectors();
         let mut sector = 0;
         while sector < sectors {
             let length = READ_BACK_SECTORS.min(sectors - sector);
-            let request = Request { at: drive.now(), ..Request::new(Op::Read, sector, length) };
-            self.submit(drive, &request);
-            while drive.outstanding() > 0 && drive.run_to_completion(Nanos::MAX) {}
-            self.collect(drive).clear();
+            let request = Request { at: device.now(), ..Request::new(Op::Read, sector, length) };
+            self.submit(device, &request);
+            while device.outstanding() > 0 && device.run_to_completion(Nanos::MAX) {}
+            self.collect(device).clear();
             sector += length;
         }
     }
@@ -222,45 +236,45 @@ impl Verifier {
     }
 }
 
-/// A drive whose answers are compared.
+/// A device whose answers are compared.
 pub(crate) struct Verified<'a> {
-    /// The drive, which keeps stamps.
-    pub(crate) drive: &'a mut Drive,
+    /// The device, whose drive keeps stamps.
+    pub(crate) device: &'a mut dyn BlockDevice,
     /// What compares.
     pub(crate) verifier: &'a mut Verifier,
 }
 
 impl Target for Verified<'_> {
     fn now(&self) -> Nanos {
-        self.drive.now()
+        self.device.now()
     }
 
     fn submit(&mut self, request: &Request) {
-        self.verifier.submit(self.drive, request);
+        self.verifier.submit(self.device, request);
     }
 
     fn run_to_completion(&mut self, until: Nanos) -> bool {
-        self.drive.run_to_completion(until)
+        self.device.run_to_completion(until)
     }
 
     fn run_until(&mut self, until: Nanos) {
-        self.drive.run_until(until);
+        self.device.run_until(until);
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.drive.next_event()
+        self.device.next_event()
     }
 
     fn completions(&mut self) -> &mut Vec<Completion> {
-        self.verifier.collect(self.drive)
+        self.verifier.collect(self.device)
     }
 
     fn counters(&self) -> Counters {
-        self.drive.counters()
+        self.device.drive().counters()
     }
 
     fn user_sectors(&self) -> u64 {
-        self.drive.user_sectors()
+        self.device.sectors()
     }
 }
 

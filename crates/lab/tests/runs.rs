@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run};
 use ssdlab_base::Nanos;
-use ssdlab_lab::{Age, Control, Phase, Progress, Quiet, RunError, table};
+use ssdlab_host::Host;
+use ssdlab_lab::{Age, Control, Experiment, Phase, Progress, Quiet, RunError, table};
 
 #[test]
 fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
@@ -260,6 +261,32 @@ fn idle_time_in_a_workload_passes_at_once() {
 }
 
 #[test]
+fn a_host_above_the_drive_is_measured_and_verified_from_above() {
+    let host =
+        Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml").expect("a host");
+    let drives = entrants(&[drive("plain")]);
+    let workload = Random { depth: 64, ..Random::mixed(60_000) };
+    let plain = || experiment(&drives, &workload, Age::Fill);
+    let through = || Experiment { host: Some(&host), ..plain() };
+    let result = run(&Experiment { verify: true, ..through() });
+    assert_checks_hold(&result);
+    let names: Vec<&str> = result.devices[0].checks.iter().map(|check| check.name.as_str()).collect();
+    assert!(names.contains(&"requests_handed_down") && names.contains(&"reads_return_what_was_written"), "{names:?}");
+    let room = &result.devices[0].host_rooms[0];
+    assert_eq!((room.kind.as_str(), room.configuration["depth"].as_str()), ("scheduler", "4"));
+    assert_eq!(room.taken.requests.iter().sum::<u64>(), 60_000);
+    assert_eq!(60_000.0 - room.figures["merged_requests"], room.sent.requests.iter().sum::<u64>() as f64);
+    assert!(room.figures["waiting_max"] > 50.0, "64 come at a time, and 4 go on");
+    // Contents change nothing, and neither does a scheduler that lets everything through.
+    let unverified = run(&through());
+    assert_eq!(unverified.devices[0].latency_ns, result.devices[0].latency_ns);
+    let open = Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 65536\n", "open.toml").expect("a host");
+    let open = run(&Experiment { host: Some(&open), ..plain() });
+    assert_eq!(open.devices[0].latency_ns, run(&plain()).devices[0].latency_ns);
+    assert_ne!(open.devices[0].latency_ns, unverified.devices[0].latency_ns);
+}
+
+#[test]
 fn verified_drives_of_all_kinds_give_back_what_was_written() {
     let mut buffered = drive("buffered");
     buffered.buffer.policy = "lru".to_string();
@@ -272,7 +299,7 @@ fn verified_drives_of_all_kinds_give_back_what_was_written() {
     let workload = Random::mixed(60_000);
     let ageing = Random::mixed(30_000);
     for age in [Age::None, Age::Fill, Age::Workload(&ageing)] {
-        let result = run(&ssdlab_lab::Experiment { verify: true, ..experiment(&drives, &workload, age) });
+        let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, age) });
         assert_checks_hold(&result);
         for device in &result.devices {
             let check = device.checks.iter().find(|check| check.name == "reads_return_what_was_written");

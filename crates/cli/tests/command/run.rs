@@ -155,6 +155,30 @@ fn a_run_that_is_interrupted_while_its_drive_ages_leaves_no_file_and_says_so() {
 }
 
 #[test]
+fn a_host_stands_between_workload_and_drive() {
+    let bench = Bench::new();
+    bench.write("merging.toml", "[[room]]\nkind = \"scheduler\"\ndepth = 1\nmerge_size = \"64k\"\n");
+    let arguments = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,iodepth=16,size=100%", "--host", "merging.toml"];
+    let table = bench.succeeds(&arguments).stdout;
+    assert!(table.contains("host merging.toml") && table.contains("sent on by the host"), "{table}");
+    let result = json(&bench.succeeds(&[&arguments[..], &["--json", "--verify"]].concat()).stdout);
+    assert_eq!(result["host"], "merging.toml");
+    let device = &result["devices"][0];
+    let room = &device["host_rooms"][0];
+    let requests = device["requests"]["write"].as_u64().expect("a count");
+    let sent = room["sent"]["requests"][1].as_u64().expect("a count");
+    assert_eq!(room["taken"]["requests"][1], requests);
+    // One goes alone; the fifteen that come while it is under way go together.
+    assert!(sent * 7 < requests, "{sent} of {requests}");
+    assert_eq!(room["sent"]["bytes"], room["taken"]["bytes"]);
+
+    bench.write("wrong.toml", "[[room]]\nkind = \"scheduler\"\ndepht = 1\n");
+    for (file, found) in [("wrong.toml", "wrong.toml:1: unknown field `depht`"), ("none.toml", "none.toml")] {
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--host", file], &[found]);
+    }
+}
+
+#[test]
 fn a_verified_run_has_the_check_and_the_same_figures() {
     let bench = Bench::new();
     let run = |extra: &[&str]| {

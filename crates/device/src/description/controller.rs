@@ -17,6 +17,8 @@ use crate::{
 const MOST_COMMANDS: u64 = 1 << 20;
 /// The largest buffer.
 const LARGEST_BUFFER: u64 = 64 << 30;
+/// Candidates that `d-choices` draws, unless the description says how many.
+pub(super) const CHOICES: u32 = 10;
 /// Units that `mca` may look at.
 const MOST_UNITS_LOOKED_AT: u32 = 1 << 16;
 /// Pages of a logical block: no more than a 32-bit number of units can take.
@@ -364,7 +366,7 @@ pub(super) fn gc(root: &Section<'_>, flash: &FlashConfig) -> Result<GcConfig, De
     };
     Ok(GcConfig {
         victim: registered(&gc, "victim", "gc.victim", "greedy")?,
-        choices: gc.get("choices").map_or(Ok(10), |field| field.count(1, u32::MAX))?,
+        choices: gc.get("choices").map_or(Ok(CHOICES), |field| field.count(1, u32::MAX))?,
         free_blocks,
         background_free_blocks,
         idle_after: duration(&gc, "idle_after", Nanos::from_ms(100))?,

@@ -17,6 +17,7 @@ mod controller;
 mod error;
 mod expand;
 mod flash;
+mod idle;
 mod keys;
 mod missing;
 mod quantity;
@@ -30,6 +31,7 @@ use ssdlab_base::format_size;
 
 pub use error::{DescriptionError, Place};
 pub use expand::expanded;
+pub use idle::idle_settings;
 pub use keys::keys;
 use reader::Section;
 use tree::{Tree, Value};

@@ -63,8 +63,30 @@ pub enum Data<'a> {
     Nothing,
     /// One stamp for every sector of the request; see [`stamp_cell`].
     Stamp(u64),
-    /// All bytes of the request.
+    /// The cells of all sectors of the request, one behind the other: their bytes, where a drive keeps those.
     Bytes(&'a [u8]),
+}
+
+impl Data<'_> {
+    /// What every sector of the request is to hold, in cells of `cell` bytes each ([`Drive::cell_bytes`]).
+    pub fn cells(self, request: &Request, cell: usize) -> Vec<u8> {
+        let length = request.sectors as usize * cell;
+        match self {
+            Data::Nothing => vec![0; length],
+            Data::Stamp(stamp) => {
+                let mut cells = vec![0; length];
+                for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
+                    let value = stamp_cell(stamp, request.sector + index as u64);
+                    out[..8].copy_from_slice(&value.to_le_bytes());
+                }
+                cells
+            }
+            Data::Bytes(bytes) => {
+                assert_eq!(bytes.len(), length, "a write brings as many bytes as it says");
+                bytes.to_vec()
+            }
+        }
+    }
 }
 
 /// What a sector holds after a write with `stamp`: the stamp bound to its address, so that misplaced data shows.
@@ -309,6 +331,11 @@ impl Drive {
         self.config.user_bytes / SECTOR_BYTES
     }
 
+    /// Bytes that the drive keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
+    pub fn cell_bytes(&self) -> usize {
+        self.media.flash.store.cell_bytes()
+    }
+
     /// Commands submitted and not completed.
     pub fn outstanding(&self) -> u64 {
         self.outstanding
@@ -412,7 +439,7 @@ impl Drive {
     fn new_command(&mut self, request: &Request, data: Data<'_>) -> u32 {
         let cell = self.media.flash.store.cell_bytes();
         let cells = if cell > 0 && request.op == Op::Write && self.in_range(request) {
-            cells_of(request, data, cell)
+            data.cells(request, cell)
         } else {
             Vec::new()
         };
@@ -538,25 +565,6 @@ impl Drive {
             order,
             bytes,
         });
-    }
-}
-
-fn cells_of(request: &Request, data: Data<'_>, cell: usize) -> Vec<u8> {
-    let length = request.sectors as usize * cell;
-    match data {
-        Data::Nothing => vec![0; length],
-        Data::Stamp(stamp) => {
-            let mut cells = vec![0; length];
-            for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
-                let value = stamp_cell(stamp, request.sector + index as u64);
-                out[..8].copy_from_slice(&value.to_le_bytes());
-            }
-            cells
-        }
-        Data::Bytes(bytes) => {
-            assert_eq!(bytes.len(), length, "a write brings as many bytes as it says");
-            bytes.to_vec()
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use ssdlab_device::{Counters, Drive};
 use ssdlab_flash::{Cause, OpCounts, OpKind};
+use ssdlab_host::RoomFigures;
 
 use super::Entrant;
 use crate::checks;
@@ -27,6 +28,8 @@ pub(super) struct Measured {
     pub(super) smart_before: serde_json::Value,
     /// What compared the reads, where that was asked for.
     pub(super) verifier: Option<Verifier>,
+    /// What the rooms of a host did, topmost first.
+    pub(super) rooms: Vec<RoomFigures>,
     /// Where the run was divided.
     pub(super) subtests: Vec<Subtest>,
     /// What watched the lines, where that was asked for.
@@ -38,7 +41,7 @@ pub(super) struct Measured {
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
     let Measured { mut drive, recorder, ended, aged, smart_before, verifier, .. } = measured;
-    let Measured { subtests, watch, wall_time_s, wall_precondition_s, .. } = measured;
+    let Measured { rooms, subtests, watch, wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
@@ -64,7 +67,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
-    let mut checks = checks::laws(config, ended, &recorder, &counters, &timeline, virtual_time_ns);
+    let mut checks = checks::laws(config, ended, &recorder, &counters, &rooms, &timeline, virtual_time_ns);
     while let Some(next) = drive.next_event() {
         drive.run_until(next);
     }
@@ -112,6 +115,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
             trimmed_mapped_sectors: counters.trimmed_mapped_sectors,
             padding_bytes: counters.padding_bytes,
         },
+        host_rooms: rooms,
         checks,
         warnings: Vec::new(),
         configuration: configuration(entrant),

@@ -142,6 +142,7 @@ mod tests {
             workload: String::new(),
             replay: String::new(),
             precondition: String::new(),
+            host: None,
             notes: Vec::new(),
             devices,
         }

@@ -19,6 +19,9 @@ pub(super) fn facts(run: &RunResult) -> String {
         escape(&run.precondition),
         run.seed
     );
+    if let Some(host) = &run.host {
+        items.push_str(&format!("<li>Host <b>{}</b></li>", escape(host)));
+    }
     if let Some(first) = run.devices.first() {
         let requests = total(&first.requests);
         let same = run.devices.iter().all(|device| total(&device.requests) == requests);
@@ -244,10 +247,24 @@ impl Body<'_> {
         }
     }
 
+    /// What each room of the host sent to the device below it, and its own counts.
+    fn rooms(&mut self) {
+        let rooms = self.run.devices.first().map_or(&[][..], |device| &device.host_rooms);
+        for (place, room) in rooms.iter().enumerate() {
+            let sent = |device: &DeviceResult| device.host_rooms.get(place).map(|room| room.sent.requests.iter().sum());
+            self.row(&format!("Sent on by the {}", room.kind), |device| sent(device).map(whole));
+            for key in room.figures.keys() {
+                let count = |device: &DeviceResult| device.host_rooms.get(place)?.figures.get(key).copied();
+                self.row(&format!("&nbsp;&nbsp;{}", key.replace('_', " ")), |device| count(device).map(figure));
+            }
+        }
+    }
+
     fn requests(&mut self) {
         self.group("Requests");
         self.per_op("Requests", |device| device.requests, whole);
         self.per_op("Bytes", |device| device.bytes, size);
+        self.rooms();
         self.row("Virtual time", |device| device.timed.then(|| nanos(device.virtual_time_ns as f64)));
         self.row("Reads a second", |device| device.timed.then(|| rate(device.throughput.read_iops)));
         self.row("Writes a second", |device| device.timed.then(|| rate(device.throughput.write_iops)));

@@ -35,6 +35,7 @@ fn device(name: &str) -> DeviceResult {
         spare: Spare::default(),
         precondition: Precondition::default(),
         host: Host::default(),
+        host_rooms: Vec::new(),
         checks: vec![Check { name: "requests".into(), held: true, detail: "9 generated, 9 completed.".into() }],
         warnings: vec![],
         configuration: serde_json::json!({ "name": name }),
@@ -56,6 +57,7 @@ fn run(devices: Vec<DeviceResult>) -> RunResult {
         workload: "rw=randwrite".into(),
         replay: "closed:32".into(),
         precondition: "none".into(),
+        host: None,
         notes: vec![],
         devices,
     }

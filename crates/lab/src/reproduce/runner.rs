@@ -313,6 +313,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
     });
     let drives = [Entrant { label: ready.config.name.clone(), config: ready.config.clone() }];
     let experiment = Experiment {
+        host: None,
         drives: &drives,
         workload: &source,
         age,
@@ -326,6 +327,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
             workload: ready.input.shown.clone(),
             replay: source.replay(),
             precondition: ready.precondition.clone(),
+            host: None,
         },
     };
     let control = Control { stop: settings.stop, progress: &Quiet };

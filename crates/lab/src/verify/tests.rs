@@ -1,8 +1,10 @@
 use std::collections::VecDeque;
 
-use ssdlab_base::{Op, Request};
-use ssdlab_device::{Description, DriveConfig, Options};
+use rand::RngExt;
+use ssdlab_base::{Op, Request, rng};
+use ssdlab_device::{Description, Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
+use ssdlab_host::{Scheduler, SchedulerConfig};
 
 use super::*;
 
@@ -50,7 +52,8 @@ fn send(drive: &mut Drive, verifier: &mut Verifier, requests: impl Iterator<Item
         while under_way.len() >= 8 {
             wait(drive, verifier, &mut under_way);
         }
-        verifier.submit(drive, &Request { at: drive.now(), tag, ..request });
+        let at = drive.now();
+        verifier.submit(drive, &Request { at, tag, ..request });
         under_way.push_back(tag);
         tag += 7;
     }
@@ -70,6 +73,42 @@ fn a_sound_drive_gives_back_what_was_written() {
     assert!(check.held, "{}", check.detail);
     assert!(check.detail.starts_with(&format!("{} sectors", 200 * 5 + 1280)), "{}", check.detail);
     assert_eq!(check.name, NAME);
+}
+
+/// Commands of several queues overlap under way, and the drive takes them in an order of its own.
+#[test]
+fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
+    let mut config = config();
+    config.interface.queues = 4;
+    let drive = Drive::new(&config, OPTIONS).expect("a sound drive");
+    let scheduling = SchedulerConfig { depth: 3, merge_bytes: 4096 };
+    let below = Box::new(Scheduler::new(Box::new(drive), scheduling));
+    let mut device = Scheduler::new(below, SchedulerConfig { depth: 16, ..scheduling });
+    let mut verifier = Verifier::new(device.sectors());
+    let mut rng = rng(1, "host verify");
+    let mut last = Request::new(Op::Write, 0, 1);
+    for tag in 0..20_000 {
+        let mut next = Request::new([Op::Write, Op::Write, Op::Read, Op::Trim][rng.random_range(0..4)], 0, 0);
+        next = Request { sector: rng.random_range(0..40), queue: rng.random_range(0..4), ..next };
+        if rng.random_bool(0.5) && last.end() < 40 {
+            // It goes on where the last one ended, so that there is something to merge.
+            next = Request { sector: last.end(), ..last };
+        }
+        next.sectors = rng.random_range(1..=8);
+        last = next;
+        let at = Nanos(device.now().0 + rng.random_range(0..60_000));
+        device.run_until(at);
+        verifier.submit(&mut device, &Request { at, tag, ..next });
+        verifier.collect(&mut device).clear();
+    }
+    while device.outstanding() > 0 {
+        assert!(device.run_to_completion(Nanos::MAX));
+        verifier.collect(&mut device).clear();
+    }
+    assert!(device.merged() > 1000, "only {} requests were merged", device.merged());
+    verifier.read_back(&mut device);
+    let check = verifier.check();
+    assert!(check.held, "{}", check.detail);
 }
 
 #[test]

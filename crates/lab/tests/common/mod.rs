@@ -176,8 +176,10 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         workload: "random".to_string(),
         replay: "closed:32".to_string(),
         precondition: "as asked".to_string(),
+        host: None,
     };
     Experiment {
+        host: None,
         drives,
         workload,
         age,

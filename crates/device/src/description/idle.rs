@@ -1,0 +1,112 @@
+//! Settings that were changed although nothing of the drive reads them: those of a policy or design that it does not have.
+//!
+//! They are no errors, since drives that are compared share their settings, but whoever changes one expects a difference.
+
+use toml::{Table, Value};
+
+use super::controller::CHOICES;
+use super::expanded;
+use crate::{BufferPolicies, DriveConfig, VersionsConfig};
+
+/// Section, keys, and the key of that section that must be one of these for them to be read.
+const OWNED: [(&str, &[&str], &str, &[&str]); 7] = [
+    ("buffer", &["mca_window"], "policy", &["mca"]),
+    ("buffer", &["cflru_window_permille"], "policy", &["cflru"]),
+    ("buffer", &["block_pages"], "policy", &["fab", "bplru"]),
+    ("buffer", &["bplru_padding"], "policy", &["bplru"]),
+    ("buffer", &["lirs_hir_permille"], "policy", &["lirs", "pc-lirs"]),
+    (
+        "ftl",
+        &[
+            "version_index",
+            "version_bits",
+            "version_chain",
+            "version_group",
+            "version_spare",
+            "version_masks",
+            "idle_merge",
+            "merge_load",
+            "compaction",
+            "compaction_index",
+            "region",
+        ],
+        "design",
+        &["mv"],
+    ),
+    ("gc", &["choices"], "victim", &["d-choices"]),
+];
+
+/// What differs from its default and is not read, a sentence each.
+pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
+    // A design's own keys are written only where it is chosen.
+    let mut all = config.clone();
+    all.ftl.design = "mv".to_string();
+    let mut plain = all.clone();
+    plain.buffer.policies = BufferPolicies::default();
+    plain.ftl.versions = VersionsConfig::default();
+    plain.gc.choices = CHOICES;
+    let (own, all, plain) = (expanded(config), expanded(&all), expanded(&plain));
+    let mut sentences = Vec::new();
+    for (section, keys, owner, readers) in OWNED {
+        let Some(chosen) = value(&own, section, owner).and_then(Value::as_str) else { continue };
+        if readers.contains(&chosen) {
+            continue;
+        }
+        for key in keys {
+            let found = value(&all, section, key);
+            if let Some(found) = found.filter(|found| Some(*found) != value(&plain, section, key)) {
+                let readers: Vec<String> = readers.iter().map(|reader| format!("\"{reader}\"")).collect();
+                sentences.push(format!(
+                    "{section}.{key} = {found} changes nothing: it is for {section}.{owner} = {}, and this drive's is \
+                     \"{chosen}\"",
+                    readers.join(" or ")
+                ));
+            }
+        }
+    }
+    sentences
+}
+
+fn value<'a>(table: &'a Table, section: &str, key: &str) -> Option<&'a Value> {
+    table.get(section)?.get(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Description;
+
+    fn drive(settings: &[&str]) -> DriveConfig {
+        let text = "[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
+                    pages_per_block = 64\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\nover_provisioning = \"20%\"\n";
+        let mut description = Description::parse(text, "drive.toml").expect("a description");
+        settings.iter().for_each(|setting| description.set(setting).expect("a key"));
+        description.resolve().expect("a drive")
+    }
+
+    #[test]
+    fn a_setting_of_another_design_is_told_and_one_of_its_own_is_not() {
+        assert_eq!(idle_settings(&drive(&[])), Vec::<String>::new());
+        let told = idle_settings(&drive(&["ftl.compaction=true", "gc.choices=3", "buffer.mca_window=9"]));
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(
+            told[1],
+            "ftl.compaction = true changes nothing: it is for ftl.design = \"mv\", and this drive's is \"page\""
+        );
+        let own = ["ftl.design=mv", "ftl.compaction=true", "gc.victim=d-choices", "gc.choices=3"];
+        assert_eq!(idle_settings(&drive(&own)), Vec::<String>::new());
+        let buffer = ["buffer.policy=fab", "buffer.size=64k", "buffer.block_pages=32", "buffer.lirs_hir_permille=20"];
+        let told = idle_settings(&drive(&buffer));
+        assert!(told.len() == 1 && told[0].contains("\"lirs\" or \"pc-lirs\""), "{told:?}");
+    }
+
+    #[test]
+    fn every_owned_key_is_a_key() {
+        let keys = crate::description::keys();
+        for (section, owned, owner, _) in OWNED {
+            for key in owned.iter().chain([&owner]) {
+                assert!(keys.contains(&format!("{section}.{key}")), "{section}.{key}");
+            }
+        }
+    }
+}
