@@ -1,6 +1,9 @@
 //! How a command ends that could not do what was asked: a sentence, a hint, and a status.
 
 use std::fmt;
+use std::io::ErrorKind;
+
+use ssdlab_lab::output::OutputError;
 
 /// Why a command failed. Status 2 is the asker's to mend, status 1 is not (or not by other input).
 #[derive(Debug)]
@@ -36,6 +39,16 @@ impl Failure {
 impl From<ssdlab_lab::SourceError> for Failure {
     fn from(error: ssdlab_lab::SourceError) -> Failure {
         Failure { hint: error.hint.map(str::to_string), ..Failure::input(error.sentence) }
+    }
+}
+
+impl From<OutputError> for Failure {
+    /// A full disk is not the input's fault; a folder that cannot be written is.
+    fn from(error: OutputError) -> Failure {
+        match error.source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::work(&error),
+            _ => Failure::input(&error),
+        }
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
         return Err(rig::cannot(why));
     }
     let out = args.out.clone().unwrap_or_else(|| Path::new("out").join("waflash"));
-    reproduce::try_out(&out).map_err(|error| crate::run::unwritable(&error))?;
+    reproduce::try_out(&out)?;
     let (paper, _) = reproduce::find("waflash")?;
     let mut scene = Scene::open(paper, &Library::default(), args.quick)?;
     scene.inputs.clear();

@@ -110,7 +110,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             Some(out) => out.clone(),
             None => Path::new("out").join(paper.name),
         };
-        reproduce::try_out(&out).map_err(|error| crate::run::unwritable(&error))?;
+        reproduce::try_out(&out)?;
         let scene = Scene::open(paper, &library, args.quick)?;
         let line = Line::new(args.quiet);
         let snapshots = SnapshotCache::of_user();

@@ -1,6 +1,6 @@
 //! `ssdlab run`: drives, a workload and an age from the command line to a table and files.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -85,7 +85,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             let outcome = ssdlab_lab::run_into_observed(&experiment, folder, window, observe, &control);
             let outcome = outcome.map_err(|error| match error {
                 RunIntoError::Run(error) => refused(error),
-                RunIntoError::Output(error) => unwritable(&error),
+                RunIntoError::Output(error) => Failure::from(error),
             })?;
             (outcome.result, outcome.written)
         }
@@ -205,13 +205,6 @@ fn refused(error: RunError) -> Failure {
             Failure::input(&error).hint("give one another name, for example with --set 2:name=other")
         }
         _ => Failure::input(&error),
-    }
-}
-
-pub(crate) fn unwritable(error: &output::OutputError) -> Failure {
-    match error.source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::work(error),
-        _ => Failure::input(error),
     }
 }
 

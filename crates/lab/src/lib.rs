@@ -10,6 +10,7 @@
 //! This room drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
 //! that the same experiment gives the same result but for wall-clock times, and that a result that breaks a law says so.
 
+mod by_cause;
 mod checks;
 pub mod experiment;
 mod latency;

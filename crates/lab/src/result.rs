@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ssdlab_host::RoomFigures;
 
+pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
 
 /// The version of the result's keys.
@@ -17,9 +18,6 @@ pub const FORMAT: u32 = 1;
 
 /// The version of ssdlab that this library belongs to.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Figures by cause: every cause is present, also those that did not happen.
-pub type ByCause<T> = BTreeMap<String, T>;
 
 /// A whole run: what was asked for, and what each drive made of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use ssdlab_base::{Nanos, Op, Request, Rng};
 use ssdlab_device::{Completion, Data, Drive, Status};
 
 use crate::commands::Mix;
-use crate::journal::Journal;
+use crate::journal::{Journal, stamps};
 
 /// Submits one command now.
 pub fn submit(drive: &mut Drive, request: &Request, stamp: u64) {
@@ -76,12 +76,6 @@ pub fn contents(drive: &mut Drive) -> (Vec<Result<u64, Status>>, u64) {
         }
     }
     (cells, next)
-}
-
-/// The stamps of sectors that were read.
-pub fn stamps(cells: &[u8]) -> Vec<u64> {
-    let (cells, _) = cells.as_chunks::<8>();
-    cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect()
 }
 
 /// One sector of an idle drive.

@@ -5,7 +5,11 @@ use std::collections::HashMap;
 use ssdlab_base::{Op, Request};
 use ssdlab_device::{Completion, Status, stamp_cell};
 
-use crate::driver::stamps;
+/// The stamps of sectors that were read.
+pub fn stamps(cells: &[u8]) -> Vec<u64> {
+    let (cells, _) = cells.as_chunks::<8>();
+    cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect()
+}
 
 /// What was asked, and what came back.
 #[derive(Default)]

@@ -6,8 +6,9 @@ use ssdlab_device::{Completion, Drive, DriveConfig, Options, Recovered};
 use ssdlab_flash::Flash;
 
 use crate::commands::Mix;
-use crate::driver::{assert_checks, contents, stamps, submit};
+use crate::driver::{assert_checks, contents, submit};
 use crate::durable::Durable;
+use crate::journal::stamps;
 
 /// A drive, what a host may rely on, and how they go on together over power cuts.
 pub struct Lives {

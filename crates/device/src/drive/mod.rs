@@ -7,11 +7,13 @@
 //! pass it.
 
 mod buffering;
+mod data;
 mod dispatch;
 mod events;
 mod failures;
 mod keeping;
 mod power;
+mod registry;
 mod state;
 mod versions;
 
@@ -23,8 +25,7 @@ use rustc_hash::FxHashMap;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
-use crate::buffer::{POLICIES as BUFFERS, Slot, WriteBuffer};
-use crate::ftl::page::full_mask;
+use crate::buffer::{Slot, WriteBuffer};
 use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
@@ -33,9 +34,12 @@ use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
+use registry::{make_buffer, pick};
 use versions::{IdlePace, VersionRead};
 
+pub use data::{Data, stamp_cell};
 pub use power::{OnImageError, Recovered, Recovery};
+pub use registry::{Registered, registered};
 
 /// What a run chooses about a drive beside its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,44 +58,6 @@ pub struct DriveError {
     pub key: String,
     /// What is wrong, with the numbers.
     pub reason: String,
-}
-
-/// The data that goes with a write.
-#[derive(Clone, Copy, Debug)]
-pub enum Data<'a> {
-    /// None: zeroes where contents are kept.
-    Nothing,
-    /// One stamp for every sector of the request; see [`stamp_cell`].
-    Stamp(u64),
-    /// The cells of all sectors of the request, one behind the other: their bytes, where a drive keeps those.
-    Bytes(&'a [u8]),
-}
-
-impl Data<'_> {
-    /// What every sector of the request is to hold, in cells of `cell` bytes each ([`Drive::cell_bytes`]).
-    pub fn cells(self, request: &Request, cell: usize) -> Vec<u8> {
-        let length = request.sectors as usize * cell;
-        match self {
-            Data::Nothing => vec![0; length],
-            Data::Stamp(stamp) => {
-                let mut cells = vec![0; length];
-                for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
-                    let value = stamp_cell(stamp, request.sector + index as u64);
-                    out[..8].copy_from_slice(&value.to_le_bytes());
-                }
-                cells
-            }
-            Data::Bytes(bytes) => {
-                assert_eq!(bytes.len(), length, "a write brings as many bytes as it says");
-                bytes.to_vec()
-            }
-        }
-    }
-}
-
-/// What a sector holds after a write with `stamp`: the stamp bound to its address, so that misplaced data shows.
-pub const fn stamp_cell(stamp: u64, sector: u64) -> u64 {
-    stamp ^ sector.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A command in the drive or waiting for it.
@@ -566,51 +532,4 @@ impl Drive {
             bytes,
         });
     }
-}
-
-/// An empty write buffer, if the drive has one.
-fn make_buffer(config: &DriveConfig, media: &Media, ftl: &dyn Ftl) -> Result<Option<WriteBuffer>, DriveError> {
-    let policy = pick("buffer.policy", &config.buffer.policy, BUFFERS)?;
-    let full = full_mask(config.ftl.mapping_unit);
-    let cell_bytes = media.flash.store.cell_bytes();
-    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, ftl.compacts())))
-}
-
-/// Finds a registered name, or says which there are.
-fn pick<T: Copy>(key: &str, name: &str, known: &[(&'static str, &'static str, T)]) -> Result<T, DriveError> {
-    known.iter().find(|(known, ..)| *known == name).map(|(.., make)| *make).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
-        DriveError { key: key.to_string(), reason: format!("'{name}' is not known; there are {}", names.join(", ")) }
-    })
-}
-
-/// A policy or design that a description can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registered {
-    /// The kind: `ftl.design`, `gc.victim`, `buffer.policy`, `flash.scheduler`.
-    pub kind: &'static str,
-    /// The name.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-}
-
-/// All policies and designs, in a stable order.
-pub fn registered() -> Vec<Registered> {
-    fn rows<T>(
-        kind: &'static str,
-        known: &'static [(&'static str, &'static str, T)],
-    ) -> impl Iterator<Item = Registered> {
-        known.iter().map(move |(name, summary, _)| Registered { kind, name, summary })
-    }
-    const SCHEDULERS: &[(&str, &str, ())] = &[
-        ("fifo", "operations of a die in order of arrival", ()),
-        ("reads-first", "reads before programs and erases", ()),
-        ("host-first", "the host's operations before GC's, with a starvation bound", ()),
-    ];
-    rows("ftl.design", DESIGNS)
-        .chain(rows("gc.victim", VICTIMS))
-        .chain(rows("buffer.policy", BUFFERS))
-        .chain(rows("flash.scheduler", SCHEDULERS))
-        .collect()
 }

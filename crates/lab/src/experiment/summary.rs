@@ -1,18 +1,18 @@
 //! From a drive that has run to its entry in the results.
 
 use ssdlab_device::{Counters, Drive};
-use ssdlab_flash::{Cause, OpCounts, OpKind};
+use ssdlab_flash::{OpCounts, OpKind};
 use ssdlab_host::RoomFigures;
 
 use super::Entrant;
+use crate::by_cause::by_cause;
 use crate::checks;
 use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, ByCause, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache,
-    Outstanding, PerOp, Precondition, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram,
-    WriteAmplification,
+    Buffer, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding, PerOp,
+    Precondition, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
 };
 use crate::smart::{self, SmartLogs};
 use crate::theory;
@@ -159,10 +159,6 @@ fn throughput(requests: &PerOp<u64>, bytes: &PerOp<u64>, virtual_time_ns: u64) -
         read_bytes_per_s: bytes.read as f64 / seconds,
         write_bytes_per_s: bytes.write as f64 / seconds,
     }
-}
-
-fn by_cause<T>(figure: impl Fn(Cause) -> T) -> ByCause<T> {
-    Cause::ALL.iter().map(|&cause| (cause.key().to_string(), figure(cause))).collect()
 }
 
 fn flash(counts: &OpCounts, multi_plane: &OpCounts) -> Flash {

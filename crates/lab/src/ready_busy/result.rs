@@ -5,7 +5,7 @@ use ssdlab_measure::Model;
 
 use super::Recording;
 use super::truth::Programs;
-use crate::result::ByCause;
+use crate::by_cause::ByCause;
 
 /// What the recorder and the classifiers counted, and what was there to be counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, OpKind, Resource, Span};
 
-use crate::result::ByCause;
+use crate::by_cause::{ByCause, by_cause};
 
 /// Programs (copybacks are programs, too) of a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Programs {
     }
 
     pub(super) fn by_cause(&self) -> ByCause<u64> {
-        Cause::ALL.iter().map(|&cause| (cause.key().to_string(), self.causes[cause as usize])).collect()
+        by_cause(|cause| self.causes[cause as usize])
     }
 
     fn add(&mut self, die: usize, span: &Span) {

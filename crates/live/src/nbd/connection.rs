@@ -1,113 +1,21 @@
 //! One client: negotiation, then requests until it goes.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use super::input::{Input, PAYLOAD_BUFFERED_MAX};
 use super::negotiation::{self, Agreed};
 use super::outbox::{Outbox, Pending, REQUEST_COST_MIN};
 use super::reply::Reply;
 use super::request::{Action, Header, Refusal, Terms, check};
+use super::session::{Ending, Export, Limits, Stream};
 use super::wire::REQUEST_BYTES;
 use crate::{Command, Sink, Target};
 
 /// Extents in one reply to `NBD_CMD_BLOCK_STATUS`; clients ask again for the rest.
 const EXTENTS_MAX: usize = 4096;
-
-/// A two-way stream of bytes with one client.
-pub trait Stream: Send + Sync + 'static {
-    /// Waits for bytes and reads some; 0 at the end of the stream.
-    ///
-    /// # Errors
-    /// What the operating system says; after [`Stream::set_timeout`], `WouldBlock` or `TimedOut` when the time is up.
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize>;
-
-    /// Appends exactly so many bytes to a vector.
-    ///
-    /// # Errors
-    /// As [`Stream::receive`], and `UnexpectedEof` if the stream ends before.
-    fn receive_exact(&self, into: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
-        let mut filled = into.len();
-        into.resize(filled + bytes, 0);
-        while filled < into.len() {
-            match self.receive(&mut into[filled..])? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => filled += count,
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends from the slices, in order, and says how many bytes went. Unless it is told to wait it never blocks.
-    ///
-    /// # Errors
-    /// What the operating system says; `WouldBlock` if nothing can be sent without waiting.
-    fn send(&self, slices: &[IoSlice<'_>], wait: bool) -> io::Result<usize>;
-
-    /// Bounds how long one [`Stream::receive`] or waiting [`Stream::send`] takes; `None` lifts the bound.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
-
-    /// Ends the stream in both directions: blocked calls return, later ones fail or say that it is at its end.
-    fn shutdown(&self);
-}
-
-/// A target under its name.
-#[derive(Clone)]
-pub struct Export {
-    /// What is served.
-    pub target: Arc<dyn Target>,
-    /// The name that clients ask for; the empty one means the same.
-    pub name: String,
-}
-
-/// What a server spends on its clients.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Connections at a time; those above it are closed at once.
-    pub connections: usize,
-    /// Bytes that one connection may have unanswered or unsent before nothing more is read from it. One request is
-    /// always taken.
-    pub pending_bytes: u64,
-    /// How long the handshake may take.
-    pub handshake: Duration,
-    /// How long a stopping server waits for clients to take their answers.
-    pub stopping: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            connections: 64,
-            pending_bytes: 64 << 20,
-            handshake: Duration::from_secs(10),
-            stopping: Duration::from_secs(5),
-        }
-    }
-}
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The client said goodbye: `NBD_CMD_DISC`, `NBD_OPT_ABORT`.
-    Disconnected,
-    /// The client closed the connection, or went away in the middle of something.
-    HungUp,
-    /// The client sent what is no option or no request, or asked for an export that is not here in the only way that
-    /// has no answer to it.
-    Garbage,
-    /// The handshake took too long.
-    TimedOut,
-    /// The server is stopping.
-    Stopped,
-    /// There is no thread for the connection.
-    NoThread,
-}
 
 /// Serves one client to its end on the calling thread, and a second one where the client is slow.
 ///

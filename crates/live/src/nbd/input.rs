@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::connection::Stream;
+use super::session::Stream;
 
 /// Room for what arrives. More than [`PAYLOAD_BUFFERED_MAX`] and a header, so that these always fit whole.
 const BUFFER_BYTES: usize = 256 << 10;

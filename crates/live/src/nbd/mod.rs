@@ -26,12 +26,14 @@ mod outbox;
 mod reply;
 mod request;
 mod server;
+mod session;
 mod socket;
 mod wire;
 
-pub use connection::{Ending, Export, Limits, Stream, serve_stream};
+pub use connection::serve_stream;
 pub use endpoint::{Endpoint, EndpointError};
 pub use server::{ServeError, Server};
+pub use session::{Ending, Export, Limits, Stream};
 
 /// Most bytes of one read or write, as `NBD_INFO_BLOCK_SIZE` says it to clients.
 pub const REQUEST_BYTES_MAX: u32 = 32 << 20;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use ssdlab_base::SECTOR_BYTES;
 
 use super::REQUEST_BYTES_MAX;
-use super::connection::{Ending, Export, Stream};
 use super::input::Input;
 use super::reply::CONTEXT_ALLOCATION;
+use super::session::{Ending, Export, Stream};
 use super::wire::{self, Fields, MAGIC, MAGIC_OPTION, MAGIC_OPTION_REPLY, handshake, info, option, option_reply};
 
 /// Data of one option that is looked at; names are at most 4096 bytes by the protocol.

@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use ssdlab_base::Op;
 
-use super::connection::Stream;
 use super::reply::Reply;
 use super::request::Refusal;
+use super::session::Stream;
 use crate::{Answer, Command, Failure, Sink};
 
 /// Replies in one system call.

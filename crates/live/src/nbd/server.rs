@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::connection::{Ending, Export, Limits, Stream, serve_stream};
+use super::connection::serve_stream;
 use super::endpoint::{Endpoint, Listener};
+use super::session::{Ending, Export, Limits, Stream};
 use super::socket::Socket;
 
 /// How long to leave the system alone that has no descriptor or no thread for another connection.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
-use super::connection::Stream;
+use super::session::Stream;
 
 /// A connected socket.
 pub(super) enum Socket {

@@ -1,0 +1,41 @@
+//! What a write brings: nothing, a stamp, or the contents of its sectors.
+
+use ssdlab_base::Request;
+
+/// The data that goes with a write.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// None: zeroes where contents are kept.
+    Nothing,
+    /// One stamp for every sector of the request; see [`stamp_cell`].
+    Stamp(u64),
+    /// The cells of all sectors of the request, one behind the other: their bytes, where a drive keeps those.
+    Bytes(&'a [u8]),
+}
+
+impl Data<'_> {
+    /// What every sector of the request is to hold, in cells of `cell` bytes each ([`Drive::cell_bytes`]).
+    pub fn cells(self, request: &Request, cell: usize) -> Vec<u8> {
+        let length = request.sectors as usize * cell;
+        match self {
+            Data::Nothing => vec![0; length],
+            Data::Stamp(stamp) => {
+                let mut cells = vec![0; length];
+                for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
+                    let value = stamp_cell(stamp, request.sector + index as u64);
+                    out[..8].copy_from_slice(&value.to_le_bytes());
+                }
+                cells
+            }
+            Data::Bytes(bytes) => {
+                assert_eq!(bytes.len(), length, "a write brings as many bytes as it says");
+                bytes.to_vec()
+            }
+        }
+    }
+}
+
+/// What a sector holds after a write with `stamp`: the stamp bound to its address, so that misplaced data shows.
+pub const fn stamp_cell(stamp: u64, sector: u64) -> u64 {
+    stamp ^ sector.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
