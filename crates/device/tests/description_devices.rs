@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ssdlab_base::Nanos;
-use ssdlab_device::description::{keys, one_line, to_toml};
+use ssdlab_device::description::{idle_settings, keys, one_line, to_toml};
 use ssdlab_device::{Description, DriveConfig, InterfaceKind};
 use ssdlab_flash::{MultiPlane, presets};
 
@@ -38,6 +38,7 @@ fn every_shipped_drive_resolves_and_says_what_it_is() {
         assert!(description.source().is_some(), "{stem} names its source");
         let summary = description.summary().unwrap_or_default();
         assert!((20..=120).contains(&summary.chars().count()), "{stem}: '{summary}'");
+        assert_eq!(idle_settings(&config), Vec::<String>::new(), "{stem} sets nothing in vain");
         assert!(!one_line(&config).contains('\n'));
         let spare = config.flash.geometry.bytes() - config.user_bytes;
         assert!(spare * 100 >= config.user_bytes * 5, "{stem} has {spare} bytes of spare");

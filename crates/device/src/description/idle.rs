@@ -42,7 +42,8 @@ pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
     let mut all = config.clone();
     all.ftl.design = "mv".to_string();
     let mut plain = all.clone();
-    plain.buffer.policies = BufferPolicies::default();
+    plain.buffer.policies =
+        BufferPolicies { block_pages: config.flash.geometry.pages_per_block, ..BufferPolicies::default() };
     plain.ftl.versions = VersionsConfig::default();
     plain.gc.choices = CHOICES;
     let (own, all, plain) = (expanded(config), expanded(&all), expanded(&plain));
@@ -78,7 +79,7 @@ mod tests {
 
     fn drive(settings: &[&str]) -> DriveConfig {
         let text = "[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
-                    pages_per_block = 64\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\nover_provisioning = \"20%\"\n";
+                    pages_per_block = 48\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\nover_provisioning = \"20%\"\n";
         let mut description = Description::parse(text, "drive.toml").expect("a description");
         settings.iter().for_each(|setting| description.set(setting).expect("a key"));
         description.resolve().expect("a drive")
