@@ -15,6 +15,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Geometry, Observer};
 use ssdlab_host::{BlockDevice, Host};
+use ssdlab_measure::smart::SmartLog;
 use ssdlab_workload::Workload;
 
 use crate::observers::Both;
@@ -301,7 +302,7 @@ fn run_drive(
         drive.observe(Some(observer));
     }
     control.progress.begin(&entrant.label, Phase::Run);
-    let smart_before = crate::smart::log(&drive);
+    let smart_before = SmartLog::of(&drive).to_json();
     let started = Instant::now();
     let mut rooms = Vec::new();
     let ended = match (experiment.host, &mut verifier) {

@@ -138,3 +138,36 @@ fn an_age_under_another_workload_is_that_workloads_steady_state() {
     assert_eq!(own.devices[0].precondition.windows, under.devices[0].precondition.windows);
     assert_eq!(own.devices[0].precondition.steady, Some(true));
 }
+
+/// Programs that always take the same time, by what erases take beside them.
+fn fixed(erase_ns: u64) -> DriveConfig {
+    let mut config = drive("fixed");
+    let one = |ns| Latency { min: Nanos(ns), max: Nanos(ns) };
+    // Not a multiple of any sampling interval: those are measured exactly.
+    config.flash.timing.program = vec![one(500_300), one(1_700_300)];
+    config.flash.timing.erase = one(erase_ns);
+    config
+}
+
+#[test]
+fn programs_of_fixed_times_are_counted_by_a_recorder_that_samples() {
+    let result = watched(fixed(4_000_000), &Random::writes(20_000), 0);
+    let device = &result.devices[0];
+    let lines = device.ready_busy.as_ref().expect("the run was watched");
+    assert!((lines.levels.sampling - 1.0).abs() < 0.01, "{:?}", lines.levels);
+    assert_eq!(lines.levels.classification, 1.0);
+    assert!(!device.warnings.iter().any(|warning| warning.contains("ready/busy")), "{:?}", device.warnings);
+}
+
+#[test]
+fn a_window_too_narrow_for_a_recorder_and_an_end_without_room_are_warnings() {
+    let warned = |erase_ns| {
+        let result = watched(fixed(erase_ns), &Random::writes(500), 0);
+        result.devices[0].warnings.join("\n")
+    };
+    // 10 us from the longest program to the window's end.
+    let narrow = warned(1_720_300);
+    assert!(narrow.contains("a sample each 50.0 us, 100 us is too slow for the window"), "{narrow}");
+    let touching = warned(1_700_300);
+    assert!(touching.contains("the window ends with the longest program (1.70 ms)"), "{touching}");
+}

@@ -4,64 +4,11 @@ use std::fmt::Write as _;
 
 use ssdlab_base::Nanos;
 
+use crate::Window;
+
 /// Bins in each octave, as a power of two.
 const BITS: u32 = 6;
 const BINS: u64 = 1 << BITS;
-
-/// The open interval of durations that are taken for a program: `a < T < b`, as the paper writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// `a`.
-    pub above: Nanos,
-    /// `b`.
-    pub below: Nanos,
-}
-
-/// Why a text is no window.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{found}' is not a window: expected SHORTEST..LONGEST, such as 200us..2200us{reason}")]
-pub struct WindowError {
-    found: String,
-    reason: String,
-}
-
-impl Window {
-    /// Whether a duration is inside.
-    #[inline]
-    pub fn contains(&self, duration: Nanos) -> bool {
-        self.above < duration && duration < self.below
-    }
-}
-
-impl std::str::FromStr for Window {
-    type Err = WindowError;
-
-    /// Reads `A..B`.
-    ///
-    /// ```
-    /// use ssdlab_measure::histogram::Window;
-    /// let window: Window = "200us..2.2ms".parse().expect("a window");
-    /// assert!(window.contains(ssdlab_base::Nanos::from_us(201)));
-    /// assert!(!window.contains(ssdlab_base::Nanos::from_us(200)));
-    /// assert!("2ms..1ms".parse::<Window>().is_err());
-    /// ```
-    fn from_str(text: &str) -> Result<Window, WindowError> {
-        let error = |reason: String| WindowError { found: text.to_string(), reason };
-        let (above, below) = text.split_once("..").ok_or_else(|| error(String::new()))?;
-        let time = |text: &str| ssdlab_base::parse_duration(text.trim()).map_err(|why| error(format!(" ({why})")));
-        let (above, below) = (time(above)?, time(below)?);
-        if above >= below {
-            return Err(error(" (the shortest is not below the longest)".to_string()));
-        }
-        Ok(Window { above, below })
-    }
-}
-
-impl std::fmt::Display for Window {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}..{}", self.above, self.below)
-    }
-}
 
 /// A bin: durations from `from` to before `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

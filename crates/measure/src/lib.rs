@@ -19,6 +19,8 @@ pub mod model;
 pub mod recorder;
 pub mod smart;
 pub mod vcd;
+mod window;
 
 pub use edges::{Edge, Low, LowTracker};
 pub use model::{Levels, Model, ProgramModel};
+pub use window::{Window, WindowError};

@@ -14,8 +14,8 @@
 use ssdlab_base::Nanos;
 use ssdlab_flash::Observer;
 
-use crate::Low;
-use crate::histogram::{Durations, Window};
+use crate::histogram::Durations;
+use crate::{Low, Window};
 
 /// How the recorder is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,8 +161,8 @@ impl Recorder {
                 // No sample found the line high in between.
                 self.unnoticed.merged += 1;
                 let behind = low.end.since(seen).0;
-                let more = behind.div_ceil(self.settings.interval.0) * self.settings.interval.0;
-                self.open = Some((begun, Nanos(seen.0 + more)));
+                let more = behind.div_ceil(self.settings.interval.0).saturating_mul(self.settings.interval.0);
+                self.open = Some((begun, Nanos(seen.0.saturating_add(more))));
                 return;
             }
             self.close();

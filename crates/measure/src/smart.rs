@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 use ssdlab_base::Nanos;
+use ssdlab_device::Drive;
 use ssdlab_flash::{Cause, Geometry, OpCounts, OpKind};
 
 /// NVMe counts data in thousands of 512 bytes, rounded up.
@@ -36,6 +37,23 @@ pub struct SmartLog {
 }
 
 impl SmartLog {
+    /// What a drive says of itself now.
+    pub fn of(drive: &Drive) -> SmartLog {
+        let (config, counters, wear) = (drive.config(), drive.counters(), drive.wear());
+        SmartLog {
+            model: config.name.clone(),
+            capacity: config.user_bytes,
+            now: drive.now(),
+            geometry: config.flash.geometry,
+            commands: (counters.commands[0], counters.commands[1]),
+            host_bytes: (counters.bytes[0], counters.bytes[1]),
+            flash: counters.flash,
+            erases: (wear.min.into(), wear.mean, wear.max.into()),
+            rated_erases: config.flash.faults.endurance,
+            bad_blocks: counters.grown_bad_blocks,
+        }
+    }
+
     /// Pages programmed for a cause, copybacks among them.
     pub fn programs(&self, cause: Cause) -> u64 {
         self.flash.get(OpKind::Program, cause) + self.flash.get(OpKind::Copyback, cause)

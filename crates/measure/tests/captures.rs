@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
-use ssdlab_measure::capture::{Capture, CaptureError, Format, Place, Select};
+use ssdlab_measure::capture::{Capture, CaptureError, Decoded, Format, Place, Select};
 use ssdlab_measure::vcd::{VcdRecording, VcdWriter};
 use ssdlab_measure::{Edge, Levels};
 
@@ -308,7 +308,11 @@ const HEAD: &str = "$timescale 1 ns $end\n$var wire 1 ! a $end\n$var real 64 r t
 #[test]
 fn errors_say_where_and_what_was_expected() {
     let byte = |text: &str| match error(text) {
-        CaptureError { place: Place::Byte(byte), what, .. } => (text[byte as usize..].to_string(), what),
+        CaptureError { place: Place::Text { line, byte, packed: false }, what, .. } => {
+            // Line and byte are of the same place.
+            assert_eq!(line as usize, 1 + text[..byte as usize].matches('\n').count(), "{what}");
+            (text[byte as usize..].to_string(), what)
+        }
         other => panic!("{other}"),
     };
     let (at, what) = byte(&format!("{HEAD}#0\n1!\n#10\n0?\n"));
@@ -324,7 +328,10 @@ fn errors_say_where_and_what_was_expected() {
     let (at, _) = byte("$timescale 1 ns $end oops");
     assert!(at.starts_with("oops"), "{at}");
     let line = |text: &str| match error(text) {
-        CaptureError { place: Place::Line(line), what, .. } => (line, what),
+        CaptureError { place: Place::Text { line, byte, .. }, what, .. } => {
+            assert_eq!(line as usize, 1 + text[..byte as usize].matches('\n').count(), "{what}");
+            (line, what)
+        }
         other => panic!("{other}"),
     };
     assert_eq!(line("Time [s],Channel 0\n0.0,1\n0.1,2\n").0, 3);
@@ -335,6 +342,10 @@ fn errors_say_where_and_what_was_expected() {
     assert!(line("Sample,Channel 0\n1,1\n").1.contains("--sample-rate"));
     assert!(error("\u{1}\u{2}").what.contains("expected a VCD"));
     assert!(error("").what.contains("empty"));
+    let (at, _) = byte("$date today $end\n $timescale 3 ns $end");
+    assert!(at.starts_with("$timescale"), "{at}");
+    let (at, what) = byte(&format!("{HEAD}#0\n$comment this has no end\n#5\n"));
+    assert!(at.is_empty() && what.contains("expected $end"), "{what}");
     assert!(error("$timescale 3 ns $end").what.contains("not a time scale"));
     assert!(error("$var wire 1 ! a $end $enddefinitions $end").what.contains("$timescale"));
     assert!(error("$timescale 1 ns $end $enddefinitions $end").what.contains("no variable of one bit"));
@@ -369,4 +380,86 @@ fn samples_by_number_need_a_rate() {
     let (edges, lines) = read(text.as_bytes().to_vec(), &select).expect("a good capture");
     assert_eq!(lines, ["RB"]);
     assert_eq!(edges.iter().map(|edge| edge.at.0).collect::<Vec<_>>(), [100_000, 300_000]);
+}
+
+/// The edges that were handed out, and what came of it in the end.
+fn decoded(bytes: Vec<u8>) -> (Vec<Edge>, Result<Decoded, CaptureError>) {
+    let mut all = Vec::new();
+    let decoded = Capture::from_bytes("test", bytes, &Select::default())
+        .and_then(|capture| capture.decode(|edges| all.extend_from_slice(edges)));
+    (all, decoded)
+}
+
+/// A capture that stops anywhere is never taken for a whole one, but where it stops at the end of a line.
+#[test]
+fn a_text_that_is_cut_off_in_a_line_says_so() {
+    let edges = edges(12, &[(3, 900), (90, 40), (3, 1), (7, 120_000), (90, 3), (7, 88_000_000)]);
+    let mut csv = String::from("Time [s],Channel 0,Channel 1\n");
+    (0..9).for_each(|row| csv += &format!("0.00{row}5,1,{}\n", row % 2));
+    for (text, head) in [(vcd(&levels(2), &edges), "$enddefinitions $end\n"), (csv.into_bytes(), "Channel 1\n")] {
+        let body = String::from_utf8_lossy(&text).find(head).expect("a head") + head.len();
+        assert_eq!(decoded(text.clone()).1.expect("it is whole").unfinished, None);
+        for cut in body..text.len() {
+            let whole_line = text[..cut].ends_with(b"\n");
+            let line = 1 + text[..cut].iter().filter(|&&byte| byte == b'\n').count() as u64;
+            match decoded(text[..cut].to_vec()).1 {
+                Ok(decoded) => {
+                    assert_eq!(decoded.unfinished, (!whole_line).then_some((line, cut as u64)), "cut at {cut}");
+                }
+                Err(error) => {
+                    assert!(!whole_line && error.what.contains("cut off"), "cut at {cut}: {error}");
+                    assert!(matches!(error.place, Place::Text { line: at, .. } if at == line), "cut at {cut}: {error}");
+                }
+            }
+        }
+        // In the head: what is missing is said.
+        for cut in 1..body - 1 {
+            assert!(decoded(text[..cut].to_vec()).1.is_err() || !text.starts_with(b"$"), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_gzip_that_is_cut_off_says_how_far_it_could_be_unpacked() {
+    let steps: Vec<(u32, u32)> =
+        (0..4000_u32).map(|step| (step * 7919, step.wrapping_mul(2_654_435_761) % 90_001)).collect();
+    let edges = edges(12, &steps);
+    let text = vcd(&levels(2), &edges);
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(&text).expect("a vector takes everything");
+    let mut packed = packer.finish().expect("a vector takes everything");
+    assert_eq!(decoded(packed.clone()).0, edges);
+    packed.truncate(packed.len() * 2 / 3);
+    let (seen, error) = decoded(packed);
+    let error = error.expect_err("it was cut off");
+    let Place::Text { line, byte, packed: true } = error.place else { panic!("{error}") };
+    // About two thirds of the text, in some line of it; and the edges up to there.
+    assert!(byte > text.len() as u64 / 3 && byte < text.len() as u64, "{error}");
+    let lines = text[..byte as usize].iter().filter(|&&byte| byte == b'\n').count();
+    assert_eq!(line as usize, lines + 1);
+    assert!(error.what.contains("cut off") && error.to_string().contains("of the unpacked data"), "{error}");
+    assert!(seen.len() > edges.len() / 3 && edges.starts_with(&seen), "{} of {}", seen.len(), edges.len());
+}
+
+#[test]
+fn a_session_with_a_gap_in_its_samples_is_no_shorter_session() {
+    let rename = |from: &str, to: &str| {
+        let mut archive = sigrok(&edges(8, &[(0, 50), (0, 500), (1, 70)]), 1, 8, 100);
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let places: Vec<usize> =
+            (0..archive.len() - from.len()).filter(|&at| archive[at..].starts_with(from)).collect();
+        assert_eq!(places.len(), 2, "a name is in front of the member, and in the list");
+        places.iter().for_each(|&at| archive[at..at + to.len()].copy_from_slice(to));
+        read(archive, &Select::default()).expect_err("a gap").what
+    };
+    let what = rename("logic-1-2", "logic-x-2");
+    assert!(what.contains("no logic-1-2") && what.contains("logic-1-7"), "{what}");
+}
+
+/// Names and scopes are kept: a small file shall not make a large memory of them.
+#[test]
+fn names_that_no_line_has_are_refused() {
+    let text = format!("$scope module {} $end\n$var wire 1 ! a $end\n$enddefinitions $end\n", "m".repeat(5000));
+    let error = error(&text);
+    assert!(error.what.contains("5001 bytes") && error.to_string().starts_with("test:2: byte "), "{error}");
 }

@@ -4,9 +4,8 @@ use proptest::prelude::*;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng, rng};
 use ssdlab_measure::classify::{Estimate, Expected, Fit, Method, Operation, Survey, estimates};
-use ssdlab_measure::histogram::Window;
 use ssdlab_measure::recorder::{Recorder, Settings};
-use ssdlab_measure::{Edge, Levels, Low, Model, ProgramModel};
+use ssdlab_measure::{Edge, Levels, Low, Model, ProgramModel, Window};
 
 /// What a die does, drawn.
 struct Mix {

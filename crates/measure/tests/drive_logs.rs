@@ -1,7 +1,7 @@
 //! Logs as `nvme` and `smartctl` print them, whole and broken.
 
 use proptest::prelude::*;
-use ssdlab_measure::drive_log::{Snapshot, compare};
+use ssdlab_measure::drive_log::{Snapshot, compare, whole_life};
 
 fn parse(text: &str) -> Snapshot {
     Snapshot::parse("test", text).unwrap_or_else(|error| panic!("{error}"))
@@ -173,6 +173,53 @@ fn what_is_no_log_is_refused_with_its_place() {
         "{}",
         what("{\"data_units_written\":1}\n\n{\"name\":1}")
     );
+}
+
+/// A key that is there and holds no count is a broken log, not a drive that does not tell.
+#[test]
+fn what_is_no_count_is_refused_with_its_key_and_line() {
+    let what = |text: &str| Snapshot::parse("x", text).expect_err("no count").what;
+    for value in ["\"lots\"", "-5", "[1]", "1e60", "true"] {
+        let text = format!("{{\"sn\":\"S\",\"mn\":\"M\"}}\n\n {{\"data_units_written\":{value}}}");
+        let what = what(&text);
+        assert!(what.starts_with("line 3 ") && what.contains("data_units_written is"), "{value}: {what}");
+    }
+    let halves = what(r#"{"Physical media units written":{"hi":1}}"#);
+    assert!(halves.contains("Physical media units written is {\"hi\":1}"), "{halves}");
+    // More bytes than 128 bits hold, more hours than 64.
+    assert!(what(&format!("{{\"data_units_written\":\"{}\"}}", u128::MAX)).contains("more than any drive"));
+    assert!(what(&format!("{{\"data_units_written\":1,\"power_on_hours\":\"{}\"}}", u128::MAX)).contains("hours"));
+    let attribute = smartctl(&[(241, "Total_LBAs_Written", 99, 5)], 1).replace("\"value\":5", "\"value\":\"n/a\"");
+    assert!(what(&attribute).contains("attribute 241 (Total_LBAs_Written) is \"n/a\""));
+    // What is not read may be anything, and what is null is not told.
+    let unread = smartctl(&[(9, "Power_On_Hours", 99, 5)], 1).replace("\"value\":5", "\"value\":\"n/a\"");
+    assert_eq!(parse(&unread).host_written, None);
+    assert_eq!(parse(r#"{"data_units_written":7,"percent_used":null}"#).percent_used, None);
+}
+
+#[test]
+fn a_document_that_is_there_twice_says_the_same_once() {
+    let log = smartctl(
+        &[
+            (241, "Host_Writes_GiB", 100, 10),
+            (233, "NAND_GB_Written_TLC", 100, 12),
+            (234, "NAND_GB_Written_SLC", 100, 18),
+        ],
+        1,
+    );
+    let twice = parse(&format!("{log}\n{log}"));
+    assert_eq!(twice.media_written.map(|media| media.bytes), Some(30_000_000_000));
+    assert_eq!(twice.lifetime_amplification(), parse(&log).lifetime_amplification());
+}
+
+#[test]
+fn one_snapshot_is_the_drive_s_whole_life() {
+    let report = whole_life(&parse(&nvme("1000000", (0, 1_024_000_000_000), 3, 100, "S1"))).expect("a snapshot");
+    assert_eq!(report.amplification.map(|ratio| ratio.value), Some(2.0));
+    assert_eq!(report.elapsed.map(|elapsed| elapsed.seconds), Some(360_000.0));
+    let silent = whole_life(&parse(r#"{"data_units_written":7}"#)).expect("a snapshot");
+    assert!(silent.notes.iter().any(|note| note.starts_with("the snapshot does not say")), "{:?}", silent.notes);
+    assert!(!silent.notes.iter().any(|note| note.contains("neither") || note.contains("trust")), "{:?}", silent.notes);
 }
 
 proptest! {

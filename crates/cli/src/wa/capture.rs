@@ -1,19 +1,16 @@
 //! `ssdlab wa capture`: page programs and write amplification from a capture of Ready/Busy lines.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
 use ssdlab_base::Nanos;
 use ssdlab_measure::capture::{Capture, CaptureError, Decoded, Select};
-use ssdlab_measure::classify::{Estimate, Expected, Fit, Survey, estimates};
-use ssdlab_measure::histogram::{Durations, Window};
-use ssdlab_measure::model::write_amplification;
+use ssdlab_measure::classify::{Expected, Fit, ProgramWindow, Survey, estimates};
 use ssdlab_measure::recorder::{Recorder, Report, Settings};
-use ssdlab_measure::{Levels, Model, ProgramModel};
+use ssdlab_measure::{Levels, Model, ProgramModel, Window};
 
-use super::{Shape, grouped, size, time, window};
+use super::findings::{Findings, as_json, show};
+use super::{Shape, counted, grouped, size, time, window};
 use crate::failure::Failure;
 use crate::stdout;
 
@@ -31,7 +28,7 @@ Examples:
 pub(crate) struct CaptureArgs {
     /// The capture
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    pub(super) file: PathBuf,
     #[command(flatten)]
     shape: Shape,
     /// A line of the capture that is a Ready/Busy line; may be repeated. By default all of one bit
@@ -57,7 +54,7 @@ pub(crate) struct CaptureArgs {
     erase: Option<String>,
     /// Time between two samples of the paper's recorder
     #[arg(long, value_name = "TIME", default_value = "1us")]
-    sampling: String,
+    pub(super) sampling: String,
     /// Bytes that the host wrote during the capture
     #[arg(long, value_name = "SIZE")]
     host_bytes: Option<String>,
@@ -66,29 +63,14 @@ pub(crate) struct CaptureArgs {
     json: bool,
 }
 
-/// What was found out.
-struct Findings<'a> {
-    args: &'a CaptureArgs,
-    format: &'static str,
-    lines: Vec<String>,
-    resolution: Option<Nanos>,
-    notes: Vec<String>,
-    decoded: Decoded,
-    model: Model,
-    window: Window,
-    window_from: &'static str,
-    watched: usize,
-    all: Durations,
-    busiest: Nanos,
-    fit: Option<Fit>,
-    recorder: Report,
-    estimates: Vec<Estimate>,
-    host_bytes: Option<u64>,
-}
-
 pub(super) fn capture(args: &CaptureArgs) -> Result<(), Failure> {
     let given = window("--window", &args.window)?;
     let known = args.shape.known()?;
+    if known.is_none() && args.shape.program_model.is_some() {
+        return Err(Failure::input(
+            "--program-model without --geometry or --device: a low is a page on each of how many planes?",
+        ));
+    }
     let mut expected = known.as_ref().map_or_else(Expected::default, |known| known.expected);
     expected.read = window("--read", &args.read)?.or(expected.read);
     expected.erase = window("--erase", &args.erase)?.or(expected.erase);
@@ -102,7 +84,9 @@ pub(super) fn capture(args: &CaptureArgs) -> Result<(), Failure> {
         return Err(Failure::input("--host-bytes 0: write amplification of nothing written does not exist"));
     }
     let select = Select { lines: args.line.clone(), invert: args.invert, sample_rate: args.sample_rate };
-    let mut findings = look(args, &select, known.map(|known| known.model), expected, (given, sampling))?;
+    let described = known.as_ref().and_then(|known| known.window.clone());
+    let windows = Windows { given, described, sampling };
+    let mut findings = look(args, &select, known.map(|known| known.model), expected, &windows)?;
     findings.host_bytes = host_bytes;
     if args.shape.geometry.is_none() && args.shape.device.is_none() {
         findings
@@ -110,6 +94,52 @@ pub(super) fn capture(args: &CaptureArgs) -> Result<(), Failure> {
             .push("no --geometry and no --device: the lines are taken for all dies, of one plane each".into());
     }
     if args.json { stdout::print_json(&as_json(&findings)) } else { show(&findings) }
+}
+
+/// The windows that are known before the capture is, and how often the recorder samples.
+struct Windows {
+    given: Option<Window>,
+    described: Option<ProgramWindow>,
+    sampling: Nanos,
+}
+
+impl Windows {
+    /// The one that goes before the fit's.
+    fn early(&self) -> Option<Window> {
+        self.given.or(self.described.as_ref().map(|described| described.window))
+    }
+
+    /// What misleads where this window is taken, in a capture of this resolution.
+    fn notes(&self, window: Window, resolution: Option<Nanos>) -> Vec<String> {
+        let described = self.described.as_ref().filter(|_| self.given.is_none());
+        let mut notes = described.map_or_else(Vec::new, |described| described.notes.clone());
+        if described.is_some_and(|described| described.room.is_some()) {
+            notes.push(
+                "where the description gives programs one time and no range, the window ends half way to the nearest read \
+                 or erase"
+                    .to_string(),
+            );
+        }
+        let narrow = |interval: Nanos| match described {
+            Some(described) => described.is_narrow_for(interval),
+            None => window.is_narrow_for(interval),
+        };
+        let lost = "programs leave the window and other operations get into it";
+        if narrow(self.sampling) {
+            notes.push(format!(
+                "the recorder's sample each {} is too slow for the window {window}: {lost} (choose a shorter --sampling, or \
+                 a wider --window)",
+                self.sampling
+            ));
+        }
+        if let Some(resolution) = resolution.filter(|&resolution| narrow(resolution)) {
+            notes.push(format!(
+                "the capture itself tells times to {resolution}, which is too coarse for the window {window}: {lost} \
+                 (capture with a higher rate, or choose a wider --window)"
+            ));
+        }
+        notes
+    }
 }
 
 /// Without a geometry, the drive is what was captured.
@@ -130,7 +160,7 @@ fn look<'a>(
     select: &Select,
     model: Option<Model>,
     expected: Expected,
-    (given, sampling): (Option<Window>, Nanos),
+    windows: &Windows,
 ) -> Result<Findings<'a>, Failure> {
     let capture = Capture::open(&args.file, select).map_err(|error| unreadable(&error))?;
     let lines = capture.lines().to_vec();
@@ -143,15 +173,12 @@ fn look<'a>(
     }
     let watched = match &args.watch {
         None => 0,
-        Some(name) => lines
-            .iter()
-            .position(|line| line == name)
-            .ok_or_else(|| Failure::input(format!("--watch {name}: no such line; there are {}", lines.join(", "))))?,
+        Some(name) => capture.line(name).map_err(|what| Failure::input(format!("--watch: {what}")))?,
     };
     let (format, resolution, mut notes) = (capture.format().name(), capture.resolution(), capture.notes().to_vec());
-    let early = given.or(expected.program);
+    let early = windows.early();
     let mut survey = Survey::new(lines.len(), early);
-    let mut recorder = early.map(|window| recorder(window, sampling));
+    let mut recorder = early.map(|window| recorder(window, windows.sampling));
     let decoded = capture
         .decode(|edges| {
             for &edge in edges {
@@ -166,21 +193,34 @@ fn look<'a>(
     let all = survey.all();
     let fit = Fit::new(&all, &expected);
     let suggested = || fit.as_ref().and_then(|fit| fit.window(&all));
-    let (window, window_from) = match (given, expected.program) {
-        (Some(window), _) => (window, "given"),
-        (None, Some(window)) => (window, "from the description"),
-        (None, None) => match suggested() {
+    let (window, window_from) = match (early, windows.given) {
+        (Some(window), Some(_)) => (window, "given"),
+        (Some(window), None) => (window, "from the description"),
+        (None, _) => match suggested() {
             Some(window) => (window, "suggested by the fit"),
             None => return Err(nothing_to_see(args, &decoded, lines.len())),
         },
     };
+    notes.extend(windows.notes(window, resolution));
     let report = match recorder {
         Some(recorder) => recorder.finish(),
-        None => second_pass(args, select, watched, recorder_for(window, sampling))?,
+        None => second_pass(args, select, watched, recorder_for(window, windows.sampling))?,
     };
     let (head, tail) = survey.cut();
     if head + tail > 0 {
         notes.push(format!("lows cut off by the beginning ({head}) or the end ({tail}) of the capture are left out"));
+    }
+    if decoded.edges == 0 {
+        notes.push(format!("no edge on its {}: is it the right line (--line)?", counted(lines.len() as u64, "line")));
+    }
+    if let Some((line, byte)) = decoded.unfinished {
+        notes.push(format!(
+            "the last line, {line}, has no end (the data end after {byte} bytes): if the file was cut off there, its last \
+             time or value is not whole, and lows behind it are missing"
+        ));
+    }
+    if fit.as_ref().is_some_and(|fit| !fit.settled) {
+        notes.push("the fit had not settled when it was stopped: hold its shares against the histogram".to_string());
     }
     if decoded.unknown > 0 {
         notes.push(format!("{} unknown values (x) were taken as no change", grouped(decoded.unknown.into())));
@@ -208,7 +248,7 @@ fn look<'a>(
 
 fn nothing_to_see(args: &CaptureArgs, decoded: &Decoded, lines: usize) -> Failure {
     let what = if decoded.edges == 0 { "no edge" } else { "no low that could be a program" };
-    Failure::input(format!("{}: {what} on its {lines} lines", args.file.display()))
+    Failure::input(format!("{}: {what} on its {}", args.file.display(), counted(lines as u64, "line")))
         .hint("is it the right line (--line), and is low busy (--invert)?")
 }
 
@@ -234,139 +274,4 @@ fn second_pass(args: &CaptureArgs, select: &Select, watched: usize, settings: Se
         })
         .map_err(|error| unreadable(&error))?;
     Ok(recorder.finish())
-}
-
-fn as_json(findings: &Findings<'_>) -> Value {
-    let Findings { decoded, model, window, recorder, .. } = findings;
-    let amplification = |pages: f64| {
-        findings.host_bytes.and_then(|host| write_amplification(pages * f64::from(model.levels.page_bytes), host))
-    };
-    let estimate = |estimate: &Estimate| {
-        let (least, most) = estimate.pages_interval;
-        json!({
-            "method": estimate.method.key(),
-            "lines": estimate.lines,
-            "programs_a_line": estimate.lows,
-            "pages": estimate.pages,
-            "pages_interval": [least, most],
-            "write_amplification": amplification(estimate.pages),
-            "write_amplification_interval": [amplification(least), amplification(most)],
-        })
-    };
-    let pages = model.pages(recorder.programs() as f64);
-    let components = findings.fit.iter().flat_map(|fit| &fit.components).map(|component| {
-        json!({
-            "operation": component.operation.name(),
-            "share": component.weight,
-            "typical_ns": component.shape.typical().0,
-        })
-    });
-    json!({
-        "format": 1,
-        "file": findings.args.file.display().to_string(),
-        "capture": findings.format,
-        "lines": findings.lines,
-        "start_ns": decoded.start.0,
-        "end_ns": decoded.end.0,
-        "edges": decoded.edges,
-        "resolution_ns": findings.resolution.map(|time| time.0),
-        "geometry": model.levels.to_string(),
-        "page_bytes": model.levels.page_bytes,
-        "program_model": model.program.key(),
-        "host_bytes": findings.host_bytes,
-        "window_ns": [window.above.0, window.below.0],
-        "window_from": findings.window_from,
-        "recorder": {
-            "line": findings.lines[findings.watched],
-            "sampling": findings.args.sampling,
-            "programs": recorder.programs(),
-            "tests": recorder.tests.iter().map(|test| test.programs).collect::<Vec<_>>(),
-            "lows_seen": recorder.durations.total(),
-            "lows_missed": recorder.unnoticed.missed,
-            "lows_merged": recorder.unnoticed.merged,
-            "pages": pages,
-            "write_amplification": amplification(pages),
-        },
-        "estimates": findings.estimates.iter().map(estimate).collect::<Vec<_>>(),
-        "components": components.collect::<Vec<_>>(),
-        "histogram": findings.all.bins().map(|bin| json!([bin.from.0, bin.to.0, bin.count])).collect::<Vec<_>>(),
-        "notes": findings.notes,
-    })
-}
-
-fn show(findings: &Findings<'_>) -> Result<(), Failure> {
-    let Findings { decoded, model, window, recorder, .. } = findings;
-    let span = decoded.end.since(decoded.start);
-    let share = if span.0 > 0 { findings.busiest.0 as f64 * 100.0 / span.0 as f64 } else { 0.0 };
-    let resolution = findings.resolution.map(|time| format!(", to {time}")).unwrap_or_default();
-    let head = [
-        ("capture", format!("{}, {} lines{resolution}", findings.format, findings.lines.len())),
-        ("length", format!("{span}, {} edges, the busiest line low for {share:.1} %", grouped(decoded.edges.into()))),
-        (
-            "drive",
-            format!(
-                "{} ({} dies), page {}, {} page{} a program",
-                model.levels,
-                model.levels.dies(),
-                ssdlab_base::format_size(model.levels.page_bytes.into()),
-                model.pages_per_low(),
-                if model.pages_per_low() == 1 { "" } else { "s" },
-            ),
-        ),
-        ("window", format!("{window} ({})", findings.window_from)),
-    ];
-    let head: Vec<Vec<String>> = head.into_iter().map(|(name, value)| vec![name.to_string(), value]).collect();
-    let amplification = |pages: f64| {
-        let bytes = pages * f64::from(model.levels.page_bytes);
-        let ratio = findings.host_bytes.and_then(|host| write_amplification(bytes, host));
-        ratio.map_or_else(|| "-".to_string(), |ratio| format!("{ratio:.3}"))
-    };
-    let heading = ["method", "lines", "programs/line", "pages", "95 % of it", "WA", "95 % of it"];
-    let mut rows = vec![heading.map(String::from).to_vec()];
-    let pages = model.pages(recorder.programs() as f64);
-    rows.push(vec![
-        format!("recorder ({})", findings.args.sampling),
-        "1".to_string(),
-        grouped(recorder.programs().into()),
-        grouped(pages as u128),
-        String::new(),
-        amplification(pages),
-    ]);
-    for estimate in &findings.estimates {
-        let (least, most) = estimate.pages_interval;
-        rows.push(vec![
-            estimate.method.key().to_string(),
-            estimate.lines.to_string(),
-            grouped(estimate.lows.round() as u128),
-            grouped(estimate.pages.round() as u128),
-            format!("{} .. {}", grouped(least.round() as u128), grouped(most.round() as u128)),
-            amplification(estimate.pages),
-            if findings.host_bytes.is_some() {
-                format!("{} .. {}", amplification(least), amplification(most))
-            } else {
-                String::new()
-            },
-        ]);
-    }
-    let mut fitted = Vec::new();
-    for component in findings.fit.iter().flat_map(|fit| &fit.components) {
-        let name = component.operation.name().to_string();
-        fitted.push(vec![name, format!("{:.2} %", component.weight * 100.0), component.shape.typical().to_string()]);
-    }
-    stdout::print(|to| {
-        to.write_all(stdout::aligned(&head).as_bytes())?;
-        writeln!(to, "\nlows by duration (bars are logarithms, > is the window)")?;
-        to.write_all(findings.all.render(Some(*window)).as_bytes())?;
-        if !fitted.is_empty() {
-            writeln!(to, "\nfitted: operation, share of the lows, typical duration")?;
-            to.write_all(stdout::aligned(&fitted).as_bytes())?;
-        }
-        writeln!(to)?;
-        to.write_all(stdout::aligned(&rows).as_bytes())?;
-        let (missed, merged) = (recorder.unnoticed.missed, recorder.unnoticed.merged);
-        if missed + merged > 0 {
-            writeln!(to, "\nthe recorder missed {missed} lows, and took {merged} for part of the one before")?;
-        }
-        findings.notes.iter().try_for_each(|note| writeln!(to, "note: {note}"))
-    })
 }

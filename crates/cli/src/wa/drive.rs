@@ -6,7 +6,7 @@ use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
-use ssdlab_measure::drive_log::{LifeLeft, Report, Snapshot, Span, attributes, compare};
+use ssdlab_measure::drive_log::{LifeLeft, Report, Snapshot, Span, attributes, compare, whole_life};
 
 use super::grouped;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(crate) struct DriveArgs {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// List the ATA attributes that are understood, by number and by smartctl's name, and end
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["before", "save"])]
     attributes: bool,
     /// Print as JSON
     #[arg(long)]
@@ -50,8 +50,10 @@ pub(super) fn drive(args: &DriveArgs) -> Result<(), Failure> {
     }
     let Some(before) = &args.before else { return Err(Failure::input("a snapshot is missing")) };
     let paths: Vec<&PathBuf> = std::iter::once(before).chain(&args.after).collect();
-    if args.save.is_some() && !paths.iter().any(|path| is_device(path)) {
-        return Err(Failure::input("--save keeps what a device says, and none of the snapshots is one"));
+    let devices = paths.iter().filter(|path| is_device(path)).count();
+    if args.save.is_some() && devices != 1 {
+        let found = if devices == 0 { "none of the snapshots is one" } else { "both snapshots are devices" };
+        return Err(Failure::input(format!("--save keeps what a device says, and {found}")));
     }
     let mut snapshots = Vec::new();
     for path in paths {
@@ -71,29 +73,6 @@ pub(super) fn drive(args: &DriveArgs) -> Result<(), Failure> {
     if args.json { stdout::print_json(&as_json(&report)) } else { show(&report, last, snapshots.len() == 1) }
 }
 
-/// One snapshot against a new drive: everything it counts began at nothing.
-fn whole_life(snapshot: &Snapshot) -> Result<Report, ssdlab_measure::drive_log::LogError> {
-    let zero = |counter: Option<ssdlab_measure::drive_log::Counter>| {
-        counter.map(|counter| ssdlab_measure::drive_log::Counter { bytes: 0, ..counter })
-    };
-    let new = Snapshot {
-        power_on_hours: snapshot.power_on_hours.map(|_| 0),
-        taken: None,
-        clock_ns: snapshot.clock_ns.map(|_| 0),
-        host_written: zero(snapshot.host_written),
-        media_written: zero(snapshot.media_written),
-        program_pages: snapshot.program_pages.map(|_| (0, 0)),
-        // That the life used is whole percents: its rate is taken from what the drive says of its whole life.
-        erases: (None, snapshot.erases.1.map(|_| 0), None),
-        notes: Vec::new(),
-        ..snapshot.clone()
-    };
-    let mut report = compare(&new, snapshot)?;
-    // There is only one, so whose it is does not matter.
-    report.notes.retain(|note| !note.contains("taken on trust"));
-    Ok(report)
-}
-
 fn is_device(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
     std::fs::metadata(path).map_or_else(
@@ -110,7 +89,12 @@ fn text_of(path: &Path) -> Result<String, Failure> {
         return ask(path);
     }
     let wrong = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
-    let length = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
+    let metadata =
+        std::fs::metadata(path).map_err(|error| wrong(&format!("the snapshot cannot be opened: {error}")))?;
+    if metadata.is_dir() {
+        return Err(wrong(&"this is a directory; expected a file with a snapshot, or a device such as /dev/nvme0"));
+    }
+    let length = metadata.len();
     if length > TEXT_MAX {
         return Err(wrong(&format!("{} bytes; expected a snapshot of at most {TEXT_MAX}", grouped(length.into()))));
     }

@@ -2,6 +2,7 @@
 
 mod capture;
 mod drive;
+mod findings;
 mod model;
 
 use std::process::ExitCode;
@@ -10,9 +11,8 @@ use clap::{Args, Subcommand};
 use ssdlab_base::{Nanos, parse_duration, parse_size};
 use ssdlab_device::Description;
 use ssdlab_flash::FlashConfig;
-use ssdlab_measure::classify::Expected;
-use ssdlab_measure::histogram::Window;
-use ssdlab_measure::{Levels, Model, ProgramModel};
+use ssdlab_measure::classify::{Expected, ProgramWindow};
+use ssdlab_measure::{Levels, Model, ProgramModel, Window};
 
 use crate::failure::Failure;
 use crate::shipped;
@@ -58,6 +58,8 @@ struct Shape {
 struct Known {
     model: Model,
     expected: Expected,
+    /// The description's window, if there is one.
+    window: Option<ProgramWindow>,
 }
 
 impl Shape {
@@ -71,13 +73,14 @@ impl Shape {
             let flash = resolved(&shipped::open(device)?)?;
             let by_description = Model::of(&flash);
             let model = Model { program: program.unwrap_or(by_description.program), ..by_description };
-            return Ok(Some(Known { model, expected: Expected::of(&flash) }));
+            let window = ProgramWindow::of(&flash.timing);
+            return Ok(Some(Known { model, expected: Expected::of(&flash), window }));
         }
         let Some(geometry) = &self.geometry else { return Ok(None) };
         let levels = Levels::parse(geometry, self.page_bytes()?)
             .map_err(|error| Failure::input(format!("--geometry: {error}")))?;
         let program = program.unwrap_or(ProgramModel::SinglePlane);
-        Ok(Some(Known { model: Model { levels, program }, expected: Expected::default() }))
+        Ok(Some(Known { model: Model { levels, program }, expected: Expected::default(), window: None }))
     }
 
     fn page_bytes(&self) -> Result<u32, Failure> {
@@ -105,6 +108,11 @@ fn time(option: &str, text: &str) -> Result<Nanos, Failure> {
 /// A window in an option.
 fn window(option: &str, text: &Option<String>) -> Result<Option<Window>, Failure> {
     text.as_ref().map(|text| text.parse().map_err(|error| Failure::input(format!("{option}: {error}")))).transpose()
+}
+
+/// A count with its noun.
+fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count.into()), if count == 1 { "" } else { "s" })
 }
 
 /// A count with its thousands apart.

@@ -55,6 +55,19 @@ pub(super) fn model(args: &ModelArgs) -> Result<(), Failure> {
         return Err(Failure::input("neither --geometry, --device nor --op-space was given")
             .hint("for example: ssdlab wa model --geometry 4x1x1x2 --programs 100000 --host-bytes 2g"));
     }
+    if known.is_none() {
+        let given = [
+            ("--programs", args.programs.is_some()),
+            ("--host-bytes", args.host_bytes.is_some()),
+            ("--pages-real", args.pages_real.is_some()),
+            ("--program-model", args.shape.program_model.is_some()),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(Failure::input(format!(
+                "{option} without --geometry or --device: which dies does it speak of?"
+            )));
+        }
+    }
     if let Some(known) = known {
         let programs =
             args.programs.ok_or_else(|| Failure::input("--programs is missing: the lows that were counted"))?;
@@ -93,7 +106,7 @@ pub(super) fn model(args: &ModelArgs) -> Result<(), Failure> {
     }
     if let (Some(op), Some(user)) = (&args.op_space, &args.user_space) {
         let (op, user) = (size("--op-space", op)?, size("--user-space", user)?);
-        if op + user == 0 {
+        if op == 0 && user == 0 {
             return Err(Failure::input("--op-space 0 and --user-space 0: there is no space to take a share of"));
         }
         let share = over_provisioning(op as f64, user as f64);

@@ -89,14 +89,26 @@ fn wrong_input_is_a_sentence_and_status_2() {
     bench.write("bad.csv", "Time [s],Channel 0\n0.0,1\n0.1,7\n");
     bench.write("bad.json", "{\"data_units_written\":1");
     bench.write("some.json", "{\"data_units_written\":1}");
+    bench.write("words.json", "\n{\"data_units_written\":\"many\"}");
+    bench.write("cut.vcd", "$timescale 1 ns $end $var wire 1 ! a $end $enddefinitions $end\n#10\n0!\n#1");
     for (words, says) in [
-        (&["wa", "capture", "bad.vcd"][..], "bad.vcd: byte 66: no variable has the code '?'"),
-        (&["wa", "capture", "bad.csv"], "bad.csv:3: '7' is not a level"),
+        (&["wa", "capture", "bad.vcd"][..], "bad.vcd:3: byte 66: no variable has the code '?'"),
+        (&["wa", "capture", "bad.csv"], "bad.csv:3: byte 25: '7' is not a level"),
         (&["wa", "capture", "tiny.toml"], "a VCD, or a .sr"),
         (&["wa", "capture", "nowhere.vcd"], "cannot be opened"),
         (&["wa", "capture", "bad.csv", "--geometry", "4x1"], "--geometry: '4x1' is not a geometry"),
         (&["wa", "capture", "bad.csv", "--window", "2ms..1ms"], "--window: "),
+        (&["wa", "capture", "cut.vcd"], "cut.vcd:4: byte 70: the file ends in the middle of this line: it was cut off"),
+        (&["wa", "capture", "."], "not a regular file"),
+        (&["wa", "capture", "bad.csv", "--program-model", "multi"], "--program-model without --geometry or --device"),
         (&["wa", "model", "--geometry", "1x1x1x1"], "--programs is missing"),
+        (
+            &["wa", "model", "--op-space", "1g", "--user-space", "9g", "--programs", "5"],
+            "--programs without --geometry",
+        ),
+        (&["wa", "drive", "."], "this is a directory"),
+        (&["wa", "drive", "words.json"], "words.json: line 2 (the document that begins there): data_units_written is"),
+        (&["wa", "drive", "--attributes", "some.json"], "cannot be used with"),
         (&["wa", "drive", "bad.json", "some.json"], "bad.json: this is not JSON"),
         (&["wa", "drive", "some.json", "tiny.toml"], "tiny.toml: this is not JSON"),
         (&["wa", "drive", "/dev/nvme77"], "there is no such device"),
@@ -144,4 +156,30 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
         &["--subtests", "'3y1m'", "15x5g"],
     );
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "rw=randread", "--subtests", "1m"], &["ended without a write"]);
+}
+
+/// The chips of `tiny.toml` always take the same time for a program: a window of that time alone held nothing that was
+/// sampled.
+#[test]
+fn programs_of_one_time_have_a_window_with_room_for_sampling() {
+    let bench = Bench::new();
+    let workload = "rw=randwrite,bs=4k,iodepth=1,io_size=2m";
+    bench.succeeds(&["run", "-d", "tiny.toml", "-w", workload, "--vcd", "rb.vcd", "--quiet"]);
+    let capture = |more: &[&str]| bench.succeeds(&[&["wa", "capture", "rb.vcd"], more].concat()).stdout;
+    let found = json(&capture(&["--device", "tiny.toml", "--sampling", "7us", "--json"]));
+    assert_eq!(found["window_ns"], serde_json::json!([110_000, 850_000]));
+    assert_eq!(found["recorder"]["programs"], 256);
+    assert_eq!(found["estimates"][0]["programs_a_line"], 256.0);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("half way") && !notes.contains("too slow"), "{notes}");
+    // A loop that is slower than its window is wide says that it is.
+    assert!(capture(&["--device", "tiny.toml", "--sampling", "95us"]).contains("is too slow for the window 110 us"));
+    assert!(capture(&["--window", "199us..201us"]).contains("sample each 1.00 us is too slow for the window"));
+    // What is printed says whether the ends are inside: those of a range are, those of --window are not.
+    assert!(capture(&["--device", "wa-ssd-v-16g"]).contains("200 us <= T <= 2.2 ms (from the description)"));
+    assert!(capture(&["--window", "200us..2.2ms"]).contains("200 us < T < 2.2 ms (given)"));
+    assert_eq!(json(&capture(&["--window", "200us..2.2ms", "--json"]))["estimates"][0]["pages"], 0.0);
+    let table = bench.succeeds(&["run", "-d", "tiny.toml", "-w", workload, "--recorder", "--quiet"]);
+    assert!(table.stdout.contains("a program T: 110 us < T < 850 us"), "{}", table.stdout);
+    assert!((table.stdout + &table.stderr).contains("a sample each 100 us is too slow for the window"));
 }

@@ -3,6 +3,7 @@
 use ssdlab_device::{Counters, Drive};
 use ssdlab_flash::{OpCounts, OpKind};
 use ssdlab_host::RoomFigures;
+use ssdlab_measure::smart::SmartLog;
 
 use super::Entrant;
 use crate::by_cause::by_cause;
@@ -14,7 +15,7 @@ use crate::result::{
     Buffer, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding, PerOp,
     Precondition, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
 };
-use crate::smart::{self, SmartLogs};
+use crate::smart::SmartLogs;
 use crate::theory;
 use crate::verify::Verifier;
 
@@ -45,7 +46,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
-    let smart = SmartLogs { before: smart_before, after: smart::log(&drive) };
+    let smart = SmartLogs { before: smart_before, after: SmartLog::of(&drive).to_json() };
     let now = drive.now().0;
     let virtual_time_ns = if config.timed { now } else { 0 };
     let requests = per_op(recorder.completed);
@@ -123,9 +124,10 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         latency_cdf,
         wear_histogram,
         subtests,
-        ready_busy: watch.map(|watch| watch.result(bytes.write)),
+        ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
     result.warnings = checks::warnings(&result, config);
+    result.warnings.extend(watch.as_ref().map(Watch::warnings).unwrap_or_default());
     result
 }
 

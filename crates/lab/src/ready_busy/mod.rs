@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ssdlab_base::Nanos;
 use ssdlab_device::DriveConfig;
 use ssdlab_flash::{Observer, Span};
-use ssdlab_measure::classify::{Expected, Fit, Survey, estimates};
+use ssdlab_measure::classify::{Expected, Fit, ProgramWindow, Survey, estimates};
 use ssdlab_measure::model::{percentage_error, write_amplification};
 use ssdlab_measure::recorder::{Recorder, Report, Settings};
 use ssdlab_measure::{Edge, Model};
@@ -46,6 +46,7 @@ struct Lines {
     recording: Recording,
     model: Model,
     expected: Expected,
+    decided: ProgramWindow,
     settings: Vec<Settings>,
     recorders: Vec<Recorder>,
     survey: Survey,
@@ -67,15 +68,17 @@ impl Watch {
             return Err(format!("the recorder: found die {}, expected 0 to {}", recording.die, dies - 1));
         }
         let expected = Expected::of(&config.flash);
-        let Some(window) = expected.program else {
+        let Some(decided) = ProgramWindow::of(&config.flash.timing) else {
             return Err("the recorder: the description has no program time to take for a window".to_string());
         };
+        let window = decided.window;
         let settings: Vec<Settings> =
             SAMPLINGS.iter().map(|&interval| Settings { interval, ..Settings::with_window(window) }).collect();
         let lines = Lines {
             recording,
             model,
             expected,
+            decided,
             recorders: settings.iter().map(|&settings| Recorder::new(settings)).collect(),
             survey: Survey::new(dies as usize, Some(window)),
             truth: Truth::new(dies as usize, settings[0].quiet),
@@ -87,6 +90,23 @@ impl Watch {
     /// What the drive is to be observed by.
     pub(crate) fn observer(&self) -> Box<dyn Observer> {
         Box::new(Watch(Arc::clone(&self.0)))
+    }
+
+    /// What misleads in what the recorders say.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = lines.decided.notes.clone();
+        let slow = SAMPLINGS.iter().filter(|&&interval| lines.decided.is_narrow_for(interval));
+        let slow: Vec<String> = slow.map(ToString::to_string).collect();
+        if !slow.is_empty() {
+            warnings.push(format!(
+                "the recorder with a sample each {} is too slow for the window {}: sampling adds to a duration or takes \
+                 off it by up to an interval, so programs leave the window and other operations get into it",
+                slow.join(", "),
+                lines.decided.window
+            ));
+        }
+        warnings.iter().map(|warning| format!("ready/busy: {warning}")).collect()
     }
 
     /// What was recorded while the host wrote so many bytes.

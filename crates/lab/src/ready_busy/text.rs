@@ -3,18 +3,19 @@
 use std::fmt::Write as _;
 
 use ssdlab_base::Nanos;
+use ssdlab_measure::Window;
 
 use super::ReadyBusy;
 use crate::result::Subtest;
 
 /// The recorder, the classifiers, and the levels at which the recorder goes wrong; then the sub-tests, if there were any.
 pub(crate) fn render(name: &str, watched: &ReadyBusy, subtests: &[Subtest]) -> String {
+    let [above, below] = watched.window_ns.map(Nanos);
     let mut text = format!(
-        "\nReady/Busy of {name}, {} of {}, window {}..{}, {} page(s) a low\n",
+        "\nReady/Busy of {name}, {} of {}, a program T: {}, {} page(s) a low\n",
         watched.line,
         watched.geometry,
-        Nanos(watched.window_ns[0]),
-        Nanos(watched.window_ns[1]),
+        Window { above, below },
         watched.pages_per_low
     );
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{value:.3}"));

@@ -163,20 +163,7 @@ impl Engine {
     /// The drive's log, as real drives keep one; its counters count from the start of serving, erases from the drive's.
     pub fn smart(&self) -> SmartLog {
         let state = self.shared.lock();
-        let drive = state.device.drive();
-        let (config, counters, wear) = (drive.config(), drive.counters(), drive.wear());
-        SmartLog {
-            model: config.name.clone(),
-            capacity: config.user_bytes,
-            now: drive.now(),
-            geometry: config.flash.geometry,
-            commands: (counters.commands[0], counters.commands[1]),
-            host_bytes: (counters.bytes[0], counters.bytes[1]),
-            flash: counters.flash,
-            erases: (wear.min.into(), wear.mean, wear.max.into()),
-            rated_erases: config.flash.faults.endurance,
-            bad_blocks: counters.grown_bad_blocks,
-        }
+        SmartLog::of(state.device.drive())
     }
 
     /// From now on everything takes `slower` times as long as in the model; virtual time goes on from where it is. Nothing

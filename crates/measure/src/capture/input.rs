@@ -7,51 +7,75 @@ use super::{CaptureError, Place};
 /// The buffer. No word and no line of a capture is longer.
 const BUFFER: usize = 1 << 20;
 
-/// Reads until the buffer is full or the data end.
-pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+/// Reads until the buffer is full or the data end; what was read before an error counts.
+pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     let mut got = 0;
     while got < buffer.len() {
         match reader.read(&mut buffer[got..]) {
             Ok(0) => break,
             Ok(more) => got += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return (got, Err(error)),
         }
     }
-    Ok(got)
+    (got, Ok(()))
 }
 
 /// The bytes of a text capture.
 pub(super) struct Input {
     name: String,
     reader: Box<dyn Read + Send>,
+    /// The name of the compression, empty for plain data.
+    packing: &'static str,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     ended: bool,
+    /// Reading failed behind what is in the buffer.
+    failed: Option<io::Error>,
     /// Of the file, the byte at `buffer[0]`.
     base: u64,
+    /// Line ends before `buffer[start]`.
     lines: u64,
+    /// Where the word last given begins.
+    word_at: Place,
 }
 
 impl Input {
-    pub(super) fn new(name: String, reader: Box<dyn Read + Send>) -> Input {
-        Input { name, reader, buffer: Vec::new(), start: 0, end: 0, ended: false, base: 0, lines: 0 }
+    pub(super) fn new(name: String, packing: &'static str, reader: Box<dyn Read + Send>) -> Input {
+        Input {
+            name,
+            reader,
+            packing,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            ended: false,
+            failed: None,
+            base: 0,
+            lines: 0,
+            word_at: Place::Whole,
+        }
     }
 
     pub(super) fn whole(&self, what: impl Into<String>) -> CaptureError {
-        CaptureError { name: self.name.clone(), place: Place::Whole, what: what.into() }
+        self.in_place(Place::Whole, what)
+    }
+
+    pub(super) fn in_place(&self, place: Place, what: impl Into<String>) -> CaptureError {
+        CaptureError { name: self.name.clone(), place, what: what.into() }
     }
 
     /// An error `ahead` bytes after the place reached.
     pub(super) fn at(&self, ahead: usize, what: impl Into<String>) -> CaptureError {
-        let place = Place::Byte(self.base + (self.start + ahead) as u64);
-        CaptureError { name: self.name.clone(), place, what: what.into() }
+        let (line, byte) = self.line_and_byte(ahead);
+        self.in_place(Place::Text { line, byte, packed: !self.packing.is_empty() }, what)
     }
 
-    /// An error in the line last taken.
-    pub(super) fn in_line(&self, what: impl Into<String>) -> CaptureError {
-        CaptureError { name: self.name.clone(), place: Place::Line(self.lines), what: what.into() }
+    /// The line, from 1, and the byte, from 0, `ahead` bytes after the place reached.
+    pub(super) fn line_and_byte(&self, ahead: usize) -> (u64, u64) {
+        let line = 1 + self.lines + line_ends(&self.bytes()[..ahead]);
+        (line, self.base + (self.start + ahead) as u64)
     }
 
     /// What has been read and not been taken.
@@ -65,13 +89,18 @@ impl Input {
     }
 
     pub(super) fn take(&mut self, count: usize) {
-        self.start = (self.start + count).min(self.end);
+        let to = (self.start + count).min(self.end);
+        self.lines += line_ends(&self.buffer[self.start..to]);
+        self.start = to;
     }
 
     /// Reads more behind what is there; false when there is no more, or no room.
     pub(super) fn fill(&mut self) -> Result<bool, CaptureError> {
         if self.ended {
             return Ok(false);
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(self.damaged(&error));
         }
         if self.buffer.is_empty() {
             self.buffer = vec![0; BUFFER];
@@ -85,14 +114,28 @@ impl Input {
         if self.end == self.buffer.len() {
             return Ok(false);
         }
-        match read_full(&mut self.reader, &mut self.buffer[self.end..]) {
-            Ok(got) => {
-                self.ended = self.end + got < self.buffer.len();
-                self.end += got;
-                Ok(got > 0)
-            }
-            Err(error) => Err(self.at(self.end - self.start, format!("reading failed: {error}"))),
+        let (got, end) = read_full(&mut self.reader, &mut self.buffer[self.end..]);
+        self.end += got;
+        match end {
+            Ok(()) => self.ended = self.end < self.buffer.len(),
+            // What could be read is looked at first.
+            Err(error) if got > 0 => self.failed = Some(error),
+            Err(error) => return Err(self.damaged(&error)),
         }
+        Ok(got > 0)
+    }
+
+    /// Reading failed behind everything that could be read.
+    fn damaged(&self, error: &io::Error) -> CaptureError {
+        let packing = self.packing;
+        let what = match (packing, error.kind()) {
+            ("", _) => format!("reading failed: {error}"),
+            (_, io::ErrorKind::UnexpectedEof) => {
+                format!("the {packing} data end early: the file was cut off, and what comes behind this is missing")
+            }
+            _ => format!("the {packing} data are damaged behind this: {error}"),
+        };
+        self.at(self.bytes().len(), what)
     }
 
     /// The first bytes behind a byte order mark and white space, which are taken.
@@ -102,8 +145,10 @@ impl Input {
             self.take(3);
         }
         let blank = self.bytes().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        self.lines += self.bytes()[..blank].iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.take(blank);
+        if self.bytes().is_empty() {
+            self.fill()?;
+        }
         Ok(self.bytes())
     }
 
@@ -118,6 +163,7 @@ impl Input {
                     return Ok(None);
                 }
                 let word = self.bytes()[..length].to_vec();
+                self.word_at = self.at(0, "").place;
                 self.take(length);
                 return Ok(Some(word));
             }
@@ -127,22 +173,24 @@ impl Input {
         }
     }
 
-    /// The length of the next line with its end, or nothing at the end of the data: take it with
-    /// [`Input::line`].
+    /// Where the word last given begins.
+    pub(super) fn word_place(&self) -> Place {
+        self.word_at.clone()
+    }
+
+    /// The length of the next line with its end, or nothing at the end of the data: look at it with [`Input::line`], then
+    /// take it.
     pub(super) fn next_line(&mut self) -> Result<Option<usize>, CaptureError> {
         loop {
             if let Some(found) = memchr::memchr(b'\n', self.bytes()) {
-                self.lines += 1;
                 return Ok(Some(found + 1));
             }
             if self.ended {
                 let left = self.bytes().len();
-                self.lines += u64::from(left > 0);
                 return Ok((left > 0).then_some(left));
             }
             if !self.fill()? && !self.ended {
-                self.lines += 1;
-                return Err(self.in_line(format!("the line is longer than {BUFFER} bytes; expected a capture")));
+                return Err(self.at(0, format!("the line is longer than {BUFFER} bytes; expected a capture")));
             }
         }
     }
@@ -153,4 +201,22 @@ impl Input {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         line.strip_suffix(b"\r").unwrap_or(line)
     }
+
+    /// Whether the line of this length has no end, as the last one of a file that was cut off.
+    pub(super) fn unfinished(&self, length: usize) -> bool {
+        !self.bytes()[..length].ends_with(b"\n")
+    }
+
+    /// What is wrong with the last word or line, which has no end.
+    pub(super) fn cut_off(&self, error: CaptureError) -> CaptureError {
+        let what = format!(
+            "the file ends in the middle of this line: it was cut off, and the rest is missing ({})",
+            error.what
+        );
+        CaptureError { what, ..error }
+    }
+}
+
+fn line_ends(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }

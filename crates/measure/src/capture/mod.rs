@@ -61,10 +61,15 @@ pub struct Select {
 pub enum Place {
     /// The file as a whole.
     Whole,
-    /// At this byte (of the unpacked data), from 0.
-    Byte(u64),
-    /// In this line, from 1.
-    Line(u64),
+    /// In this line of a text, from 1, at this byte of the file, from 0.
+    Text {
+        /// The line.
+        line: u64,
+        /// The byte, of the unpacked data if the file is packed.
+        byte: u64,
+        /// The file is packed.
+        packed: bool,
+    },
     /// In this member of a zip archive, at this byte of it.
     Member(String, u64),
 }
@@ -87,8 +92,10 @@ impl std::fmt::Display for CaptureError {
         let CaptureError { name, place, what } = self;
         match place {
             Place::Whole => write!(f, "{name}: {what}"),
-            Place::Byte(byte) => write!(f, "{name}: byte {byte}: {what}"),
-            Place::Line(line) => write!(f, "{name}:{line}: {what}"),
+            Place::Text { line, byte, packed: false } => write!(f, "{name}:{line}: byte {byte}: {what}"),
+            Place::Text { line, byte, packed: true } => {
+                write!(f, "{name}:{line}: byte {byte} of the unpacked data: {what}")
+            }
             Place::Member(member, byte) => write!(f, "{name}: byte {byte} of its member {member}: {what}"),
         }
     }
@@ -105,6 +112,8 @@ pub struct Decoded {
     pub edges: u64,
     /// Values of wanted lines that were neither low nor high (`x`): taken as no change.
     pub unknown: u64,
+    /// The last line of a text has no end: its number, and the bytes up to there. The file may have been cut off in it.
+    pub unfinished: Option<(u64, u64)>,
 }
 
 /// A capture whose head has been read.
@@ -155,8 +164,8 @@ impl Capture {
     fn from_source(name: String, mut source: Box<dyn ReadSeek>, select: &Select) -> Result<Capture, CaptureError> {
         let fail = |what: String| CaptureError { name: name.clone(), place: Place::Whole, what };
         let mut head = [0; 4];
-        let got = input::read_full(&mut source, &mut head)
-            .and_then(|got| source.seek(SeekFrom::Start(0)).map(|_| got))
+        let (got, read) = input::read_full(&mut source, &mut head);
+        read.and_then(|()| source.seek(SeekFrom::Start(0)))
             .map_err(|error| fail(format!("reading failed: {error}")))?;
         if got == 0 {
             return Err(fail("the file is empty; expected a capture".to_string()));
@@ -164,12 +173,12 @@ impl Capture {
         if head == *b"PK\x03\x04" {
             return sigrok::open(name, source, select);
         }
-        let reader: Box<dyn Read + Send> = if head.starts_with(&[0x1f, 0x8b]) {
-            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, source)))
+        let mut input = if head.starts_with(&[0x1f, 0x8b]) {
+            let unpacked = flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, source));
+            Input::new(name, "gzip", Box::new(unpacked))
         } else {
-            Box::new(source)
+            Input::new(name, "", Box::new(source))
         };
-        let mut input = Input::new(name, reader);
         let first = input.peek_text()?;
         match first {
             [b'$', ..] => vcd::open(input, select),
@@ -193,6 +202,14 @@ impl Capture {
     /// The names of the lines that are decoded; a line's place is the die number of its edges.
     pub fn lines(&self) -> &[String] {
         &self.lines
+    }
+
+    /// The place among [`Capture::lines`] of one that is called so, or whose name ends so.
+    ///
+    /// # Errors
+    /// There is none, or there are several, as a sentence.
+    pub fn line(&self, name: &str) -> Result<usize, String> {
+        Ok(choose(&self.lines, &[name.to_string()])?[0])
     }
 
     /// The time between two samples, or the time unit, where the file says it.

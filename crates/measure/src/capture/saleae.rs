@@ -33,14 +33,13 @@ const EXPECTED: &str = "expected a head such as `Time [s],Channel 0,Channel 1`";
 pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, CaptureError> {
     let Some(length) = input.next_line()? else { return Err(input.whole("the file is empty")) };
     let head = String::from_utf8_lossy(input.line(length)).into_owned();
-    input.take(length);
     let mut cells = head.split(',').map(|cell| cell.trim().trim_matches('"').trim().to_string());
     let first = cells.next().unwrap_or_default();
     let names: Vec<String> = cells.collect();
     let lower = first.to_ascii_lowercase();
     if names.is_empty() || names.len() > LINES_MAX || !(lower.starts_with("time") || lower.starts_with("sample")) {
         return Err(
-            input.in_line(format!("the file begins with {}; {EXPECTED}, a VCD, or a .sr", quote(head.as_bytes())))
+            input.at(0, format!("the file begins with {}; {EXPECTED}, a VCD, or a .sr", quote(head.as_bytes())))
         );
     }
     let stamp = if lower.starts_with("time") {
@@ -48,13 +47,13 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
     } else {
         match select.sample_rate {
             Some(rate) if rate > 0 => Stamp::Samples(rate),
-            _ => return Err(input.in_line("the rows are numbered by sample: say how many a second with --sample-rate")),
+            _ => return Err(input.at(0, "the rows are numbered by sample: say how many a second with --sample-rate")),
         }
     };
     let chosen = if select.lines.is_empty() {
         (0..names.len()).collect()
     } else {
-        choose(&names, &select.lines).map_err(|what| input.in_line(what))?
+        choose(&names, &select.lines).map_err(|what| input.at(0, what))?
     };
     let mut columns = vec![None; names.len()];
     for (line, &place) in chosen.iter().enumerate() {
@@ -68,79 +67,107 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
     let left: Vec<String> =
         names.iter().zip(&columns).filter(|(_, line)| line.is_none()).map(|(name, _)| name.clone()).collect();
     let notes = if left.is_empty() { Vec::new() } else { vec![format!("left out: {}", list(&left))] };
+    input.take(length);
     let body = Body { input, stamp, columns, lines: lines.len(), invert: select.invert };
     Ok(Capture { format: Format::SaleaeCsv, lines, resolution, notes, body: AnyBody::Saleae(body) })
 }
 
+/// Where the rows stand.
+struct State {
+    levels: Vec<Option<bool>>,
+    /// Times before the trigger are negative: everything is counted from the first row, if that is.
+    origin: Option<i128>,
+    last: i128,
+    decoded: Decoded,
+    edges: Vec<Edge>,
+}
+
 impl Body {
     pub(super) fn decode(mut self, sink: Sink<'_>) -> Result<Decoded, CaptureError> {
-        let mut levels: Vec<Option<bool>> = vec![None; self.lines];
-        let mut decoded = Decoded::default();
-        let mut edges = Vec::with_capacity(BATCH);
-        // Times before the trigger are negative: everything is counted from the first row, if that is.
-        let mut origin: Option<i128> = None;
-        let mut last = i128::MIN;
+        let mut state = State {
+            levels: vec![None; self.lines],
+            origin: None,
+            last: i128::MIN,
+            decoded: Decoded::default(),
+            edges: Vec::with_capacity(BATCH),
+        };
+        let end = self.rows(&mut state, sink);
+        // Also those before damage.
+        sink(&state.edges);
+        end?;
+        state.decoded.edges += state.edges.len() as u64;
+        Ok(state.decoded)
+    }
+
+    /// Takes everything to the end.
+    fn rows(&mut self, state: &mut State, sink: Sink<'_>) -> Result<(), CaptureError> {
         while let Some(length) = self.input.next_line()? {
-            let row = self.input.line(length);
-            if row.is_empty() {
-                self.input.take(length);
-                continue;
-            }
-            let cut = memchr::memchr(b',', row).unwrap_or(row.len());
-            let Some(time) = self.time(row[..cut].trim_ascii()) else {
-                let found = quote(row[..cut].trim_ascii());
-                return Err(self.input.in_line(format!("{found} is not a time; expected {}", self.expected_time())));
-            };
-            if time < last {
-                return Err(self.input.in_line("the time is before that of the row above; expected times to go up"));
-            }
-            last = time;
-            let origin = *origin.get_or_insert(time.min(0));
-            let Ok(at) = u64::try_from(time - origin) else {
-                return Err(self.input.in_line("the time is beyond 584 years; expected 64 bits of nanoseconds"));
-            };
-            if decoded.edges == 0 && edges.is_empty() && levels.iter().all(Option::is_none) {
-                decoded.start = Nanos(at);
-            }
-            decoded.end = Nanos(at);
-            let mut from = cut;
-            for (place, line) in self.columns.iter().enumerate() {
-                if from >= row.len() {
-                    let (found, expected) = (place + 1, self.columns.len() + 1);
-                    return Err(self.input.in_line(format!("the row has {found} cells; expected {expected}")));
-                }
-                let rest = &row[from + 1..];
-                let end = memchr::memchr(b',', rest).unwrap_or(rest.len());
-                from += 1 + end;
-                let Some(line) = line else { continue };
-                let high = match rest[..end].trim_ascii() {
-                    b"1" => !self.invert,
-                    b"0" => self.invert,
-                    other => {
-                        let found = quote(other);
-                        return Err(self.input.in_line(format!("{found} is not a level; expected 0 or 1")));
-                    }
-                };
-                let old = levels[*line as usize].replace(high);
-                if old.is_some_and(|old| old != high) {
-                    edges.push(Edge { at: Nanos(at), die: *line, busy: !high });
-                }
-            }
-            if from < row.len() {
-                return Err(self
-                    .input
-                    .in_line(format!("the row has more cells than the head, which has {}", self.columns.len() + 1)));
+            let unfinished = self.input.unfinished(length);
+            self.row(self.input.line(length), state).map_err(|what| {
+                let error = self.input.at(0, what);
+                if unfinished { self.input.cut_off(error) } else { error }
+            })?;
+            if unfinished {
+                let (line, byte) = self.input.line_and_byte(length);
+                state.decoded.unfinished = Some((line, byte));
             }
             self.input.take(length);
-            if edges.len() >= BATCH {
-                decoded.edges += edges.len() as u64;
-                sink(&edges);
-                edges.clear();
+            if state.edges.len() >= BATCH {
+                state.decoded.edges += state.edges.len() as u64;
+                sink(&state.edges);
+                state.edges.clear();
             }
         }
-        decoded.edges += edges.len() as u64;
-        sink(&edges);
-        Ok(decoded)
+        Ok(())
+    }
+
+    /// Takes a row, or says what is wrong with it.
+    fn row(&self, row: &[u8], state: &mut State) -> Result<(), String> {
+        if row.is_empty() {
+            return Ok(());
+        }
+        let cut = memchr::memchr(b',', row).unwrap_or(row.len());
+        let Some(time) = self.time(row[..cut].trim_ascii()) else {
+            let found = quote(row[..cut].trim_ascii());
+            return Err(format!("{found} is not a time; expected {}", self.expected_time()));
+        };
+        if time < state.last {
+            return Err("the time is before that of the row above; expected times to go up".to_string());
+        }
+        state.last = time;
+        let first = state.origin.is_none();
+        let origin = *state.origin.get_or_insert(time.min(0));
+        let Ok(at) = u64::try_from(time - origin) else {
+            return Err("the time is beyond 584 years; expected 64 bits of nanoseconds".to_string());
+        };
+        if first {
+            state.decoded.start = Nanos(at);
+        }
+        state.decoded.end = Nanos(at);
+        let mut from = cut;
+        for (place, line) in self.columns.iter().enumerate() {
+            if from >= row.len() {
+                let (found, expected) = (place + 1, self.columns.len() + 1);
+                return Err(format!("the row has {found} cells; expected {expected}"));
+            }
+            let rest = &row[from + 1..];
+            let end = memchr::memchr(b',', rest).unwrap_or(rest.len());
+            from += 1 + end;
+            let Some(line) = line else { continue };
+            let high = match rest[..end].trim_ascii() {
+                b"1" => !self.invert,
+                b"0" => self.invert,
+                other => return Err(format!("{} is not a level; expected 0 or 1", quote(other))),
+            };
+            let old = state.levels[*line as usize].replace(high);
+            if old.is_some_and(|old| old != high) {
+                state.edges.push(Edge { at: Nanos(at), die: *line, busy: !high });
+            }
+        }
+        if from < row.len() {
+            return Err(format!("the row has more cells than the head, which has {}", self.columns.len() + 1));
+        }
+        Ok(())
     }
 
     fn expected_time(&self) -> &'static str {

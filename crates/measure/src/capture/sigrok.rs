@@ -41,7 +41,10 @@ struct Metadata {
 
 pub(super) fn open(name: String, source: Box<dyn ReadSeek>, select: &Select) -> Result<Capture, CaptureError> {
     let fail = |what: String| CaptureError { name: name.clone(), place: Place::Whole, what };
-    let mut archive = ZipArchive::new(source).map_err(|error| fail(format!("the zip archive is damaged: {error}")))?;
+    let mut archive = ZipArchive::new(source).map_err(|error| {
+        let hint = "a file that was cut off has lost its list of members, which is at its end";
+        fail(format!("the zip archive is damaged: {error} ({hint})"))
+    })?;
     if archive.index_for_name("metadata").is_none() {
         let hint = if archive.index_for_name("meta.json").is_some() {
             "this is a project of Saleae Logic: export it as CSV or VCD (File, Export Raw Data)"
@@ -53,7 +56,10 @@ pub(super) fn open(name: String, source: Box<dyn ReadSeek>, select: &Select) -> 
     let text = {
         let member = archive.by_name("metadata").map_err(|error| fail(format!("metadata: {error}")))?;
         let mut text = Vec::new();
-        member.take(METADATA_MAX).read_to_end(&mut text).map_err(|error| fail(format!("metadata: {error}")))?;
+        member.take(METADATA_MAX + 1).read_to_end(&mut text).map_err(|error| fail(format!("metadata: {error}")))?;
+        if text.len() as u64 > METADATA_MAX {
+            return Err(fail(format!("its metadata are longer than {METADATA_MAX} bytes; expected a sigrok session")));
+        }
         String::from_utf8_lossy(&text).into_owned()
     };
     let metadata = metadata(&text).map_err(|(line, what)| fail(format!("line {line} of its metadata: {what}")))?;
@@ -78,21 +84,30 @@ pub(super) fn open(name: String, source: Box<dyn ReadSeek>, select: &Select) -> 
         bits[places[index] - 1] = Some(line as u32);
     }
     let lines = chosen.iter().map(|&index| names[index].clone()).collect();
-    let members = members(&archive, &file);
-    if members.is_empty() {
-        return Err(fail(format!("it has no samples: expected a member {file}-1")));
-    }
+    let members = members(&archive, &file).map_err(&fail)?;
     let resolution = Some(Nanos((1_000_000_000 / rate).max(1)));
     let body = Body { name, archive, members, unit, rate, bits, invert: select.invert };
     Ok(Capture { format: Format::Sigrok, lines, resolution, notes: Vec::new(), body: AnyBody::Sigrok(body) })
 }
 
-/// The members with samples: `FILE`, or `FILE-1`, `FILE-2`...
-fn members(archive: &ZipArchive<Box<dyn ReadSeek>>, file: &str) -> Vec<String> {
+/// The members with samples: `FILE`, or `FILE-1`, `FILE-2`..., none left out.
+fn members(archive: &ZipArchive<Box<dyn ReadSeek>>, file: &str) -> Result<Vec<String>, String> {
     if archive.index_for_name(file).is_some() {
-        return vec![file.to_string()];
+        return Ok(vec![file.to_string()]);
     }
-    (1_u32..).map(|part| format!("{file}-{part}")).take_while(|name| archive.index_for_name(name).is_some()).collect()
+    let part = |name: &[u8]| {
+        let number = name.strip_prefix(file.as_bytes())?.strip_prefix(b"-")?;
+        std::str::from_utf8(number).ok()?.parse::<u32>().ok()
+    };
+    let last = archive.file_names_raw().filter_map(part).max();
+    let last = last.ok_or_else(|| format!("it has no samples: expected a member {file}-1"))?;
+    let names = (1..=last).map(|part| format!("{file}-{part}"));
+    names
+        .map(|name| match archive.index_for_name(&name) {
+            Some(_) => Ok(name),
+            None => Err(format!("the samples have a gap: it has a member {file}-{last} and no {name}")),
+        })
+        .collect()
 }
 
 /// Reads the first device of the ini file; errors have their line.
@@ -175,6 +190,17 @@ struct State {
 impl Body {
     pub(super) fn decode(mut self, sink: Sink<'_>) -> Result<Decoded, CaptureError> {
         let mut state = State { sample: 0, last: None, edges: Vec::with_capacity(BATCH), decoded: Decoded::default() };
+        let end = self.members(&mut state, sink);
+        // Also those before damage.
+        sink(&state.edges);
+        end?;
+        state.decoded.edges += state.edges.len() as u64;
+        state.decoded.end = Nanos(time(state.sample.saturating_sub(1), self.rate).unwrap_or(u64::MAX));
+        Ok(state.decoded)
+    }
+
+    /// Takes everything to the end.
+    fn members(&mut self, state: &mut State, sink: Sink<'_>) -> Result<(), CaptureError> {
         let mut buffer = vec![0; BUFFER];
         let mut carried = 0;
         for name in std::mem::take(&mut self.members) {
@@ -186,31 +212,28 @@ impl Body {
             let mut member = self.archive.by_name(&name).map_err(|error| fail(0, error.to_string()))?;
             let mut at = 0;
             loop {
-                let got = read_full(&mut member, &mut buffer[carried..])
-                    .map_err(|error| fail(at, format!("the samples cannot be unpacked: {error}")))?;
-                if got == 0 {
-                    break;
-                }
+                let (got, read) = read_full(&mut member, &mut buffer[carried..]);
                 at += got as u64;
                 let filled = carried + got;
                 let whole = filled - filled % self.unit;
-                samples(&self.bits, self.unit, self.invert, self.rate, &buffer[..whole], &mut state, sink)
+                samples(&self.bits, self.unit, self.invert, self.rate, &buffer[..whole], state, sink)
                     .ok_or_else(|| fail(at, "the time is beyond 584 years".to_string()))?;
                 buffer.copy_within(whole..filled, 0);
                 carried = filled - whole;
+                read.map_err(|error| fail(at, format!("the samples cannot be unpacked behind this: {error}")))?;
+                if got == 0 {
+                    break;
+                }
             }
         }
         if carried > 0 {
             return Err(CaptureError {
-                name: self.name,
+                name: self.name.clone(),
                 place: Place::Whole,
                 what: format!("the samples end in the middle of one: {carried} bytes are left of {}", self.unit),
             });
         }
-        state.decoded.edges += state.edges.len() as u64;
-        sink(&state.edges);
-        state.decoded.end = Nanos(time(state.sample.saturating_sub(1), self.rate).unwrap_or(u64::MAX));
-        Ok(state.decoded)
+        Ok(())
     }
 }
 

@@ -16,6 +16,9 @@ const NOBODY: u32 = u32::MAX;
 /// A variable that nobody wants.
 const UNWANTED: u32 = u32::MAX - 1;
 
+/// A longer name is none of a line's.
+const NAME_MAX: usize = 1024;
+
 /// A line's level is not known yet.
 const UNKNOWN: u8 = 2;
 
@@ -99,6 +102,7 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
         let Some(word) = input.word()? else {
             return Err(input.at(0, "the file ends in its header; expected $enddefinitions $end"));
         };
+        let here = input.word_place();
         match word.as_slice() {
             b"$scope" => {
                 let words = section(&mut input, "$scope")?;
@@ -112,24 +116,32 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
                 let words = section(&mut input, "$timescale")?;
                 scale = Some(timescale(&words.concat()).ok_or_else(|| {
                     let found = quote(&words.join(&b' '));
-                    input.at(
-                        0,
-                        format!("{found} is not a time scale; expected 1, 10 or 100 and s, ms, us, ns, ps or fs"),
-                    )
+                    let expected = "expected 1, 10 or 100 and s, ms, us, ns, ps or fs";
+                    input.in_place(here, format!("{found} is not a time scale; {expected}"))
                 })?);
             }
             b"$var" => {
                 let words = section(&mut input, "$var")?;
                 let [kind, bits, code, name, rest @ ..] = words.as_slice() else {
-                    return Err(input.at(0, "a $var is cut short; expected `$var wire 1 CODE NAME $end`"));
+                    return Err(input.in_place(here, "a $var is cut short; expected `$var wire 1 CODE NAME $end`"));
                 };
                 if variables.len() == LINES_MAX {
-                    return Err(input.at(0, format!("more than {LINES_MAX} variables; expected Ready/Busy lines")));
+                    let what = format!("more than {LINES_MAX} variables; expected Ready/Busy lines");
+                    return Err(input.in_place(here, what));
                 }
                 let bits = std::str::from_utf8(bits).ok().and_then(|bits| bits.parse().ok());
                 let bits: u64 = bits.filter(|&bits| bits > 0).ok_or_else(|| {
-                    input.at(0, format!("the variable {} has no number of bits; expected one such as 1", quote(name)))
+                    let what = format!("the variable {} has no number of bits; expected one such as 1", quote(name));
+                    input.in_place(here.clone(), what)
                 })?;
+                let length: usize = scopes.iter().map(String::len).sum::<usize>()
+                    + name.len()
+                    + rest.iter().map(Vec::len).sum::<usize>();
+                if length > NAME_MAX {
+                    let what =
+                        format!("a variable's name has {length} bytes with its scopes; expected at most {NAME_MAX}");
+                    return Err(input.in_place(here, what));
+                }
                 let logic = !matches!(kind.as_slice(), b"real" | b"realtime" | b"event" | b"string");
                 let mut full: Vec<String> = scopes.iter().filter(|scope| !scope.is_empty()).cloned().collect();
                 full.push(text(name).trim_start_matches('\\').to_string() + &text(&rest.concat()));
@@ -145,12 +157,8 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
             }
             [b'$', ..] if word != b"$end" => drop(section(&mut input, &text(&word))?),
             _ => {
-                let back = word.len();
-                let error = input.at(0, format!("{} in the header; expected a definition such as $var", quote(&word)));
-                return Err(match error.place {
-                    super::Place::Byte(byte) => CaptureError { place: super::Place::Byte(byte - back as u64), ..error },
-                    _ => error,
-                });
+                let what = format!("{} in the header; expected a definition such as $var", quote(&word));
+                return Err(input.in_place(here, what));
             }
         }
     }
@@ -282,15 +290,22 @@ impl Body {
             decoded: Decoded::default(),
             edges: Vec::with_capacity(BATCH),
         };
+        let end = self.body(&mut state, sink);
+        // Also those before damage.
+        sink(&state.edges);
+        end?;
+        state.decoded.edges += state.edges.len() as u64;
+        state.decoded.end = Nanos(state.now);
+        Ok(state.decoded)
+    }
+
+    /// Takes everything to the end.
+    fn body(&mut self, state: &mut State, sink: Sink<'_>) -> Result<(), CaptureError> {
         loop {
-            let bytes = self.input.bytes();
             // Only whole words: the last may go on behind what has been read.
-            let whole = if self.input.ended() {
-                bytes.len()
-            } else {
-                bytes.iter().rposition(|&byte| byte <= b' ').map_or(0, |last| last + 1)
-            };
-            self.words(&mut state, whole, sink)?;
+            let last = self.input.bytes().iter().rposition(|&byte| byte <= b' ');
+            let whole = last.map_or(0, |last| last + 1);
+            self.words(state, whole, sink)?;
             self.input.take(whole);
             if self.input.ended() {
                 break;
@@ -299,13 +314,18 @@ impl Body {
                 return Err(self.input.at(0, "a word has no end; expected a value and a code, such as `0!`"));
             }
         }
-        sink(&state.edges);
-        if state.expect == Expect::Code {
-            return Err(self.input.at(0, "the file ends behind a value; expected the code of its variable"));
+        let rest = self.input.bytes().len();
+        if rest > 0 {
+            self.words(state, rest, sink).map_err(|error| self.input.cut_off(error))?;
+            state.decoded.unfinished = Some(self.input.line_and_byte(rest));
+            self.input.take(rest);
         }
-        state.decoded.edges += state.edges.len() as u64;
-        state.decoded.end = Nanos(state.now);
-        Ok(state.decoded)
+        let missing = match state.expect {
+            Expect::Anything => None,
+            Expect::Code => Some("the file ends behind a value: it was cut off; expected the code of its variable"),
+            Expect::End => Some("the file ends inside a comment or a section: it was cut off; expected $end"),
+        };
+        missing.map_or(Ok(()), |missing| Err(self.input.at(0, missing)))
     }
 
     /// Takes the words in the first `whole` bytes.

@@ -8,7 +8,8 @@
 use ssdlab_base::Nanos;
 
 use super::Expected;
-use crate::histogram::{Bin, Durations, Window};
+use crate::Window;
+use crate::histogram::{Bin, Durations};
 
 /// Components at most.
 const COMPONENTS_MAX: usize = 10;
@@ -82,6 +83,8 @@ pub struct Fit {
     pub components: Vec<Component>,
     /// The Bayesian information criterion: the smaller, the better the fit pays for its parameters.
     pub bic: f64,
+    /// The last iteration moved no more than one low in ten thousand from one component to another.
+    pub settled: bool,
 }
 
 impl Shape {
@@ -209,13 +212,24 @@ impl Fit {
         if information > 0.0 { (total * (1.0 / information - share * (1.0 - share))).max(0.0) } else { 0.0 }
     }
 
-    /// The durations at which a program begins and ends to be the likeliest: the window that this fit suggests. Nothing
-    /// if no component is a program.
+    /// The durations at which a program begins and ends to be the likeliest: the window that this fit suggests. Where the
+    /// nearest low of another operation is apart from them, the window ends half way to it, so that a recorder's samples,
+    /// which make a low longer or shorter by up to an interval, do not put it on the other side. Nothing if no component is
+    /// a program.
     pub fn window(&self, durations: &Durations) -> Option<Window> {
-        let likely: Vec<Bin> =
-            durations.bins().filter(|bin| self.probability(*bin, Operation::Program) >= 0.5).collect();
-        let (first, last) = (likely.first()?, likely.last()?);
-        Some(Window { above: Nanos(first.from.0.saturating_sub(1)), below: last.to })
+        let bins: Vec<Bin> = durations.bins().collect();
+        let likely = |bin: &Bin| self.probability(*bin, Operation::Program) >= 0.5;
+        let (first, last) = (bins.iter().position(likely)?, bins.iter().rposition(likely)?);
+        let (shortest, longest) = (bins[first].from.0, bins[last].to.0);
+        let above = match first.checked_sub(1).map(|below| bins[below].to.0) {
+            Some(below) if below < shortest => below.midpoint(shortest),
+            _ => shortest.saturating_sub(1),
+        };
+        let below = match bins.get(last + 1).map(|above| above.from.0) {
+            Some(above) if above > longest => above.midpoint(longest),
+            _ => longest,
+        };
+        Some(Window { above: Nanos(above), below: Nanos(below) })
     }
 }
 
@@ -261,20 +275,21 @@ fn grow(cells: &[Cell], uniform: Option<(f64, f64)>) -> Fit {
             let mut more = components.clone();
             more.iter_mut().for_each(|component| component.weight *= 1.0 - weight);
             more.push(unlabelled(shape, weight));
-            (maximise(cells, total, &mut more), more)
+            let (likelihood, settled) = maximise(cells, total, &mut more);
+            (likelihood, settled, more)
         });
-        let Some((likelihood, more)) = tried.max_by(|one, other| one.0.total_cmp(&other.0)) else { break };
+        let Some((likelihood, settled, more)) = tried.max_by(|one, other| one.0.total_cmp(&other.0)) else { break };
         components = more;
         let parameters: f64 = components.iter().map(|component| component.shape.parameters()).sum::<f64>() - 1.0;
         let bic = parameters * total.ln() - 2.0 * likelihood;
         if best.as_ref().is_none_or(|best| bic < best.bic) {
             worse = 0;
-            best = Some(Fit { components: components.clone(), bic });
+            best = Some(Fit { components: components.clone(), bic, settled });
         } else {
             worse += 1;
         }
     }
-    best.unwrap_or(Fit { components, bic: f64::INFINITY })
+    best.unwrap_or(Fit { components, bic: f64::INFINITY, settled: false })
 }
 
 /// One hump over everything.
@@ -294,11 +309,14 @@ fn worst(cells: &[Cell], total: f64, components: &[Component], sigma: f64) -> Sh
     Shape::LogNormal { mu: cell.map_or(0.0, |cell| cell.at), sigma }
 }
 
-/// Expectation and maximisation; gives the log-likelihood.
-fn maximise(cells: &[Cell], total: f64, components: &mut [Component]) -> f64 {
+/// Expectation and maximisation; gives the log-likelihood, and whether it settled.
+fn maximise(cells: &[Cell], total: f64, components: &mut [Component]) -> (f64, bool) {
     /// What is in no component's reach counts as this likely.
     const FLOOR: f64 = 1e-30;
+    /// A component's share moves by less.
+    const STILL: f64 = 1e-4;
     let mut before = f64::NEG_INFINITY;
+    let mut moved = f64::INFINITY;
     let mut masses = vec![0.0; components.len()];
     for _ in 0..ROUNDS {
         let mut likelihood = 0.0;
@@ -324,7 +342,9 @@ fn maximise(cells: &[Cell], total: f64, components: &mut [Component]) -> f64 {
                 *sum = (sum.0 + lows, sum.1 + lows * away, sum.2 + lows * away * away);
             }
         }
+        moved = 0.0;
         for (component, (lows, first, second)) in components.iter_mut().zip(sums) {
+            moved = f64::max(moved, (component.weight - lows / total).abs());
             component.weight = lows / total;
             if let Shape::LogNormal { mu, sigma } = &mut component.shape
                 && lows > 0.0
@@ -335,11 +355,11 @@ fn maximise(cells: &[Cell], total: f64, components: &mut [Component]) -> f64 {
             }
         }
         if (likelihood - before).abs() <= 1e-10 * likelihood.abs() {
-            return likelihood;
+            return (likelihood, true);
         }
         before = likelihood;
     }
-    before
+    (before, moved <= STILL)
 }
 
 /// Lows up to this are reads.

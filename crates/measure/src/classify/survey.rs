@@ -2,8 +2,8 @@
 
 use ssdlab_base::Nanos;
 
-use crate::histogram::{Durations, Window};
-use crate::{Edge, Low, LowTracker};
+use crate::histogram::Durations;
+use crate::{Edge, Low, LowTracker, Window};
 
 /// What the classifiers look at.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::document::{number, set};
+use super::document::{counted, not_a_count, number, set};
 use super::{Counter, Snapshot};
 
 const MIB: u64 = 1 << 20;
@@ -100,13 +100,12 @@ pub fn attributes() -> Vec<(u64, &'static str, String)> {
 /// The numbers under which vendors count what was written.
 const COUNTERS: [u64; 9] = [225, 233, 235, 241, 243, 246, 247, 248, 249];
 
-pub(super) fn take(snapshot: &mut Snapshot, document: &Value) {
+pub(super) fn take(snapshot: &mut Snapshot, document: &Value) -> Result<(), String> {
     let sector = number(document.get("logical_block_size")).and_then(|bytes| u64::try_from(bytes).ok());
     let sector = sector.filter(|&bytes| bytes > 0).unwrap_or(512);
-    let bytes = |raw: u128, unit: u64| {
-        let unit = if unit == SECTOR { sector } else { unit };
-        raw.checked_mul(u128::from(unit)).map(|bytes| Counter { bytes, unit })
-    };
+    let bytes = |raw: u128, unit: u64, name: &str| counted(Some(raw), if unit == SECTOR { sector } else { unit }, name);
+    // Of this document alone: another one behind it says the same again.
+    let mut media: Option<Counter> = None;
     let (mut host_pages, mut other_pages, mut left) = (None, None, None);
     let mut nameless = Vec::new();
     let table = document.pointer("/ata_smart_attributes/table").and_then(Value::as_array);
@@ -116,14 +115,20 @@ pub(super) fn take(snapshot: &mut Snapshot, document: &Value) {
         else {
             continue;
         };
-        let Some(raw) = number(attribute.pointer("/raw/value")) else { continue };
+        let Some(raw) = attribute.pointer("/raw/value") else { continue };
+        let known = TABLE.iter().find(|(number, known, _)| *number == id && *known == name).map(|row| row.2);
+        // What an attribute that is not read looks like does not matter.
+        let raw = match (number(Some(raw)), known) {
+            (Some(raw), _) => raw,
+            (None, Some(_)) => return Err(not_a_count(&format!("the raw value of attribute {id} ({name})"), raw)),
+            (None, None) => continue,
+        };
         let normalised = attribute.get("value").and_then(Value::as_u64).filter(|value| (1..=100).contains(value));
         let small = u64::try_from(raw).ok();
-        match TABLE.iter().find(|(number, known, _)| *number == id && *known == name).map(|row| row.2) {
-            Some(Host(unit)) => set(&mut snapshot.host_written, bytes(raw, unit)),
+        match known {
+            Some(Host(unit)) => set(&mut snapshot.host_written, bytes(raw, unit, name)?),
             Some(Media(unit)) => {
-                let more = bytes(raw, unit);
-                snapshot.media_written = match (snapshot.media_written, more) {
+                media = match (media, bytes(raw, unit, name)?) {
                     (Some(one), Some(two)) => Some(Counter {
                         bytes: one.bytes.saturating_add(two.bytes),
                         unit: one.unit.saturating_add(two.unit),
@@ -145,6 +150,7 @@ pub(super) fn take(snapshot: &mut Snapshot, document: &Value) {
             None => {}
         }
     }
+    set(&mut snapshot.media_written, media);
     snapshot.program_pages = snapshot.program_pages.or(host_pages.zip(other_pages));
     statistics(snapshot, document, sector);
     set(&mut snapshot.percent_used, left.map(|left| 100.0 - left as f64));
@@ -155,6 +161,7 @@ pub(super) fn take(snapshot: &mut Snapshot, document: &Value) {
             nameless.join(", ")
         ));
     }
+    Ok(())
 }
 
 /// The device statistics log of ATA 8 and later, whose units the standard fixes.

@@ -80,18 +80,55 @@ pub struct Report {
 /// # Errors
 /// They are of two drives, or a counter runs backwards.
 pub fn compare(before: &Snapshot, after: &Snapshot) -> Result<Report, LogError> {
-    let refuse = |what: String| LogError { name: format!("{} and {}", before.source, after.source), what };
-    same_drive(before, after).map_err(&refuse)?;
-    forwards(before, after).map_err(&refuse)?;
-    let mut notes: Vec<String> = before.notes.iter().chain(&after.notes).cloned().collect();
-    notes.dedup();
+    let mut report = between(before, after)?;
     if before.serial.is_none() || after.serial.is_none() {
-        notes.push(
+        report.notes.push(
             "a snapshot has no serial number, so that both are of one drive is taken on trust (append `nvme id-ctrl -o \
              json DEVICE` to it)"
                 .to_string(),
         );
     }
+    if report.amplification.is_none() {
+        let says = match before.media_written.is_some() || after.media_written.is_some() {
+            true => "only one of the snapshots says",
+            false => "neither snapshot says",
+        };
+        report.notes.push(why_not(before, after, &report, says));
+    }
+    Ok(report)
+}
+
+/// One snapshot against a new drive: everything that it counts began at nothing.
+///
+/// # Errors
+/// None; what cannot be said is a note.
+pub fn whole_life(snapshot: &Snapshot) -> Result<Report, LogError> {
+    let zero = |counter: Option<Counter>| counter.map(|counter| Counter { bytes: 0, ..counter });
+    let new = Snapshot {
+        power_on_hours: snapshot.power_on_hours.map(|_| 0),
+        taken: None,
+        clock_ns: snapshot.clock_ns.map(|_| 0),
+        host_written: zero(snapshot.host_written),
+        media_written: zero(snapshot.media_written),
+        program_pages: snapshot.program_pages.map(|_| (0, 0)),
+        // That the life used is whole percents: its rate is taken from what the drive says of its whole life.
+        erases: (None, snapshot.erases.1.map(|_| 0), None),
+        notes: Vec::new(),
+        ..snapshot.clone()
+    };
+    let mut report = between(&new, snapshot)?;
+    if report.amplification.is_none() {
+        report.notes.push(why_not(&new, snapshot, &report, "the snapshot does not say"));
+    }
+    Ok(report)
+}
+
+fn between(before: &Snapshot, after: &Snapshot) -> Result<Report, LogError> {
+    let refuse = |what: String| LogError { name: format!("{} and {}", before.source, after.source), what };
+    same_drive(before, after).map_err(&refuse)?;
+    forwards(before, after).map_err(&refuse)?;
+    let mut notes: Vec<String> = before.notes.iter().chain(&after.notes).cloned().collect();
+    notes.dedup();
     let span = |before: Option<Counter>, after: Option<Counter>| {
         let (before, after) = before.zip(after)?;
         let bytes = after.bytes.checked_sub(before.bytes)?;
@@ -102,9 +139,6 @@ pub fn compare(before: &Snapshot, after: &Snapshot) -> Result<Report, LogError> 
     let media = span(before.media_written, after.media_written);
     let elapsed = elapsed(before, after);
     let amplification = amplification(before, after, host, media);
-    if amplification.is_none() {
-        notes.push(why_not(before, after, host, media));
-    }
     let percent_used = before.percent_used.zip(after.percent_used);
     let report = Report {
         model: after.model.clone().or_else(|| before.model.clone()),
@@ -218,20 +252,18 @@ fn amplification(
 }
 
 /// Why there is no write amplification, in the words of somebody who wants it.
-fn why_not(before: &Snapshot, after: &Snapshot, host: Option<Span>, media: Option<Span>) -> String {
-    if host.is_some_and(|host| host.bytes == 0) {
-        return "the host wrote nothing that the drive's units show between the snapshots: there is no write amplification"
+fn why_not(before: &Snapshot, after: &Snapshot, report: &Report, says: &str) -> String {
+    if report.host.is_some_and(|host| host.bytes == 0) {
+        return "the host wrote nothing that the drive's units show in this time: there is no write amplification"
             .to_string();
     }
-    if media.is_none() && before.program_pages.zip(after.program_pages).is_none() {
-        let one_has = before.media_written.is_some() || after.media_written.is_some();
-        let why = if one_has { "only one of the snapshots says" } else { "neither snapshot says" };
+    if report.media.is_none() && before.program_pages.zip(after.program_pages).is_none() {
         return format!(
-            "{why} what was written to the chips, so write amplification cannot be told (NVMe drives that follow OCP tell \
+            "{says} what was written to the chips, so write amplification cannot be told (NVMe drives that follow OCP tell \
              it in `nvme ocp smart-add-log`, some ATA drives in vendor attributes)"
         );
     }
-    "the snapshots do not say what the host wrote, so write amplification cannot be told".to_string()
+    "it is not said what the host wrote, so write amplification cannot be told".to_string()
 }
 
 fn life_left(

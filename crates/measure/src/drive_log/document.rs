@@ -17,14 +17,19 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Snapshot, LogError> {
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     loop {
         let start = documents.byte_offset();
-        let line =
-            || 1 + text.as_bytes().get(..start).unwrap_or_default().iter().filter(|&&byte| byte == b'\n').count();
+        // The line in which the document begins: white space before it is skipped.
+        let line = || {
+            let rest = text.as_bytes().get(start..).unwrap_or_default();
+            let begins = start + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            1 + text.as_bytes()[..begins].iter().filter(|&&byte| byte == b'\n').count()
+        };
         let document = match documents.next() {
             None => break,
             Some(Ok(document)) => document,
             Some(Err(error)) => return Err(fail(format!("this is not JSON: {error}; {KNOWN}"))),
         };
-        if !take(&mut snapshot, &document).map_err(&fail)? {
+        let known = take(&mut snapshot, &document);
+        if !known.map_err(|what| fail(format!("line {} (the document that begins there): {what}", line())))? {
             return Err(fail(format!("line {}: a JSON document without a key that is known here; {KNOWN}", line())));
         }
     }
@@ -42,11 +47,11 @@ fn take(snapshot: &mut Snapshot, document: &Value) -> Result<bool, String> {
     } else {
         if document.get("data_units_written").is_some() {
             snapshot.logs.push("nvme smart-log");
-            health(snapshot, document);
+            health(snapshot, document)?;
         }
         if field(document, OCP_WRITTEN).is_some() {
             snapshot.logs.push("nvme ocp smart-add-log");
-            ocp(snapshot, document);
+            ocp(snapshot, document)?;
         }
         if let (Some(serial), Some(model)) = (string(document, "sn"), string(document, "mn")) {
             snapshot.logs.push("nvme id-ctrl");
@@ -63,30 +68,26 @@ fn take(snapshot: &mut Snapshot, document: &Value) -> Result<bool, String> {
 }
 
 /// The health log (02h), as `nvme` and `smartctl` both call its keys.
-fn health(snapshot: &mut Snapshot, log: &Value) {
-    let written = number(log.get("data_units_written_s")).or_else(|| number(log.get("data_units_written")));
-    let counted = written.and_then(|units| units.checked_mul(u128::from(DATA_UNIT)));
-    set(&mut snapshot.host_written, counted.map(|bytes| Counter { bytes, unit: DATA_UNIT }));
-    let used = number(log.get("percent_used")).or_else(|| number(log.get("percentage_used")));
-    set(&mut snapshot.percent_used, used.map(|percent| percent as f64));
-    let spare = number(log.get("avail_spare")).or_else(|| number(log.get("available_spare")));
-    set(&mut snapshot.spare_percent, spare.and_then(|percent| u64::try_from(percent).ok()));
-    let hours = number(log.get("power_on_hours")).and_then(|hours| u64::try_from(hours).ok());
-    set(&mut snapshot.power_on_hours, hours);
+fn health(snapshot: &mut Snapshot, log: &Value) -> Result<(), String> {
+    let written = count(log, ["data_units_written_s", "data_units_written"])?;
+    set(&mut snapshot.host_written, counted(written, DATA_UNIT, "data_units_written")?);
+    set(&mut snapshot.percent_used, count(log, ["percent_used", "percentage_used"])?.map(|percent| percent as f64));
+    set(&mut snapshot.spare_percent, small(log, ["avail_spare", "available_spare"])?);
+    set(&mut snapshot.power_on_hours, small(log, ["power_on_hours", "power_on_hours"])?);
+    Ok(())
 }
 
 const OCP_WRITTEN: [&str; 2] = ["Physical media units written", "physical_media_units_written"];
 
 /// OCP's extended health log (C0h); its physical media units are bytes.
-fn ocp(snapshot: &mut Snapshot, log: &Value) {
-    let read = |keys| number(field(log, keys));
-    let small = |keys| read(keys).and_then(|count| u64::try_from(count).ok());
-    set(&mut snapshot.media_written, read(OCP_WRITTEN).map(|bytes| Counter { bytes, unit: 1 }));
-    set(&mut snapshot.erases.0, small(["Min User data erase counts", "min_user_data_erase_count"]));
-    set(&mut snapshot.erases.1, small(["Nand avg erase count", "nand_avg_erase_count"]));
-    set(&mut snapshot.erases.2, small(["Max User data erase counts", "max_user_data_erase_count"]));
-    let endurance = read(["Endurance estimate", "endurance_estimate"]).filter(|&bytes| bytes > 0);
+fn ocp(snapshot: &mut Snapshot, log: &Value) -> Result<(), String> {
+    set(&mut snapshot.media_written, counted(count(log, OCP_WRITTEN)?, 1, OCP_WRITTEN[0])?);
+    set(&mut snapshot.erases.0, small(log, ["Min User data erase counts", "min_user_data_erase_count"])?);
+    set(&mut snapshot.erases.1, small(log, ["Nand avg erase count", "nand_avg_erase_count"])?);
+    set(&mut snapshot.erases.2, small(log, ["Max User data erase counts", "max_user_data_erase_count"])?);
+    let endurance = count(log, ["Endurance estimate", "endurance_estimate"])?.filter(|&bytes| bytes > 0);
     set(&mut snapshot.endurance, endurance);
+    Ok(())
 }
 
 /// What a simulated drive adds: its counters to the byte.
@@ -108,11 +109,11 @@ fn smartctl(snapshot: &mut Snapshot, document: &Value) -> Result<(), String> {
     set(&mut snapshot.power_on_hours, small("/power_on_time/hours"));
     let mut found = false;
     if let Some(log) = document.get("nvme_smart_health_information_log") {
-        health(snapshot, log);
+        health(snapshot, log)?;
         found = true;
     }
     if document.pointer("/ata_smart_attributes/table").is_some() || document.get("ata_device_statistics").is_some() {
-        ata::take(snapshot, document);
+        ata::take(snapshot, document)?;
         found = true;
     }
     if !found {
@@ -149,6 +150,37 @@ fn field<'v>(document: &'v Value, keys: [&str; 2]) -> Option<&'v Value> {
 fn string(document: &Value, key: &str) -> Option<String> {
     let text = document.get(key)?.as_str()?.trim();
     (!text.is_empty()).then(|| text.to_string())
+}
+
+/// The count under the first of the keys that is there. What is there and is no count is an error, not a drive that does not
+/// tell.
+fn count(document: &Value, keys: [&str; 2]) -> Result<Option<u128>, String> {
+    let Some((key, value)) =
+        keys.iter().find_map(|key| Some((key, document.get(key)?))).filter(|(_, value)| !value.is_null())
+    else {
+        return Ok(None);
+    };
+    number(Some(value)).map(Some).ok_or_else(|| not_a_count(key, value))
+}
+
+/// The same where 64 bits hold it.
+fn small(document: &Value, keys: [&str; 2]) -> Result<Option<u64>, String> {
+    count(document, keys)?.map(|value| u64::try_from(value).map_err(|_| too_large(keys[0], value))).transpose()
+}
+
+/// So many units of bytes.
+pub(super) fn counted(units: Option<u128>, unit: u64, what: &str) -> Result<Option<Counter>, String> {
+    let bytes = |units: u128| units.checked_mul(u128::from(unit)).ok_or_else(|| too_large(what, units));
+    units.map(|units| bytes(units).map(|bytes| Counter { bytes, unit })).transpose()
+}
+
+pub(super) fn not_a_count(what: &str, value: &Value) -> String {
+    let found: String = value.to_string().chars().take(60).collect();
+    format!("{what} is {found}; expected a count")
+}
+
+fn too_large(what: &str, value: u128) -> String {
+    format!("{what} is {value}, which is more than any drive has counted")
 }
 
 /// A count in any of the ways in which versions of the tools print 64 and 128 bits: a number, text with or without

@@ -10,7 +10,7 @@ mod document;
 use std::fmt;
 
 pub use ata::attributes;
-pub use compare::{Amplification, Elapsed, LifeLeft, Report, Span, compare};
+pub use compare::{Amplification, Elapsed, LifeLeft, Report, Span, compare, whole_life};
 
 /// Bytes as a drive counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

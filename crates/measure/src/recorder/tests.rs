@@ -110,3 +110,14 @@ fn an_erase_as_long_as_a_program_is_taken_for_one() {
     recorder.low(low(5_000, 7_500));
     assert_eq!(recorder.finish().programs(), 1);
 }
+
+/// A capture may hold any 64 bits.
+#[test]
+fn the_end_of_time_is_no_overflow() {
+    let mut recorder = Recorder::new(settings(100));
+    for (start, end) in [(5, u64::MAX - 40), (u64::MAX - 30, u64::MAX - 20), (u64::MAX - 10, u64::MAX)] {
+        recorder.low(low(start, end));
+    }
+    let report = recorder.finish();
+    assert_eq!(report.durations.total() + report.unnoticed.missed + report.unnoticed.merged, 3);
+}
