@@ -154,7 +154,8 @@ fn programs_of_fixed_times_are_counted_by_a_recorder_that_samples() {
     let result = watched(fixed(4_000_000), &Random::writes(20_000), 0);
     let device = &result.devices[0];
     let lines = device.ready_busy.as_ref().expect("the run was watched");
-    assert!((lines.levels.sampling - 1.0).abs() < 0.01, "{:?}", lines.levels);
+    // A gap that no sample meets makes two lows one; a window of one time would lose half of them.
+    assert!((lines.levels.sampling - 1.0).abs() < 0.02, "{:?}", lines.levels);
     assert_eq!(lines.levels.classification, 1.0);
     assert!(!device.warnings.iter().any(|warning| warning.contains("ready/busy")), "{:?}", device.warnings);
 }

@@ -18,6 +18,10 @@ use crate::stdout;
 ///
 /// Reads VCD, sigrok sessions (.sr) and Saleae's CSV, recognised by content, gzip unpacked, in constant memory. A line
 /// that is low is busy. Lows are told apart by how long they last: see the histogram, and choose --window by it.
+///
+/// The table compares ways of counting: recorder is the paper's procedure, which samples one line; window the same
+/// without sampling; all-dies takes every line of the capture; read-filter and mixture use a fit of the durations. What
+/// each may get wrong, and what the 95 % hold, is in docs/write-amplification.md.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +35,8 @@ pub(crate) struct CaptureArgs {
     pub(super) file: PathBuf,
     #[command(flatten)]
     shape: Shape,
-    /// A line of the capture that is a Ready/Busy line; may be repeated. By default all of one bit
+    /// A line of the capture that is a Ready/Busy line, by its name or the last part of it; may be repeated. By default
+    /// all of one bit
     #[arg(long, value_name = "NAME")]
     line: Vec<String>,
     /// The line that the paper's recorder watches; by default the first
@@ -44,6 +49,9 @@ pub(crate) struct CaptureArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample_rate: Option<u64>,
     /// What lasts longer than A and shorter than B is a program; by default the description's, or what the fit suggests
+    ///
+    /// A description's range of times has both ends inside. Where it gives programs one time, the window ends half way to
+    /// the nearest read or erase.
     #[arg(long, value_name = "A..B")]
     window: Option<String>,
     /// How long reads last, as far as known
@@ -52,7 +60,7 @@ pub(crate) struct CaptureArgs {
     /// How long erases last, as far as known
     #[arg(long, value_name = "A..B")]
     erase: Option<String>,
-    /// Time between two samples of the paper's recorder
+    /// Time between two samples of the paper's recorder; at most a tenth of the window, or a note warns
     #[arg(long, value_name = "TIME", default_value = "1us")]
     pub(super) sampling: String,
     /// Bytes that the host wrote during the capture
@@ -124,7 +132,7 @@ impl Windows {
             Some(described) => described.is_narrow_for(interval),
             None => window.is_narrow_for(interval),
         };
-        let lost = "programs leave the window and other operations get into it";
+        let lost = "programs may leave the window and other operations get into it";
         if narrow(self.sampling) {
             notes.push(format!(
                 "the recorder's sample each {} is too slow for the window {window}: {lost} (choose a shorter --sampling, or \

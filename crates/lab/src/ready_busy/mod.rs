@@ -101,7 +101,7 @@ impl Watch {
         if !slow.is_empty() {
             warnings.push(format!(
                 "the recorder with a sample each {} is too slow for the window {}: sampling adds to a duration or takes \
-                 off it by up to an interval, so programs leave the window and other operations get into it",
+                 off it by up to an interval, so programs may leave the window and other operations get into it",
                 slow.join(", "),
                 lines.decided.window
             ));

@@ -20,18 +20,19 @@ pub(crate) fn render(name: &str, watched: &ReadyBusy, subtests: &[Subtest]) -> S
     );
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{value:.3}"));
     let error = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{:+.3} %", value * 100.0));
-    let _ = writeln!(text, "  {:<18} {:>14} {:>9} {:>11}", "counted by", "pages", "WA", "off by");
-    let mut line = |method: &str, pages: f64, amplification: Option<f64>, off: Option<f64>| {
-        let _ = writeln!(text, "  {method:<18} {pages:>14.0} {:>9} {:>11}", ratio(amplification), error(off));
+    let _ = writeln!(text, "  {:<18} {:>14} {:>9} {:>11}  lows missed, merged", "counted by", "pages", "WA", "off by");
+    let mut line = |method: &str, pages: f64, amplification: Option<f64>, off: Option<f64>, lows: &str| {
+        let _ = writeln!(text, "  {method:<18} {pages:>14.0} {:>9} {:>11}{lows}", ratio(amplification), error(off));
     };
     for recorder in &watched.recorders {
         let method = format!("recorder ({})", Nanos(recorder.sampling_ns));
-        line(&method, recorder.pages, recorder.write_amplification, recorder.percentage_error);
+        let lows = format!("  {}, {}", recorder.lows_missed, recorder.lows_merged);
+        line(&method, recorder.pages, recorder.write_amplification, recorder.percentage_error, &lows);
     }
     for estimate in &watched.estimates {
-        line(&estimate.method, estimate.pages, estimate.write_amplification, estimate.percentage_error);
+        line(&estimate.method, estimate.pages, estimate.write_amplification, estimate.percentage_error, "");
     }
-    line("really", watched.real.pages as f64, watched.real.write_amplification, None);
+    line("really", watched.real.pages as f64, watched.real.write_amplification, None, "");
     let levels = &watched.levels;
     let _ = writeln!(
         text,
