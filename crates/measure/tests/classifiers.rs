@@ -157,6 +157,29 @@ fn intervals_shrink_with_the_dies_seen_and_hold_the_truth() {
     }
 }
 
+/// Reads, programs and erases that each always take the same time, as simulated chips do.
+#[test]
+fn a_suggested_window_ends_half_way_to_the_lows_beside_it() {
+    let mix =
+        Mix { read: (50_300, 50_300), program: (500_300, 500_300), erase: (3_000_300, 3_000_300), reads: 40, ..SSD_V };
+    let all = lows(&mix, 0, 20_000, &mut rng(4, "lows"));
+    let survey = survey(std::slice::from_ref(&all), window(mix.program));
+    let fit = Fit::new(&survey.all(), &Expected::default()).expect("lows");
+    assert!(fit.settled, "{fit:?}");
+    let suggested = fit.window(&survey.all()).expect("programs");
+    // Bins are a 64th of a duration wide.
+    let near = |found: Nanos, middle: f64| (found.0 as f64 / middle - 1.0).abs() < 1.0 / 64.0;
+    assert!(near(suggested.above, 275_300.0) && near(suggested.below, 1_750_300.0), "{suggested}");
+    // So a slow recorder counts them all, which the bin of the programs alone would lose.
+    let programs = |window| {
+        let mut recorder = Recorder::new(Settings { interval: Nanos(30_000), ..Settings::with_window(window) });
+        all.iter().for_each(|&low| recorder.low(low));
+        recorder.finish().programs()
+    };
+    assert_eq!(programs(suggested), 20_000);
+    assert!(programs(window(mix.program)) == 0);
+}
+
 proptest! {
     /// Where durations do not overlap and sampling is fine, what the recorder counts is what the die did.
     #[test]

@@ -1,32 +1,24 @@
 //! VCD, read: a header of definitions, then times and values. The body is parsed by hand, since captures have hundreds of
 //! millions of them.
 
+mod header;
+
 use std::collections::BTreeMap;
 
 use ssdlab_base::Nanos;
 
 use super::input::Input;
-use super::{
-    BATCH, Body as AnyBody, Capture, CaptureError, Decoded, Format, LINES_MAX, Select, Sink, choose, list, quote,
-};
+use super::{BATCH, CaptureError, Decoded, Sink, quote};
 use crate::Edge;
+pub(super) use header::open;
 
 /// A code that no variable has.
 const NOBODY: u32 = u32::MAX;
 /// A variable that nobody wants.
 const UNWANTED: u32 = u32::MAX - 1;
 
-/// A longer name is none of a line's.
-const NAME_MAX: usize = 1024;
-
 /// A line's level is not known yet.
 const UNKNOWN: u8 = 2;
-
-struct Variable {
-    name: String,
-    code: Vec<u8>,
-    bits: u64,
-}
 
 /// What follows the definitions.
 pub(super) struct Body {
@@ -91,170 +83,6 @@ impl Codes {
             None => self.long.get(code).copied().unwrap_or(NOBODY),
         }
     }
-}
-
-pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, CaptureError> {
-    let mut scopes: Vec<String> = Vec::new();
-    let mut variables: Vec<Variable> = Vec::new();
-    let mut scale = None;
-    let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
-    loop {
-        let Some(word) = input.word()? else {
-            return Err(input.at(0, "the file ends in its header; expected $enddefinitions $end"));
-        };
-        let here = input.word_place();
-        match word.as_slice() {
-            b"$scope" => {
-                let words = section(&mut input, "$scope")?;
-                scopes.push(words.get(1).map(|name| text(name)).unwrap_or_default());
-            }
-            b"$upscope" => {
-                section(&mut input, "$upscope")?;
-                scopes.pop();
-            }
-            b"$timescale" => {
-                let words = section(&mut input, "$timescale")?;
-                scale = Some(timescale(&words.concat()).ok_or_else(|| {
-                    let found = quote(&words.join(&b' '));
-                    let expected = "expected 1, 10 or 100 and s, ms, us, ns, ps or fs";
-                    input.in_place(here, format!("{found} is not a time scale; {expected}"))
-                })?);
-            }
-            b"$var" => {
-                let words = section(&mut input, "$var")?;
-                let [kind, bits, code, name, rest @ ..] = words.as_slice() else {
-                    return Err(input.in_place(here, "a $var is cut short; expected `$var wire 1 CODE NAME $end`"));
-                };
-                if variables.len() == LINES_MAX {
-                    let what = format!("more than {LINES_MAX} variables; expected Ready/Busy lines");
-                    return Err(input.in_place(here, what));
-                }
-                let bits = std::str::from_utf8(bits).ok().and_then(|bits| bits.parse().ok());
-                let bits: u64 = bits.filter(|&bits| bits > 0).ok_or_else(|| {
-                    let what = format!("the variable {} has no number of bits; expected one such as 1", quote(name));
-                    input.in_place(here.clone(), what)
-                })?;
-                let length: usize = scopes.iter().map(String::len).sum::<usize>()
-                    + name.len()
-                    + rest.iter().map(Vec::len).sum::<usize>();
-                if length > NAME_MAX {
-                    let what =
-                        format!("a variable's name has {length} bytes with its scopes; expected at most {NAME_MAX}");
-                    return Err(input.in_place(here, what));
-                }
-                let logic = !matches!(kind.as_slice(), b"real" | b"realtime" | b"event" | b"string");
-                let mut full: Vec<String> = scopes.iter().filter(|scope| !scope.is_empty()).cloned().collect();
-                full.push(text(name).trim_start_matches('\\').to_string() + &text(&rest.concat()));
-                variables.push(Variable {
-                    name: full.join("."),
-                    code: code.clone(),
-                    bits: if logic { bits } else { 0 },
-                });
-            }
-            b"$enddefinitions" => {
-                section(&mut input, "$enddefinitions")?;
-                break;
-            }
-            [b'$', ..] if word != b"$end" => drop(section(&mut input, &text(&word))?),
-            _ => {
-                let what = format!("{} in the header; expected a definition such as $var", quote(&word));
-                return Err(input.in_place(here, what));
-            }
-        }
-    }
-    let Some(scale) = scale else {
-        return Err(input.whole("the header has no $timescale; expected one such as `$timescale 1 ns $end`"));
-    };
-    finish(input, variables, scale, select)
-}
-
-/// The words up to `$end`.
-fn section(input: &mut Input, name: &str) -> Result<Vec<Vec<u8>>, CaptureError> {
-    /// Only the first words of a comment are kept.
-    const KEPT: usize = 64;
-    let mut words = Vec::new();
-    loop {
-        match input.word()? {
-            Some(word) if word == b"$end" => return Ok(words),
-            Some(word) if words.len() < KEPT => words.push(word),
-            Some(_) => {}
-            None => return Err(input.at(0, format!("the file ends inside {}; expected $end", super::shorten(name)))),
-        }
-    }
-}
-
-fn timescale(text: &[u8]) -> Option<Scale> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let number = match &text[..digits] {
-        b"" | b"1" => 1,
-        b"10" => 10,
-        b"100" => 100,
-        _ => return None,
-    };
-    Some(match &text[digits..] {
-        b"s" => Scale { times: number * 1_000_000_000, by: 1 },
-        b"ms" => Scale { times: number * 1_000_000, by: 1 },
-        b"us" => Scale { times: number * 1000, by: 1 },
-        b"ns" => Scale { times: number, by: 1 },
-        b"ps" => Scale { times: 1, by: 1000 / number },
-        b"fs" => Scale { times: 1, by: 1_000_000 / number },
-        _ => return None,
-    })
-}
-
-fn finish(input: Input, variables: Vec<Variable>, scale: Scale, select: &Select) -> Result<Capture, CaptureError> {
-    let names: Vec<String> = variables.iter().map(|variable| variable.name.clone()).collect();
-    let mut codes = Codes::new();
-    variables.iter().for_each(|variable| codes.set(&variable.code, UNWANTED));
-    let (chosen, mut notes) = if select.lines.is_empty() {
-        default_lines(&variables)
-    } else {
-        (choose(&names, &select.lines).map_err(|what| input.whole(what))?, Vec::new())
-    };
-    if chosen.is_empty() {
-        return Err(input.whole("it has no variable of one bit; expected a wire for each Ready/Busy line"));
-    }
-    for (line, &place) in chosen.iter().enumerate() {
-        let Variable { name, code, bits } = &variables[place];
-        if *bits != 1 {
-            let what = if *bits == 0 { "no logic level".to_string() } else { format!("{bits} bits") };
-            return Err(input.whole(format!("the variable '{name}' has {what}; a Ready/Busy line is one bit")));
-        }
-        if codes.get(code) != UNWANTED {
-            return Err(input.whole(format!("'{name}' is another name of a line that is chosen already")));
-        }
-        codes.set(code, line as u32);
-    }
-    if scale.by > 1 {
-        notes.push("times finer than a nanosecond are rounded down".to_string());
-    }
-    let lines: Vec<String> = chosen.iter().map(|&place| names[place].clone()).collect();
-    let resolution = scale.ns(1).filter(|&ns| ns > 0).map(Nanos);
-    let body = Body { input, codes, lines: lines.len(), invert: select.invert, scale };
-    Ok(Capture { format: Format::Vcd, lines, resolution, notes, body: AnyBody::Vcd(body) })
-}
-
-/// All variables of one bit, and what was left out.
-fn default_lines(variables: &[Variable]) -> (Vec<usize>, Vec<String>) {
-    let mut seen = std::collections::BTreeSet::new();
-    let (mut chosen, mut left, mut aliases) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, variable) in variables.iter().enumerate() {
-        if variable.bits != 1 {
-            left.push(variable.name.clone());
-        } else if seen.insert(&variable.code) {
-            chosen.push(place);
-        } else {
-            aliases.push(variable.name.clone());
-        }
-    }
-    let mut notes = Vec::new();
-    if !left.is_empty() {
-        notes.push(format!("not one bit, left out: {}", list(&left)));
-    }
-    if !aliases.is_empty() {
-        notes.push(format!("other names of lines that are there already, left out: {}", list(&aliases)));
-    }
-    (chosen, notes)
 }
 
 /// Where the body's words stand.
