@@ -198,6 +198,7 @@ fn points(shown: &str, setting: &str, name: &str, base: &Tally, ours: &Tally, sl
         unit,
         input: format!("ssdlab files {name}"),
         stands_for: shown.to_string(),
+        events: None,
     };
     let (base_rate, our_rate) = (base.rate() * slower, ours.rate() * slower);
     let mut row =

@@ -199,7 +199,13 @@ fn library(args: &Reproduce) -> Result<Library, Failure> {
         }
     }
     if let Some(list) = std::env::var_os("SSDLAB_TRACES").filter(|list| !list.is_empty()) {
-        folders.extend(std::env::split_paths(&list));
+        // As in PATH, an empty place between two colons names nothing.
+        for folder in std::env::split_paths(&list).filter(|folder| !folder.as_os_str().is_empty()) {
+            if !folder.is_dir() {
+                return Err(Failure::input(format!("SSDLAB_TRACES: {}: it is no folder", folder.display())));
+            }
+            folders.push(folder);
+        }
     }
     // The sources' own: anywhere above the working directory, or above target/release/ssdlab.
     let places = [std::env::current_dir().ok(), std::env::current_exe().ok()];

@@ -148,6 +148,7 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     unwritten(result, config, &mut warnings);
     spare(result, &mut warnings);
     reads(result, &mut warnings);
+    subtests(result, &mut warnings);
     let unit = config.ftl.mapping_unit;
     if noticeable(result.host.misaligned_requests, all(&result.requests)) {
         let cost = if config.ftl.design == "mv" {
@@ -175,6 +176,28 @@ fn backlog(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<Strin
             "the drive could not keep up with the workload's clock: {mean:.0} requests were outstanding on average, of \
              which the drive takes {inside:.0}: latencies are those of the backlog (use --replay closed:QD, or timed*K \
              to slow the clock)"
+        ));
+    }
+}
+
+/// Sub-tests that hold too little to say anything.
+fn subtests(result: &DeviceResult, warnings: &mut Vec<String>) {
+    let asked: Vec<_> = result.subtests.iter().filter(|test| test.name != "initial").collect();
+    if let Some(test) = asked.iter().find(|test| test.requests == 1) {
+        warnings.push(format!(
+            "sub-test {} was over with its only request of {} bytes: a volume of --subtests that holds no more says nothing",
+            test.name, test.written_bytes
+        ));
+    }
+    let Some(watched) = &result.ready_busy else { return };
+    let begun: Vec<u64> = result.subtests.iter().map(|test| test.begun_ns).collect();
+    let idle = result.subtests.iter().zip(watched.tests_from(&begun));
+    let idle = idle.filter(|(test, counted)| test.name != "initial" && counted.is_none_or(|test| test.real_pages == 0));
+    let idle = idle.count();
+    if idle > 0 {
+        warnings.push(format!(
+            "nothing was programmed in {idle} of {}: what they wrote stayed in the buffer",
+            counted(asked.len() as u64, "sub-test", "sub-tests")
         ));
     }
 }

@@ -7,7 +7,7 @@
 //! The workload's own clock stands still in the quiet. A workload that ends before the last volume is written begins
 //! anew, with other random numbers where it has any.
 
-use ssdlab_base::{Nanos, Op, parse_size};
+use ssdlab_base::{Nanos, Op, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
@@ -41,6 +41,7 @@ pub struct Subtests<'a> {
 /// ```
 /// assert_eq!(ssdlab_lab::subtests::volumes("1k,2x4k"), Ok(vec![1024, 4096, 4096]));
 /// assert!(ssdlab_lab::subtests::volumes("0x5g").is_err());
+/// assert!(ssdlab_lab::subtests::volumes("3x16").is_err(), "16 bytes: not even a sector");
 /// ```
 pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
     let refused = |part: &str, why: &str| {
@@ -53,6 +54,11 @@ pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
         let size = parse_size(size).map_err(|error| refused(part, &format!("{error}; ")))?;
         if count == 0 || size == 0 {
             return Err(refused(part, "none of nothing; "));
+        }
+        if size < SECTOR_BYTES {
+            let why =
+                format!("{size} bytes are less than a sector of {SECTOR_BYTES}, was a unit forgotten (k, m, g)? ");
+            return Err(refused(part, &why));
         }
         if count > COUNT_MAX - volumes.len() {
             return Err(refused(part, &format!("more than {COUNT_MAX} sub-tests; ")));

@@ -25,7 +25,9 @@ fn a_quick_figure_is_run_and_a_second_time_its_runs_are_kept() {
     assert!(bench.read("out/figure14.csv").lines().count() > 6);
     let second = bench.succeeds(&asked);
     assert!(second.stderr.contains("6 runs were done before and kept, 0 runs are to be done"), "{}", second.stderr);
-    assert_eq!(first.stdout, second.stdout);
+    assert!(first.stdout.contains("\n6 runs done\n"), "{}", first.stdout);
+    assert!(second.stdout.contains("\n0 runs done, 6 kept from before\n"), "{}", second.stdout);
+    assert_eq!(first.stdout, second.stdout.replace("0 runs done, 6 kept from before", "6 runs done"));
     assert_eq!(bench.listing("out/runs"), runs);
 }
 
@@ -51,6 +53,34 @@ fn quick_figures_that_a_recorder_watches_are_run_too() {
 }
 
 #[test]
+fn quick_runs_of_other_victims_have_a_row_for_each_sub_test() {
+    let bench = Bench::new();
+    let shown = bench.succeeds(&["reproduce", "write-amplification/victims", "--quick", "--out", "out"]).stdout;
+    for part in ["true WA, greedy", "true WA, cost-benefit", "write, fifo, MB/s", "F2 model, an eighth", "sub-test 15"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // Two models, three policies.
+    assert_eq!(bench.listing("out/runs").len(), 6);
+}
+
+#[test]
+fn a_figure_names_the_missing_inputs_that_it_uses_and_no_others() {
+    let bench = Bench::new();
+    let of = |figure: &str| {
+        let mut command = bench.command(&["reproduce", figure, "--quick", "--out", "out", "--json"]);
+        let done = command.env_remove("SSDLAB_TRACES").output().expect("it runs");
+        let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        let inputs = report["inputs"].as_array().expect("inputs").clone();
+        let missing = inputs.iter().filter(|input| !input["missing"].is_null());
+        missing.map(|input| input["name"].as_str().expect("a name").to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("write-amplification/figure10"), ["F1 excerpt"]);
+    assert_eq!(of("write-amplification/table02"), ["F1 excerpt"]);
+    assert!(of("write-amplification/figure11").is_empty());
+}
+
+#[test]
 fn papers_and_figures_are_listed() {
     let list = Bench::new().succeeds(&["reproduce", "--list"]);
     assert!(list.stdout.contains("waflash/figure08"));
@@ -63,5 +93,10 @@ fn wrong_names_and_folders_are_refused() {
     bench.refuses(&["reproduce", "waflush"], &["waflush", "did you mean 'waflash'"]);
     bench.refuses(&["reproduce", "waflash/figure3"], &["figure3", "did you mean"]);
     bench.refuses(&["reproduce", "waflash/table01", "--traces", "nowhere"], &["nowhere", "no folder"]);
+    let mut by_environment = bench.command(&["reproduce", "waflash/table01", "--quick", "--out", "out"]);
+    let refused = by_environment.env("SSDLAB_TRACES", ":no-such-place").output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("SSDLAB_TRACES") && said.contains("no-such-place") && said.contains("no folder"), "{said}");
     bench.refuses(&["reproduce", "waflash/table01", "--out", "tiny.toml"], &["tiny.toml"]);
 }

@@ -155,6 +155,19 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
         &["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--subtests", "3y1m"],
         &["--subtests", "'3y1m'", "15x5g"],
     );
+    bench.refuses(
+        &["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--subtests", "3x16"],
+        &["--subtests", "'3x16'", "16 bytes are less than a sector of 512", "unit"],
+    );
+    // A volume of a request: each sub-test has its line, and a warning says what that is worth.
+    let mut words = vec!["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--no-snapshot", "--quiet"];
+    words.extend(["--recorder", "--subtests", "3x512", "--set", "buffer.policy=lru", "--set", "buffer.size=256k"]);
+    let table = bench.succeeds(&words).stdout;
+    assert!(table.contains("over with its only request of 4096 bytes"), "{table}");
+    assert!(table.contains("nothing was programmed in 3 of 3 sub-tests"), "{table}");
+    let lines = table.lines().skip_while(|line| !line.contains("sub-test ")).skip(1);
+    let names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).take(3).collect();
+    assert_eq!(names, ["1", "2", "3"], "{table}");
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "rw=randread", "--subtests", "1m"], &["ended without a write"]);
 }
 

@@ -122,6 +122,15 @@ pub struct TestCount {
     pub ended_ns: u64,
 }
 
+impl ReadyBusy {
+    /// What was counted in each of the stretches that begin at these times: one in which no chip did anything has no test.
+    pub fn tests_from(&self, begun_ns: &[u64]) -> Vec<Option<&TestCount>> {
+        let ends = begun_ns.iter().skip(1).copied().chain([u64::MAX]);
+        let of = |(begun, end): (&u64, u64)| self.tests.iter().find(|test| (*begun..end).contains(&test.begun_ns));
+        begun_ns.iter().zip(ends).map(of).collect()
+    }
+}
+
 impl LevelFactors {
     /// `counted` programs of the recorder, `inside` lows in the window, and what was really there.
     pub(super) fn of(model: &Model, recording: Recording, counted: u64, inside: f64, real: &Programs) -> LevelFactors {

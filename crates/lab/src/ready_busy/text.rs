@@ -55,20 +55,22 @@ fn tests(watched: &ReadyBusy, subtests: &[Subtest]) -> String {
         "  {:<8} {:>10} {:>12} {:>10} {:>10} {:>8}\n",
         "sub-test", "written", "programs", "WA", "really", "MB/s"
     );
-    for (index, test) in subtests.iter().enumerate() {
+    let begun: Vec<u64> = subtests.iter().map(|test| test.begun_ns).collect();
+    for (test, counted) in subtests.iter().zip(watched.tests_from(&begun)) {
         let of_test = |pages: f64| match test.written_bytes {
             0 => "-".to_string(),
             written => format!("{:.3}", pages * page_bytes / written as f64),
         };
-        let Some(counted) = watched.tests.get(index) else { continue };
+        let (programs, pages, real) =
+            counted.map_or((0, 0.0, 0), |counted| (counted.programs, counted.pages, counted.real_pages));
         let _ = writeln!(
             text,
             "  {:<8} {:>10} {:>12} {:>10} {:>10} {:>8.2}",
             test.name,
             ssdlab_base::format_size(test.written_bytes),
-            counted.programs,
-            of_test(counted.pages),
-            of_test(counted.real_pages as f64),
+            programs,
+            of_test(pages),
+            of_test(real as f64),
             test.write_bytes_per_s / 1e6
         );
     }

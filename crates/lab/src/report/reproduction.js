@@ -11,7 +11,7 @@
   const short = (value) => String(Number(value.toPrecision(4)));
   const unique = (values) => [...new Set(values)];
   // Charts of more categories than this are cut into several.
-  const widest = 14;
+  const widest = 16;
   let drawn = 0;
   let asked = 0;
 
@@ -27,9 +27,10 @@
     axisLine: { show: false, lineStyle: { color: css("--line") } }, axisTick: { show: false },
     axisLabel: { color: css("--soft"), fontSize: 11.5, hideOverlap: true }, splitLine: { lineStyle: { color: css("--line") } }, ...extra,
   });
-  const draw = (place, title, option) => {
+  const draw = (place, title, option, wide = false) => {
     asked += 1;
     const box = document.createElement("div");
+    if (wide) box.className = "wide";
     const head = document.createElement("h3");
     head.textContent = title;
     const chart = document.createElement("div");
@@ -49,20 +50,30 @@
     && (published.page_size === "any" || published.page_size === point.page_size)
     && (published.setting === "any" || published.setting === point.setting);
 
-  // One chart for each unit and setting: bars of ours, and where the paper gives a value or a range for a row, its ends.
+  // One chart for each unit and setting, or, where there are more settings than rows (sub-tests, buffer sizes), for each
+  // unit and row: bars of ours, and where the paper gives a value or a range for a bar, its ends. What all bars have in
+  // common stands above the chart, not under each bar.
   const bars = (place, figure) => {
+    const row = (point) => [point.workload, point.page_size].filter(Boolean).join(", ");
     for (const unit of unique(figure.points.map((point) => point.unit))) {
       const ofUnit = figure.points.filter((point) => point.unit === unit);
-      for (const setting of unique(ofUnit.map((point) => point.setting))) {
-        const points = ofUnit.filter((point) => point.setting === setting);
-        const label = (point) => [point.workload, point.page_size].filter(Boolean).join(", ");
+      const turned = unique(ofUnit.map((point) => point.setting)).length > unique(ofUnit.map(row)).length;
+      const [over, under] = turned ? [row, (point) => point.setting] : [(point) => point.setting, row];
+      for (const chart of unique(ofUnit.map(over))) {
+        const points = ofUnit.filter((point) => over(point) === chart);
+        const pages = unique(points.map((point) => point.page_size));
+        const common = turned || pages.length > 1 ? "" : pages[0];
+        const label = turned || !common ? under : (point) => point.workload;
         const labels = unique(points.map(label));
-        for (let from = 0; from < labels.length; from += widest) {
-          const shown = labels.slice(from, from + widest);
+        const title = [chart, common, unit].filter(Boolean).join(", ");
+        // Cut into parts of one length: no part of a bar or two.
+        const size = Math.ceil(labels.length / Math.ceil(labels.length / widest));
+        for (let from = 0; from < labels.length; from += size) {
+          const shown = labels.slice(from, from + size);
           const names = unique(points.map((point) => point.series));
           const option = base();
-          option.grid.bottom = 96;
-          option.xAxis = axis("", { type: "category", data: shown, axisLabel: { color: css("--soft"), fontSize: 11, rotate: 32, interval: 0, width: 110, overflow: "truncate" }, splitLine: { show: false } });
+          option.grid.bottom = 104;
+          option.xAxis = axis("", { type: "category", data: shown, axisLabel: { color: css("--soft"), fontSize: 11, rotate: 32, interval: 0, width: 140, overflow: "truncate" }, splitLine: { show: false } });
           option.yAxis = axis(unit, { type: "value", nameGap: 44, axisLabel: { color: css("--soft"), formatter: short } });
           option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (value) => (typeof value === "number" ? `${short(value)} ${unit}` : "–") };
           option.series = names.map((name, index) => ({
@@ -73,10 +84,17 @@
           for (const point of points) {
             const published = figure.published.find((one) => answers(point, one));
             if (!published) continue;
-            for (const end of [published.value.low, published.value.high]) if (end !== null) ends.push([label(point), end]);
+            for (const end of [published.value.low, published.value.high]) if (end !== null && shown.includes(label(point))) ends.push([shown.indexOf(label(point)), end, names.indexOf(point.series)]);
           }
-          if (ends.length > 0) option.series.push({ type: "scatter", name: "the paper: value, or ends of its range", data: ends.filter(([at]) => shown.includes(at)), symbol: "rect", symbolSize: [22, 3], color: css("--ink"), z: 5 });
-          draw(place, setting || unit, option);
+          // A mark lies on the bar that it is held against; gaps as ECharts leaves them between bars.
+          const mark = (params, api) => {
+            const bar = api.barLayout({ barGap: "30%", barCategoryGap: "20%", count: names.length })[api.value(2)];
+            const [x, y] = api.coord([api.value(0), api.value(1)]);
+            const width = Math.max(4, Math.min(bar.width, 26));
+            return { type: "rect", shape: { x: x + bar.offsetCenter - width / 2, y: y - 1.5, width, height: 3 }, style: { fill: css("--ink"), stroke: css("--card"), lineWidth: 1 } };
+          };
+          if (ends.length > 0) option.series.push({ type: "custom", name: "the paper: value, or ends of its range", renderItem: mark, encode: { x: 0, y: 1, tooltip: 1 }, data: ends, color: css("--ink"), z: 5 });
+          draw(place, title || "values", option, names.length > 4 || shown.length * names.length > 24);
         }
       }
     }

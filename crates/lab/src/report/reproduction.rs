@@ -89,6 +89,9 @@ fn banners(report: &Report) -> String {
 /// Letters of the longest text in a table that does not break.
 const NAME: usize = 40;
 
+/// Rows of a table that is open at first; a longer one is a click away.
+const OPEN: usize = 40;
+
 fn table(grid: &Grid) -> String {
     let cell = |column: usize, text: &str, tag: &str| {
         // A name stays on its line; a sentence may break.
@@ -121,7 +124,12 @@ fn card(figure: &FigureReport) -> String {
     }
     card.push_str(&format!("<div class=\"charts\" data-figure=\"{id}\"></div>"));
     if !figure.grid.rows.is_empty() {
-        card.push_str(&format!("<details open><summary>Values</summary>{}</details>", table(&figure.grid)));
+        let rows = figure.grid.rows.len();
+        let open = if rows > OPEN { "" } else { " open" };
+        card.push_str(&format!(
+            "<details{open}><summary>Values, {rows} rows</summary>{}</details>",
+            table(&figure.grid)
+        ));
     }
     if !figure.remarks.is_empty() {
         let items: String = figure.remarks.iter().map(|remark| format!("<li>{}</li>", escape(remark))).collect();

@@ -19,6 +19,8 @@ pub struct Compared {
     pub ends: Vec<String>,
     /// Whether ours lie in what the paper says.
     pub within: Option<bool>,
+    /// Workloads that have a value and are not judged, because too few events are behind it; with their number.
+    pub too_few: Vec<(String, u64)>,
 }
 
 /// Words for a workload that stand for several.
@@ -53,7 +55,14 @@ pub(super) fn compare(published: &[Published], points: &[Point]) -> Vec<Compared
         }
         for setting in settings {
             let of_setting: Vec<&Point> = answering.iter().copied().filter(|point| point.setting == setting).collect();
-            compared.push(one(published, setting, &of_setting));
+            let (mut few, mut told): (Vec<&Point>, Vec<&Point>) =
+                of_setting.into_iter().partition(|point| point.says_nothing());
+            // What the paper says of one workload is held against that one, whatever it is made of.
+            if told.is_empty() && !SEVERAL.contains(&published.workload.as_str()) {
+                told = std::mem::take(&mut few);
+            }
+            let few = few.iter().map(|point| (point.workload.clone(), point.events.unwrap_or(0))).collect();
+            compared.push(Compared { too_few: few, ..one(published, setting, &told) });
         }
     }
     compared
@@ -81,7 +90,7 @@ fn one(published: &Published, setting: &str, points: &[&Point]) -> Compared {
         _ => (None, Vec::new()),
     };
     let within = ours.map(|ours| [ours.low, ours.high].into_iter().flatten().all(|end| published.value.holds(end)));
-    Compared { published: published.clone(), our_setting: setting.to_string(), ours, ends, within }
+    Compared { published: published.clone(), our_setting: setting.to_string(), ours, ends, within, too_few: Vec::new() }
 }
 
 #[cfg(test)]
@@ -98,6 +107,7 @@ mod tests {
             unit: "%",
             input: "a file".to_string(),
             stands_for: stands_for.to_string(),
+            events: None,
         }
     }
 
@@ -127,6 +137,21 @@ mod tests {
         assert_eq!(single("least"), Some(3.0));
         assert_eq!(single("mean"), Some(4.0));
         assert_eq!(single("B"), Some(5.0));
+    }
+
+    #[test]
+    fn a_value_of_too_few_events_is_not_judged_unless_the_paper_speaks_of_nothing_else() {
+        let of = |point: Point, events: f64| point.of_events(Some(events));
+        let points = [of(point("A", "", 3.0), 100.0), of(point("B", "", 50.0), 99.0), of(point("C", "", 0.0), 0.0)];
+        let all = &compare(&[published("all", 3.0, 5.0)], &points)[0];
+        assert_eq!((all.within, &all.ends[..]), (Some(true), &["A model".to_string(), "A model".to_string()][..]));
+        assert_eq!(all.too_few, [("B model".to_string(), 99), ("C model".to_string(), 0)]);
+        assert_eq!(compare(&[published("best", 3.0, 5.0)], &points)[0].within, Some(true));
+        // Aligned requests are no reason for a gain: that there is none is what the paper says of them.
+        let alone = &compare(&[published("C", 0.0, 0.0)], &points)[0];
+        assert_eq!((alone.within, alone.too_few.len()), (Some(true), 0));
+        let none = &compare(&[published("all", 3.0, 5.0)], &points[1..])[0];
+        assert_eq!((none.within, none.ours, none.too_few.len()), (None, None, 2));
     }
 
     #[test]

@@ -23,6 +23,26 @@ pub struct Point {
     pub input: String,
     /// The paper's workload that the input stands for; empty where it stands for none, and the paper has no value for it.
     pub stands_for: String,
+    /// How many events the value is made of, where a figure counts them; below [`EVENTS_MIN`] it is shown and not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
+}
+
+/// A value of fewer events says nothing: by chance alone a count of a hundred is off by a tenth.
+pub const EVENTS_MIN: u64 = 100;
+
+impl Point {
+    /// With the number of events that the value is made of.
+    #[must_use]
+    pub fn of_events(mut self, events: Option<f64>) -> Point {
+        self.events = events.map(|events| events as u64);
+        self
+    }
+
+    /// Whether it is made of too few events to be judged.
+    pub fn says_nothing(&self) -> bool {
+        self.events.is_some_and(|events| events < EVENTS_MIN)
+    }
 }
 
 /// A point of an input.
@@ -43,6 +63,7 @@ pub(crate) fn point(
         unit,
         input: input.shown.clone(),
         stands_for: input.stands_for.clone(),
+        events: None,
     }
 }
 

@@ -14,25 +14,40 @@ pub(crate) struct Grid {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// A number in its unit, as precise as it is worth.
+/// A number in its unit, as precise as it is worth: from 1 on a tenth of a per cent, a hundredth of a factor, three digits
+/// of anything else and all digits of what is whole; below 1 two digits that count, but nothing below a thousandth.
 pub(crate) fn number(value: f64, unit: &str) -> String {
-    let text = rounded(value, unit);
-    match text.strip_prefix('-') {
-        // What rounds to nothing has no sign.
-        Some(zero) if zero.chars().all(|letter| matches!(letter, '0' | '.')) => zero.to_string(),
-        _ => text,
+    if value == 0.0 {
+        return "0".to_string();
     }
-}
-
-fn rounded(value: f64, unit: &str) -> String {
+    if let Some(text) = small(value) {
+        return text;
+    }
     match unit {
         "%" => format!("{value:.1}"),
         "x" => format!("{value:.2}"),
         _ if value.fract() == 0.0 && value.abs() < 1e15 => grouped(value as i64),
         _ => {
-            let whole = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as usize + 1 };
+            let whole = value.abs().log10().floor() as usize + 1;
             format!("{value:.*}", 3_usize.saturating_sub(whole))
         }
+    }
+}
+
+/// A value between -1 and 1, unless it is 1 when rounded.
+fn small(value: f64) -> Option<String> {
+    const FINEST: usize = 3;
+    if value == 0.0 || value.is_nan() || value.abs() >= 1.0 {
+        return None;
+    }
+    // The first digit that counts, and one more.
+    let decimals = (1 - value.abs().log10().floor() as i32).clamp(0, FINEST as i32) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.trim_start_matches('-') {
+        rounded if rounded.starts_with('1') => None,
+        // What rounds to nothing has no sign.
+        zero if zero.chars().all(|letter| matches!(letter, '0' | '.')) => Some(zero.to_string()),
+        _ => Some(text),
     }
 }
 
@@ -150,6 +165,7 @@ mod tests {
             unit: "%",
             input: String::new(),
             stands_for: workload.to_string(),
+            events: None,
         }
     }
 
@@ -181,7 +197,21 @@ mod tests {
         assert_eq!(number(12.34, "us"), "12.3");
         assert_eq!(number(1234.5, "us"), "1234");
         assert_eq!(number(8.0, "x"), "8.00");
-        assert_eq!(number(-0.04, "%"), "0.0");
-        assert_eq!(number(-0.06, "%"), "-0.1");
+        assert_eq!(number(0.996, "%"), "1.0");
+        assert_eq!(number(0.996, "x"), "1.00");
+        assert_eq!(number(99.96, "%"), "100.0");
+    }
+
+    #[test]
+    fn below_one_two_digits_count_and_nothing_below_a_thousandth() {
+        assert_eq!(number(0.146, "%"), "0.15");
+        assert_eq!(number(0.5, "%"), "0.50");
+        assert_eq!(number(-0.04, "%"), "-0.040");
+        assert_eq!(number(-0.0046, "x"), "-0.005");
+        assert_eq!(number(0.000_4, "%"), "0.000");
+        assert_eq!(number(-0.000_4, "%"), "0.000");
+        assert_eq!((number(0.0, "%"), number(-0.0, "x")), ("0".to_string(), "0".to_string()));
+        assert_eq!(number(0.0999, "%"), "0.100");
+        assert_eq!(number(f64::NAN, "%"), "NaN");
     }
 }

@@ -37,7 +37,7 @@ mod write_amplification;
 
 pub use accessor::Measured;
 pub use compare::Compared;
-pub use drawn::{Curve, Curves, Drawn, Point};
+pub use drawn::{Curve, Curves, Drawn, EVENTS_MIN, Point};
 pub(crate) use drawn::{names, point};
 pub use experiment::{Experiment, Variant};
 pub use figure::{Figure, Paper};

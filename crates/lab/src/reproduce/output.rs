@@ -1,13 +1,13 @@
 //! What a reproduction leaves behind: `report.html`, `report.json`, and a CSV for each figure, beside `runs/`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::compare::{Compared, compare};
-use super::drawn::{Curves, Drawn, Point};
+use super::drawn::{Curves, Drawn, EVENTS_MIN, Point};
 use super::figure::Figure;
 use super::grid::Grid;
 use super::input::Input;
@@ -34,6 +34,8 @@ pub struct Report {
     pub complete: bool,
     /// Runs that ended, failed, and were not done.
     pub runs: (usize, usize, usize),
+    /// Of the runs that ended, those whose results were kept from before.
+    pub kept: usize,
     /// The figures.
     pub figures: Vec<FigureReport>,
     /// The inputs behind it, also those that are missing.
@@ -76,16 +78,8 @@ impl Report {
         let drawn: Vec<FigureReport> =
             figures.iter().map(|figure| FigureReport::of(scene, *figure, outcomes)).collect();
         let whole = figures.len() == scene.paper.figures.len();
-        let used: HashSet<String> = figures.iter().flat_map(|figure| figure.runs(scene)).map(|run| run.input).collect();
-        // A missing input is worth a line where something is missing for it.
-        let lacking = whole || drawn.iter().any(|figure| figure.points.is_empty());
-        let matters = |input: &&Input| {
-            let drawn_from = |point: &Point| point.workload == input.name;
-            match input.is_there() {
-                true => whole || used.contains(&input.name) || drawn.iter().any(|f| f.points.iter().any(drawn_from)),
-                false => lacking,
-            }
-        };
+        let used = used(&scene.lacking_nothing(), figures);
+        let matters = |input: &&Input| (whole && input.is_there()) || used.contains(&input.name);
         Report {
             paper: scene.paper.name.to_string(),
             title: scene.paper.title.to_string(),
@@ -94,6 +88,7 @@ impl Report {
             whole,
             complete: stopped == 0 && failed == 0,
             runs: (done, failed, stopped),
+            kept: outcomes.kept(),
             inputs: scene.inputs.iter().filter(matters).cloned().collect(),
             figures: drawn,
             failures: outcomes.failures(),
@@ -107,6 +102,19 @@ impl Report {
     }
 }
 
+/// The names of the inputs that figures run or draw from.
+fn used(scene: &Scene, figures: &[&dyn Figure]) -> HashSet<String> {
+    let mut used = HashSet::new();
+    for figure in figures {
+        for run in figure.runs(scene) {
+            used.extend([Some(run.input), run.initial].into_iter().flatten());
+        }
+        // Without results, what is drawn comes from the inputs themselves.
+        used.extend(figure.draw(scene, &Outcomes::default()).points.into_iter().map(|point| point.workload));
+    }
+    used
+}
+
 impl FigureReport {
     fn of(scene: &Scene, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
         let Drawn { points, curves, mut remarks } = figure.draw(scene, outcomes);
@@ -117,6 +125,18 @@ impl FigureReport {
         let missing = runs.iter().filter(|run| outcomes.get(run).is_none()).count();
         if missing > 0 {
             remarks.push(format!("{missing} of its {} runs have no result: see the list of failures", runs.len()));
+        }
+        let compared = compare(&published, &points);
+        let few: BTreeSet<(&str, &str, u64)> = compared
+            .iter()
+            .flat_map(|one| one.too_few.iter().map(|(name, events)| (name.as_str(), one.our_setting.as_str(), *events)))
+            .collect();
+        if !few.is_empty() {
+            let each = few.iter().map(|(name, setting, events)| format!("{name}, {setting} ({events})"));
+            remarks.push(format!(
+                "shown and not judged, because fewer than {EVENTS_MIN} events are behind it: {}",
+                each.collect::<Vec<_>>().join("; ")
+            ));
         }
         let mut commands: Vec<String> = Vec::new();
         for run in &runs {
@@ -131,7 +151,7 @@ impl FigureReport {
             about: figure.about(),
             grid: Grid::of(&points, &published, scene.paper.drives_are),
             drives_are: scene.paper.drives_are,
-            compared: compare(&published, &points),
+            compared,
             points,
             curves,
             remarks,
@@ -141,7 +161,10 @@ impl FigureReport {
 
     /// `figureNN.csv`: the values, with the published ones beside them, and the inputs behind them.
     fn write_points(&self, published: &[Published], mut to: impl Write) -> io::Result<()> {
-        writeln!(to, "figure,workload,page_size,setting,series,value,unit,input,published_low,published_high,where")?;
+        writeln!(
+            to,
+            "figure,workload,page_size,setting,series,value,unit,input,published_low,published_high,where,events"
+        )?;
         for point in &self.points {
             let of_paper = published.iter().find(|published| super::compare::answers(point, published));
             let end = |end: Option<f64>| end.map_or_else(String::new, |end| end.to_string());
@@ -152,7 +175,8 @@ impl FigureReport {
             let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
             let (input, place) = (csv_field(&point.input), csv_field(&place));
             let (fields, value, unit) = (fields.join(","), point.value, point.unit);
-            writeln!(to, "{},{fields},{value},{unit},{input},{low},{high},{place}", self.id)?;
+            let events = point.events.map_or_else(String::new, |events| events.to_string());
+            writeln!(to, "{},{fields},{value},{unit},{input},{low},{high},{place},{events}", self.id)?;
         }
         to.flush()
     }

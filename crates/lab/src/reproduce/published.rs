@@ -25,7 +25,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether `value` lies in it: in a range to half a tenth, for that is how ours are shown; a single value if ours is
+    /// Whether `value` lies in it: in a range to half a tenth, for that is how papers print; a single value if ours is
     /// the same at the precision in which it is printed.
     pub fn holds(&self, value: f64) -> bool {
         let slack = match (self.low, self.high) {

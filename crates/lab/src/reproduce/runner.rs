@@ -88,6 +88,8 @@ pub struct Outcomes {
     outcomes: HashMap<Run, Outcome>,
     /// Runs in the order in which they were asked for.
     order: Vec<Run>,
+    /// Those whose results were there before.
+    kept: HashSet<Run>,
 }
 
 impl Outcomes {
@@ -118,6 +120,11 @@ impl Outcomes {
         )
     }
 
+    /// Of the runs that ended, those whose results were there before.
+    pub fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Checks that did not hold: the run and the sentence.
     pub fn broken_checks(&self) -> Vec<(String, String)> {
         let mut broken = Vec::new();
@@ -139,7 +146,7 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
     let mut waiting: Vec<Ready> = Vec::new();
     // The same drive and requests in other words are the same run.
     let mut alike: HashMap<String, Vec<Run>> = HashMap::new();
-    let mut kept = 0;
+    let mut kept = HashSet::new();
     for run in &order {
         match run.ready(scene) {
             Err(error) => {
@@ -157,7 +164,7 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
                     alike.insert(ready.key.clone(), vec![run.clone()]);
                     match store.find(&ready.key).and_then(|result| Measured::of(&result)) {
                         Some(measured) => {
-                            kept += 1;
+                            kept.insert(run.clone());
                             outcomes.insert(run.clone(), Outcome::Done(measured));
                         }
                         None => waiting.push(ready),
@@ -167,7 +174,7 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
         }
     }
     let waiting = aged_first(waiting, settings.snapshots.is_some());
-    settings.watch.planned(waiting.len(), kept);
+    settings.watch.planned(waiting.len(), kept.len());
     let pool = Pool {
         work: Mutex::new(Work { next: 0, memory_bytes: 0, running: 0, ageing: HashSet::new(), done: Vec::new() }),
         freed: Condvar::new(),
@@ -189,10 +196,13 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
         if let Some(outcome) = outcomes.get(&runs[0]).cloned() {
             for other in &runs[1..] {
                 outcomes.insert(other.clone(), outcome.clone());
+                if kept.contains(&runs[0]) {
+                    kept.insert(other.clone());
+                }
             }
         }
     }
-    Outcomes { outcomes, order }
+    Outcomes { outcomes, order, kept }
 }
 
 /// The first run of each age that is kept, and then the others in their order: so drives age side by side, each once.

@@ -9,8 +9,10 @@ use super::figure::Paper;
 use super::input::{Input, Library};
 use super::plan::{Preparation, Run};
 use super::published::{self, Published};
+use super::survey::Survey;
 
 /// A paper, opened on this machine.
+#[derive(Clone)]
 pub struct Scene {
     /// The paper.
     pub paper: &'static Paper,
@@ -80,6 +82,17 @@ impl Scene {
         run.input.clone_from(&input.name);
         run.replay = (!replay.is_empty()).then(|| replay.to_string());
         run
+    }
+
+    /// As it would be on a machine that lacks no input, one request standing for what is in those that are missing here:
+    /// what figures ask for there tells what they lack here.
+    pub(super) fn lacking_nothing(&self) -> Scene {
+        let mut scene = self.clone();
+        for input in scene.inputs.iter_mut().filter(|input| !input.is_there()) {
+            input.missing = None;
+            input.survey = Some(Survey { requests: 2, reads: 1, writes: 1, ..Survey::default() });
+        }
+        scene
     }
 
     fn run_on(&self, drive: &str) -> Run {

@@ -27,7 +27,10 @@ pub fn render(report: &Report) -> String {
     }
     text.push_str(&failures(report));
     let (done, failed, stopped) = report.runs;
-    let _ = write!(text, "{done} runs done");
+    match report.kept {
+        0 => text.push_str(&format!("{done} runs done")),
+        kept => text.push_str(&format!("{} runs done, {kept} kept from before", done - kept)),
+    }
     if failed > 0 {
         let _ = write!(text, ", {failed} failed");
     }
@@ -94,6 +97,7 @@ pub(crate) fn compared(compared: &[Compared], drives_are: &str) -> Grid {
         let verdict = match compared.within {
             Some(true) => "within",
             Some(false) => "outside",
+            None if !compared.too_few.is_empty() => "too few events",
             None => "not run",
         };
         vec![

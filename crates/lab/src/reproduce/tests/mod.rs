@@ -79,10 +79,16 @@ fn an_interrupted_reproduction_goes_on_where_it_stopped_and_ends_as_if_it_had_no
     assert_eq!(outcomes.counts(), (1, 1, 2));
     let part = report(&scene, &outcomes);
     assert!(!part.complete);
+    // Runs that were not done are no reason to name an input that nothing of it takes.
+    let alone = Report::of(&scene, &[&toy::NOTHING_LOST], &outcomes);
+    assert!(!render(&alone).contains("lost"), "{}", render(&alone));
+    assert!(render(&part).contains("not run: lost (no-such-trace.csv"), "{}", render(&part));
     assert!(render(&part).contains("2 not done: the same command goes on with them"), "{}", render(&part));
 
     let second = Counter::default();
     let outcomes = execute_all(&scene, folder.path(), &second, 1);
+    let said = render(&report(&scene, &outcomes));
+    assert!(said.contains("2 runs done, 1 kept from before, 1 failed"), "{said}");
     assert_eq!(second.kept.load(Ordering::Relaxed), 1);
     assert_eq!(second.begun.load(Ordering::Relaxed), 2);
     let uninterrupted = execute_all(&scene, whole.path(), &Counter::default(), 1);
@@ -140,7 +146,7 @@ fn published_values_stand_beside_ours_in_text_csv_and_page() {
     let mut lines = csv.lines();
     assert_eq!(
         lines.next(),
-        Some("figure,workload,page_size,setting,series,value,unit,input,published_low,published_high,where")
+        Some("figure,workload,page_size,setting,series,value,unit,input,published_low,published_high,where,events")
     );
     assert!(lines.all(|line| line.starts_with("figure01,") && line.contains(",1,4000000,section 1")), "{csv}");
     let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");

@@ -1,6 +1,6 @@
 //! A paper of two figures that share runs, on a drive of 12 MiB.
 
-use crate::reproduce::{Drawn, Figure, Outcomes, Paper, Point, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Paper, Point, Run, Scene};
 
 const DRIVE: &str = r#"
 name = "toy"
@@ -67,14 +67,26 @@ pub(super) static TOY: Paper = Paper {
     drives_are: "page",
     published: &[("figure01.csv", PUBLISHED)],
     figures: &[
-        &Means { id: "figure01", variants: &["lru", "fifo", "none", "wrong"] },
-        &Means { id: "figure02", variants: &["none", "lru"] },
+        &Means { id: "figure01", variants: &["lru", "fifo", "none", "wrong"], only: None },
+        &Means { id: "figure02", variants: &["none", "lru"], only: None },
     ],
 };
 
-struct Means {
+/// A figure of the input that is there alone.
+pub(super) static NOTHING_LOST: Means = Means { id: "figure03", variants: &["none"], only: Some("writes") };
+
+pub(super) struct Means {
     id: &'static str,
     variants: &'static [&'static str],
+    /// The only input that it takes, if it does not take all.
+    only: Option<&'static str>,
+}
+
+impl Means {
+    fn inputs<'s>(&self, scene: &'s Scene) -> impl Iterator<Item = &'s Input> {
+        let only = self.only;
+        scene.inputs("paper").filter(move |input| only.is_none_or(|only| input.name == only))
+    }
 }
 
 impl Figure for Means {
@@ -95,13 +107,13 @@ impl Figure for Means {
     }
 
     fn runs(&self, scene: &Scene) -> Vec<Run> {
-        let inputs = scene.inputs("paper");
+        let inputs = self.inputs(scene);
         inputs.flat_map(|input| self.variants.iter().map(|variant| scene.run("toy", variant, input, ""))).collect()
     }
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("paper") {
+        for input in self.inputs(scene) {
             for &series in self.variants {
                 let measured = outcomes.get(&scene.run("toy", series, input, ""));
                 let Some(value) = measured.and_then(|run| run.number("latency_ns.all.mean")) else { continue };
@@ -114,6 +126,7 @@ impl Figure for Means {
                     unit: "ns",
                     input: input.shown.clone(),
                     stands_for: input.stands_for.clone(),
+                    events: None,
                 });
             }
         }

@@ -97,6 +97,11 @@ pub(super) fn partial_page_writes(measured: &Measured) -> Option<f64> {
     measured.number("design.partial_page_writes").or_else(|| measured.number("buffer.partial_pages"))
 }
 
+/// What WAFLASH acts on in a run, by which its values are judged: partial pages that the baseline writes.
+pub(super) fn events(outcomes: &Outcomes, base: &Run) -> Option<f64> {
+    figure(outcomes, base, partial_page_writes)
+}
+
 /// Reads that only partial pages cause: at writing (read-modify-write, merges) and, with several versions, at reading.
 pub(super) fn additional_reads(measured: &Measured) -> Option<f64> {
     measured.number("design.additional_reads").or_else(|| measured.number("flash.reads.by_cause.rmw"))

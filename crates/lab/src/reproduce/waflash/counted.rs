@@ -1,6 +1,8 @@
 //! Figures 11 to 13: pages that the drive counts, for each part of WAFLASH.
 
-use super::common::{PAGE, additional_reads, figure, flash_writes, less, partial_page_writes, point, runs_at, sent};
+use super::common::{
+    PAGE, additional_reads, events, figure, flash_writes, less, partial_page_writes, point, runs_at, sent,
+};
 use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Run, Scene};
 
 /// Partial pages written to flash, which PC-LRU makes fewer.
@@ -86,7 +88,8 @@ impl Figure for Counted {
             }
             for (series, base, ours) in [self.compared, ALL] {
                 if let Some(value) = less(outcomes, &run(base), &run(ours), self.read) {
-                    drawn.points.push(point(input, PAGE, setting, series, value, "%"));
+                    let point = point(input, PAGE, setting, series, value, "%");
+                    drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
                 }
             }
         }

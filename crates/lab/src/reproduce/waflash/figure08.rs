@@ -1,6 +1,6 @@
 //! Figure 8: how much less the mean latency is, by page size, as WAFLASH's features are added.
 
-use super::common::{half_loaded, less, mean_latency, point, runs_at, sent, workloads};
+use super::common::{events, half_loaded, less, mean_latency, point, runs_at, sent, workloads};
 use crate::reproduce::grid::number;
 use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
 
@@ -47,7 +47,8 @@ impl Figure for Figure08 {
                 for feature in FEATURES {
                     let run = scene.run(page, feature, input, &replay);
                     if let Some(value) = less(outcomes, &base, &run, mean_latency) {
-                        drawn.points.push(point(input, page, setting, feature, value, "%"));
+                        let point = point(input, page, setting, feature, value, "%");
+                        drawn.points.push(point.of_events(events(outcomes, &base)));
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Figure 9: the distribution of latencies at 8 KB.
 
-use super::common::{PAGE, less, mean_latency, p95_latency, point, runs_at, sent};
+use super::common::{PAGE, events, less, mean_latency, p95_latency, point, runs_at, sent};
 use crate::reproduce::{Curve, Curves, Drawn, Figure, Outcomes, Run, Scene};
 
 pub(super) struct Figure09;
@@ -37,9 +37,11 @@ impl Figure for Figure09 {
             let mean = less(outcomes, &base, &ours, mean_latency);
             let p95 = less(outcomes, &base, &ours, p95_latency);
             if let (Some(mean), Some(p95)) = (mean, p95) {
-                drawn.points.push(point(input, PAGE, setting, "mean gain", mean, "%"));
-                drawn.points.push(point(input, PAGE, setting, "p95 gain", p95, "%"));
-                drawn.points.push(point(input, PAGE, setting, "p95 gain over mean gain", p95 - mean, "%"));
+                let gains = [("mean gain", mean), ("p95 gain", p95), ("p95 gain over mean gain", p95 - mean)];
+                let events = events(outcomes, &base);
+                let gains =
+                    gains.map(|(series, gain)| point(input, PAGE, setting, series, gain, "%").of_events(events));
+                drawn.points.extend(gains);
             }
             let curves: Vec<Curve> = VARIANTS
                 .into_iter()

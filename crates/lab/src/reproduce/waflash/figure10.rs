@@ -1,6 +1,6 @@
 //! Figure 10: the share of partial pages in the buffer over time.
 
-use super::common::{PAGE, point, runs_at, sent};
+use super::common::{PAGE, events, point, runs_at, sent};
 use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, Run, Scene};
 
 pub(super) struct Figure10;
@@ -46,7 +46,8 @@ impl Figure for Figure10 {
                 curves.push(Curve { name: variant.to_string(), points: line.points });
             }
             if let [base, ours] = means[..] {
-                drawn.points.push(point(input, PAGE, setting, "PC-LRU over Baseline", ours - base, "%"));
+                let point = point(input, PAGE, setting, "PC-LRU over Baseline", ours - base, "%");
+                drawn.points.push(point.of_events(events(outcomes, &scene.run(PAGE, "Baseline", input, &replay))));
             }
             if !curves.is_empty() {
                 drawn.curves.push(Curves {

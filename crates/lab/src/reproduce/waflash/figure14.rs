@@ -1,6 +1,6 @@
 //! Figure 14: PC-LRU against MCA, the buffer that also knows partial pages (section 5.3).
 
-use super::common::{PAGE, figure, less, mean_latency, point, runs_at, sent};
+use super::common::{PAGE, events, figure, less, mean_latency, point, runs_at, sent};
 use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Run, Scene};
 
 pub(super) struct Figure14;
@@ -58,22 +58,26 @@ impl Figure for Figure14 {
         let mut drawn = Drawn::default();
         for (input, replay, setting) in sent(scene) {
             let run = |variant| scene.run(PAGE, variant, input, &replay);
-            let mut add = |series, value: Option<f64>, unit| {
+            let mut add_of = |series, value: Option<f64>, unit, events| {
                 if let Some(value) = value {
-                    drawn.points.push(point(input, PAGE, setting, series, value, unit));
+                    drawn.points.push(point(input, PAGE, setting, series, value, unit).of_events(events));
                 }
             };
             for (series, variant) in GAINS {
-                add(series, less(outcomes, &run("Baseline"), &run(variant), mean_latency), "%");
+                let gain = less(outcomes, &run("Baseline"), &run(variant), mean_latency);
+                add_of(series, gain, "%", events(outcomes, &run("Baseline")));
             }
             for ([by_pc_lru, by_mca, ratio], path) in DELAYED {
                 let delayed = |variant| outcomes.get(&run(variant))?.number(path);
                 let (ours, theirs) = (delayed("PC-LRU"), delayed("MCA"));
-                add(by_pc_lru, ours, "pages");
-                add(by_mca, theirs, "pages");
+                add_of(by_pc_lru, ours, "pages", None);
+                add_of(by_mca, theirs, "pages", None);
                 let comparable = theirs.filter(|theirs| *theirs > 0.0);
-                add(ratio, ours.zip(comparable).map(|(ours, theirs)| ours / theirs), "x");
+                // However often a page stayed, it is one page.
+                let pages = outcomes.get(&run("MCA")).and_then(|run| run.number(DELAYED[0].1));
+                add_of(ratio, ours.zip(comparable).map(|(ours, theirs)| ours / theirs), "x", pages);
             }
+            let mut add = |series, value, unit| add_of(series, value, unit, None);
             for (series, variant) in OPERATIONS {
                 add(series, figure(outcomes, &run(variant), operations), "operations");
             }

@@ -1,6 +1,6 @@
 //! Figure 15: buffers of 16 to 256 MB.
 
-use super::common::{PAGE, figure, less, mean_latency, point, sent_papers};
+use super::common::{PAGE, events, figure, less, mean_latency, point, sent_papers};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
 
 pub(super) struct Figure15;
@@ -43,7 +43,8 @@ impl Figure for Figure15 {
                 }
             }
             if let Some(value) = less(outcomes, &run("Baseline"), &run("PC-LRU"), mean_latency) {
-                drawn.points.push(point(input, PAGE, &setting, "gain of PC-LRU", value, "%"));
+                let point = point(input, PAGE, &setting, "gain of PC-LRU", value, "%");
+                drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
             }
         }
         drawn

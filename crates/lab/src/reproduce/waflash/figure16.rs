@@ -1,6 +1,6 @@
 //! Figure 16: SLC and TLC chips.
 
-use super::common::{PAGE, less, mean_latency, point, sent_papers};
+use super::common::{PAGE, events, less, mean_latency, point, sent_papers};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
 
 pub(super) struct Figure16;
@@ -40,7 +40,8 @@ impl Figure for Figure16 {
         for (input, replay, setting, sets) in cases(scene) {
             let run = |variant| run(scene, variant, input, &replay, sets);
             if let Some(value) = less(outcomes, &run("Baseline"), &run("WAFLASH"), mean_latency) {
-                drawn.points.push(point(input, PAGE, &setting, "gain of WAFLASH", value, "%"));
+                let point = point(input, PAGE, &setting, "gain of WAFLASH", value, "%");
+                drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
             }
         }
         drawn

@@ -63,6 +63,7 @@ impl Figure for Section56 {
                     unit,
                     input: "description".to_string(),
                     stands_for: "section 5.6".to_string(),
+                    events: None,
                 });
             };
             add("PPN bits", ppn, "bits");

@@ -64,6 +64,7 @@ impl Figure for Table01 {
                     unit,
                     input: "description".to_string(),
                     stands_for: "Table 1".to_string(),
+                    events: None,
                 });
             }
         }

@@ -40,8 +40,8 @@ impl Figure for Figure09 {
         "From factory state; the partition is written once, in order (the paper's \"initial data\", of which it says no \
          more than that), then 15 sub-tests of 5 GiB of random writes of 4 KiB, divided by 5.5 minutes of quiet. The \
          recorder's own tests give the counts. WA of 5G-1 has the programs of the initial data in it and not its bytes, as \
-         the paper counts; the next column leaves them out. \"stable\" is the mean of 5G-8 to 5G-15. Programmed MB/s is \
-         true WA times write MB/s."
+         the paper counts; the next column leaves them out. \"stable\" is the mean of 5G-8 to 5G-15. Programmed is \
+         true WA times what is written."
     }
 
     fn series(&self) -> &'static [&'static str] {

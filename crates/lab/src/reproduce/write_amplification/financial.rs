@@ -6,7 +6,7 @@ use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
 
 /// How traces are sent: one after the other, as many at a time as SATA queues. At their own times they write 0.1 to
 /// 0.4 MB/s, less than any throughput of the paper's.
-const REPLAY: &str = "closed:32";
+pub(super) const REPLAY: &str = "closed:32";
 
 /// Sub-tests; the paper's text names a thirteenth.
 const COUNT: u64 = 15;

@@ -4,16 +4,19 @@
 //! One file a figure or a pair of figures; `common.rs` has what several need. Drives and inputs are in
 //! `papers/write-amplification/experiment.toml`.
 
-mod beyond;
 mod choices;
+mod classifiers;
 mod common;
 mod figure09;
 mod financial;
+mod levels;
+mod runs;
 mod steady;
 mod table01;
 mod table02;
 mod table03;
 mod verification;
+mod victims;
 mod walvd;
 
 use super::figure::Paper;
@@ -65,8 +68,9 @@ pub(super) static PAPER: Paper = Paper {
         &figure09::Figure09,
         &financial::FIGURE10,
         &financial::FIGURE11,
-        &beyond::Levels,
-        &beyond::Classifiers,
+        &levels::Levels,
+        &classifiers::Classifiers,
         &choices::Choices,
+        &victims::Victims,
     ],
 };

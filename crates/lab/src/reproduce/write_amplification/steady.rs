@@ -29,7 +29,7 @@ const COLUMNS: [Column; 6] = [
     ("host and padding", "", |run| run.number("write_amplification.by_cause.host")),
     ("read-modify-write", "", |run| run.number("write_amplification.by_cause.rmw")),
     ("GC", "", |run| run.number("write_amplification.by_cause.gc")),
-    ("M_p / pages a program", "", |run| run.number("ready_busy.levels.plane")),
+    ("M_p / pages a program", "x", |run| run.number("ready_busy.levels.plane")),
 ];
 
 impl Steady {

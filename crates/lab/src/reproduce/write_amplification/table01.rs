@@ -71,6 +71,7 @@ impl Figure for Table01 {
                 unit,
                 input: "description".to_string(),
                 stands_for: "Table I".to_string(),
+                events: None,
             }));
         }
         drawn

@@ -22,23 +22,30 @@ pub(super) fn sub_tests(measured: &Measured) -> Vec<SubTest> {
     // Bytes of a page: the configuration has them as text.
     let of_run = |path: &str| measured.number(path).unwrap_or(f64::NAN);
     let page = of_run("ready_busy.real.write_amplification") * of_run("bytes.write") / of_run("ready_busy.real.pages");
-    let counts = measured.length("subtests").min(measured.length("ready_busy.tests"));
     let mut initial = 0.0;
     let mut all = Vec::new();
-    for index in 0..counts {
-        let number = |path: &str| measured.number(path).unwrap_or(f64::NAN);
-        let pages = number(&format!("ready_busy.tests.{index}.pages"));
+    for index in 0..measured.length("subtests") {
+        let subtest = |key: &str| measured.number(&format!("subtests.{index}.{key}")).unwrap_or(f64::NAN);
+        // A sub-test in which no chip did anything has no test of its own: they are told apart by their times.
+        let until = measured.number(&format!("subtests.{}.begun_ns", index + 1)).unwrap_or(f64::INFINITY);
+        let of_tests = |test: usize, key: &str| measured.number(&format!("ready_busy.tests.{test}.{key}"));
+        let within = |test: &usize| {
+            of_tests(*test, "begun_ns").is_some_and(|begun| begun >= subtest("begun_ns") && begun < until)
+        };
+        let test = (0..measured.length("ready_busy.tests")).find(within);
+        let counted = |key: &str| test.and_then(|test| of_tests(test, key)).unwrap_or(0.0);
+        let pages = counted("pages");
         if measured.text(&format!("subtests.{index}.name")) == Some("initial") {
             initial = pages;
             continue;
         }
-        let written = number(&format!("subtests.{index}.written_bytes"));
+        let written = subtest("written_bytes");
         all.push(SubTest {
             name: measured.text(&format!("subtests.{index}.name")).unwrap_or_default().to_string(),
             recorded: (initial + pages) * page / written,
             alone: pages * page / written,
-            real: number(&format!("ready_busy.tests.{index}.real_pages")) * page / written,
-            rate: number(&format!("subtests.{index}.write_bytes_per_s")) / 1e6,
+            real: counted("real_pages") * page / written,
+            rate: subtest("write_bytes_per_s") / 1e6,
         });
         initial = 0.0;
     }
@@ -46,7 +53,10 @@ pub(super) fn sub_tests(measured: &Measured) -> Vec<SubTest> {
 }
 
 /// The columns that [`draw`] has.
-pub(super) const SERIES: [&str; 5] = ["WA", "WA of the sub-test alone", "true WA", "write MB/s", "programmed MB/s"];
+pub(super) const SERIES: [&str; 5] = ["WA", "WA of the sub-test alone", "true WA", "write", "programmed"];
+
+/// Their units.
+const UNITS: [&str; SERIES.len()] = ["", "", "", "MB/s", "MB/s"];
 
 /// How a run's sub-tests are called, from which on they are stable, and the drive.
 pub(super) struct Naming {
@@ -68,8 +78,8 @@ pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &In
             mean(|test| test.rate),
             mean(|test| test.real * test.rate),
         ];
-        for (series, value) in SERIES.into_iter().zip(values) {
-            drawn.points.push(point(input, naming.drive, setting, series, value, ""));
+        for ((series, unit), value) in SERIES.into_iter().zip(UNITS).zip(values) {
+            drawn.points.push(point(input, naming.drive, setting, series, value, unit));
         }
     };
     for test in &tests {
@@ -90,5 +100,25 @@ pub(super) fn chart(title: &str, input: &str, curves: Vec<Curve>) -> Curves {
         y: "write amplification",
         input: input.to_string(),
         curves,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_sub_test_that_stayed_in_the_cache_does_not_take_the_count_of_the_next() {
+        let subtest = |name: &str, begun: u64| json!({ "name": name, "begun_ns": begun, "written_bytes": 4096, "write_bytes_per_s": 2e6 });
+        let test = |begun: u64, pages: u64| json!({ "begun_ns": begun, "pages": pages, "real_pages": pages });
+        let result = json!({ "devices": [{ "complete": true, "bytes": { "write": 12_288 },
+            "subtests": [subtest("initial", 0), subtest("1", 100), subtest("2", 200), subtest("3", 300)],
+            "ready_busy": { "real": { "pages": 9, "write_amplification": 3.0 },
+                "tests": [test(5, 4), test(110, 2), test(310, 3)] } }] });
+        let tests = sub_tests(&Measured::of(&result).expect("a drive"));
+        let values: Vec<_> = tests.iter().map(|test| (&test.name[..], test.recorded, test.alone, test.real)).collect();
+        assert_eq!(values, [("1", 6.0, 2.0, 2.0), ("2", 0.0, 0.0, 0.0), ("3", 3.0, 3.0, 3.0)]);
+        assert_eq!(tests[0].rate, 2.0);
     }
 }

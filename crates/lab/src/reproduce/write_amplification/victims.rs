@@ -1,0 +1,104 @@
+//! Beyond the paper: how the choice of victims decides whether write amplification falls under F1 and F2.
+
+use super::common::{DIE, point, volumes};
+use super::financial::REPLAY;
+use super::walvd;
+use crate::reproduce::{Curve, Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+
+/// SSD-I with an eighth of its blocks and of its user space, so that six runs and three steady states take minutes.
+const EIGHTH: [&str; 2] = ["flash.blocks_per_plane=256", "capacity.user=4.65g"];
+
+/// A policy: as `gc.victim`, and the columns that it has.
+type Policy = (&'static str, &'static str, &'static str);
+
+const POLICIES: [Policy; 3] = [
+    ("greedy", "true WA, greedy", "write, greedy"),
+    ("cost-benefit", "true WA, cost-benefit", "write, cost-benefit"),
+    ("fifo", "true WA, fifo", "write, fifo"),
+];
+
+/// Sub-tests, as in Figures 10 and 11, and an eighth of their volumes.
+const COUNT: u64 = 15;
+const GROUPS: [(&str, u64); 2] = [("F1 eighth", 640 << 20), ("F2 eighth", 230 << 20)];
+
+pub(super) struct Victims;
+
+/// An input with the run of each policy.
+fn rows(scene: &Scene) -> Vec<(&Input, Vec<(Policy, Run)>)> {
+    let of_input = |input, volume| {
+        let run = |policy: Policy| {
+            let run = scene.run("SSD-I", "described", input, REPLAY).prepared(Preparation::Steady);
+            // Quick runs have their own small drive.
+            let set: &[&str] = if scene.quick { &[] } else { &EIGHTH };
+            let run = set.iter().fold(run, |run, &set| run.with(set)).with(format!("gc.victim={}", policy.0));
+            (policy, run.recorded(DIE).divided(volumes(scene, COUNT, volume)))
+        };
+        (input, POLICIES.map(run).to_vec())
+    };
+    let of_group = |(group, volume)| scene.inputs(group).map(move |input| of_input(input, volume)).collect::<Vec<_>>();
+    GROUPS.into_iter().flat_map(of_group).collect()
+}
+
+impl Figure for Victims {
+    fn id(&self) -> &'static str {
+        "victims"
+    }
+
+    fn title(&self) -> &'static str {
+        "beyond the paper: victims of collection under F1 and F2, on an eighth of SSD-I"
+    }
+
+    fn about(&self) -> &'static str {
+        "The runs of Figures 10 and 11 on an eighth of the blocks, the user space, the model's footprint and the sub-test's \
+         volume, with three policies of gc.victim, each in its own steady state. The cache is not scaled, so the levels are a \
+         little lower than in the figures. True WA: the chips' own count."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const SERIES: [&str; 2 * POLICIES.len()] = {
+            let mut series = [""; 2 * POLICIES.len()];
+            let mut index = 0;
+            while index < POLICIES.len() {
+                series[index] = POLICIES[index].1;
+                series[POLICIES.len() + index] = POLICIES[index].2;
+                index += 1;
+            }
+            series
+        };
+        &SERIES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        rows(scene).into_iter().flat_map(|(_, runs)| runs).map(|(_, run)| run).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for (input, runs) in rows(scene) {
+            let tests =
+                runs.into_iter().filter_map(|(policy, run)| Some((policy, walvd::sub_tests(outcomes.get(&run)?))));
+            let tests: Vec<(Policy, Vec<walvd::SubTest>)> = tests.collect();
+            let mut add = |series, unit, read: fn(&walvd::SubTest) -> f64, tests: &[walvd::SubTest]| {
+                let each = tests.iter().map(|test| {
+                    point(input, "SSD-I, 1/8", &format!("sub-test {}", test.name), series, read(test), unit)
+                });
+                drawn.points.extend(each);
+            };
+            for ((_, series, _), tests) in &tests {
+                add(series, "", |test| test.real, tests);
+            }
+            for ((_, _, series), tests) in &tests {
+                add(series, "MB/s", |test| test.rate, tests);
+            }
+            let curves = tests.iter().map(|((name, ..), tests)| Curve {
+                name: (*name).to_string(),
+                points: tests.iter().enumerate().map(|(index, test)| ((index + 1) as f64, test.real)).collect(),
+            });
+            let curves: Vec<Curve> = curves.collect();
+            if !curves.is_empty() {
+                drawn.curves.push(walvd::chart(&format!("true WA by sub-test, {}", input.name), &input.shown, curves));
+            }
+        }
+        drawn
+    }
+}
