@@ -56,6 +56,8 @@ fn what_was_really_programmed_is_what_the_drive_counted_and_the_levels_explain_t
             // Planes pair only sometimes, and the model takes every low for a pair.
             assert!(levels.plane > 1.05 && levels.plane <= 2.0, "{levels:?}");
         }
+        let warned = device.warnings.iter().any(|warning| warning.contains("(M_p)"));
+        assert_eq!(warned, levels.plane > 1.0 / 0.9, "{:?}", device.warnings);
         // What knows how long operations last is nearer than a window.
         let error = |method: &str| {
             let estimate = lines.estimates.iter().find(|estimate| estimate.method == method).expect(method);

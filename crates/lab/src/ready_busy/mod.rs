@@ -27,6 +27,9 @@ pub use result::{Estimated, LevelFactors, ReadyBusy, Real, Recorded, TestCount};
 pub(crate) use text::render;
 use truth::Truth;
 
+/// Of the planes that the model pairs, the share that has to be paired before nobody is warned.
+const PAIRED: f64 = 0.9;
+
 /// Sampling intervals at which the watched line is recorded side by side. The first is the one that stands for the
 /// paper's recorder, which does not say its own; a slower loop sees less, a faster one more.
 pub const SAMPLINGS: [Nanos; 5] =
@@ -104,6 +107,14 @@ impl Watch {
                  off it by up to an interval, so programs may leave the window and other operations get into it",
                 slow.join(", "),
                 lines.decided.window
+            ));
+        }
+        let (assumed, together) = (lines.model.pages_per_low(), lines.truth.total().pages_a_program());
+        if let Some(together) = together.filter(|together| *together < f64::from(assumed) * PAIRED) {
+            warnings.push(format!(
+                "the model takes each low for {assumed} pages (M_p), but {together:.2} were programmed together: whatever \
+                 counts lows is {:.0} % too high, and nothing on the lines shows it",
+                (f64::from(assumed) / together - 1.0) * 100.0
             ));
         }
         warnings.iter().map(|warning| format!("ready/busy: {warning}")).collect()

@@ -26,6 +26,12 @@ impl Programs {
         self.causes.iter().sum()
     }
 
+    /// Pages that were programmed together, on average; nothing where none was.
+    pub(super) fn pages_a_program(&self) -> Option<f64> {
+        let programs: u64 = self.programs_by_die.iter().sum();
+        (programs > 0).then(|| self.pages() as f64 / programs as f64)
+    }
+
     pub(super) fn by_cause(&self) -> ByCause<u64> {
         by_cause(|cause| self.causes[cause as usize])
     }
