@@ -12,8 +12,9 @@ use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::{
     Age, Asked, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult, Sending,
-    SnapshotCache, Subtests, TextSource, WorkloadSource, output, table,
+    SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
 };
+use ssdlab_workload::WorkloadKind;
 use ssdlab_workload::replay::Fit;
 
 use crate::args::Run;
@@ -29,9 +30,10 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let steady_under = args.precondition.strip_prefix("steady:");
     let aged_by = match args.precondition.as_str() {
         "none" | "fill" | "touched" | "steady" => None,
-        other => Some(TextSource::open(steady_under.unwrap_or(other), sending.whole(), args.seed).map_err(|error| {
-            Failure::from(error)
-                .hint("--precondition takes none, fill, touched, steady, steady:WORKLOAD, or a workload as --workload does")
+        other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed).map_err(|error| {
+            Failure::from(error).hint(
+                "--precondition takes none, fill, touched, steady, steady:WORKLOAD, or a workload as --workload does",
+            )
         })?),
     };
     let age = match (args.precondition.as_str(), &aged_by) {
@@ -46,7 +48,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
         None => None,
     };
-    let initial = args.initial.as_ref().map(|text| TextSource::open(text, sending.whole(), args.seed)).transpose()?;
+    let initial = args.initial.as_ref().map(|text| open_beside(text, sending, args.seed)).transpose()?;
     let subtests = match &args.subtests {
         Some(text) => Some(Subtests {
             volumes: volumes(text).map_err(|error| Failure::input(format!("--subtests: {error}")))?,
@@ -133,6 +135,14 @@ fn sending(args: &Run) -> Result<Sending, Failure> {
         _ => Fit::Exact,
     };
     Ok(Sending { discipline, fit, limit: args.limit })
+}
+
+/// A workload that is sent besides the measured one, whole: --wrap and --fit hold for it where it is a trace, too.
+fn open_beside(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
+    let is_fio = text.starts_with("micro:")
+        || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
+    let fit = if is_fio { Fit::Exact } else { sending.fit };
+    TextSource::open(text, Sending { fit, ..sending.whole() }, seed)
 }
 
 /// The drives, with their overrides.

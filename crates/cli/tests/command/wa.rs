@@ -159,6 +159,18 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
         &["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--subtests", "3x16"],
         &["--subtests", "'3x16'", "16 bytes are less than a sector of 512", "unit"],
     );
+    // A trace may be wrapped on a drive that fio's options have aged.
+    let mut words =
+        vec!["run", "-d", "tiny.toml", "-w", "model:financial1,requests=500,footprint=64m", "--wrap", "--quiet"];
+    words.extend([
+        "--replay",
+        "closed:8",
+        "--precondition",
+        "steady:micro:4KiB-RD-100%-W-Y,iodepth=32",
+        "--no-snapshot",
+    ]);
+    words.extend(["--subtests", "2x256k", "--initial", "rw=write,bs=128k"]);
+    bench.succeeds(&words);
     // A volume of a request: each sub-test has its line, and a warning says what that is worth.
     let mut words = vec!["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--no-snapshot", "--quiet"];
     words.extend(["--recorder", "--subtests", "3x512", "--set", "buffer.policy=lru", "--set", "buffer.size=256k"]);
