@@ -286,6 +286,33 @@ fn a_host_above_the_drive_is_measured_and_verified_from_above() {
     assert_ne!(open.devices[0].latency_ns, unverified.devices[0].latency_ns);
 }
 
+/// Planes that work together are moved to in another order where contents are kept, unless care is taken.
+#[test]
+fn contents_change_no_figure() {
+    let mut paired = drive("paired");
+    paired.flash.geometry.planes_per_die = 2;
+    paired.flash.geometry.blocks_per_plane /= 2;
+    paired.flash.multi_plane = ssdlab_flash::MultiPlane::SameOffset;
+    let mut versions = paired.clone();
+    (versions.name, versions.ftl.design) = ("versions".to_string(), "mv".to_string());
+    let mut packed = paired.clone();
+    (packed.name, packed.ftl.mapping_unit) = ("packed".to_string(), 2048);
+    let mut faulty = paired.clone();
+    faulty.name = "faulty".to_string();
+    faulty.flash.faults.program_failure = 0.0002;
+    let drives = entrants(&[paired, versions, packed, faulty]);
+    for workload in [Random::writes(60_000), Random::mixed(60_000)] {
+        let plain = run(&experiment(&drives, &workload, Age::Fill));
+        let verified = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::Fill) });
+        for (plain, verified) in plain.devices.iter().zip(&verified.devices) {
+            assert!(plain.gc.foreground_victims > 100, "{}: nothing was collected", plain.name);
+            assert_eq!(plain.flash, verified.flash, "{}", plain.name);
+            assert_eq!(plain.latency_ns, verified.latency_ns, "{}", plain.name);
+            assert_eq!(plain.timeline, verified.timeline, "{}", plain.name);
+        }
+    }
+}
+
 #[test]
 fn verified_drives_of_all_kinds_give_back_what_was_written() {
     let mut buffered = drive("buffered");

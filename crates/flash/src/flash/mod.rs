@@ -483,10 +483,16 @@ impl Flash {
         self.faults.is_active()
     }
 
-    /// Whether pages hold nothing but their OOB and no operation can fail, so that runs of pages may be dealt with as one.
+    /// Whether no page's OOB holds more than the map and no operation can fail, so that pages are moved alike.
+    #[inline]
+    pub fn moves_alike(&self) -> bool {
+        self.oob.is_plain() && !self.faults.is_active()
+    }
+
+    /// Whether nothing else is stored either, so that runs of pages may be dealt with as one.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.store.cell_bytes() == 0 && self.oob.is_plain() && !self.faults.is_active()
+        self.store.cell_bytes() == 0 && self.moves_alike()
     }
 
     /// Does `count` operations on pages of one block at once, without time; only where [`Flash::is_plain`]. Programs go

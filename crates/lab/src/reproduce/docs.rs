@@ -116,9 +116,9 @@ fn replaced(file: &str, page: &str, mut block: impl FnMut(&str) -> Option<String
 
 fn block(report: &Report, name: &str) -> Option<String> {
     match name {
-        // A summary of some figures would lose the others.
+        // What is said of some figures would lose the others.
         "summary" => report.whole.then(|| summary(report)),
-        "inputs" => Some(text::inputs(report).markdown()),
+        "inputs" => report.whole.then(|| text::inputs(report).markdown()),
         name => report.figures.iter().find(|figure| figure.id == name).map(one),
     }
 }

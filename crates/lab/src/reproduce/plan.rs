@@ -102,6 +102,13 @@ impl Run {
         self
     }
 
+    /// With another seed.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Run {
+        self.seed = seed;
+        self
+    }
+
     /// In sub-tests of these volumes.
     #[must_use]
     pub fn divided(mut self, volumes: impl Into<String>) -> Run {

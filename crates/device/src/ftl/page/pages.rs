@@ -1,4 +1,4 @@
-//! The same relocation for the common case, a page a unit and nothing stored with it: one pass over the victim's bits.
+//! The same relocation for the common case, a page a unit and nothing in its OOB but the map: one pass over the victim's bits.
 //!
 //! Nearly all time of a long replay goes by here, so it touches each table once. What is moved was current, so its map
 //! entry is stored without being read, and counts are kept a run at a time. `relocation.rs` says the same at length; a
@@ -109,11 +109,15 @@ impl PageFtl {
         let mut lpns = [0; RUN];
         let mut at = from;
         let bytes = media.unit_bytes;
-        for (read, lpn) in reads.iter_mut().zip(&mut lpns).take(run as usize) {
+        let keeps_contents = media.flash.store.cell_bytes() > 0;
+        for (index, (read, lpn)) in reads.iter_mut().zip(&mut lpns).take(run as usize).enumerate() {
             let source = self.next_valid(at, (victim + 1) * pages).expect("the victim has as many valid pages");
             *lpn = media.flash.oob.lpn(source);
             let place = Place { block: victim, page: source - victim * pages };
             *read = media.read(place, bytes, cause, Owner::Nobody);
+            if keeps_contents {
+                self.copy_unit(media, source, to + index as u32);
+            }
             at = source + 1;
         }
         let valid = self.valid.as_mut_slice();

@@ -36,7 +36,10 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) -> Relocated {
-        if self.units_per_page == 1 && !self.copyback && media.flash.is_plain() {
+        // In time the order of operations is that of runs whether contents are kept or not: a verified or served drive
+        // takes as long as a plain one.
+        let as_runs = if media.flash.timed() { media.flash.moves_alike() } else { media.flash.is_plain() };
+        if self.units_per_page == 1 && !self.copyback && as_runs {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
         }
         let first = media.unit_at(Place { block: victim, page: 0 });
@@ -157,7 +160,7 @@ impl PageFtl {
 
     /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
     #[inline]
-    fn copy_unit(&self, media: &mut Media, from: u32, to: u32) {
+    pub(super) fn copy_unit(&self, media: &mut Media, from: u32, to: u32) {
         if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(from, to) {
             media.flash.oob.poison(to);
         }

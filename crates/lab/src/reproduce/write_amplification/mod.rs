@@ -7,6 +7,7 @@
 mod choices;
 mod classifiers;
 mod common;
+mod dies;
 mod figure09;
 mod financial;
 mod levels;
@@ -68,6 +69,7 @@ pub(super) static PAPER: Paper = Paper {
         &figure09::Figure09,
         &financial::FIGURE10,
         &financial::FIGURE11,
+        &dies::Dies,
         &levels::Levels,
         &classifiers::Classifiers,
         &choices::Choices,
