@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-use ssdlab_base::parse_size;
+use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::Drive;
+use ssdlab_device::description::{DescriptionError, Field, Section, Tree};
 
 use crate::BlockDevice;
 use crate::scheduler::{self, Scheduler, SchedulerConfig};
@@ -24,36 +24,13 @@ enum Room {
     Scheduler(SchedulerConfig),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    room: Vec<Table>,
-}
+/// Requests in the device below, unless the description says how many.
+const DEPTH: u32 = 32;
+/// The largest command that merging makes, unless the description says so.
+const MERGE_BYTES: u64 = 512 << 10;
 
-#[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum Table {
-    #[serde(rename = "scheduler")]
-    Scheduler(SchedulerTable),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SchedulerTable {
-    #[serde(default = "default_depth")]
-    depth: u32,
-    #[serde(default = "default_merge")]
-    merge_size: String,
-}
-
-const fn default_depth() -> u32 {
-    32
-}
-
-fn default_merge() -> String {
-    "512k".to_string()
-}
+const ROOT: &[&str] = &["room"];
+const SCHEDULER: &[&str] = &["kind", "depth", "merge_size"];
 
 impl Host {
     /// Reads a description: TOML with a `[[room]]` for each room, the topmost first.
@@ -68,27 +45,9 @@ impl Host {
     /// The same, of a text; `file` is what errors call it.
     ///
     /// # Errors
-    /// A sentence with file, line and what was expected.
+    /// A sentence with file, line, column and key, what was found and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Host, String> {
-        let parsed: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            format!("{file}:{line}: {}", error.message())
-        })?;
-        let mut rooms = Vec::new();
-        for (index, table) in parsed.room.into_iter().enumerate() {
-            let Table::Scheduler(table) = table;
-            let at = format!("{file}: room {}", index + 1);
-            if !(1..=65536).contains(&table.depth) {
-                return Err(format!("{at}: depth is {}, expected 1 to 65536", table.depth));
-            }
-            let merge_bytes = parse_size(&table.merge_size).map_err(|error| format!("{at}: merge_size: {error}"))?;
-            rooms.push(Room::Scheduler(SchedulerConfig { depth: table.depth, merge_bytes }));
-        }
-        if rooms.is_empty() {
-            let names: Vec<&str> = ROOMS.iter().map(|(name, _)| *name).collect();
-            return Err(format!("{file}: no [[room]] in it; expected at least one, of kind {}", names.join(", ")));
-        }
-        Ok(Host { rooms })
+        Tree::parse(text, file).and_then(|tree| read(&tree)).map_err(|error| error.to_string())
     }
 
     /// Puts the rooms above a drive.
@@ -102,6 +61,35 @@ impl Host {
     }
 }
 
+fn read(tree: &Tree) -> Result<Host, DescriptionError> {
+    const EXPECTED: &str = "a [[room]] for each room, at least one";
+    let list = Section::root(tree, ROOT)?.require("room", EXPECTED)?;
+    let rooms = list.list(EXPECTED)?;
+    if rooms.is_empty() {
+        return Err(list.expected(EXPECTED));
+    }
+    Ok(Host { rooms: rooms.iter().map(room).collect::<Result<_, _>>()? })
+}
+
+/// A room: its kind says which keys it has.
+fn room(field: &Field<'_>) -> Result<Room, DescriptionError> {
+    let names: Vec<&str> = ROOMS.iter().map(|(name, _)| *name).collect();
+    match field.entry("kind") {
+        Some(kind) => kind.name(&names)?,
+        None => return Err(field.section(SCHEDULER)?.missing("kind", &names.join(", "))),
+    };
+    let keys = field.section(SCHEDULER)?;
+    let depth = keys.get("depth").map_or(Ok(DEPTH), |depth| depth.count(1, 65536))?;
+    let merge_bytes = match keys.get("merge_size") {
+        None => MERGE_BYTES,
+        Some(size) => match size.size()? {
+            bytes if bytes.is_multiple_of(SECTOR_BYTES) => bytes,
+            _ => return Err(size.expected("whole sectors of 512 bytes, or 0 to merge nothing")),
+        },
+    };
+    Ok(Room::Scheduler(SchedulerConfig { depth, merge_bytes }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Host;
@@ -110,14 +98,29 @@ mod tests {
     fn a_description_is_read_or_refused_with_its_line() {
         assert!(Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\n", "h.toml").is_ok());
         let refused = |text: &str| Host::parse(text, "h.toml").expect_err("it is wrong");
-        assert!(refused("").contains("no [[room]]"));
-        assert!(
-            refused("[[room]]\nkind = \"elevator\"\n").starts_with("h.toml:"),
-            "{}",
-            refused("[[room]]\nkind = \"elevator\"\n")
-        );
-        assert!(refused("[[room]]\nkind = \"scheduler\"\ndepth = 0\n").contains("depth is 0, expected 1"));
-        assert!(refused("[[room]]\nkind = \"scheduler\"\nmerge_size = \"x\"\n").contains("merge_size"));
-        assert!(refused("[[room]]\nkind = \"scheduler\"\nqd = 3\n").contains("qd"));
+        for (text, expected) in [
+            ("", "h.toml: room: missing, expected a [[room]] for each room"),
+            ("room = []\n", "h.toml:1:8: room: found a list of 0, expected a [[room]]"),
+            ("[room]\nkind = \"scheduler\"\n", "h.toml:1:1: room: found a table, expected a [[room]]"),
+            ("[[room]]\nkind = \"schedular\"\n", "h.toml:2:8: room[0].kind: found \"schedular\", expected scheduler"),
+            ("[[room]]\nkind = 3\n", "h.toml:2:8: room[0].kind: found 3, expected scheduler"),
+            ("[[room]]\ndepth = 3\n", "room[0].kind: missing, expected scheduler"),
+            (
+                "[[room]]\nkind = \"scheduler\"\n[[room]]\nkind = \"scheduler\"\ndepht = 4\n",
+                "h.toml:5:1: room[1].depht: found an unknown key, expected one of kind, depth or merge_size; did you mean 'depth'?",
+            ),
+            (
+                "[[room]]\nkind = \"scheduler\"\ndepth = -1\n",
+                "h.toml:3:9: room[0].depth: found -1, expected a whole number",
+            ),
+            (
+                "[[room]]\nkind = \"scheduler\"\nmerge_size = \"100\"\n",
+                "h.toml:3:14: room[0].merge_size: found \"100\"",
+            ),
+            ("nonsense\n", "h.toml:1:"),
+        ] {
+            let found = refused(text);
+            assert!(found.contains(expected), "{text:?}: {found}");
+        }
     }
 }

@@ -47,6 +47,8 @@ pub struct Scheduler {
     in_device: u32,
     outstanding: u64,
     merged: u64,
+    /// Requests that wait, merged ones one by one, and the most that ever did.
+    waiting_requests: u64,
     waiting_max: u64,
     taken: Traffic,
     sent: Traffic,
@@ -66,6 +68,7 @@ impl Scheduler {
             in_device: 0,
             outstanding: 0,
             merged: 0,
+            waiting_requests: 0,
             waiting_max: 0,
             taken: Traffic::default(),
             sent: Traffic::default(),
@@ -112,6 +115,7 @@ impl Scheduler {
             self.dispatched.push(None);
             self.dispatched.len() as u32 - 1
         });
+        self.waiting_requests -= 1 + joined.more.len() as u64;
         joined.request.tag = tag;
         joined.request.at = self.below.now();
         let (request, cells) = (joined.request, std::mem::take(&mut joined.cells));
@@ -183,8 +187,9 @@ impl BlockDevice for Scheduler {
             }
             _ => self.waiting.push_back(Joined { request: *request, first: *request, more: Vec::new(), cells }),
         }
+        self.waiting_requests += 1;
         self.work();
-        self.waiting_max = self.waiting_max.max(self.waiting.len() as u64);
+        self.waiting_max = self.waiting_max.max(self.waiting_requests);
     }
 
     fn next_event(&self) -> Option<Nanos> {

@@ -173,7 +173,9 @@ fn a_host_stands_between_workload_and_drive() {
     assert_eq!(room["sent"]["bytes"], room["taken"]["bytes"]);
 
     bench.write("wrong.toml", "[[room]]\nkind = \"scheduler\"\ndepht = 1\n");
-    for (file, found) in [("wrong.toml", "wrong.toml:1: unknown field `depht`"), ("none.toml", "none.toml")] {
+    for (file, found) in
+        [("wrong.toml", "wrong.toml:3:1: room[0].depht: found an unknown key"), ("none.toml", "none.toml")]
+    {
         bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--host", file], &[found]);
     }
 }

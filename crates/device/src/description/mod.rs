@@ -33,8 +33,9 @@ pub use error::{DescriptionError, Place};
 pub use expand::expanded;
 pub use idle::idle_settings;
 pub use keys::keys;
-use reader::Section;
-use tree::{Tree, Value};
+pub use reader::{Field, Section};
+pub use tree::Tree;
+use tree::Value;
 
 use crate::{DriveConfig, InterfaceKind};
 

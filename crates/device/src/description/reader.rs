@@ -1,5 +1,5 @@
 //! Typed access to the tree: every value is read through here, so every refusal names its place, its key, what was
-//! found and what was expected.
+//! found and what was expected. Descriptions of hosts are read in the same way.
 
 use ssdlab_base::{Nanos, closest, parse_duration, parse_size};
 use ssdlab_flash::Latency;
@@ -10,7 +10,7 @@ use super::tree::{Node, Origin, Table, Tree, Value};
 
 /// A table of the description and the keys it may hold. A table that is not there reads as an empty one.
 #[derive(Clone)]
-pub(super) struct Section<'t> {
+pub struct Section<'t> {
     tree: &'t Tree,
     path: String,
     table: Option<&'t Table>,
@@ -20,7 +20,7 @@ pub(super) struct Section<'t> {
 
 /// One value of it.
 #[derive(Clone)]
-pub(super) struct Field<'t> {
+pub struct Field<'t> {
     tree: &'t Tree,
     path: String,
     node: &'t Node,
@@ -32,7 +32,7 @@ fn joined(path: &str, key: &str) -> String {
 
 impl<'t> Section<'t> {
     /// The whole description; an unknown key in it is refused.
-    pub(super) fn root(tree: &'t Tree, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
+    pub fn root(tree: &'t Tree, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
         Section { tree, path: String::new(), table: Some(&tree.root), origin: None, known }.checked()
     }
 
@@ -71,19 +71,19 @@ impl<'t> Section<'t> {
     }
 
     /// The value under `key`, if there is one.
-    pub(super) fn get(&self, key: &'static str) -> Option<Field<'t>> {
+    pub fn get(&self, key: &'static str) -> Option<Field<'t>> {
         debug_assert!(self.known.contains(&key), "'{key}' is missing from the list of keys");
         let node = self.table?.get(key)?;
         Some(Field { tree: self.tree, path: joined(&self.path, key), node })
     }
 
     /// The value under `key`, which must be there.
-    pub(super) fn require(&self, key: &'static str, expected: &str) -> Result<Field<'t>, DescriptionError> {
+    pub fn require(&self, key: &'static str, expected: &str) -> Result<Field<'t>, DescriptionError> {
         self.get(key).ok_or_else(|| self.missing(key, expected))
     }
 
     /// `key` is not there.
-    pub(super) fn missing(&self, key: &str, expected: &str) -> DescriptionError {
+    pub fn missing(&self, key: &str, expected: &str) -> DescriptionError {
         self.error(key, format!("missing, expected {expected}"))
     }
 
@@ -114,7 +114,7 @@ impl<'t> Field<'t> {
     }
 
     /// `found X, expected Y`.
-    pub(super) fn expected(&self, expected: &str) -> DescriptionError {
+    pub fn expected(&self, expected: &str) -> DescriptionError {
         let found = match &self.node.value {
             Value::Text(text) => format!("\"{}\"", shown(text)),
             Value::Integer(Some(integer)) => integer.to_string(),
@@ -128,7 +128,8 @@ impl<'t> Field<'t> {
         self.error(format!("found {found}, expected {expected}"))
     }
 
-    pub(super) fn section(&self, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
+    /// A table with these keys; an unknown one in it is refused.
+    pub fn section(&self, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
         let Value::Table(table) = &self.node.value else {
             return Err(self.expected(&format!("a table with the keys {}", listed(known))));
         };
@@ -136,7 +137,8 @@ impl<'t> Field<'t> {
             .checked()
     }
 
-    pub(super) fn list(&self, expected: &str) -> Result<Vec<Field<'t>>, DescriptionError> {
+    /// The values of a list.
+    pub fn list(&self, expected: &str) -> Result<Vec<Field<'t>>, DescriptionError> {
         let Value::List(list) = &self.node.value else {
             return Err(self.expected(expected));
         };
@@ -148,6 +150,12 @@ impl<'t> Field<'t> {
             .enumerate()
             .map(|(index, node)| Field { tree: self.tree, path: format!("{}[{index}]", self.path), node })
             .collect()
+    }
+
+    /// The value under `key` of a table, whatever else may be in it.
+    pub fn entry(&self, key: &str) -> Option<Field<'t>> {
+        let Value::Table(table) = &self.node.value else { return None };
+        table.get(key).map(|node| Field { tree: self.tree, path: joined(&self.path, key), node })
     }
 
     /// The text, if it is one.
@@ -170,7 +178,7 @@ impl<'t> Field<'t> {
     }
 
     /// A whole number in `min..=max`.
-    pub(super) fn count(&self, min: u32, max: u32) -> Result<u32, DescriptionError> {
+    pub fn count(&self, min: u32, max: u32) -> Result<u32, DescriptionError> {
         let count = match self.node.value {
             Value::Integer(integer) => integer.and_then(|integer| u32::try_from(integer).ok()),
             _ => None,
@@ -185,7 +193,7 @@ impl<'t> Field<'t> {
     }
 
     /// Bytes: a plain number, or text with a unit.
-    pub(super) fn size(&self) -> Result<u64, DescriptionError> {
+    pub fn size(&self) -> Result<u64, DescriptionError> {
         let expected = "a size such as 4096, \"4k\", \"16m\" or \"1.5g\" (powers of 1024)";
         match &self.node.value {
             Value::Text(text) => parse_size(text).ok(),
@@ -293,7 +301,7 @@ impl<'t> Field<'t> {
     }
 
     /// One of the names.
-    pub(super) fn name(&self, names: &[&str]) -> Result<&'t str, DescriptionError> {
+    pub fn name(&self, names: &[&str]) -> Result<&'t str, DescriptionError> {
         let expected = listed(names);
         let text = self.text(&expected)?;
         if names.contains(&text) {

@@ -47,7 +47,7 @@ pub(super) type Table = BTreeMap<String, Node>;
 
 /// The text, its overrides and the tree they make.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub struct Tree {
     pub(super) file: String,
     text: String,
     sets: Vec<String>,
@@ -66,7 +66,11 @@ const EXCLUSIVE: [(&str, &str); 7] = [
 ];
 
 impl Tree {
-    pub(super) fn parse(text: &str, file: &str) -> Result<Tree, DescriptionError> {
+    /// Reads TOML; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// What is no TOML, with its place.
+    pub fn parse(text: &str, file: &str) -> Result<Tree, DescriptionError> {
         let mut tree = Tree { file: file.to_string(), text: text.to_string(), sets: Vec::new(), root: Table::new() };
         match DeTable::parse(text) {
             Ok(table) => {
