@@ -155,10 +155,11 @@ pub(crate) struct Run {
 
     /// Record the Ready/Busy lines with the recorder on this die's, and say what it and better classifiers count
     ///
+    /// A die by its number (0 if none is given) or by the name of its line, ch1.chip0.die0, as in the output and in a VCD.
     /// The window is the description's program time. Beside the estimates stands what was really programmed, and at which
     /// level (sampling, classification, plane, die, chip, channel) the recorder goes wrong; `ready_busy` in result.json.
     #[arg(long, value_name = "DIE", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) recorder: Option<u32>,
+    pub(crate) recorder: Option<String>,
 
     /// Send the workload in sub-tests of so many bytes written, such as 2g or 15x5g, with 5.5 minutes of quiet between them
     ///

@@ -14,6 +14,7 @@ use ssdlab_lab::{
     Age, Asked, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult, Sending,
     SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
 };
+use ssdlab_measure::Levels;
 use ssdlab_workload::WorkloadKind;
 use ssdlab_workload::replay::Fit;
 
@@ -66,7 +67,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         seed: args.seed,
         verify: args.verify,
         snapshots: snapshots.as_ref(),
-        recording: args.recorder.map(|die| Recording { die }),
+        recording: args.recorder.as_ref().map(|line| recording(line, &drives)).transpose()?,
         subtests,
         asked: Asked {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -121,6 +122,37 @@ fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
             _ => Ok(()),
         }
     })
+}
+
+/// The die that `--recorder` names by its number or its line, the same in all drives.
+fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
+    if let Ok(die) = line.parse() {
+        return Ok(Recording { die });
+    }
+    let mut found: Option<(u32, &str)> = None;
+    for drive in drives {
+        let levels = Levels::of(&drive.config.flash.geometry);
+        let Some(die) = levels.die_named(line) else {
+            let last = u32::try_from(levels.dies() - 1).unwrap_or(u32::MAX);
+            let (first, end) = (levels.line_name(0), levels.line_name(last));
+            return Err(Failure::input(format!(
+                "--recorder: found '{line}', which is no die of {}; expected {first} to {end}, or 0 to {last}",
+                drive.label
+            )));
+        };
+        match found {
+            Some((other, label)) if other != die => {
+                return Err(Failure::input(format!(
+                    "--recorder {line}: it is die {other} of {label} and die {die} of {}",
+                    drive.label
+                ))
+                .hint("give a die's number, or run the drives one after the other"));
+            }
+            _ => found = Some((die, &drive.label)),
+        }
+    }
+    let (die, _) = found.ok_or_else(|| Failure::input("--recorder: there is no drive to record"))?;
+    Ok(Recording { die })
 }
 
 /// What `--replay`, `--wrap`, `--fit` and `--limit` say.

@@ -102,7 +102,7 @@ fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let mut staging = Staging::new(folder).map_err(Failure::input)?;
+    let mut staging = Staging::in_existing(folder).map_err(Failure::input)?;
     let file = staging.open(&name).map_err(Failure::input)?;
     let mut to = Watched { to: BufWriter::with_capacity(1 << 18, &file), error: None };
     let converted = compressed(&name, &mut trace, &target, &mut to);

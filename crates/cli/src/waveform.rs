@@ -71,7 +71,7 @@ impl Waveform {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.ok_or_else(|| Failure::input(format!("'{}' is not the name of a file", path.display())))?;
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let mut staging = Staging::new(folder).map_err(Failure::input)?;
+        let mut staging = Staging::in_existing(folder).map_err(Failure::input)?;
         let file = BufWriter::with_capacity(1 << 18, staging.open(&name).map_err(Failure::input)?);
         let out = if path.extension().is_some_and(|extension| extension == "gz") {
             Out::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::fast())))

@@ -54,6 +54,18 @@ impl Staging {
         Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new() })
     }
 
+    /// The same in a folder that is there, for single files: a folder that nobody asked for is a slip of the pen.
+    ///
+    /// # Errors
+    /// There is no such folder.
+    pub fn in_existing(folder: &Path) -> Result<Staging, OutputError> {
+        if folder.exists() {
+            return Staging::new(folder);
+        }
+        let source = io::Error::new(io::ErrorKind::NotFound, "this folder does not exist, expected one that does");
+        Err(OutputError { path: folder.to_path_buf(), source })
+    }
+
     /// Tries whether a file can be made in the folder at all.
     pub fn try_out(&mut self) -> Result<(), OutputError> {
         const TRIAL: &str = "result.json";

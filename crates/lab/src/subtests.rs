@@ -40,7 +40,8 @@ pub struct Subtests<'a> {
 ///
 /// ```
 /// assert_eq!(ssdlab_lab::subtests::volumes("1k,2x4k"), Ok(vec![1024, 4096, 4096]));
-/// assert!(ssdlab_lab::subtests::volumes("0x5g").is_err());
+/// assert!(ssdlab_lab::subtests::volumes("0x5g").is_err_and(|error| error.contains("found 0 sub-tests; expected")));
+/// assert!(ssdlab_lab::subtests::volumes("3x0").is_err_and(|error| error.contains("found 0 bytes; expected")));
 /// assert!(ssdlab_lab::subtests::volumes("3x16").is_err(), "16 bytes: not even a sector");
 /// ```
 pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
@@ -52,8 +53,11 @@ pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
         let (count, size) = part.split_once('x').unwrap_or(("1", part));
         let count: usize = count.trim().parse().map_err(|_| refused(part, ""))?;
         let size = parse_size(size).map_err(|error| refused(part, &format!("{error}; ")))?;
-        if count == 0 || size == 0 {
-            return Err(refused(part, "none of nothing; "));
+        if count == 0 {
+            return Err(refused(part, "found 0 sub-tests; "));
+        }
+        if size == 0 {
+            return Err(refused(part, "found 0 bytes; "));
         }
         if size < SECTOR_BYTES {
             let why =

@@ -93,6 +93,22 @@ impl Levels {
     }
 }
 
+impl Levels {
+    /// The die whose line is called so; nothing if there is none.
+    pub fn die_named(&self, name: &str) -> Option<u32> {
+        let number = |part: &str, prefix: &str, count: u32| {
+            let number: u32 = part.strip_prefix(prefix)?.parse().ok()?;
+            (number < count).then_some(number)
+        };
+        let mut parts = name.split('.');
+        let channel = number(parts.next()?, "ch", self.channels)?;
+        let chip = number(parts.next()?, "chip", self.chips_per_channel)?;
+        let die = number(parts.next()?, "die", self.dies_per_chip)?;
+        let place = (channel * self.chips_per_channel + chip) * self.dies_per_chip + die;
+        (self.line_name(place) == name).then_some(place)
+    }
+}
+
 impl fmt::Display for Levels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}x{}x{}", self.channels, self.chips_per_channel, self.dies_per_chip, self.planes_per_die)
@@ -235,6 +251,13 @@ mod tests {
         assert_eq!(levels.line_name(0), "ch0.chip0.die0");
         assert_eq!(levels.line_name(3), "ch0.chip1.die1");
         assert_eq!(levels.line_name(11), "ch1.chip2.die1");
+        for die in 0..levels.dies() as u32 {
+            assert_eq!(levels.die_named(&levels.line_name(die)), Some(die));
+        }
+        for none in ["ch9.chip0.die0", "ch0.chip3.die0", "ch0.chip0", "ch0.chip0.die0.x", "ch00.chip0.die0", "die0", ""]
+        {
+            assert_eq!(levels.die_named(none), None, "{none}");
+        }
         for bad in ["", "1x1x1", "1x1x1x1x1", "0x1x1x1", "axbxcxd", "99999x1x1x1", "-1x1x1x1"] {
             assert!(Levels::parse(bad, 4096).is_err(), "{bad}");
         }

@@ -273,7 +273,7 @@ fn captures_of_other_programs_are_read() {
     let expected = decode(capture);
     assert_eq!(expected.len(), 18);
     assert_eq!(expected[0], Edge { at: Nanos(10_000), die: 0, busy: true });
-    for name in ["sigrok.sr", "sigrok.vcd", "pyvcd.vcd.gz"] {
+    for name in ["sigrok.sr", "sigrok.vcd", "sigrok-read.vcd", "pyvcd.vcd.gz"] {
         assert_eq!(decode(open(name)), expected, "{name}");
     }
 }
@@ -371,6 +371,20 @@ fn what_a_line_was_before_its_first_value_makes_no_edge() {
     let edge = |at, busy| Edge { at: Nanos(at), die: 0, busy };
     assert_eq!(all, [edge(9, false), edge(20, true), edge(30, false)]);
     assert_eq!((decoded.start, decoded.end, decoded.unknown), (Nanos(5), Nanos(31), 1));
+}
+
+#[test]
+fn a_name_in_quotes_may_hold_a_comma() {
+    let text = "Time [s],\"RB, die 0\",\"RB, die 1\"\n0.0,1,1\n0.1,0,1\n0.2,0,0\n";
+    let select = Select { lines: vec!["RB, die 1".to_string()], ..Select::default() };
+    let (edges, lines) = read(text.as_bytes().to_vec(), &select).expect("a good capture");
+    assert_eq!(
+        (lines, edges),
+        (vec!["RB, die 1".to_string()], vec![Edge { at: Nanos(200_000_000), die: 0, busy: true }])
+    );
+    assert_eq!(read_all(text.as_bytes().to_vec()).len(), 2);
+    let open = error("Time [s],\"RB, die 0\n0.0,1\n");
+    assert!(open.to_string().starts_with("test:1: byte 0: the head's cell 2 has a quote without end"), "{open}");
 }
 
 #[test]

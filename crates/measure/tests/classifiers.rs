@@ -157,6 +157,57 @@ fn intervals_shrink_with_the_dies_seen_and_hold_the_truth() {
     }
 }
 
+/// Erases of the length of programs that are too few to pay for a component are counted as programs, and the interval says so.
+#[test]
+fn the_interval_holds_the_truth_where_the_fit_finds_no_erase() {
+    const PROGRAMS: u64 = 5_000;
+    let program = (201_000, 2_199_000);
+    let expected = Expected {
+        read: Some(Window { above: Nanos(45_000), below: Nanos(55_000) }),
+        program: Some(Window { above: Nanos(200_000), below: Nanos(2_200_000) }),
+        erase: Some(Window { above: Nanos(1_900_000), below: Nanos(2_100_000) }),
+    };
+    let (mut held, mut unseen, mut trials) = (0, 0, 0);
+    for erases in [0, 20] {
+        for seed in 0..10 {
+            let mix = Mix { program, pages_per_block: u64::MAX, ..SSD_V };
+            let mut rng = rng(seed, "lows");
+            let mut all = lows(&mix, 0, PROGRAMS, &mut rng);
+            let end = all.last().expect("programs").end.0;
+            all.extend((1..=erases).map(|erase| {
+                let start = Nanos(end + erase * 3_000_000);
+                Low { die: 0, start, end: start + Nanos(2_000_000) }
+            }));
+            let window = window(program);
+            let survey = survey(&[all], window);
+            let fit = Fit::new(&survey.all(), &expected).expect("lows");
+            let found = estimates(&survey, &model(1), window, 0, &expected, Some(&fit));
+            let mixture = found.last().expect("the mixture");
+            let (least, most) = mixture.pages_interval;
+            trials += 1;
+            let holds = least <= PROGRAMS as f64 && PROGRAMS as f64 <= most;
+            held += u32::from(holds);
+            if fit.components.iter().all(|component| component.operation != Operation::Erase) {
+                unseen += 1;
+                assert!(holds && most - least > 1.0, "{erases} erases: {least} .. {most}");
+                // All lows count, and only downwards is anything open.
+                assert!((most - (PROGRAMS + erases) as f64).abs() < 1e-6, "{erases} erases: {least} .. {most}");
+                // No more are in doubt than the lows that are about as long as an erase.
+                assert!(most - least < 300.0, "{erases} erases: {least} .. {most}");
+            }
+        }
+    }
+    assert!(unseen >= 10, "{unseen}");
+    // Chance makes a crowd of programs somewhere, which the fit may take for erases: that is not in the interval.
+    assert!(held * 100 >= 90 * trials, "{held} of {trials}");
+    // Where nothing is as long as an erase, none hides.
+    let apart = lows(&Mix { pages_per_block: u64::MAX, ..SSD_V }, 0, 2_000, &mut rng(1, "lows"));
+    let survey = survey(&[apart], window(program));
+    let later = Expected { erase: Some(window((3_000_000, 4_000_000))), ..expected };
+    let fit = Fit::new(&survey.all(), &later).expect("lows");
+    assert!(fit.hidden(&survey.all(), &later) == 0.0);
+}
+
 /// Reads, programs and erases that each always take the same time, as simulated chips do.
 #[test]
 fn a_suggested_window_ends_half_way_to_the_lows_beside_it() {

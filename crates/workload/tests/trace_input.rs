@@ -423,6 +423,31 @@ fn vscsi_records_of_both_versions_are_read() {
 }
 
 #[test]
+fn a_row_of_our_csv_says_which_field_is_wrong() {
+    const HEAD: &str = "time_us,op,offset_bytes,length_bytes\n";
+    for (row, field, expected) in [
+        ("nan,W,0,4096", "time_us `nan`", "a decimal number"),
+        ("-1,W,0,4096", "time_us `-1`", "a decimal number"),
+        ("99999999999999999,W,0,4096", "time_us", "584 years"),
+        ("0,X,0,4096", "op `X`", "one of R W WF T TF Z ZF F"),
+        ("0,W,18446744073709551615,4096", "offset_bytes `18446744073709551615`", "19 digits"),
+        ("0,W,-4096,4096", "offset_bytes `-4096`", "whole number"),
+        ("0,W,,4096", "offset_bytes nothing", "whole number"),
+        ("0,W,0,4k", "length_bytes `4k`", "whole number"),
+        ("0,F,5,0", "offset_bytes and length_bytes `5,0`", "0,0"),
+        ("0,W,0", "`0,W,0`", "`time_us,op,offset_bytes,length_bytes`, such as"),
+        ("0,W,0,512,9", "`0,W,0,512,9`", "`time_us,op,offset_bytes,length_bytes`, such as"),
+    ] {
+        // Also where it is the first row, or every row: the head says what the file is.
+        for (text, line) in [(format!("{HEAD}{row}\n{row}\n"), 2), (format!("# mine\n{HEAD}1,R,0,512\n{row}\n"), 4)] {
+            let error = requests("", text.as_str()).expect_err(row);
+            let place = format!("t:{line}: found {field}");
+            assert!(error.starts_with(&place) && error.contains(expected), "{row}: {error}");
+        }
+    }
+}
+
+#[test]
 fn waits_of_an_iolog_are_its_times() {
     let text =
         "fio version 2 iolog\n/x add\n/x open\n/x write 0 512\n/x wait 150 0\n/x read 0 512\n/x wait 50\n/x sync 0 0\n";

@@ -175,8 +175,9 @@ fn look<'a>(
     let model = model.map_or_else(|| every_line_a_die(lines.len(), args), Ok)?;
     let dies = model.levels.dies();
     if lines.len() as u64 > dies {
-        let (file, lines) = (args.file.display(), lines.len());
-        return Err(Failure::input(format!("{file}: {lines} lines, and a drive of {} has {dies} dies", model.levels))
+        let (file, lines) = (args.file.display(), counted(lines.len() as u64, "line"));
+        let dies = counted(dies, "die");
+        return Err(Failure::input(format!("{file}: {lines}, and a drive of {} has {dies}", model.levels))
             .hint("name the Ready/Busy lines with --line, or correct --geometry"));
     }
     let watched = match &args.watch {
@@ -229,6 +230,14 @@ fn look<'a>(
     }
     if fit.as_ref().is_some_and(|fit| !fit.settled) {
         notes.push("the fit had not settled when it was stopped: hold its shares against the histogram".to_string());
+    }
+    let hidden = fit.as_ref().map_or(0.0, |fit| fit.hidden(&all, &expected)).floor();
+    if hidden > 0.0 {
+        notes.push(format!(
+            "the fit gives reads or erases no share though some were expected: up to {} counted as programs may be \
+             such (95 %), and the mixture's interval goes down so far",
+            counted(hidden as u64, "low")
+        ));
     }
     if decoded.unknown > 0 {
         notes.push(format!("{} unknown values (x) were taken as no change", grouped(decoded.unknown.into())));

@@ -185,3 +185,33 @@ fn every_missing_key_of_a_description_is_told_at_once() {
         ["flash.dies_per_chip: missing", "flash.page_size: missing", "flash.timing: missing", "capacity: missing"];
     bench.refuses(&["run", "-d", "part.toml", "-w", SPEC], &keys);
 }
+
+#[test]
+fn a_single_file_goes_only_into_a_folder_that_is_there() {
+    let bench = Bench::new();
+    let gone = "this folder does not exist";
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--vcd", "nodir/x.vcd"], &["nodir", gone]);
+    bench.write("good.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n");
+    bench.refuses(&["trace", "convert", "good.csv", "nodir/deep/o.csv"], &["nodir/deep", gone]);
+    assert!(!bench.path("nodir").exists());
+    // A run's own folder is made.
+    bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "--out", "deep/out", "--vcd", "x.vcd", "--quiet"]);
+    assert!(bench.path("deep/out/result.json").exists() && bench.path("x.vcd").exists());
+}
+
+#[test]
+fn sentences_of_refusals_are_whole() {
+    let bench = Bench::new();
+    let run = |workload| ["run", "-d", "tiny.toml", "-w", workload];
+    bench.refuses(&run("model:nope"), &["'nope' is neither a file nor a model that ships. These ship: "]);
+    let subtests = |list| [&run(SPEC)[..], &["--subtests", list]].concat();
+    bench.refuses(&subtests("0x1m"), &["'0x1m' is no volume of sub-tests: found 0 sub-tests; expected"]);
+    bench.refuses(&subtests("2x0"), &["'2x0' is no volume of sub-tests: found 0 bytes; expected"]);
+    bench.write("two.csv", "Time [s],a,b\n0,1,1\n1,0,1\n");
+    bench.refuses(
+        &["wa", "capture", "two.csv", "--geometry", "1x1x1x1"],
+        &["two.csv: 2 lines, and a drive of 1x1x1x1 has 1 die\n"],
+    );
+    bench.write("nan.csv", "time_us,op,offset_bytes,length_bytes\nnan,W,0,4096\n");
+    bench.refuses(&run("nan.csv"), &["nan.csv:2: found time_us `nan`", "expected a decimal number"]);
+}

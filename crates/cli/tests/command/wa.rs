@@ -208,3 +208,60 @@ fn programs_of_one_time_have_a_window_with_room_for_sampling() {
     assert!(table.stdout.contains("a program T: 110 us < T < 850 us"), "{}", table.stdout);
     assert!((table.stdout + &table.stderr).contains("a sample each 100 us is too slow for the window"));
 }
+
+#[test]
+fn a_recorder_s_die_goes_by_its_number_or_by_its_line_s_name() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", "micro:4KiB-SQ-100%-W-Y", "--quiet", "--recorder"];
+    let of = |die: &str| bench.succeeds(&[&run[..], &[die]].concat()).stdout;
+    // All but the seconds that it took.
+    let measured = |text: String| -> String { text.lines().filter(|line| !line.starts_with("wall time")).collect() };
+    assert_eq!(measured(of("ch1.chip0.die0")), measured(of("1")));
+    assert!(of("1").contains("Ready/Busy of tiny, ch1.chip0.die0"));
+    for wrong in ["ch2.chip0.die0", "ch1.chip0", "one", "-1", "ch01.chip0.die0"] {
+        let told =
+            format!("found '{wrong}', which is no die of tiny; expected ch0.chip0.die0 to ch1.chip0.die0, or 0 to 1");
+        bench.refuses(&[&run[..6], &[&format!("--recorder={wrong}")]].concat(), &[&told]);
+    }
+    bench.refuses(&[&run[..], &["2"]].concat(), &["found die 2, expected 0 to 1 (ch0.chip0.die0 to ch1.chip0.die0)"]);
+    // What nothing divides by is no number: this run leaves all in the buffer.
+    let none = ["--set", "buffer.policy=lru", "--set", "buffer.size=256k", "--json"];
+    let small = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,io_size=64k", "--quiet", "--recorder"];
+    let result = json(&bench.succeeds(&[&small[..], &none].concat()).stdout);
+    let levels = &result["devices"][0]["ready_busy"]["levels"];
+    assert!(levels["sampling"].is_null() && levels["channel"].is_null(), "{levels}");
+    let table = bench.succeeds(&[&small[..], &none[..4]].concat()).stdout;
+    assert!(table.contains("sampling - x classification - x plane - x die - x chip - x channel -"), "{table}");
+}
+
+#[test]
+fn lows_that_may_hide_among_programs_are_told() {
+    let bench = Bench::new();
+    // 5,000 programs of 201 to 2,199 us, and five erases of 2 ms, which are too few for the fit.
+    let mut csv = String::from("Time [s],\"RB, die 0\"\n0,1\n");
+    let mut state = 88_172_645_463_325_252_u64;
+    let program = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        201_000 + state % 1_998_001
+    };
+    let lows = (0..5000).map(program).chain([2_000_000; 5]);
+    let mut at = 0;
+    for low in lows {
+        let fall = at + 100_000;
+        at = fall + low;
+        for (time, level) in [(fall, 0), (at, 1)] {
+            csv += &format!("{}.{:09},{level}\n", time / 1_000_000_000, time % 1_000_000_000);
+        }
+    }
+    bench.write("rb.csv", &csv);
+    let words = ["wa", "capture", "rb.csv", "--window", "200us..2.2ms", "--erase", "1.9ms..2.1ms", "--json"];
+    let found = json(&bench.succeeds(&words).stdout);
+    assert_eq!(found["lines"][0], "RB, die 0");
+    let estimates = found["estimates"].as_array().expect("a list");
+    let mixture = estimates.iter().find(|estimate| estimate["method"] == "mixture").expect("the mixture");
+    let bound = |place: usize| mixture["pages_interval"][place].as_f64().expect("a number");
+    assert!(bound(0) < 5000.0 && bound(1) == 5005.0, "{mixture}");
+    assert!(found["notes"].to_string().contains("counted as programs may be such"), "{}", found["notes"]);
+}

@@ -68,7 +68,13 @@ impl Watch {
         let model = Model::of(&config.flash);
         let dies = model.levels.dies();
         if u64::from(recording.die) >= dies {
-            return Err(format!("the recorder: found die {}, expected 0 to {}", recording.die, dies - 1));
+            let (last, levels) = (dies - 1, &model.levels);
+            return Err(format!(
+                "the recorder: found die {}, expected 0 to {last} ({} to {})",
+                recording.die,
+                levels.line_name(0),
+                levels.line_name(u32::try_from(last).unwrap_or(u32::MAX))
+            ));
         }
         let expected = Expected::of(&config.flash);
         let Some(decided) = ProgramWindow::of(&config.flash.timing) else {

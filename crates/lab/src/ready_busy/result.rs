@@ -73,21 +73,21 @@ pub struct Estimated {
 }
 
 /// By what each step from the recorder's count to the drive's pages is too much (above 1) or too little. Their product is
-/// the recorder's pages by the real ones.
+/// the recorder's pages by the real ones. Nothing where a step has nothing to divide by: no low, no program, no page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelFactors {
     /// Programs that the recorder counted, by the lows in the window: what sampling does.
-    pub sampling: f64,
+    pub sampling: Option<f64>,
     /// Lows in the window by programs of the die: what telling operations by their durations does.
-    pub classification: f64,
+    pub classification: Option<f64>,
     /// `M_p` by the pages that a program of the die really was.
-    pub plane: f64,
+    pub plane: Option<f64>,
     /// The die's pages by the mean of its chip's dies.
-    pub die: f64,
+    pub die: Option<f64>,
     /// The chip's pages by the mean of its channel's chips.
-    pub chip: f64,
+    pub chip: Option<f64>,
     /// The channel's pages by the mean of all channels.
-    pub channel: f64,
+    pub channel: Option<f64>,
 }
 
 /// What was really programmed.
@@ -134,8 +134,7 @@ impl ReadyBusy {
 impl LevelFactors {
     /// `counted` programs of the recorder, `inside` lows in the window, and what was really there.
     pub(super) fn of(model: &Model, recording: Recording, counted: u64, inside: f64, real: &Programs) -> LevelFactors {
-        // Where nothing was to be counted, nothing was counted wrong.
-        let ratio = |of: f64, by: f64| if by > 0.0 { of / by } else { 1.0 };
+        let ratio = |of: f64, by: f64| (by > 0.0).then(|| of / by);
         let levels = &model.levels;
         let (dies, chips) = (levels.dies_per_chip as usize, levels.chips_per_channel as usize);
         let die = recording.die as usize;

@@ -34,10 +34,16 @@ pub(crate) fn render(name: &str, watched: &ReadyBusy, subtests: &[Subtest]) -> S
     }
     line("really", watched.real.pages as f64, watched.real.write_amplification, None, "");
     let levels = &watched.levels;
+    let level = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{value:.4}"));
     let _ = writeln!(
         text,
-        "  recorder / really = sampling {:.4} x classification {:.4} x plane {:.4} x die {:.4} x chip {:.4} x channel {:.4}",
-        levels.sampling, levels.classification, levels.plane, levels.die, levels.chip, levels.channel
+        "  recorder / really = sampling {} x classification {} x plane {} x die {} x chip {} x channel {}",
+        level(levels.sampling),
+        level(levels.classification),
+        level(levels.plane),
+        level(levels.die),
+        level(levels.chip),
+        level(levels.channel)
     );
     text.push_str(&tests(watched, subtests));
     text

@@ -140,7 +140,9 @@ impl Input {
 
     /// The first bytes behind a byte order mark and white space, which are taken.
     pub(super) fn peek_text(&mut self) -> Result<&[u8], CaptureError> {
-        self.fill()?;
+        if self.bytes().is_empty() {
+            self.fill()?;
+        }
         if self.bytes().starts_with(b"\xef\xbb\xbf") {
             self.take(3);
         }

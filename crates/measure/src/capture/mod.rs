@@ -179,7 +179,12 @@ impl Capture {
         } else {
             Input::new(name, "", Box::new(source))
         };
-        let first = input.peek_text()?;
+        // sigrok-cli puts what it read of the input before the VCD: `META samplerate: 1000000`.
+        while input.peek_text()?.starts_with(b"META ") {
+            let Some(length) = input.next_line()? else { break };
+            input.take(length);
+        }
+        let first = input.bytes();
         match first {
             [b'$', ..] => vcd::open(input, select),
             [b'0'..=b'9' | b'-' | b'A'..=b'Z' | b'a'..=b'z' | b'"', ..] => saleae::open(input, select),

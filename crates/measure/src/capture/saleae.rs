@@ -33,9 +33,10 @@ const EXPECTED: &str = "expected a head such as `Time [s],Channel 0,Channel 1`";
 pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, CaptureError> {
     let Some(length) = input.next_line()? else { return Err(input.whole("the file is empty")) };
     let head = String::from_utf8_lossy(input.line(length)).into_owned();
-    let mut cells = head.split(',').map(|cell| cell.trim().trim_matches('"').trim().to_string());
-    let first = cells.next().unwrap_or_default();
-    let names: Vec<String> = cells.collect();
+    let mut names = cells(&head).map_err(|(cell, what)| {
+        input.at(0, format!("the head's cell {cell} {what}; {EXPECTED}, names with commas in quotes"))
+    })?;
+    let first = names.remove(0);
     let lower = first.to_ascii_lowercase();
     if names.is_empty() || names.len() > LINES_MAX || !(lower.starts_with("time") || lower.starts_with("sample")) {
         return Err(
@@ -70,6 +71,41 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
     input.take(length);
     let body = Body { input, stamp, columns, lines: lines.len(), invert: select.invert };
     Ok(Capture { format: Format::SaleaeCsv, lines, resolution, notes, body: AnyBody::Saleae(body) })
+}
+
+/// The cells of a head: those in quotes may hold commas, and quotes written twice. An error is the number of the cell,
+/// from 1, and what it has.
+fn cells(head: &str) -> Result<Vec<String>, (usize, &'static str)> {
+    let mut cells = Vec::new();
+    let mut rest = head;
+    loop {
+        let number = cells.len() + 1;
+        let (cell, behind) = if let Some(mut quoted) = rest.trim_start().strip_prefix('"') {
+            let mut cell = String::new();
+            loop {
+                let Some((part, behind)) = quoted.split_once('"') else {
+                    return Err((number, "has a quote without end"));
+                };
+                cell.push_str(part);
+                match behind.strip_prefix('"') {
+                    Some(more) => {
+                        cell.push('"');
+                        quoted = more;
+                    }
+                    None => break (cell, behind.trim_start()),
+                }
+            }
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            (rest[..end].to_string(), &rest[end..])
+        };
+        cells.push(cell.trim().to_string());
+        match behind.strip_prefix(',') {
+            Some(more) => rest = more,
+            None if behind.is_empty() => return Ok(cells),
+            None => return Err((number, "goes on behind its closing quote")),
+        }
+    }
 }
 
 /// Where the rows stand.
@@ -230,7 +266,17 @@ fn seconds(text: &[u8]) -> Option<i128> {
 
 #[cfg(test)]
 mod tests {
-    use super::seconds;
+    use super::{cells, seconds};
+
+    #[test]
+    fn names_in_quotes_hold_commas_and_quotes() {
+        let names = |head: &str| cells(head).expect("a good head").join("|");
+        assert_eq!(names("Time [s],a,b"), "Time [s]|a|b");
+        assert_eq!(names(r#""Time [s]","RB, die 0" , "say ""R/B""", plain"#), r#"Time [s]|RB, die 0|say "R/B"|plain"#);
+        assert_eq!(names(r#"Time [s],"",5" bus,"#), r#"Time [s]||5" bus|"#);
+        assert_eq!(cells(r#"Time [s],"RB, die 0"#), Err((2, "has a quote without end")));
+        assert_eq!(cells(r#"Time [s],a,"b"c"#), Err((3, "goes on behind its closing quote")));
+    }
 
     #[test]
     fn seconds_are_exact_to_the_nanosecond() {

@@ -45,7 +45,7 @@ impl Method {
 /// A number of page programs, and how sure it is.
 ///
 /// The interval (95 %) holds what counting some dies for all leaves open and, for the mixture, what lows of overlapping
-/// durations leave open. It does not hold what a wrong window, a wrong geometry or a wrong program model does.
+/// durations leave open, also where the fit found too few of an operation to give it a component. It does not hold what a wrong window, a wrong geometry or a wrong program model does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// How it was made.
@@ -61,8 +61,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// From the programs counted on each line looked at, and the variance that classifying leaves in their sum.
-    fn new(method: Method, model: &Model, counts: &[f64], variance: f64) -> Estimate {
+    /// From the programs counted on each line looked at, the variance that classifying leaves in their sum, and how many of
+    /// them may be something else that classifying did not see at all.
+    fn new(method: Method, model: &Model, counts: &[f64], variance: f64, hidden: f64) -> Estimate {
         let lines = counts.len().max(1) as f64;
         let dies = (model.levels.dies() as f64).max(lines);
         let sum: f64 = counts.iter().sum();
@@ -81,12 +82,14 @@ impl Estimate {
             (mean + square / 2.0, (square * (mean + square / 4.0) + DEVIATIONS.powi(2) * classified).sqrt())
         };
         let around = |lows: f64| model.pages(lows.max(0.0));
+        // Only downwards: what hides among the programs was counted.
+        let below = margin.hypot(hidden / lines);
         Estimate {
             method,
             lines: counts.len(),
             lows: mean,
             pages: model.pages(mean),
-            pages_interval: (around(middle - margin), around(middle + margin)),
+            pages_interval: (around(middle - below), around(middle + margin)),
         }
     }
 }
@@ -103,18 +106,22 @@ pub fn estimates(
 ) -> Vec<Estimate> {
     let inside = survey.inside(window);
     let one = inside.get(line).copied().unwrap_or(0.0);
-    let mut all =
-        vec![Estimate::new(Method::Window, model, &[one], 0.0), Estimate::new(Method::AllDies, model, &inside, 0.0)];
+    let mut all = vec![
+        Estimate::new(Method::Window, model, &[one], 0.0, 0.0),
+        Estimate::new(Method::AllDies, model, &inside, 0.0, 0.0),
+    ];
     let Some(fit) = fit else { return all };
     all.push(Estimate::new(
         Method::ReadFilter,
         model,
         &survey.inside(without_reads(survey, fit, window, expected)),
         0.0,
+        0.0,
     ));
     let counts: Vec<f64> = survey.lines().iter().map(|line| fit.count(line, Operation::Program)).collect();
-    let variance = fit.variance(&survey.all(), Operation::Program);
-    all.push(Estimate::new(Method::Mixture, model, &counts, variance));
+    let lows = survey.all();
+    let (variance, hidden) = (fit.variance(&lows, Operation::Program), fit.hidden(&lows, expected));
+    all.push(Estimate::new(Method::Mixture, model, &counts, variance, hidden));
     all
 }
 
@@ -151,7 +158,7 @@ mod tests {
         for _ in 0..TRIALS {
             let mut counts = [0.0; 8];
             (0..programs).for_each(|_| counts[rng.random_range(0..8_usize)] += 1.0);
-            let (least, most) = Estimate::new(Method::Window, &model, &counts[..seen], 0.0).pages_interval;
+            let (least, most) = Estimate::new(Method::Window, &model, &counts[..seen], 0.0, 0.0).pages_interval;
             held += u32::from((least..=most).contains(&(programs as f64)));
         }
         held * 100 / TRIALS

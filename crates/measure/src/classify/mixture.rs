@@ -98,7 +98,7 @@ impl Shape {
     }
 
     /// The probability of a bin.
-    fn mass(self, cell: &Cell) -> f64 {
+    pub(super) fn mass(self, cell: &Cell) -> f64 {
         match self {
             Shape::LogNormal { mu, sigma } => {
                 let (a, b) = ((cell.ln_from - mu) / sigma, (cell.ln_to - mu) / sigma);
@@ -126,18 +126,18 @@ impl Shape {
 }
 
 /// A bin as the fit needs it.
-struct Cell {
-    from: f64,
-    to: f64,
+pub(super) struct Cell {
+    pub(super) from: f64,
+    pub(super) to: f64,
     ln_from: f64,
     ln_to: f64,
     /// The logarithm of its middle.
     at: f64,
-    count: f64,
+    pub(super) count: f64,
 }
 
 impl Cell {
-    fn of(bin: Bin) -> Cell {
+    pub(super) fn of(bin: Bin) -> Cell {
         let (from, to) = (bin.from.0 as f64, bin.to.0 as f64);
         let (ln_from, ln_to) = (from.max(0.5).ln(), to.ln());
         Cell { from, to, ln_from, ln_to, at: f64::midpoint(ln_from, ln_to), count: bin.count as f64 }
@@ -200,7 +200,9 @@ impl Fit {
         let total = durations.total() as f64;
         let share: f64 =
             self.components.iter().filter(|part| part.operation == operation).map(|part| part.weight).sum();
-        if share <= 0.0 || share >= 1.0 {
+        // Shares add up to one but for rounding, which would be taken for a share of others.
+        let others = self.components.iter().any(|part| part.operation != operation && part.weight > 0.0);
+        if share <= 0.0 || share >= 1.0 || !others {
             return 0.0;
         }
         // (g - h) / f is p / w - (1 - p) / (1 - w), where p is the probability of the operation.

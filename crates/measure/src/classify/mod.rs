@@ -11,6 +11,7 @@
 
 mod estimate;
 mod expected;
+mod hidden;
 mod mixture;
 mod survey;
 

@@ -97,7 +97,8 @@ impl Personality {
         let path = Path::new(text);
         if !text.contains(['/', '\\']) && path.extension().is_none() && !path.is_file() {
             let names = SHIPPED.iter().map(|(name, _)| *name);
-            let meant = closest(text, names.clone()).map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let meant =
+                closest(text, names.clone()).map_or(".".to_string(), |name| format!("; did you mean '{name}'?"));
             let names: Vec<&str> = names.collect();
             return Err(WorkloadError(format!(
                 "'{text}' is neither a file nor a personality that ships{meant} These ship: {}",
@@ -183,7 +184,8 @@ impl Personality {
     fn vary(&mut self, name: &str) -> Result<(), WorkloadError> {
         let Some(variant) = self.variants.get(name) else {
             let names: Vec<&str> = self.variants.keys().map(String::as_str).collect();
-            let meant = closest(name, names.clone()).map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let meant =
+                closest(name, names.clone()).map_or(".".to_string(), |name| format!("; did you mean '{name}'?"));
             let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
             return Err(WorkloadError(format!(
                 "{}: there is no variant '{name}'{meant} The papers with one of {}: {known}",

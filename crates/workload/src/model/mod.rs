@@ -117,7 +117,7 @@ impl Model {
         }
         let Some(mut description) = open(name).map_err(failed)? else {
             let known = || shipped_names().chain([FIGURE_2]);
-            let meant = closest(name, known()).map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let meant = closest(name, known()).map_or(".".to_string(), |name| format!("; did you mean '{name}'?"));
             let list: Vec<&str> = known().collect();
             return Err(failed(WorkloadError(format!(
                 "'{name}' is neither a file nor a model that ships{meant} These ship: {}",
@@ -194,6 +194,6 @@ impl Model {
 
 /// The error of a key that a model does not take.
 fn unknown(key: &str, known: &[&'static str]) -> WorkloadError {
-    let meant = closest(key, known.iter().copied()).map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+    let meant = closest(key, known.iter().copied()).map_or(".".to_string(), |name| format!("; did you mean '{name}'?"));
     WorkloadError(format!("'{key}' is no key of this model{meant} There are {}", known.join(", ")))
 }

@@ -55,6 +55,11 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
     if lines.first().is_some_and(|line| line.trim_ascii() == b"BeginHeader") {
         return Ok((TraceFormat::MsEtw, Vec::new()));
     }
+    // A head that only our CSV has: what is wrong with a row below it is told at the row.
+    let mut rows = lines.iter().filter(|line| !line.starts_with(b"#"));
+    if rows.next().is_some_and(|line| line.trim_ascii() == CSV_HEADER.as_bytes()) && rows.next().is_some() {
+        return Ok((TraceFormat::Csv, Vec::new()));
+    }
     if let Some(found) = recognise_five_columns(&lines) {
         return Ok(found);
     }

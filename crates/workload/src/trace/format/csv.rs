@@ -8,11 +8,14 @@ use ssdlab_base::Op;
 
 use crate::trace::number::{stamp, uint};
 use crate::trace::options::Options;
-use crate::trace::record::{Decoded, Decoder, Flaw, Record};
+use crate::trace::record::{Decoded, Decoder, Flaw, Record, quote};
 
 /// The first line of a file.
 pub(crate) const HEADER: &str = "time_us,op,offset_bytes,length_bytes";
 const LINE: &str = "`time_us,op,offset_bytes,length_bytes`, such as `12.5,W,4096,8192`, op one of R W WF T TF Z ZF F";
+
+/// Digits of an offset, at most: so many cannot overflow.
+const DIGITS: usize = 19;
 
 struct Csv {
     unit_ns: u64,
@@ -39,12 +42,41 @@ impl Decoder for Csv {
 impl Csv {
     #[cold]
     fn other(&mut self, line: &[u8]) -> Result<Decoded, Flaw> {
-        let header = std::mem::replace(&mut self.first, false);
-        if line.starts_with(b"#") || (header && line.trim_ascii() == HEADER.as_bytes()) {
+        if line.starts_with(b"#") {
             return Ok(Decoded::Nothing);
         }
-        Err(Flaw::new(line, LINE))
+        let header = std::mem::replace(&mut self.first, false);
+        if header && line.trim_ascii() == HEADER.as_bytes() {
+            return Ok(Decoded::Nothing);
+        }
+        let second = line.trim_ascii() == HEADER.as_bytes();
+        Err(wrong_field(line).filter(|_| !second).unwrap_or_else(|| Flaw::new(line, LINE)))
     }
+}
+
+/// Which of the four fields keeps the line from being a request; nothing if there are not four, or it is a second head.
+#[cold]
+fn wrong_field(line: &[u8]) -> Option<Flaw> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
+    let &[time, op, offset, length] = fields.as_slice() else { return None };
+    let flaw = |name: &str, value: &[u8], expected: &str| {
+        Some(Flaw::told(format!("{name} {} in {}", quote(value), quote(line)), expected))
+    };
+    if stamp(time.trim_ascii(), 1).is_none() {
+        return flaw("time_us", time, "a decimal number such as 12.5, without a sign or an exponent");
+    }
+    match op {
+        b"R" | b"W" | b"WF" | b"T" | b"TF" | b"Z" | b"ZF" => {}
+        b"F" => return flaw("offset_bytes and length_bytes", &line[time.len() + 3..], "0,0 or nothing at a flush"),
+        _ => return flaw("op", op, "one of R W WF T TF Z ZF F"),
+    }
+    if offset.len() > DIGITS || uint(offset).is_none() {
+        return flaw("offset_bytes", offset, "a whole number of bytes, of at most 19 digits");
+    }
+    if uint(length.trim_ascii()).is_none() {
+        return flaw("length_bytes", length, "a whole number of bytes below 2^64");
+    }
+    flaw("time_us", time, "a time whose nanoseconds are below 2^64 (584 years)")
 }
 
 /// A number up to a comma, and what is behind the comma.
@@ -53,7 +85,7 @@ fn number_to_comma(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value: u64 = 0;
     for (at, &byte) in text.iter().enumerate() {
         let digit = byte.wrapping_sub(b'0');
-        if digit <= 9 && at < 19 {
+        if digit <= 9 && at < DIGITS {
             value = value * 10 + u64::from(digit);
         } else if byte == b',' && at > 0 {
             return Some((value, &text[at + 1..]));
