@@ -131,6 +131,53 @@ def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complet
     }
 
 
+def divided(name, index=0, tests=12, whole=12):
+    """A watched drive under two rooms of a host, in sub-tests, of which so many came to their end."""
+    drive = device(name, index)
+    pause, length, volume = 330_000_000_000, 60_000_000_000, 5 << 30
+    names = ["initial"] + [str(place) for place in range(1, tests)]
+    begun = [place * (pause + length) for place in range(tests)]
+    amplification = [1.0 + (1.4 + 0.4 * index) * (1 - math.exp(-place / 3)) for place in range(tests)]
+    pages = [int(volume / 4096 * factor) for factor in amplification]
+    drive["virtual_time_ns"] = begun[-1] + length
+    drive["bytes"] = {"read": 0, "write": volume * tests, "trim": 0, "flush": 0}
+    drive["subtests"] = [
+        {"name": label, "requests": volume // 4096, "written_bytes": volume, "read_bytes": 0, "begun_ns": at, "ended_ns": at + length,
+         "write_bytes_per_s": volume / 60}
+        for label, at in zip(names[:whole], begun)
+    ]
+    real = sum(pages)
+    drive["ready_busy"] = {
+        "line": name, "die": 0, "geometry": "4x2x1x2", "program_model": "multi", "pages_per_low": 2, "window_ns": [110_000, 850_000],
+        "recorders": [
+            {"sampling_ns": sampling, "programs": real // 16, "pages": real * factor, "write_amplification": 4096 * real * factor / (volume * tests),
+             "percentage_error": factor - 1, "lows_missed": 0, "lows_merged": 12_345}
+            for sampling, factor in ((1000, 1.012), (100, 1.001), (10_000, 0.98), (100_000, 0.2))
+        ],
+        "estimates": [
+            {"method": method, "lines": 8, "programs_a_line": real / 16, "pages": real, "pages_interval": [real * 0.99, real * 1.01],
+             "write_amplification": 4096 * real / (volume * tests), "percentage_error": 0.0}
+            for method in ("window", "all-dies", name)
+        ],
+        "levels": {"sampling": 1.012, "classification": 1.0, "plane": 1.0, "die": 1.0, "chip": 1.0, "channel": 1.0},
+        "real": {
+            "pages": real, "write_amplification": 4096 * real / (volume * tests), "pages_by_die": [real // 8] * 8,
+            "programs_by_die": [real // 16] * 8, "by_cause": by_cause(host=volume * tests // 4096, gc=real - volume * tests // 4096),
+        },
+        "tests": [
+            {"programs": count // 16, "pages": count * 1.012, "real_pages": count, "by_cause": by_cause(host=count), "begun_ns": at + 5, "ended_ns": at + length}
+            for count, at in zip(pages, begun)
+        ],
+    }
+    traffic = {"requests": [0, 9000, 0, 0], "bytes": [0, 9000 * 4096, 0, 0]}
+    drive["host_rooms"] = [
+        {"kind": "scheduler", "configuration": {"depth": depth, "merge_size": name}, "taken": traffic, "sent": traffic,
+         "figures": {"merged_requests": 7.0, "waiting_max": 48.0}}
+        for depth in ("64", "16")
+    ]
+    return drive
+
+
 def idle(name):
     """A drive that nothing was asked of."""
     blank = device(name, intervals=0)
@@ -177,5 +224,8 @@ def samples():
         "idle": (run([idle("idle")]), 6, 6),
         "hostile": (run([device(HOSTILE, broken=True), device("${x}{{y}}'\"&amp;\u2028", 1)], workload=HOSTILE, command=[HOSTILE]), 8, 0),
         "interrupted": (run([device("whole"), device("cut-short", 1, intervals=77, complete=False)], complete=False), 8, 0),
+        "divided": (run([divided("sub-tests"), divided(names[8], 1, whole=7), device("whole", 2)], host="two-rooms.toml"), 11, 0),
+        "divided-hostile": (run([divided(HOSTILE, tests=70, whole=70)], host=HOSTILE), 9, 0),
+        "two-subtests": (run([divided("too-few-for-a-curve", whole=2)]), 7, 0),
         "empty": (run([]), 6, 6),
     }

@@ -149,35 +149,53 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     spare(result, &mut warnings);
     reads(result, &mut warnings);
     subtests(result, &mut warnings);
-    let unit = config.ftl.mapping_unit;
-    if noticeable(result.host.misaligned_requests, all(&result.requests)) {
-        let cost = if config.ftl.design == "mv" {
-            "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones are not \
-             compacted (ftl.version_masks, ftl.compaction)"
-        } else {
-            "costs a read-modify-write"
-        };
-        warnings.push(format!(
-            "{} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a unit that \
-             holds data {cost}",
-            share(result.host.misaligned_requests, all(&result.requests))
-        ));
-    }
+    misaligned(result, config, &mut warnings);
     warnings.extend(result.precondition.notes.iter().cloned());
     warnings
+}
+
+/// Requests that are parts of mapping units: the workload's, of which a host makes others.
+fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let (unit, all) = (config.ftl.mapping_unit, all(&result.requests));
+    if !noticeable(result.host.misaligned_requests, all) {
+        return;
+    }
+    let cost = if config.ftl.design == "mv" {
+        "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones are not \
+         compacted (ftl.version_masks, ftl.compaction)"
+    } else {
+        "costs a read-modify-write"
+    };
+    let requests = share(result.host.misaligned_requests, all);
+    warnings.push(match result.host_rooms.last() {
+        None => format!(
+            "{requests} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a \
+             unit that holds data {cost}"
+        ),
+        Some(room) => format!(
+            "{requests} of the workload's requests do not begin and end on a mapping unit of {unit} bytes; the drive \
+             never saw these, but {} that the host made of all {all}, of which nobody counts the misaligned: of those, \
+             a write of part of a unit that holds data {cost}",
+            room.sent.requests.iter().sum::<u64>()
+        ),
+    });
 }
 
 /// Requests that wait outside a drive that cannot keep up say more about the trace's clock than about the drive.
 fn backlog(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
     let inside = f64::from(config.interface.queues) * f64::from(config.interface.queue_depth);
-    let mean = result.outstanding.mean;
-    if mean > BACKLOG_TO_MENTION && mean > 4.0 * inside {
-        warnings.push(format!(
-            "the drive could not keep up with the workload's clock: {mean:.0} requests were outstanding on average, of \
-             which the drive takes {inside:.0}: latencies are those of the backlog (use --replay closed:QD, or timed*K \
-             to slow the clock)"
-        ));
+    let mean = crate::subtests::outstanding_mean(result);
+    if mean <= BACKLOG_TO_MENTION || mean <= 4.0 * inside {
+        return;
     }
+    let (who, taken) = match result.host_rooms.is_empty() {
+        true => ("the drive", format!("of which the drive takes {inside:.0}")),
+        false => ("the host and its drive", format!("in the host or the drive, which takes at most {inside:.0}")),
+    };
+    warnings.push(format!(
+        "{who} could not keep up with the workload's clock: {mean:.0} requests were outstanding on average, {taken}: \
+         latencies are those of the backlog (use --replay closed:QD, or timed*K to slow the clock)"
+    ));
 }
 
 /// Sub-tests that hold too little to say anything.

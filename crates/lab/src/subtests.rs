@@ -11,7 +11,7 @@ use ssdlab_base::{Nanos, Op, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
-use crate::result::Subtest;
+use crate::result::{DeviceResult, Subtest, Throughput};
 use crate::source::WorkloadSource;
 
 /// From the last completion of a sub-test to the first request of the next: longer than the five minutes of silence
@@ -70,6 +70,45 @@ pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
         volumes.extend(std::iter::repeat_n(size, count));
     }
     Ok(volumes)
+}
+
+/// The quiet between a run's sub-tests, in nanoseconds of its virtual time; none in a run without them or without time.
+///
+/// What follows the last whole sub-test of an interrupted run begins with quiet, too.
+pub fn quiet_ns(device: &DeviceResult) -> u64 {
+    if !device.timed {
+        return 0;
+    }
+    let ends = device.subtests.iter().skip(1).map(|test| test.begun_ns);
+    let after = device.subtests.last().map(|last| device.virtual_time_ns.min(last.ended_ns.saturating_add(PAUSE.0)));
+    device.subtests.iter().zip(ends.chain(after)).map(|(test, until)| until.saturating_sub(test.ended_ns)).sum()
+}
+
+/// Rates over the time in which the host was busy, without the quiet between sub-tests.
+pub fn throughput(device: &DeviceResult) -> Throughput {
+    let more = without_quiet(device);
+    let rates = &device.throughput;
+    Throughput {
+        iops: rates.iops * more,
+        read_iops: rates.read_iops * more,
+        write_iops: rates.write_iops * more,
+        read_bytes_per_s: rates.read_bytes_per_s * more,
+        write_bytes_per_s: rates.write_bytes_per_s * more,
+    }
+}
+
+/// Requests in the drive, on average over the same time.
+pub fn outstanding_mean(device: &DeviceResult) -> f64 {
+    device.outstanding.mean * without_quiet(device)
+}
+
+/// By what a mean over the virtual time is too small for one over the busy time; sub-tests that took no time have no rate.
+fn without_quiet(device: &DeviceResult) -> f64 {
+    match (quiet_ns(device), device.virtual_time_ns) {
+        (0, _) => 1.0,
+        (quiet, all) if quiet >= all => 0.0,
+        (quiet, all) => all as f64 / (all - quiet) as f64,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

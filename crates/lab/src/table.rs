@@ -7,6 +7,7 @@ use ssdlab_flash::Cause;
 
 use crate::checks;
 use crate::result::{DeviceResult, LatencySummary, RunResult};
+use crate::subtests;
 
 /// The widest column of a drive; longer names are cut.
 const COLUMN_MAX: usize = 22;
@@ -66,7 +67,7 @@ pub fn render(run: &RunResult) -> String {
     }
     for device in &run.devices {
         if let Some(watched) = &device.ready_busy {
-            text.push_str(&crate::ready_busy::render(&device.name, watched, &device.subtests));
+            text.push_str(&crate::ready_busy::render(device, watched));
         }
     }
     remarks(run, &mut text);
@@ -95,11 +96,17 @@ fn rows() -> Vec<Row> {
         row("queue depth", queue_depth),
         row(
             "under way, mean / max",
-            timed(|d| Some(format!("{:.1} / {}", d.outstanding.mean, count(d.outstanding.max)))),
+            timed(|d| Some(format!("{:.1} / {}", subtests::outstanding_mean(d), count(d.outstanding.max)))),
         ),
-        row("IOPS", timed(|d| Some(count(d.throughput.iops.round() as u64)))),
-        row("read MB/s", timed(|d| positive(d.throughput.read_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}")))),
-        row("write MB/s", timed(|d| positive(d.throughput.write_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}")))),
+        row("IOPS", timed(|d| Some(count(subtests::throughput(d).iops.round() as u64)))),
+        row(
+            "read MB/s",
+            timed(|d| positive(subtests::throughput(d).read_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}"))),
+        ),
+        row(
+            "write MB/s",
+            timed(|d| positive(subtests::throughput(d).write_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}"))),
+        ),
     ];
     for (name, pick) in [
         ("read latency", (|d| d.latency_ns.read) as fn(&DeviceResult) -> Option<LatencySummary>),
@@ -152,6 +159,7 @@ fn rows() -> Vec<Row> {
         }),
         row("mapping memory", |d| d.memory.get("mapping_bytes").map(|&bytes| format_size(bytes))),
         row("virtual time", timed(|d| Some(Nanos(d.virtual_time_ns).to_string()))),
+        row("  of it quiet", |d| Some(subtests::quiet_ns(d)).filter(|&quiet| quiet > 0).map(|q| Nanos(q).to_string())),
         row("wall time", |d| Some(format!("{:.2} s", d.wall_time_s))),
     ]);
     rows

@@ -23,7 +23,7 @@ use ssdlab_measure::model::{percentage_error, write_amplification};
 use ssdlab_measure::recorder::{Recorder, Report, Settings};
 use ssdlab_measure::{Edge, Model};
 
-pub use result::{Estimated, LevelFactors, ReadyBusy, Real, Recorded, TestCount};
+pub use result::{Estimated, LevelFactors, ReadyBusy, Real, Recorded, SubtestCount, TestCount};
 pub(crate) use text::render;
 use truth::Truth;
 

@@ -6,6 +6,7 @@ use ssdlab_measure::Model;
 use super::Recording;
 use super::truth::Programs;
 use crate::by_cause::ByCause;
+use crate::result::Subtest;
 
 /// What the recorder and the classifiers counted, and what was there to be counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,7 +123,33 @@ pub struct TestCount {
     pub ended_ns: u64,
 }
 
+/// What was counted in a sub-test and what was there, by what the host wrote in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SubtestCount {
+    /// `N_Tprogram` of the first recorder.
+    pub programs: u64,
+    /// Equation 2 from these programs; nothing when the host wrote nothing.
+    pub counted: Option<f64>,
+    /// The same from the pages that were really programmed.
+    pub real: Option<f64>,
+}
+
 impl ReadyBusy {
+    /// Write amplification of each sub-test of a run in which the host wrote so many bytes; a sub-test in which no chip
+    /// did anything counts none.
+    pub fn of_subtests(&self, written_bytes: u64, subtests: &[Subtest]) -> Vec<SubtestCount> {
+        let amplification = self.real.write_amplification.unwrap_or(0.0);
+        let page_bytes = amplification * written_bytes as f64 / self.real.pages.max(1) as f64;
+        let begun: Vec<u64> = subtests.iter().map(|test| test.begun_ns).collect();
+        let counts = subtests.iter().zip(self.tests_from(&begun)).map(|(test, counted)| {
+            let written = test.written_bytes as f64;
+            let of_test = |pages: f64| (test.written_bytes > 0).then(|| pages * page_bytes / written);
+            let (programs, pages, real) = counted.map_or((0, 0.0, 0), |it| (it.programs, it.pages, it.real_pages));
+            SubtestCount { programs, counted: of_test(pages), real: of_test(real as f64) }
+        });
+        counts.collect()
+    }
+
     /// What was counted in each of the stretches that begin at these times: one in which no chip did anything has no test.
     pub fn tests_from(&self, begun_ns: &[u64]) -> Vec<Option<&TestCount>> {
         let ends = begun_ns.iter().skip(1).copied().chain([u64::MAX]);

@@ -6,10 +6,11 @@ use ssdlab_base::Nanos;
 use ssdlab_measure::Window;
 
 use super::ReadyBusy;
-use crate::result::Subtest;
+use crate::result::{DeviceResult, Subtest};
 
 /// The recorder, the classifiers, and the levels at which the recorder goes wrong; then the sub-tests, if there were any.
-pub(crate) fn render(name: &str, watched: &ReadyBusy, subtests: &[Subtest]) -> String {
+pub(crate) fn render(device: &DeviceResult, watched: &ReadyBusy) -> String {
+    let name = &device.name;
     let [above, below] = watched.window_ns.map(Nanos);
     let mut text = format!(
         "\nReady/Busy of {name}, {} of {}, a program T: {}, {} page(s) a low\n",
@@ -45,38 +46,28 @@ pub(crate) fn render(name: &str, watched: &ReadyBusy, subtests: &[Subtest]) -> S
         level(levels.chip),
         level(levels.channel)
     );
-    text.push_str(&tests(watched, subtests));
+    text.push_str(&tests(watched, device.bytes.write, &device.subtests));
     text
 }
 
-fn tests(watched: &ReadyBusy, subtests: &[Subtest]) -> String {
+fn tests(watched: &ReadyBusy, written_bytes: u64, subtests: &[Subtest]) -> String {
     if subtests.is_empty() {
         return String::new();
     }
-    let page_bytes: f64 = watched.real.write_amplification.map_or(0.0, |amplification| {
-        let host: u64 = subtests.iter().map(|test| test.written_bytes).sum();
-        amplification * host as f64 / watched.real.pages.max(1) as f64
-    });
     let mut text = format!(
         "  {:<8} {:>10} {:>12} {:>10} {:>10} {:>8}\n",
         "sub-test", "written", "programs", "WA", "really", "MB/s"
     );
-    let begun: Vec<u64> = subtests.iter().map(|test| test.begun_ns).collect();
-    for (test, counted) in subtests.iter().zip(watched.tests_from(&begun)) {
-        let of_test = |pages: f64| match test.written_bytes {
-            0 => "-".to_string(),
-            written => format!("{:.3}", pages * page_bytes / written as f64),
-        };
-        let (programs, pages, real) =
-            counted.map_or((0, 0.0, 0), |counted| (counted.programs, counted.pages, counted.real_pages));
+    let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| format!("{value:.3}"));
+    for (test, count) in subtests.iter().zip(watched.of_subtests(written_bytes, subtests)) {
         let _ = writeln!(
             text,
             "  {:<8} {:>10} {:>12} {:>10} {:>10} {:>8.2}",
             test.name,
             ssdlab_base::format_size(test.written_bytes),
-            programs,
-            of_test(pages),
-            of_test(real as f64),
+            count.programs,
+            ratio(count.counted),
+            ratio(count.real),
             test.write_bytes_per_s / 1e6
         );
     }

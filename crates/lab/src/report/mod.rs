@@ -6,15 +6,21 @@
 //! result. It never trusts a name: whatever came from a description, a file name or a command line is escaped.
 //!
 //! ```text
-//! RunResult --+-- tables.rs  --> summary, checks, figures, configuration (HTML, readable without script)
+//! RunResult --+-- tables.rs  --> summary, checks, configuration (HTML, readable without script)
+//!             +-- figures.rs --> all figures
+//!             +-- divided.rs, watched.rs, rooms.rs --> sub-tests, Ready/Busy, the host's rooms, where there are any
 //!             +-- JSON       --> page.js --> ECharts --> the charts
 //! ```
 
+mod divided;
+mod figures;
 mod html;
 mod reproduction;
+mod rooms;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 use crate::result::RunResult;
 use html::{escape, json_in_script};
@@ -45,8 +51,13 @@ pub fn render(run: &RunResult) -> String {
             ("facts", &tables::facts(run)),
             ("banners", &tables::banners(run)),
             ("summary", &tables::summary(run)),
+            ("headline", &divided::headline(run)),
+            ("divided", &divided::section(run)),
+            ("watched", &watched::section(run)),
+            ("over_time", &divided::over_time(run)),
+            ("shares", &divided::shares(run)),
             ("checks", &tables::checks(run)),
-            ("figures", &tables::figures(run)),
+            ("figures", &figures::figures(run)),
             ("configuration", &tables::configuration(run)),
             ("result", &result),
             ("echarts", ECHARTS),

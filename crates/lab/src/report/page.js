@@ -271,6 +271,25 @@
     return option;
   };
 
+  // By sub-test: what the tables have, from the element that has it for the charts.
+  const divided = JSON.parse(document.getElementById("subtests")?.dataset.points ?? "[]");
+  const bySubtest = (column, name, format, floor) => () => {
+    // An interrupted drive has fewer sub-tests than the others, never others.
+    const labels = divided.map((tests) => tests.map((test) => test[0])).sort((a, b) => b.length - a.length)[0];
+    const option = base();
+    option.series = divided.flatMap((tests, index) => (
+      tests.some((test) => test[column] !== null)
+        ? [line(index, tests.map((test) => [test[0], test[column]]), { showSymbol: labels.length <= 60, symbolSize: 6 + 3 * Math.min(4, divided.length - 1 - index) })] : []
+    ));
+    if (option.series.length === 0) return "No sub-test has any.";
+    // Where drives do the same, the marks of those below stay in sight.
+    option.grid.left = 72;
+    option.xAxis = axis("sub-test", { type: "category", data: labels, boundaryGap: labels.length <= 60, splitLine: { show: false } });
+    option.yAxis = axis(name, { type: "value", min: floor, nameGap: 54, axisLabel: { color: css("--soft"), formatter: format } });
+    option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: shown(format), axisPointer: { label: { formatter: (at) => `sub-test ${at.value}` } } };
+    return option;
+  };
+
   const heat = (drive) => () => {
     const { channels, dies } = drive.utilization;
     const columns = Math.ceil(dies.length / channels.length);
@@ -345,6 +364,11 @@
 
   const kinds = ["all", "read", "write", "trim", "flush"].filter((kind) => kind === "all" || drives.some((drive) => drive.latency_cdf[kind]?.latency_ns.length));
   choices("latency-cdf", Object.fromEntries(kinds.map((kind) => [kind, () => tails(kind)])), kinds.map((kind) => kind[0].toUpperCase() + kind.slice(1)));
+  if (document.getElementById("subtest-amplification")) {
+    const amplifications = (column) => bySubtest(column, "write amplification", (value) => trimmed(value, 4), 0);
+    choices("subtest-amplification", { real: amplifications(2), counted: amplifications(1) }, ["Really", "Counted"]);
+  }
+  if (document.getElementById("subtest-rate")) place(document.getElementById("subtest-rate"), bySubtest(3, "bytes written", rate, 0));
   const chosen = { way: "smoothed", kind: "requests" };
   const chart = place(document.getElementById("throughput"), () => throughput[chosen.way][chosen.kind]());
   const [ways, whats] = document.querySelectorAll('[data-for="throughput"]');

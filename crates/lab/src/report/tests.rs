@@ -187,3 +187,150 @@ proptest! {
         prop_assert_eq!(back, text);
     }
 }
+
+fn subtest(name: &str, begun_ns: u64, ended_ns: u64, written_bytes: u64) -> Subtest {
+    let write_bytes_per_s = written_bytes as f64 / ((ended_ns - begun_ns) as f64 / 1e9);
+    Subtest { name: name.to_string(), requests: 8, written_bytes, read_bytes: 0, begun_ns, ended_ns, write_bytes_per_s }
+}
+
+/// Two sub-tests of a second and of three, with 330 s of quiet between them, and a recorder that counts 10 % too much.
+fn divided() -> DeviceResult {
+    use crate::ready_busy::*;
+    let second = 1_000_000_000;
+    let causes = |pages| BTreeMap::from([("host".to_string(), pages), ("gc".to_string(), 0)]);
+    let test = |programs, pages, real_pages, begun_ns: u64| TestCount {
+        programs,
+        pages,
+        real_pages,
+        by_cause: causes(real_pages),
+        begun_ns,
+        ended_ns: begun_ns + 1,
+    };
+    let mut device = device("divided");
+    device.virtual_time_ns = 334 * second;
+    device.bytes = PerOp { read: 0, write: 300 * 4096, trim: 0, flush: 0 };
+    device.throughput = Throughput { iops: 2.0, write_iops: 2.0, write_bytes_per_s: 3679.0, ..Throughput::default() };
+    device.outstanding = Outstanding { mean: 0.25, max: 4 };
+    device.subtests = vec![subtest("1", 0, second, 100 * 4096), subtest("2", 331 * second, 334 * second, 200 * 4096)];
+    device.ready_busy = Some(ReadyBusy {
+        line: "ch0.chip0.die0".to_string(),
+        die: 0,
+        geometry: "1x1x2x1".to_string(),
+        program_model: "single".to_string(),
+        pages_per_low: 1,
+        window_ns: [110_000, 850_000],
+        recorders: vec![Recorded {
+            sampling_ns: 1000,
+            programs: 330,
+            pages: 660.0,
+            write_amplification: Some(2.2),
+            percentage_error: Some(0.1),
+            lows_missed: 3,
+            lows_merged: 12_345,
+        }],
+        estimates: vec![Estimated {
+            method: "mixture".to_string(),
+            lines: 2,
+            programs_a_line: 300.5,
+            pages: 601.0,
+            pages_interval: [590.0, 612.0],
+            write_amplification: Some(2.003),
+            percentage_error: Some(0.00167),
+        }],
+        levels: LevelFactors { sampling: 1.1, classification: 1.0, plane: 1.0, die: 1.0, chip: 1.0, channel: 1.0 },
+        real: Real {
+            pages: 600,
+            write_amplification: Some(2.0),
+            pages_by_die: vec![300, 300],
+            programs_by_die: vec![300, 300],
+            by_cause: causes(600),
+        },
+        tests: vec![test(165, 330.0, 300, 5), test(165, 330.0, 300, 331 * second)],
+    });
+    device
+}
+
+#[test]
+fn a_divided_run_shows_its_subtests_and_rates_without_the_quiet() {
+    let page = without_library(&render(&run(vec![divided()])));
+    let whole = "<td>1</td><td>8</td><td>400 KiB</td><td>165</td><td>3.300</td><td>3.000</td><td>0 ns</td>\
+                 <td>1.00 s</td><td>410 kB/s</td>";
+    assert!(page.contains(whole), "the first sub-test's row");
+    assert!(page.contains("<td>1.650</td><td>1.500</td><td>331 s</td><td>3.00 s</td><td>273 kB/s</td>"));
+    // 668 requests in 334 s of which 330 are quiet: 167 a second.
+    assert!(page.contains("<td>167</td><td>307 kB/s</td>"), "the headline");
+    assert_eq!(page.matches("busy 4.00 s, quiet 330 s.").count(), 4, "headline, two charts over time, shares");
+    assert!(page.contains("<td>Quiet between sub-tests</td><td>330 s</td>"));
+    assert!(page.contains("<td>Requests under way, mean</td><td>20.88</td>"));
+    // Two points are no curve.
+    assert!(!page.contains("id=\"subtest-rate\""));
+    let mut three = divided();
+    three.subtests.push(subtest("<b>3", 664_000_000_000, 665_000_000_000, 4096));
+    let page = without_library(&render(&run(vec![three])));
+    assert!(page.contains("id=\"subtest-rate\"") && page.contains("id=\"subtest-amplification\""));
+    assert!(page.contains("data-points=\"[[[&quot;1&quot;,3.3,3.0,409600.0],"));
+    assert!(page.contains("[&quot;&lt;b&gt;3&quot;,0.0,0.0,4096.0]"));
+}
+
+#[test]
+fn a_watched_run_shows_what_was_counted_and_what_was_there() {
+    let page = without_library(&render(&run(vec![divided()])));
+    let line = "Ready/Busy of ch0.chip0.die0, 1x1x2x1 (channels x chips x dies x planes), a program T: 110 us &lt; T \
+                &lt; 850 us, 1 page(s) a low";
+    assert!(page.contains(line));
+    let recorder = "<td>recorder (1.00 us)</td><td>330</td><td>660</td><td>–</td><td>2.200</td><td>+10.000 %</td>\
+                    <td>3</td><td>12\u{202f}345</td>";
+    assert!(page.contains(recorder));
+    assert!(
+        page.contains("<td>mixture</td><td>300.5</td><td>601</td><td>590 to 612</td><td>2.003</td><td>+0.167 %</td>")
+    );
+    assert!(page.contains("<td>really</td><td>300</td><td>600</td><td>–</td><td>2.000</td>"));
+    assert!(page.contains("sampling <b>1.1000</b>"));
+    assert!(page.contains("by cause: host <b>600</b>; on a die from 300 to 300, on the watched one 300"));
+}
+
+#[test]
+fn a_whole_run_has_neither_section() {
+    let page = without_library(&render(&run(vec![device("one")])));
+    assert!(!page.contains("<h2>Sub-tests</h2>") && !page.contains("<h2>Ready/Busy</h2>"));
+    assert!(!page.contains("class=\"caption quiet\""));
+}
+
+#[test]
+fn an_interrupted_run_counts_the_quiet_after_its_last_subtest_and_the_bytes_of_the_unfinished_one() {
+    let mut device = divided();
+    device.subtests.pop();
+    assert_eq!(crate::subtests::quiet_ns(&device), 330_000_000_000);
+    // Stopped in the quiet.
+    device.virtual_time_ns = 11_000_000_000;
+    assert_eq!(crate::subtests::quiet_ns(&device), 10_000_000_000);
+    let watched = device.ready_busy.as_ref().expect("a watched run");
+    let of = watched.of_subtests(device.bytes.write, &device.subtests);
+    assert_eq!((of[0].counted, of[0].real), (Some(3.3), Some(3.0)));
+}
+
+#[test]
+fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
+    use ssdlab_host::{RoomFigures, Traffic};
+    let room = |kind: &str, depth: &str, merged: u32| RoomFigures {
+        kind: kind.to_string(),
+        configuration: BTreeMap::from([("depth".to_string(), depth.to_string())]),
+        taken: Traffic { requests: [0, 90, 0, 0], bytes: [0; 4] },
+        sent: Traffic { requests: [0, 90 - u64::from(merged), 0, 0], bytes: [0; 4] },
+        figures: BTreeMap::from([("merged_requests".to_string(), f64::from(merged))]),
+    };
+    let mut one = device("one");
+    one.host_rooms = vec![room("scheduler", "64", 0), room("cache", "7", 0), room("scheduler", "<16>", 20)];
+    let mut run = run(vec![one]);
+    run.host = Some("two & more.toml".to_string());
+    let page = without_library(&render(&run));
+    assert!(page.contains("<td>Scheduler 1, merged requests</td><td>0</td>"));
+    assert!(page.contains("<td>Scheduler 2, merged requests</td><td>20</td>"));
+    assert!(page.contains("<td>Scheduler 2, sent on</td><td>70</td>"));
+    assert!(page.contains("<td>Cache, taken</td><td>90</td>"));
+    assert!(page.contains("<summary>Host two &amp; more.toml, the topmost room first</summary>"));
+    let settings = "<h4>Scheduler 1</h4><pre>depth = 64</pre><h4>Cache</h4><pre>depth = 7</pre>\
+                    <h4>Scheduler 2</h4><pre>depth = &lt;16&gt;</pre>";
+    assert!(page.contains(settings));
+    assert!(!page.contains("&amp;nbsp;") && !page.contains("&amp;lt;"));
+}
