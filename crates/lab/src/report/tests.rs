@@ -237,7 +237,14 @@ fn divided() -> DeviceResult {
             write_amplification: Some(2.003),
             percentage_error: Some(0.00167),
         }],
-        levels: LevelFactors { sampling: 1.1, classification: 1.0, plane: 1.0, die: 1.0, chip: 1.0, channel: 1.0 },
+        levels: LevelFactors {
+            sampling: Some(1.1),
+            classification: Some(1.0),
+            plane: None,
+            die: Some(1.0),
+            chip: Some(1.0),
+            channel: Some(1.0),
+        },
         real: Real {
             pages: 600,
             write_amplification: Some(2.0),
@@ -285,7 +292,7 @@ fn a_watched_run_shows_what_was_counted_and_what_was_there() {
         page.contains("<td>mixture</td><td>300.5</td><td>601</td><td>590 to 612</td><td>2.003</td><td>+0.167 %</td>")
     );
     assert!(page.contains("<td>really</td><td>300</td><td>600</td><td>–</td><td>2.000</td>"));
-    assert!(page.contains("sampling <b>1.1000</b>"));
+    assert!(page.contains("sampling <b>1.1000</b>") && page.contains("plane <b>–</b>"));
     assert!(page.contains("by cause: host <b>600</b>; on a die from 300 to 300, on the watched one 300"));
 }
 

@@ -120,7 +120,10 @@ fn levels(watched: &ReadyBusy) -> String {
         ("chip", levels.chip),
         ("channel", levels.channel),
     ];
-    let factors = factors.map(|(name, factor)| format!("<span class=\"factor\">{name} <b>{factor:.4}</b></span>"));
+    let factors = factors.map(|(name, factor)| {
+        let factor = or_dash(factor, |factor: f64| format!("{factor:.4}"));
+        format!("<span class=\"factor\">{name} <b>{factor}</b></span>")
+    });
     format!("<p class=\"levels\">recorder / really = {}</p>\n", factors.join(" × "))
 }
 
