@@ -172,6 +172,18 @@ fn a_host_stands_between_workload_and_drive() {
     assert!(sent * 7 < requests, "{sent} of {requests}");
     assert_eq!(room["sent"]["bytes"], room["taken"]["bytes"]);
 
+    // Misaligned is what the workload sent, of which the host made other requests: the warning says of which it speaks.
+    let small = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=512,iodepth=16,size=1m"];
+    let alone = bench.succeeds(&small).stdout;
+    assert!(alone.contains("2048 (100 %) of the requests do not begin"), "{alone}");
+    let below = [&small[..], &["--host", "merging.toml"]].concat();
+    let table = bench.succeeds(&below).stdout;
+    let result = json(&bench.succeeds(&[&below[..], &["--json"]].concat()).stdout);
+    let sent = &result["devices"][0]["host_rooms"][0]["sent"]["requests"][1];
+    assert!(sent.as_u64().expect("a count") < 2048, "{sent}");
+    assert!(table.contains("2048 (100 %) of the workload's requests do not begin"), "{table}");
+    assert!(table.contains(&format!("never saw these, but {sent} that the host made of all 2048")), "{table}");
+
     bench.write("wrong.toml", "[[room]]\nkind = \"scheduler\"\ndepht = 1\n");
     for (file, found) in
         [("wrong.toml", "wrong.toml:3:1: room[0].depht: found an unknown key"), ("none.toml", "none.toml")]

@@ -140,7 +140,9 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
     words.extend(["--precondition", "steady:micro:4KiB-RD-100%-W-Y,iodepth=32", "--recorder", "1"]);
     words.extend(["--subtests", "3x1m", "--initial", "rw=write,bs=128k"]);
     let table = bench.succeeds(&words).stdout;
-    for part in ["Ready/Busy of", "ch1.chip0.die0", "recorder (1.00 us)", "mixture", "initial", "sub-test"] {
+    for part in
+        ["Ready/Busy of", "ch1.chip0.die0", "recorder (1.00 us)", "mixture", "initial", "sub-test", "of it quiet"]
+    {
         assert!(table.contains(part), "{part}: {table}");
     }
     words.push("--json");
@@ -148,6 +150,16 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
     assert_eq!(device["subtests"].as_array().map(Vec::len), Some(4));
     assert_eq!(device["ready_busy"]["tests"].as_array().map(Vec::len), Some(4));
     assert_eq!(device["subtests"][3]["written_bytes"].as_u64(), Some(1 << 20));
+    // The table's rates are over the busy time; the result's are over the run, in which 990 s are quiet.
+    let busy: u64 = (0..4)
+        .map(|test| &device["subtests"][test])
+        .map(|test| test["ended_ns"].as_u64().expect("a time") - test["begun_ns"].as_u64().expect("a time"))
+        .sum();
+    let written = device["bytes"]["write"].as_u64().expect("bytes") as f64;
+    let rate = format!("{:.1}", written / (busy as f64 / 1e9) / 1e6);
+    let row = table.lines().find(|line| line.starts_with("write MB/s")).expect("the rate");
+    assert_eq!(row.split_whitespace().last(), Some(rate.as_str()), "{table}");
+    assert!(device["throughput"]["write_bytes_per_s"].as_f64().expect("a rate") < written / 990.0);
     let real = device["ready_busy"]["real"]["pages"].as_u64();
     assert_eq!(real, device["flash"]["programs"]["total"].as_u64());
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--recorder", "7"], &["found die 7"]);
