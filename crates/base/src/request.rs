@@ -20,6 +20,19 @@ pub enum Op {
     WriteZeroes,
 }
 
+impl Op {
+    /// Its place among counters by kind: reads, writes, trims (write zeroes among them), flushes.
+    #[inline]
+    pub const fn class(self) -> usize {
+        match self {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim | Op::WriteZeroes => 2,
+            Op::Flush => 3,
+        }
+    }
+}
+
 /// One request on its way down to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_base::{Nanos, Request};
 use ssdlab_device::{Completion, Data, Drive};
 
 /// Requests and their bytes by kind: reads, writes, trims (write zeroes among them), flushes.
@@ -18,12 +18,7 @@ pub struct Traffic {
 impl Traffic {
     /// Counts one.
     pub fn add(&mut self, request: &Request) {
-        let kind = match request.op {
-            Op::Read => 0,
-            Op::Write => 1,
-            Op::Trim | Op::WriteZeroes => 2,
-            Op::Flush => 3,
-        };
+        let kind = request.op.class();
         self.requests[kind] += 1;
         self.bytes[kind] += request.bytes();
     }

@@ -305,15 +305,13 @@ fn run_drive(
     let smart_before = SmartLog::of(&drive).to_json();
     let started = Instant::now();
     let mut rooms = Vec::new();
-    let ended = match (experiment.host, &mut verifier) {
-        (None, None) => replay(&mut drive, sent.workload(), &mut recorder, control),
-        (None, Some(verifier)) => {
-            let mut verified = Verified { device: &mut drive, verifier };
-            replay(&mut verified, sent.workload(), &mut recorder, control)
-        }
-        (Some(host), verifier) => {
+    let ended = match experiment.host {
+        // The main job goes straight to the drive.
+        None if verifier.is_none() => replay(&mut drive, sent.workload(), &mut recorder, control),
+        None => through(&mut drive, verifier.as_mut(), sent.workload(), &mut recorder, control),
+        Some(host) => {
             let mut device = host.above(drive);
-            let ended = hosted(&mut *device, verifier.as_mut(), sent.workload(), &mut recorder, control);
+            let ended = through(&mut *device, verifier.as_mut(), sent.workload(), &mut recorder, control);
             rooms = device.rooms();
             drive = device.into_drive();
             ended
@@ -345,8 +343,8 @@ fn run_drive(
     Ok(Some(summary::summarise(entrant, measured, uniform)))
 }
 
-/// The run through a host.
-fn hosted(
+/// The run through a host, a verifier, or both.
+fn through(
     device: &mut dyn BlockDevice,
     verifier: Option<&mut Verifier>,
     workload: &mut dyn Workload,

@@ -162,17 +162,6 @@ pub enum ReplayError {
     },
 }
 
-/// The number of an operation's kind in results: read, write, trim, flush.
-#[inline]
-pub(crate) const fn class(op: Op) -> usize {
-    match op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Trim | Op::WriteZeroes => 2,
-        Op::Flush => 3,
-    }
-}
-
 /// What the loop has seen.
 #[derive(Debug)]
 pub struct Recorder {
@@ -225,7 +214,7 @@ impl Recorder {
         self.occupy_until(request.at.0);
         self.outstanding += 1;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        let class = class(request.op);
+        let class = request.op.class();
         self.sent[class] += 1;
         self.sent_bytes[class] += request.bytes();
         self.misaligned += u64::from((request.sector | request.sectors) & self.unit_mask != 0);
@@ -235,7 +224,7 @@ impl Recorder {
     fn completed(&mut self, completion: &Completion) {
         self.occupy_until(completion.at.0);
         self.outstanding = self.outstanding.saturating_sub(1);
-        let class = class(completion.op);
+        let class = completion.op.class();
         let latency = completion.at.since(completion.submitted).0;
         self.completed[class] += 1;
         self.completed_bytes[class] += completion.bytes;

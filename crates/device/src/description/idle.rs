@@ -6,33 +6,18 @@ use toml::{Table, Value};
 
 use super::controller::CHOICES;
 use super::expanded;
+use super::keys::FTL;
 use crate::{BufferPolicies, DriveConfig, VersionsConfig};
 
-/// Section, keys, and the key of that section that must be one of these for them to be read.
+/// Section, keys, and the key of that section that must be one of these for them to be read. Of `[ftl]` only the keys of
+/// versions are ever found different: no others are put back to their defaults.
 const OWNED: [(&str, &[&str], &str, &[&str]); 7] = [
     ("buffer", &["mca_window"], "policy", &["mca"]),
     ("buffer", &["cflru_window_permille"], "policy", &["cflru"]),
     ("buffer", &["block_pages"], "policy", &["fab", "bplru"]),
     ("buffer", &["bplru_padding"], "policy", &["bplru"]),
     ("buffer", &["lirs_hir_permille"], "policy", &["lirs", "pc-lirs"]),
-    (
-        "ftl",
-        &[
-            "version_index",
-            "version_bits",
-            "version_chain",
-            "version_group",
-            "version_spare",
-            "version_masks",
-            "idle_merge",
-            "merge_load",
-            "compaction",
-            "compaction_index",
-            "region",
-        ],
-        "design",
-        &["mv"],
-    ),
+    ("ftl", FTL, "design", &["mv"]),
     ("gc", &["choices"], "victim", &["d-choices"]),
 ];
 

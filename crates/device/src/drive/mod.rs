@@ -501,12 +501,7 @@ impl Drive {
         let request = state.request;
         let (status, order) = (state.status, state.order);
         let bytes = request.sectors.saturating_mul(SECTOR_BYTES);
-        let kind = match request.op {
-            Op::Read => 0,
-            Op::Write => 1,
-            Op::Trim | Op::WriteZeroes => 2,
-            Op::Flush => 3,
-        };
+        let kind = request.op.class();
         if request.op == Op::Read && !state.cells.is_empty() {
             let cells = std::mem::take(&mut state.cells);
             self.read_data.push((request.tag, cells));

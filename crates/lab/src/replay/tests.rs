@@ -73,8 +73,8 @@ impl Target for Fake {
             }
             let submitted = if self.fault == Fault::Flatters { Nanos(at.0 - 1_000) } else { request.at };
             let bytes = if self.fault == Fault::Miscounts { request.bytes() - 512 } else { request.bytes() };
-            self.counters.commands[class(request.op)] += 1;
-            self.counters.bytes[class(request.op)] += bytes;
+            self.counters.commands[request.op.class()] += 1;
+            self.counters.bytes[request.op.class()] += bytes;
             let Request { tag, op, .. } = request;
             let completion = Completion {
                 tag,

@@ -1,7 +1,7 @@
 //! What a served drive tells of itself: counters of the drive, and how punctual its answers are.
 
 use hdrhistogram::Histogram;
-use ssdlab_base::{Nanos, Op};
+use ssdlab_base::Nanos;
 use ssdlab_device::Counters;
 
 /// Longest time told apart, in nanoseconds; longer ones count as this.
@@ -84,14 +84,4 @@ pub struct Figures {
     pub lateness_in_all: Spread,
     /// Bytes of a flash page.
     pub page_bytes: u32,
-}
-
-/// The place of an operation among [`Figures::latency`] and the drive's counters.
-pub const fn class_of(op: Op) -> usize {
-    match op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Trim | Op::WriteZeroes => 2,
-        Op::Flush => 3,
-    }
 }

@@ -20,7 +20,7 @@ use crate::target::{Answer, Command, Extent, Failure, Sink, Target};
 use clock::Clock;
 pub use clock::Pace;
 use figures::Times;
-pub use figures::{Figures, Spread, class_of};
+pub use figures::{Figures, Spread};
 
 /// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
 const SPIN: Duration = Duration::from_micros(30);
@@ -352,7 +352,7 @@ impl Shared {
         let broken = state.device.drive().image().is_some_and(|image| image.broken().is_some());
         let now = self.paced.then(Instant::now);
         for completion in &completions {
-            state.latency[class_of(completion.op)].record((completion.at - completion.submitted).0);
+            state.latency[completion.op.class()].record((completion.at - completion.submitted).0);
             // At the end nobody waits for the clock any more.
             if let (Some(clock), Some(now)) = (state.clock, now)
                 && !state.stopping

@@ -1,6 +1,6 @@
 //! What the paper could not see: how far other ways to count are off, of the programs on the lines and of the drive's pages.
 
-use super::common::{Column, columns, point};
+use super::common::{Column, columns, percent, point};
 use super::runs::rows;
 use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Point, Run, Scene, names};
 
@@ -51,7 +51,7 @@ fn programs(run: &Measured, estimate: Option<usize>) -> Option<f64> {
 /// By how much the drive's pages are off that follow: with the lines that were not looked at, and M_p.
 fn pages(run: &Measured, estimate: Option<usize>) -> Option<f64> {
     let of = estimate.map_or("recorders.0".to_string(), |place| format!("estimates.{place}"));
-    run.number(&format!("ready_busy.{of}.percentage_error")).map(|share| 100.0 * share)
+    percent(run.number(&format!("ready_busy.{of}.percentage_error")))
 }
 
 /// Below so many programs of the watched die a share of them says nothing, and is in no mean.

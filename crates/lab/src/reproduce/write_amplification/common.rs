@@ -52,7 +52,17 @@ pub(super) fn columns(
     }
 }
 
+/// A share, per cent.
+pub(super) fn percent(share: Option<f64>) -> Option<f64> {
+    share.map(|share| 100.0 * share)
+}
+
 /// The magnitude of a share, per cent.
 pub(super) fn magnitude(share: Option<f64>) -> Option<f64> {
-    share.map(|share| 100.0 * share.abs())
+    percent(share).map(f64::abs)
+}
+
+/// A factor of the recorder's WA, as what it adds or takes away, per cent.
+pub(super) fn level(run: &Measured, level: &str) -> Option<f64> {
+    percent(run.number(&format!("ready_busy.levels.{level}")).map(|factor| factor - 1.0))
 }

@@ -1,6 +1,6 @@
 //! What Figures 5 and 6 owe to the die that is watched, and to chance: the same recorder on every die, with other seeds.
 
-use super::common::{self, Column, columns, point};
+use super::common::{self, Column, columns, level, percent, point};
 use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
 
 /// A bar of Figure 5 and one of Figure 6.
@@ -14,21 +14,17 @@ const SEEDS: u64 = 3;
 /// As in Figures 5 and 6.
 const VOLUME: u64 = 2 << 30;
 
-fn off(share: Option<f64>) -> Option<f64> {
-    share.map(|share| 100.0 * share)
-}
-
 /// The watched die's share of the drive, whatever level it is lost at.
 fn die(run: &Measured) -> Option<f64> {
     let factor = |level: &str| run.number(&format!("ready_busy.levels.{level}"));
-    off(Some(factor("die")? * factor("chip")? * factor("channel")? - 1.0))
+    percent(Some(factor("die")? * factor("chip")? * factor("channel")? - 1.0))
 }
 
 const COLUMNS: [Column; 5] = [
-    ("PEN", "%", |run| off(run.number("ready_busy.recorders.0.percentage_error"))),
-    ("PEN, 100 ns", "%", |run| off(run.number("ready_busy.recorders.1.percentage_error"))),
-    ("sampling", "%", |run| off(run.number("ready_busy.levels.sampling").map(|factor| factor - 1.0))),
-    ("classification", "%", |run| off(run.number("ready_busy.levels.classification").map(|factor| factor - 1.0))),
+    ("PEN", "%", |run| percent(run.number("ready_busy.recorders.0.percentage_error"))),
+    ("PEN, 100 ns", "%", |run| percent(run.number("ready_busy.recorders.1.percentage_error"))),
+    ("sampling", "%", |run| level(run, "sampling")),
+    ("classification", "%", |run| level(run, "classification")),
     ("die", "%", die),
 ];
 

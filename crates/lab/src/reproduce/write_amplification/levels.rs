@@ -1,21 +1,12 @@
 //! What the paper could not see: write amplification by cause, and the recorder's error by level.
 
-use super::common::{Column, columns, point};
+use super::common::{Column, columns, level, point};
 use super::runs::rows;
 use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Run, Scene, names};
-
-fn off(share: Option<f64>) -> Option<f64> {
-    share.map(|share| 100.0 * share)
-}
 
 /// A cause's part of write amplification.
 fn cause(run: &Measured, cause: &str) -> Option<f64> {
     run.number(&format!("write_amplification.by_cause.{cause}"))
-}
-
-/// A factor of the recorder's WA, as what it adds or takes away.
-fn level(run: &Measured, level: &str) -> Option<f64> {
-    off(run.number(&format!("ready_busy.levels.{level}")).map(|factor| factor - 1.0))
 }
 
 const LEVELS: [Column; 12] = [
