@@ -1,5 +1,8 @@
 //! The blocks as the controller keeps them: free, open, closed; how much in them is valid; what pins them.
 //!
+//! All of this is kept by superblock: by block where every block stands alone, else for the blocks of one as a whole. What
+//! happens to single pages (a unit becomes valid, an operation pins) is told by block.
+//!
 //! A block is pinned by every operation in flight that must end before the block may be erased: reads from it, and the
 //! programs that supersede what it holds. An erase waits for the last pin, so a power cut never finds the only good
 //! copy of anything gone.
@@ -8,7 +11,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use ssdlab_base::Divider;
-use ssdlab_flash::{Flash, Geometry};
+use ssdlab_flash::Flash;
+
+use crate::DriveConfig;
+use crate::superblocks::Superblocks;
 
 /// What the controller is doing with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +32,7 @@ pub(crate) enum BlockState {
     Collecting,
     /// Empty, waiting for its last pin or for its erase.
     Erasing,
-    /// Never used again.
+    /// Never used again: a bad block, or a superblock that lacks a member and is dissolved.
     Bad,
 }
 
@@ -35,8 +41,11 @@ const NOT_CLOSED: u32 = 1 << 31;
 
 /// All blocks of the drive.
 pub(crate) struct BlockPool {
-    pub(crate) blocks_per_plane: u32,
-    by_blocks_per_plane: Divider,
+    /// Which blocks make up which superblock.
+    pub(crate) superblocks: Superblocks,
+    /// Superblocks of a group, those that are dissolved included.
+    pub(crate) per_group: u32,
+    by_per_group: Divider,
     states: Vec<BlockState>,
     /// Valid units of each block, with `NOT_CLOSED` on top where the block cannot be a victim.
     valid: Vec<u32>,
@@ -140,43 +149,98 @@ impl PoolView<'_> {
 
 impl BlockPool {
     /// All good blocks free.
-    pub(crate) fn new(geometry: &Geometry, flash: &Flash, least_worn: bool) -> BlockPool {
-        let blocks = geometry.blocks() as usize;
-        let planes = geometry.planes();
-        let list = || {
-            if least_worn { FreeList::LeastWorn(BinaryHeap::new()) } else { FreeList::InOrder(VecDeque::new()) }
+    pub(crate) fn new(config: &DriveConfig, flash: &mut Flash) -> BlockPool {
+        let geometry = *flash.geometry();
+        let superblocks = Superblocks::new(config, flash);
+        let groups = (geometry.planes() / superblocks.width()) as usize;
+        let per_group = geometry.blocks_per_plane;
+        let count = groups * per_group as usize;
+        let list = || match config.gc.dynamic_wear_levelling {
+            true => FreeList::LeastWorn(BinaryHeap::new()),
+            false => FreeList::InOrder(VecDeque::new()),
         };
         let mut pool = BlockPool {
-            blocks_per_plane: geometry.blocks_per_plane,
-            by_blocks_per_plane: Divider::new(geometry.blocks_per_plane),
-            states: vec![BlockState::Free; blocks],
-            valid: vec![NOT_CLOSED; blocks],
-            pins: vec![0; blocks],
-            issued: vec![0; blocks],
-            closed_order: vec![0; blocks],
+            superblocks,
+            per_group,
+            by_per_group: Divider::new(per_group),
+            states: vec![BlockState::Free; count],
+            valid: vec![NOT_CLOSED; count],
+            pins: vec![0; count],
+            issued: vec![0; count],
+            closed_order: vec![0; count],
             closings: 0,
-            retiring: vec![false; blocks],
-            trimmed: vec![false; blocks],
-            free: (0..planes).map(|_| list()).collect(),
-            erasing: vec![0; planes as usize],
-            usable: vec![geometry.blocks_per_plane; planes as usize],
+            retiring: vec![false; count],
+            trimmed: vec![false; count],
+            free: (0..groups).map(|_| list()).collect(),
+            erasing: vec![0; groups],
+            usable: vec![0; groups],
         };
-        for block in 0..blocks as u32 {
-            let plane = pool.plane_of(block);
-            if flash.blocks.get(block).bad {
-                pool.states[block as usize] = BlockState::Bad;
-                pool.usable[plane as usize] -= 1;
-            } else {
-                pool.free[plane as usize].push(block, flash.blocks.get(block).erases);
+        for superblock in 0..count as u32 {
+            if !pool.is_good(superblock, flash) {
+                pool.states[superblock as usize] = BlockState::Bad;
             }
         }
+        if flash.blocks.all().iter().all(|block| block.programmed == 0 && !block.torn) {
+            pool.mend_all(flash);
+        }
+        pool.rebuild_free(flash);
         pool
     }
 
-    /// The plane of a block.
+    /// Whether all members of a superblock are there and good.
+    pub(crate) fn is_good(&self, superblock: u32, flash: &Flash) -> bool {
+        let good = |block: u32| !flash.blocks.get(block).bad;
+        self.superblocks.is_whole(superblock) && self.superblocks.members(superblock).all(good)
+    }
+
+    /// Groups: planes, dies, or the drive.
+    pub(crate) fn groups(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Superblocks of the drive.
+    pub(crate) fn superblocks_count(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// Superblocks that lack a member are made whole as far as blocks are left over; whatever is in state `Bad` is erased.
+    pub(crate) fn mend(&mut self, group: u32, flash: &mut Flash) {
+        if self.superblocks.width() == 1 {
+            return;
+        }
+        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let mut lacking: Vec<u32> =
+            of_group.filter(|superblock| self.states[*superblock as usize] == BlockState::Bad).collect();
+        // Those that lack the fewest members first: what was dissolved long ago stays so.
+        lacking.sort_by_key(|superblock| Reverse(self.superblocks.members(*superblock).count()));
+        for superblock in self.superblocks.reform(flash, &lacking) {
+            let wear = self.wear(superblock, flash);
+            self.states[superblock as usize] = BlockState::Free;
+            self.retiring[superblock as usize] = false;
+            self.usable[group as usize] += 1;
+            self.free[group as usize].push(superblock, wear);
+        }
+    }
+
+    /// As [`BlockPool::mend`], in every group.
+    pub(crate) fn mend_all(&mut self, flash: &mut Flash) {
+        for group in 0..self.groups() {
+            self.mend(group, flash);
+        }
+    }
+
+    /// Erases of the member that has the most.
+    pub(crate) fn wear(&self, superblock: u32, flash: &Flash) -> u32 {
+        if self.superblocks.width() == 1 {
+            return flash.blocks.get(superblock).erases;
+        }
+        self.superblocks.members(superblock).map(|block| flash.blocks.get(block).erases).max().unwrap_or(0)
+    }
+
+    /// The group of a superblock.
     #[inline]
-    pub(crate) fn plane_of(&self, block: u32) -> u32 {
-        self.by_blocks_per_plane.div(block)
+    pub(crate) fn group_of(&self, superblock: u32) -> u32 {
+        self.by_per_group.div(superblock)
     }
 
     /// The state of a block.
@@ -191,27 +255,27 @@ impl BlockPool {
         self.valid[block as usize] & !NOT_CLOSED
     }
 
-    /// Free blocks of a plane.
+    /// Free superblocks of a group.
     #[inline]
-    pub(crate) fn free_blocks(&self, plane: u32) -> u32 {
-        self.free[plane as usize].len() as u32
+    pub(crate) fn free_blocks(&self, group: u32) -> u32 {
+        self.free[group as usize].len() as u32
     }
 
-    /// Blocks of a plane that are free or will be once their erase is done.
+    /// Superblocks of a group that are free or will be once their erase is done.
     #[inline]
-    pub(crate) fn free_or_erasing(&self, plane: u32) -> u32 {
-        self.free_blocks(plane) + self.erasing[plane as usize]
+    pub(crate) fn free_or_erasing(&self, group: u32) -> u32 {
+        self.free_blocks(group) + self.erasing[group as usize]
     }
 
-    /// Good blocks of a plane.
-    pub(crate) fn usable(&self, plane: u32) -> u32 {
-        self.usable[plane as usize]
+    /// Good superblocks of a group.
+    pub(crate) fn usable(&self, group: u32) -> u32 {
+        self.usable[group as usize]
     }
 
     /// What a victim policy may look at.
-    pub(crate) fn view(&self, plane: u32, units_per_block: u32) -> PoolView<'_> {
-        let first = (plane * self.blocks_per_plane) as usize;
-        let range = first..first + self.blocks_per_plane as usize;
+    pub(crate) fn view(&self, group: u32, units_per_block: u32) -> PoolView<'_> {
+        let first = (group * self.per_group) as usize;
+        let range = first..first + self.per_group as usize;
         PoolView {
             valid: &self.valid[range.clone()],
             closed_order: &self.closed_order[range],
@@ -220,14 +284,14 @@ impl BlockPool {
         }
     }
 
-    /// The free block that will be opened next.
-    pub(crate) fn next_free(&self, plane: u32) -> Option<u32> {
-        self.free[plane as usize].peek()
+    /// The free superblock that will be opened next.
+    pub(crate) fn next_free(&self, group: u32) -> Option<u32> {
+        self.free[group as usize].peek()
     }
 
-    /// Opens a free block.
-    pub(crate) fn open(&mut self, plane: u32) -> Option<u32> {
-        let block = self.free[plane as usize].pop()?;
+    /// Opens a free superblock.
+    pub(crate) fn open(&mut self, group: u32) -> Option<u32> {
+        let block = self.free[group as usize].pop()?;
         assert_eq!(self.states[block as usize], BlockState::Free, "block {block} was on the free list");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "free block {block} holds nothing valid");
         self.states[block as usize] = BlockState::Open;
@@ -246,9 +310,9 @@ impl BlockPool {
         }
     }
 
-    /// The free blocks of a plane, in the order they leave.
-    pub(crate) fn free_list(&self, plane: u32) -> Vec<u32> {
-        match &self.free[plane as usize] {
+    /// The free superblocks of a group, in the order they leave.
+    pub(crate) fn free_list(&self, group: u32) -> Vec<u32> {
+        match &self.free[group as usize] {
             FreeList::LeastWorn(heap) => {
                 let mut blocks: Vec<(u32, u32)> = heap.iter().map(|Reverse(block)| *block).collect();
                 blocks.sort_unstable();
@@ -273,8 +337,9 @@ impl BlockPool {
             while list.pop().is_some() {}
         }
         for block in blocks {
-            let plane = self.plane_of(*block) as usize;
-            self.free[plane].push(*block, flash.blocks.get(*block).erases);
+            let group = self.group_of(*block) as usize;
+            let wear = self.wear(*block, flash);
+            self.free[group].push(*block, wear);
         }
         true
     }
@@ -284,12 +349,15 @@ impl BlockPool {
         for list in &mut self.free {
             while list.pop().is_some() {}
         }
-        self.usable.fill(self.blocks_per_plane);
+        self.usable.fill(self.per_group);
         for block in 0..self.states.len() as u32 {
-            let plane = self.plane_of(block) as usize;
+            let group = self.group_of(block) as usize;
             match self.states[block as usize] {
-                BlockState::Free => self.free[plane].push(block, flash.blocks.get(block).erases),
-                BlockState::Bad => self.usable[plane] -= 1,
+                BlockState::Free => {
+                    let wear = self.wear(block, flash);
+                    self.free[group].push(block, wear);
+                }
+                BlockState::Bad => self.usable[group] -= 1,
                 _ => {}
             }
         }
@@ -331,35 +399,38 @@ impl BlockPool {
         assert_eq!(self.states[block as usize], BlockState::Collecting, "block {block} was being emptied");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "block {block} to be erased holds nothing valid");
         self.states[block as usize] = BlockState::Erasing;
-        let plane = self.plane_of(block);
-        self.erasing[plane as usize] += 1;
+        let group = self.group_of(block);
+        self.erasing[group as usize] += 1;
     }
 
-    /// The erase is done: the block is free, or bad.
+    /// The erase is done: the superblock is free, or bad.
     pub(crate) fn erased(&mut self, block: u32, erases: u32, good: bool) {
         assert_eq!(self.states[block as usize], BlockState::Erasing, "block {block} was being erased");
         assert_eq!(self.pins[block as usize], 0, "erased block {block} was not pinned");
-        let plane = self.plane_of(block) as usize;
-        self.erasing[plane] -= 1;
+        let group = self.group_of(block) as usize;
+        self.erasing[group] -= 1;
         self.trimmed[block as usize] = false;
+        self.retiring[block as usize] &= !good;
         if good {
             self.states[block as usize] = BlockState::Free;
-            self.free[plane].push(block, erases);
+            self.free[group].push(block, erases);
         } else {
             self.states[block as usize] = BlockState::Bad;
-            self.usable[plane] -= 1;
+            self.usable[group] -= 1;
         }
     }
 
     /// One more valid unit.
     #[inline]
     pub(crate) fn add_valid(&mut self, block: u32) {
+        let block = self.superblocks.of(block);
         self.valid[block as usize] += 1;
     }
 
     /// One valid unit less.
     #[inline]
     pub(crate) fn drop_valid(&mut self, block: u32) {
+        let block = self.superblocks.of(block);
         debug_assert!(self.valid(block) > 0, "block {block} has something valid to lose");
         self.valid[block as usize] -= 1;
     }
@@ -384,19 +455,31 @@ impl BlockPool {
     /// An operation in flight must end before the block is erased.
     #[inline]
     pub(crate) fn pin(&mut self, block: u32) {
+        let block = self.superblocks.of(block);
         self.pins[block as usize] += 1;
     }
 
-    /// It has ended; true when the block now waits for nothing but its erase.
+    /// It has ended; true when the superblock now waits for nothing but its erase.
     #[inline]
     pub(crate) fn unpin(&mut self, block: u32) -> bool {
-        let pins = &mut self.pins[block as usize];
-        assert!(*pins > 0, "block {block} was pinned");
-        *pins -= 1;
-        *pins == 0 && self.states[block as usize] == BlockState::Erasing
+        self.unpin_superblock(self.superblocks.of(block))
     }
 
-    /// Pins on a block.
+    /// As [`BlockPool::unpin`], of a superblock.
+    #[inline]
+    pub(crate) fn unpin_superblock(&mut self, superblock: u32) -> bool {
+        let pins = &mut self.pins[superblock as usize];
+        assert!(*pins > 0, "block {superblock} was pinned");
+        *pins -= 1;
+        *pins == 0 && self.states[superblock as usize] == BlockState::Erasing
+    }
+
+    /// As [`BlockPool::pin`], of a superblock.
+    pub(crate) fn pin_superblock(&mut self, superblock: u32) {
+        self.pins[superblock as usize] += 1;
+    }
+
+    /// Pins on a superblock.
     pub(crate) fn pins(&self, block: u32) -> u32 {
         self.pins[block as usize]
     }
@@ -414,6 +497,7 @@ impl BlockPool {
 
     /// A trim took a unit from the block.
     pub(crate) fn set_trimmed(&mut self, block: u32) {
+        let block = self.superblocks.of(block);
         self.trimmed[block as usize] = true;
     }
 
@@ -424,8 +508,9 @@ impl BlockPool {
     }
 
     /// Puts a saved state back.
-    pub(crate) fn restore_state(&mut self, block: u32, state: BlockState, closed_order: u64) {
+    pub(crate) fn restore_state(&mut self, block: u32, state: BlockState, closed_order: u64, trimmed: bool) {
         self.adopt(block, state);
+        self.trimmed[block as usize] = trimmed;
         self.closed_order[block as usize] = closed_order;
     }
 

@@ -3,7 +3,7 @@
 use ssdlab_flash::Flash;
 
 use crate::ftl::DESIGNS;
-use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Spare};
+use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Spare, Superblock};
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
 const MAX_UNIT_BYTES: u32 = 32 << 10;
@@ -18,7 +18,7 @@ impl DriveConfig {
         (self.user_bytes / u64::from(self.ftl.mapping_unit)) as u32
     }
 
-    /// Blocks of each plane that only relocation may open. One is enough to finish any job; with a threshold of three or
+    /// Superblocks of each group that only relocation may open. One is enough to finish any job; with a threshold of three or
     /// more there are two, which leaves room for records of trims and for failed programs.
     pub(crate) const fn gc_reserve(&self) -> u32 {
         if self.gc.free_blocks >= 3 { 2 } else { 1 }
@@ -29,7 +29,7 @@ impl DriveConfig {
         if self.gc_reserve() >= 2 { (self.flash.geometry.pages_per_block / 2).min(64) } else { 0 }
     }
 
-    /// Write frontiers a plane keeps open.
+    /// Write frontiers a group keeps open.
     pub(crate) fn frontiers(&self) -> u32 {
         self.ftl.streams + u32::from(self.ftl.separate_gc_frontier)
     }
@@ -70,6 +70,23 @@ impl DriveConfig {
                 format!("{} is too few: relocation needs a block of its own", self.gc.free_blocks),
             );
         }
+        if self.ftl.superblock != Superblock::None {
+            if matches!(self.ftl.allocation, Allocation::Static(_)) {
+                return refuse(
+                    "ftl.allocation",
+                    "an order in which the LPN decides the plane cannot go with superblocks, whose pages go to all planes \
+                     in turn: use \"dynamic\" or \"round-robin:...\", or ftl.superblock = \"none\""
+                        .to_string(),
+                );
+            }
+            if self.gc.copyback {
+                return refuse(
+                    "gc.copyback",
+                    "true, but a copyback stays in its plane, and what leaves a superblock goes to all of its planes"
+                        .to_string(),
+                );
+            }
+        }
         if self.ftl.streams == 0 {
             return refuse("ftl.streams", "there is at least 1 stream".to_string());
         }
@@ -93,13 +110,19 @@ impl DriveConfig {
         Ok(())
     }
 
-    /// Units that a plane with so many good blocks can hold beside what GC needs and the write frontiers.
+    /// Pages in a superblock: in a block, where every block stands alone.
+    fn pages_per_superblock(&self) -> u64 {
+        let geometry = &self.flash.geometry;
+        u64::from(geometry.pages_per_block) * u64::from(self.ftl.superblock.planes(geometry))
+    }
+
+    /// Units that a group with so many good superblocks can hold beside what GC needs and the write frontiers.
     pub(crate) fn room_units(&self, blocks: u32) -> u64 {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
         let kept = self.gc.free_blocks + self.frontiers();
         // Some closed block must always have a page's worth of invalid units.
-        let block = u64::from(geometry.pages_per_block) * units_per_page - units_per_page.saturating_sub(1);
+        let block = self.pages_per_superblock() * units_per_page - units_per_page.saturating_sub(1);
         u64::from(blocks.saturating_sub(kept)) * block
     }
 
@@ -109,6 +132,7 @@ impl DriveConfig {
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
         let kept = self.gc.free_blocks + self.frontiers();
         let room = |blocks: u32| self.room_units(blocks);
+        let (noun, group) = (self.ftl.superblock.noun(), self.ftl.superblock.group());
         let needed = u64::from(self.user_units()) + u64::from(metadata_units);
         let planes = usable.len() as u64;
         let (needed, room, whole) = match self.ftl.allocation {
@@ -124,8 +148,8 @@ impl DriveConfig {
         refuse(
             "capacity",
             format!(
-                "too little spare: {whole} must hold {needed} units, but only {room} remain when {kept} of its {} blocks \
-                 a plane are kept for garbage collection (gc.free_blocks = {}) and write frontiers ({}): garbage \
+                "too little spare: {whole} must hold {needed} units, but only {room} remain when {kept} of its {} {noun} \
+                 {group} are kept for garbage collection (gc.free_blocks = {}) and write frontiers ({}): garbage \
                  collection could run out of blocks; lower the user capacity or gc.free_blocks",
                 usable.iter().min().unwrap_or(&0),
                 self.gc.free_blocks,
@@ -139,7 +163,7 @@ impl DriveConfig {
     pub(crate) fn spare(&self, flash: &Flash, usable: &[u32]) -> Spare {
         let geometry = flash.geometry();
         let user = self.user_bytes as f64;
-        let block = f64::from(geometry.pages_per_block) * f64::from(geometry.page_bytes);
+        let block = self.pages_per_superblock() as f64 * f64::from(geometry.page_bytes);
         let kept = f64::from(self.gc.free_blocks) + f64::from(self.frontiers() - 1) / 2.0;
         let blocks: f64 = usable.iter().map(|blocks| (f64::from(*blocks) - kept).max(0.0)).sum();
         Spare { nominal: (geometry.bytes() as f64 - user) / user, effective: (blocks * block - user) / user }

@@ -1,7 +1,7 @@
 //! What the controller is, as plain numbers: the resolved form of a description.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::FlashConfig;
+use ssdlab_flash::{FlashConfig, Geometry};
 
 /// How the host speaks to the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,8 @@ pub struct FtlConfig {
     pub mapping_unit: u32,
     /// Where pages go.
     pub allocation: Allocation,
+    /// Which blocks are opened, written, collected and retired as one.
+    pub superblock: Superblock,
     /// Relocations have a write frontier of their own.
     pub separate_gc_frontier: bool,
     /// Host write streams with a frontier each (at least 1).
@@ -154,6 +156,45 @@ pub enum CompactionIndex {
     Page,
     /// In its out-of-band area: all sectors are for data, and two halves of pages fit.
     Oob,
+}
+
+/// Which blocks are opened, written, collected and retired as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Superblock {
+    /// Every block by itself: each plane collects for itself.
+    None,
+    /// A block of each plane of a die.
+    Die,
+    /// A block of each plane of the drive.
+    Drive,
+}
+
+impl Superblock {
+    /// Planes that have their free list, frontiers and collection in common.
+    pub(crate) const fn planes(self, geometry: &Geometry) -> u32 {
+        match self {
+            Superblock::None => 1,
+            Superblock::Die => geometry.planes_per_die,
+            Superblock::Drive => geometry.planes(),
+        }
+    }
+
+    /// What the members of one collection are called: blocks, or superblocks.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Superblock::None => "blocks",
+            Superblock::Die | Superblock::Drive => "superblocks",
+        }
+    }
+
+    /// Where so many of them are, in words.
+    pub(crate) const fn group(self) -> &'static str {
+        match self {
+            Superblock::None => "a plane",
+            Superblock::Die => "a die",
+            Superblock::Drive => "in all",
+        }
+    }
 }
 
 /// How host pages spread over the planes.

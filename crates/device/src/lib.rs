@@ -15,11 +15,12 @@ mod interface;
 mod media;
 pub mod planted;
 mod stats;
+mod superblocks;
 mod token;
 
 pub use config::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, VersionIndex, VersionMasks, VersionsConfig,
+    InterfaceKind, Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
 };
 pub use description::{Description, DescriptionError};
 pub use drive::{

@@ -2,6 +2,8 @@
 //!
 //! Mapping is the design's; order, space, pins and counting are kept here, so that no design can get them wrong.
 
+use std::collections::VecDeque;
+
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
@@ -20,6 +22,7 @@ pub(crate) enum Frontier {
     Gc,
 }
 
+/// A write frontier: the superblock, and how many of its pages were given out.
 #[derive(Clone, Copy, Debug)]
 struct OpenBlock {
     block: u32,
@@ -27,6 +30,16 @@ struct OpenBlock {
 }
 
 const CLOSED: OpenBlock = OpenBlock { block: NONE, next_page: 0 };
+
+/// The first program of the row that a frontier fills on a die, and the last that became ready with it.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    leader: OpId,
+    last: OpId,
+    place: Place,
+}
+
+const NO_ROW: Row = Row { leader: NONE, last: NONE, place: Place { block: NONE, page: 0 } };
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +72,18 @@ pub(crate) struct Media {
     /// Bytes of a mapping unit.
     pub(crate) unit_bytes: u32,
     pages_per_block: u32,
+    pages_per_superblock: u32,
     by_pages_per_block: Divider,
     by_units_per_page: Divider,
-    /// Blocks of each plane that only relocation may open.
+    /// Superblocks of each group that only relocation may open.
     pub(crate) gc_reserve: u32,
     separate_gc: bool,
     streams: u32,
     frontiers: Vec<OpenBlock>,
+    /// Pages of a frontier that power cuts left behind the others: they are given out first.
+    gaps: Vec<VecDeque<Place>>,
+    /// Where planes are to program together: the row that each frontier fills.
+    rows: Vec<Row>,
     sequence: u64,
     /// Pins of programs that supersede units in several blocks, `units_per_page` a program.
     many_pins: Vec<u32>,
@@ -73,9 +91,9 @@ pub(crate) struct Media {
     sources: Vec<u32>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
     several: FxHashMap<OpId, Several>,
-    /// Planes in which a block was opened since GC last looked.
+    /// Groups in which a superblock was opened since GC last looked.
     pub(crate) opened: Vec<u32>,
-    /// Blocks whose last pin went: their erase is due.
+    /// Superblocks whose last pin went: their erase is due.
     pub(crate) unpinned: Vec<u32>,
     /// Bytes of host pages programmed without data.
     pub(crate) padding_bytes: u64,
@@ -95,13 +113,13 @@ impl Media {
     }
 
     /// The controller's side over chips that exist already.
-    pub(crate) fn over(config: &DriveConfig, options: Options, flash: Flash) -> Media {
+    pub(crate) fn over(config: &DriveConfig, options: Options, mut flash: Flash) -> Media {
         let geometry = *flash.geometry();
-        let pool = BlockPool::new(&geometry, &flash, config.gc.dynamic_wear_levelling);
-        let frontiers = geometry.planes() * (config.ftl.streams + 1);
+        let pool = BlockPool::new(config, &mut flash);
+        let frontiers = pool.groups() * (config.ftl.streams + 1);
+        let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
         Media {
             flash,
-            pool,
             now: Nanos::ZERO,
             rng: rng(options.seed, "controller policies"),
             units_per_page: geometry.page_bytes / config.ftl.mapping_unit,
@@ -110,9 +128,13 @@ impl Media {
             by_pages_per_block: Divider::new(geometry.pages_per_block),
             by_units_per_page: Divider::new(geometry.page_bytes / config.ftl.mapping_unit),
             gc_reserve: config.gc_reserve(),
+            pages_per_superblock: geometry.pages_per_block * pool.superblocks.width(),
+            pool,
             separate_gc: config.ftl.separate_gc_frontier,
             streams: config.ftl.streams,
             frontiers: vec![CLOSED; frontiers as usize],
+            gaps: vec![VecDeque::new(); frontiers as usize],
+            rows: vec![NO_ROW; rows],
             sequence: 1,
             many_pins: Vec::new(),
             sources: Vec::new(),
@@ -131,10 +153,29 @@ impl Media {
         self.pages_per_block
     }
 
-    /// Units in a block.
+    /// Pages in a superblock.
     #[inline]
-    pub(crate) const fn units_per_block(&self) -> u32 {
-        self.pages_per_block * self.units_per_page
+    pub(crate) const fn pages_per_superblock(&self) -> u32 {
+        self.pages_per_superblock
+    }
+
+    /// Units in a superblock.
+    #[inline]
+    pub(crate) const fn units_per_superblock(&self) -> u32 {
+        self.pages_per_superblock * self.units_per_page
+    }
+
+    /// The group of a block.
+    #[inline]
+    pub(crate) fn group_of(&self, block: u32) -> u32 {
+        self.pool.superblocks.group_of(block)
+    }
+
+    /// The unit that comes `cursor`th in a superblock, by the order in which its pages were given out.
+    #[inline]
+    pub(crate) fn unit_in(&self, superblock: u32, cursor: u32) -> u32 {
+        let (page, unit) = (self.by_units_per_page.div(cursor), self.by_units_per_page.rem(cursor));
+        self.unit_at(self.pool.superblocks.place(superblock, page)) + unit
     }
 
     /// The block and page of a physical unit.
@@ -158,7 +199,8 @@ impl Media {
     /// Looks at what every access to a block looks at, so that it is in the processor's cache.
     #[inline]
     pub(crate) fn glance(&self, block: u32) -> u32 {
-        self.flash.blocks.get(block).programmed ^ self.pool.valid(block) ^ self.pool.pins(block)
+        let superblock = self.pool.superblocks.of(block);
+        self.flash.blocks.get(block).programmed ^ self.pool.valid(superblock) ^ self.pool.pins(superblock)
     }
 
     /// The first physical unit of a page.
@@ -167,91 +209,131 @@ impl Media {
         (place.block * self.pages_per_block + place.page) * self.units_per_page
     }
 
-    /// The number of the frontier in its plane's row.
+    /// The number of the frontier in its group's row.
     #[inline]
-    fn slot(&self, plane: u32, frontier: Frontier) -> usize {
+    fn slot(&self, group: u32, frontier: Frontier) -> usize {
         let index = match frontier {
             Frontier::Host(stream) => u32::from(stream).min(self.streams - 1),
             Frontier::Gc if self.separate_gc => self.streams,
             Frontier::Gc => 0,
         };
-        (plane * (self.streams + 1) + index) as usize
+        (group * (self.streams + 1) + index) as usize
     }
 
-    /// Whether a page can be given out in this plane now.
+    /// Whether a page can be given out in this group now.
     #[inline]
-    pub(crate) fn has_page(&self, plane: u32, frontier: Frontier) -> bool {
-        let slot = self.slot(plane, frontier);
+    pub(crate) fn has_page(&self, group: u32, frontier: Frontier) -> bool {
+        let slot = self.slot(group, frontier);
         let open = self.frontiers[slot].block != NONE;
-        let free = self.pool.free_blocks(plane);
+        let free = self.pool.free_blocks(group);
         if frontier == Frontier::Gc {
-            open || free > 0 && self.can_open(plane)
+            open || free > 0 && self.can_open(group)
         } else {
             // A frontier that relocation shares and that it opened out of the reserve is relocation's alone until a
             // block is free again: a job that was begun must find the pages it was begun for.
-            let lent = slot == self.slot(plane, Frontier::Gc) && free < self.gc_reserve;
-            open && !lent || !open && free > self.gc_reserve && self.can_open(plane)
+            let lent = slot == self.slot(group, Frontier::Gc) && free < self.gc_reserve;
+            open && !lent || !open && free > self.gc_reserve && self.can_open(group)
         }
     }
 
-    /// Whether the plane's next free block may be opened: not where an image's host has no space for it.
-    fn can_open(&self, plane: u32) -> bool {
-        self.flash.store.image().is_none() || self.pool.next_free(plane).is_some_and(|block| self.flash.provide(block))
+    /// Whether the group's next free superblock may be opened: not where an image's host has no space for it.
+    fn can_open(&self, group: u32) -> bool {
+        let provided = |superblock: u32| {
+            let mut members = self.pool.superblocks.members(superblock);
+            members.all(|block| self.flash.provide(block))
+        };
+        self.flash.store.image().is_none() || self.pool.next_free(group).is_some_and(provided)
     }
 
-    /// Pages that relocation has in a plane, once the erases under way are done.
-    pub(crate) fn relocation_room(&self, plane: u32) -> u32 {
-        let open = self.frontiers[self.slot(plane, Frontier::Gc)];
-        let left = if open.block == NONE { 0 } else { self.pages_per_block - open.next_page };
-        left + self.pool.free_or_erasing(plane) * self.pages_per_block
+    /// Pages that relocation has in a group, once the erases under way are done.
+    pub(crate) fn relocation_room(&self, group: u32) -> u32 {
+        let open = self.frontiers[self.slot(group, Frontier::Gc)];
+        let left = if open.block == NONE { 0 } else { self.pages_per_superblock - open.next_page };
+        left + self.pool.free_or_erasing(group) * self.pages_per_superblock
     }
 
-    /// Gives out the next page of a frontier, opening a block if need be.
+    /// Whether a frontier has given out some pages of a row that a die programs at once, and not all.
     #[inline]
-    pub(crate) fn take_page(&mut self, plane: u32, frontier: Frontier) -> Option<Place> {
-        if !self.has_page(plane, frontier) {
+    pub(crate) fn is_within_row(&self, group: u32, frontier: Frontier) -> bool {
+        let together = self.pool.superblocks.together();
+        together > 1 && !self.frontiers[self.slot(group, frontier)].next_page.is_multiple_of(together)
+    }
+
+    /// At most `limit` pages, so many that relocation's frontier ends with a whole row.
+    pub(crate) fn whole_rows(&self, group: u32, limit: u32) -> u32 {
+        let together = self.pool.superblocks.together();
+        let next = self.frontiers[self.slot(group, Frontier::Gc)].next_page;
+        limit - ((next + limit) % together).min(limit)
+    }
+
+    /// The page that a frontier gives out next.
+    #[inline]
+    fn place_next(&self, slot: usize, open: OpenBlock) -> Place {
+        match self.gaps[slot].front() {
+            Some(place) => *place,
+            None => self.pool.superblocks.place(open.block, open.next_page),
+        }
+    }
+
+    /// Gives out the next page of a frontier, opening a superblock if need be.
+    #[inline]
+    pub(crate) fn take_page(&mut self, group: u32, frontier: Frontier) -> Option<Place> {
+        if !self.has_page(group, frontier) {
             return None;
         }
-        let slot = self.slot(plane, frontier);
+        let slot = self.slot(group, frontier);
         let mut open = self.frontiers[slot];
         if open.block == NONE {
-            open = OpenBlock { block: self.pool.open(plane)?, next_page: 0 };
-            assert!(
-                !self.flash.blocks.get(open.block).suspect,
-                "block {} failed a program: it is not opened",
-                open.block
-            );
-            self.opened.push(plane);
+            open = OpenBlock { block: self.pool.open(group)?, next_page: 0 };
+            let mut members = self.pool.superblocks.members(open.block);
+            if let Some(suspect) = members.find(|block| self.flash.blocks.get(*block).suspect) {
+                panic!("block {suspect} failed a program: it is not opened");
+            }
+            self.opened.push(group);
         }
-        let place = Place { block: open.block, page: open.next_page };
+        let place = self.place_next(slot, open);
+        self.gaps[slot].pop_front();
         open.next_page += 1;
-        let full = open.next_page == self.pages_per_block
-            || !(place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1));
-        if full {
-            self.pool.fill_up(place.block, open.next_page);
+        if open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place) {
+            self.pool.fill_up(open.block, open.next_page);
+            self.gaps[slot].clear();
             open = CLOSED;
         }
         self.frontiers[slot] = open;
         Some(place)
     }
 
-    /// The page that [`Media::take_page`] would give out.
-    pub(crate) fn next_page(&self, plane: u32, frontier: Frontier) -> Option<Place> {
-        if !self.has_page(plane, frontier) {
-            return None;
+    /// Whether the page after `place` can be told from the first of its block by the numbers in their OOB.
+    #[inline]
+    fn sequence_fits(&self, slot: usize, open: OpenBlock, place: Place) -> bool {
+        if self.pool.superblocks.width() == 1 {
+            return place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1);
         }
-        let open = self.frontiers[self.slot(plane, frontier)];
-        if open.block != NONE {
-            return Some(Place { block: open.block, page: open.next_page });
-        }
-        self.pool.next_free(plane).map(|block| Place { block, page: 0 })
+        let next = self.place_next(slot, open);
+        // The first page may just have been given out, and its number is still to come.
+        next.page < 2 || self.flash.oob.sequence_fits(next.block, self.sequence + u64::from(self.pages_per_superblock))
     }
 
-    /// Gives out up to `wanted` consecutive pages of a frontier: the first and how many.
+    /// The page that [`Media::take_page`] would give out.
+    pub(crate) fn next_page(&self, group: u32, frontier: Frontier) -> Option<Place> {
+        if !self.has_page(group, frontier) {
+            return None;
+        }
+        let slot = self.slot(group, frontier);
+        let open = self.frontiers[slot];
+        if open.block != NONE {
+            return Some(self.place_next(slot, open));
+        }
+        self.pool.next_free(group).map(|superblock| self.pool.superblocks.place(superblock, 0))
+    }
+
+    /// Gives out up to `wanted` consecutive pages of a frontier: the first and how many. Only where a superblock is a
+    /// block.
     #[inline]
-    pub(crate) fn take_run(&mut self, plane: u32, frontier: Frontier, wanted: u32) -> Option<(Place, u32)> {
-        let first = self.take_page(plane, frontier)?;
-        let slot = self.slot(plane, frontier);
+    pub(crate) fn take_run(&mut self, group: u32, frontier: Frontier, wanted: u32) -> Option<(Place, u32)> {
+        debug_assert_eq!(self.pool.superblocks.width(), 1, "pages of a superblock are not in a run");
+        let first = self.take_page(group, frontier)?;
+        let slot = self.slot(group, frontier);
         let open = &mut self.frontiers[slot];
         if open.block != first.block {
             return Some((first, 1));
@@ -273,53 +355,86 @@ impl Media {
         first
     }
 
-    /// Nothing more goes into this block if it is a frontier; programs in flight still end.
+    /// Nothing more goes into the superblock of `block` if it is a frontier; programs in flight still end.
     pub(crate) fn abandon(&mut self, block: u32) {
-        if let Some(open) = self.frontiers.iter_mut().find(|open| open.block == block) {
-            self.pool.fill_up(block, open.next_page);
-            *open = CLOSED;
+        let superblock = self.pool.superblocks.of(block);
+        if let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) {
+            self.pool.fill_up(superblock, self.frontiers[slot].next_page);
+            self.gaps[slot].clear();
+            self.frontiers[slot] = CLOSED;
             self.close_if_written(block);
         }
     }
 
-    /// Makes a partly written block a frontier again after recovery; false if all frontiers are taken.
-    pub(crate) fn reopen(&mut self, block: u32, next_page: u32) -> bool {
-        let plane = self.pool.plane_of(block);
-        let row = (plane * (self.streams + 1)) as usize;
+    /// Pages of a superblock that are written.
+    pub(crate) fn programmed(&self, superblock: u32) -> u32 {
+        if self.pool.superblocks.width() == 1 {
+            return self.flash.blocks.get(superblock).programmed;
+        }
+        self.pool.superblocks.members(superblock).map(|block| self.flash.blocks.get(block).programmed).sum()
+    }
+
+    /// Makes a partly written superblock a frontier again after recovery; false if all frontiers are taken.
+    pub(crate) fn reopen(&mut self, superblock: u32) -> bool {
+        let group = self.pool.group_of(superblock);
+        let row = (group * (self.streams + 1)) as usize;
         // Relocation first: host data can wait for it, but not the other way round.
         let relocation = self.separate_gc.then_some(self.streams);
         let mut slots = relocation.into_iter().chain(0..self.streams).map(|index| row + index as usize);
         let Some(slot) = slots.find(|slot| self.frontiers[*slot].block == NONE) else { return false };
-        self.frontiers[slot] = OpenBlock { block, next_page };
-        self.pool.adopt(block, BlockState::Open);
+        // Members whose erase was cut are erased by now: an image's host must have space for them again.
+        let mut members = self.pool.superblocks.members(superblock);
+        if self.pool.superblocks.width() > 1 && !members.all(|block| self.flash.provide(block)) {
+            return false;
+        }
+        self.set_frontier(slot, superblock);
+        self.pool.adopt(superblock, BlockState::Open);
         true
     }
 
-    /// Open blocks and their next pages, for snapshots.
+    /// A partly written superblock is a frontier: members that are behind the one that is written furthest come up with
+    /// it first, so that from then on they are written in step.
+    fn set_frontier(&mut self, slot: usize, superblock: u32) {
+        self.frontiers[slot] = OpenBlock { block: superblock, next_page: self.programmed(superblock) };
+        self.gaps[slot].clear();
+        if self.pool.superblocks.width() > 1 && !planted(Bug::MembersInStep) {
+            let members: Vec<u32> = self.pool.superblocks.members(superblock).collect();
+            let programmed = |block: u32| self.flash.blocks.get(block).programmed;
+            let level = members.iter().map(|block| programmed(*block)).max().unwrap_or(0);
+            let least = members.iter().map(|block| programmed(*block)).min().unwrap_or(0);
+            for page in least..level {
+                let behind = members.iter().filter(|block| programmed(**block) <= page);
+                self.gaps[slot].extend(behind.map(|block| Place { block: *block, page }));
+            }
+        }
+    }
+
+    /// Open superblocks and how many of their pages were given out, for snapshots.
     pub(crate) fn open_blocks(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.frontiers.iter().map(|open| (open.block, open.next_page))
     }
 
-    /// Puts a saved frontier back, `None` where it has no block; false if that is not a block it could have.
-    pub(crate) fn set_open_block(&mut self, slot: usize, block: u32, next_page: u32) -> bool {
-        if block == NONE {
+    /// Puts a saved frontier back, `None` where it has no superblock; false if that is not one it could have.
+    pub(crate) fn set_open_block(&mut self, slot: usize, superblock: u32, next_page: u32) -> bool {
+        if superblock == NONE {
             self.frontiers[slot] = CLOSED;
             return true;
         }
-        let plane = slot as u32 / (self.streams + 1);
+        let group = slot as u32 / (self.streams + 1);
         let used = self.separate_gc || slot as u32 % (self.streams + 1) < self.streams;
-        let taken = self.frontiers.iter().any(|open| open.block == block);
-        if !used || taken || block >= self.flash.geometry().blocks() || self.pool.plane_of(block) != plane {
+        let taken = self.frontiers.iter().any(|open| open.block == superblock);
+        let known = superblock < self.pool.superblocks_count() && self.pool.superblocks.is_whole(superblock);
+        if !used || taken || !known || self.pool.group_of(superblock) != group {
             return false;
         }
-        self.frontiers[slot] = OpenBlock { block, next_page };
-        let written = self.flash.blocks.get(block).programmed;
-        written == next_page && (1..self.pages_per_block).contains(&written)
+        self.set_frontier(slot, superblock);
+        let written = self.programmed(superblock);
+        written == next_page && (1..self.pages_per_superblock).contains(&written)
     }
 
-    /// Whether a block is a frontier.
-    pub(crate) fn is_frontier(&self, block: u32) -> bool {
-        self.frontiers.iter().any(|open| open.block == block)
+    /// Whether a superblock is a frontier.
+    pub(crate) fn is_frontier(&self, superblock: u32) -> bool {
+        self.frontiers.iter().any(|open| open.block == superblock)
     }
 
     /// The number the next program will carry.
@@ -358,6 +473,8 @@ impl Media {
         let page_bytes = self.unit_bytes * self.units_per_page;
         let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { write.pins };
         let pin = pins.first().copied().unwrap_or(NONE);
+        let leader = self.row_leader(place, &write);
+        let waits_for = if leader == NONE { write.after.len() as u16 } else { 1 };
         let op = self.flash.submit(
             self.now,
             Submit {
@@ -370,7 +487,7 @@ impl Media {
                 bytes: if write.kind == OpKind::Copyback { 0 } else { page_bytes },
                 token: write.owner.pack(),
                 pin,
-                waits_for: write.after.len() as u16,
+                waits_for,
             },
         );
         for pin in pins {
@@ -382,13 +499,49 @@ impl Media {
             let several = Several { pins: pins.iter().skip(1).copied().collect(), sources: write.taken.to_vec() };
             self.several.insert(op, several);
         }
-        for earlier in write.after {
-            self.flash.link(*earlier, op);
+        if leader == NONE {
+            for earlier in write.after {
+                self.flash.link(*earlier, op);
+            }
         }
-        if !write.after.is_empty() && self.flash.may_fail() {
+        if !self.rows.is_empty() {
+            self.join_row(place, &write, leader, op);
+        }
+        if (!write.after.is_empty() || leader != NONE) && self.flash.may_fail() {
             self.remember_sources(op, write.taken);
         }
         op
+    }
+
+    /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;
+    /// `NONE` where there is none. Whoever waits for more than reads goes alone: a row must not wait for itself.
+    #[inline]
+    fn row_leader(&self, place: Place, write: &Programming<'_>) -> OpId {
+        if self.rows.is_empty() {
+            return NONE;
+        }
+        let row = &self.rows[self.slot(self.group_of(place.block), write.frontier)];
+        let fits = row.leader != NONE
+            && row.place.page == place.page
+            && self.flash.die_of(row.place.block) == self.flash.die_of(place.block)
+            && write.kind == OpKind::Program
+            && self.flash.awaits_reads(row.leader, row.place.block, row.place.page)
+            && write.after.iter().all(|op| self.flash.is_read(*op));
+        if fits { row.leader } else { NONE }
+    }
+
+    /// `op` fills its frontier's row: with `leader`, which then waits for its reads as well, or as the first of a new one.
+    fn join_row(&mut self, place: Place, write: &Programming<'_>, leader: OpId, op: OpId) {
+        let slot = self.slot(self.group_of(place.block), write.frontier);
+        if leader == NONE {
+            self.rows[slot] = Row { leader: op, last: op, place };
+            return;
+        }
+        self.flash.follow(self.rows[slot].last, op);
+        self.rows[slot].last = op;
+        for read in write.after {
+            self.flash.link_also(*read, leader);
+        }
     }
 
     /// Starts a read of `bytes` bytes of a page; the block stays pinned until it is done.
@@ -434,8 +587,16 @@ impl Media {
         let stride = self.units_per_page;
         let first = self.unit_at(from);
         let mut lost: Vec<u32> = (first..first + stride).collect();
-        let mut op = waiting;
-        while op != NONE {
+        let mut row = self.flash.follower(waiting);
+        let mut next = waiting;
+        while next != NONE {
+            let op = next;
+            // Programs of a row wait for all reads of the row, and what waits for one of them takes from that one.
+            next = self.flash.waiter(op);
+            if next == NONE && row != NONE {
+                next = row;
+                row = self.flash.follower(row);
+            }
             let (block, page) = self.flash.target(op);
             let first = self.unit_at(Place { block, page });
             if self.several.get(&op).is_some_and(|several| several.sources.iter().any(|unit| lost.contains(unit))) {
@@ -449,7 +610,6 @@ impl Media {
                     lost.push(first + index);
                 }
             }
-            op = self.flash.waiter(op);
         }
     }
 
@@ -469,14 +629,14 @@ impl Media {
     pub(crate) fn release_pins(&mut self, done: &Done) {
         if self.units_per_page == 1 || done.kind == OpKind::Read {
             if done.pin != NONE && self.pool.unpin(done.pin) {
-                self.unpinned.push(done.pin);
+                self.unpinned.push(self.pool.superblocks.of(done.pin));
             }
             if !self.several.is_empty()
                 && let Some(Several { pins, .. }) = self.several.remove(&done.op)
             {
                 for pin in pins {
                     if self.pool.unpin(pin) {
-                        self.unpinned.push(pin);
+                        self.unpinned.push(self.pool.superblocks.of(pin));
                     }
                 }
             }
@@ -485,7 +645,7 @@ impl Media {
         for index in 0..self.units_per_page as usize {
             let pin = self.many_pins[done.op as usize * self.units_per_page as usize + index];
             if pin != NONE && self.pool.unpin(pin) {
-                self.unpinned.push(pin);
+                self.unpinned.push(self.pool.superblocks.of(pin));
             }
         }
     }
@@ -502,11 +662,12 @@ impl Media {
         slots.iter().copied().filter(|pin| *pin != NONE).collect()
     }
 
-    /// A full block whose programs have all ended is closed.
+    /// A full superblock whose programs have all ended is closed.
     #[inline]
     pub(crate) fn close_if_written(&mut self, block: u32) {
-        if self.pool.state(block) == BlockState::Full {
-            self.pool.close_if_written(block, self.flash.blocks.get(block).programmed);
+        let superblock = self.pool.superblocks.of(block);
+        if self.pool.state(superblock) == BlockState::Full {
+            self.pool.close_if_written(superblock, self.programmed(superblock));
         }
     }
 }

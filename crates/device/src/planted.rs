@@ -44,11 +44,15 @@ pub enum Bug {
     MergeForgetsVersion,
     /// Recovery finds full pages only.
     ChainDropped,
+    /// Recovery takes the members of a superblock that was being written for written equally far.
+    MembersInStep,
+    /// A superblock is free when the first of its members is erased.
+    FreeAtFirstErase,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 19] = [
+    pub const ALL: [Bug; 21] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -68,6 +72,8 @@ impl Bug {
         Bug::OlderVersionWins,
         Bug::MergeForgetsVersion,
         Bug::ChainDropped,
+        Bug::MembersInStep,
+        Bug::FreeAtFirstErase,
     ];
 
     /// What is wrong, in a few words.
@@ -92,6 +98,8 @@ impl Bug {
             Bug::OlderVersionWins => "the older of two versions of a page is believed",
             Bug::MergeForgetsVersion => "a merge leaves out one of three versions",
             Bug::ChainDropped => "recovery finds full pages and none of their versions",
+            Bug::MembersInStep => "recovery takes a superblock's members for written equally far",
+            Bug::FreeAtFirstErase => "a superblock is free when its first member is erased",
         }
     }
 }

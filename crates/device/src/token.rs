@@ -9,7 +9,7 @@ pub(crate) enum Owner {
     Command(u32),
     /// Pages leaving the write buffer, by slot.
     Eviction(u32),
-    /// The relocation job of a plane.
+    /// The relocation job of a group.
     Gc(u32),
     /// What the FTL does while the drive is idle.
     Idle,
@@ -27,7 +27,7 @@ impl Owner {
             Owner::Nobody => 0,
             Owner::Command(index) => 1 << KIND_SHIFT | index,
             Owner::Eviction(index) => 2 << KIND_SHIFT | index,
-            Owner::Gc(plane) => 3 << KIND_SHIFT | plane,
+            Owner::Gc(group) => 3 << KIND_SHIFT | group,
             Owner::Idle => 4 << KIND_SHIFT,
             Owner::Versions(index) => 5 << KIND_SHIFT | index,
         }

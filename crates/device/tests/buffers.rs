@@ -29,7 +29,7 @@ fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, (design, compacts, 
         chips_per_channel: 1,
         dies_per_chip: one_of(rng, &[1, 2]),
         planes_per_die: 1,
-        blocks_per_plane: 10,
+        blocks_per_plane: 10 + rng.random_range(0..3),
         pages_per_block: 4,
         page_bytes,
         oob_bytes: 128,
@@ -41,6 +41,7 @@ fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, (design, compacts, 
         1 => Allocation::RoundRobin([Level::Channel, Level::Way, Level::Die, Level::Plane]),
         _ => Allocation::Dynamic,
     };
+    configs::set_superblock(&mut config);
     config.buffer.policy = policy.to_string();
     config.buffer.bytes = u64::from(page_bytes) * one_of(rng, &[1, 2, 6, 12]);
     config.buffer.policies = BufferPolicies {

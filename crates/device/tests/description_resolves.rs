@@ -5,7 +5,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Description, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, VersionsConfig,
+    InterfaceKind, Level, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -104,6 +104,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             allocation: Allocation::RoundRobin(CWDP),
             separate_gc_frontier: true,
             streams: 1,
+            superblock: Superblock::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {
@@ -331,6 +332,11 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     resume: Nanos::ZERO,
                 };
             }
+            let superblock = match (ftl.0, ftl.3 % 3) {
+                (Allocation::Static(_), _) | (_, 0) => Superblock::None,
+                (_, 1) => Superblock::Die,
+                _ => Superblock::Drive,
+            };
             let kind = if interface.0 { InterfaceKind::Sata } else { InterfaceKind::Nvme };
             DriveConfig {
                 name: "a \"name\" of one's own #1".to_string(),
@@ -358,6 +364,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     allocation: ftl.0,
                     separate_gc_frontier: ftl.1,
                     streams: ftl.2,
+                    superblock,
                     versions: VersionsConfig::default(),
                 },
                 gc: GcConfig {
@@ -366,7 +373,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     free_blocks: gc.2,
                     background_free_blocks: if gc.3 { gc.2 + 1 } else { 0 },
                     idle_after: gc.4,
-                    copyback: gc.5[0] && flash.copyback,
+                    copyback: gc.5[0] && flash.copyback && superblock == Superblock::None,
                     dynamic_wear_levelling: gc.5[1],
                     static_wear_threshold: gc.6,
                 },

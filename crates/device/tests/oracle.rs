@@ -72,6 +72,7 @@ fn every_combination_of_registered_policies_keeps_data() {
                         config.gc.victim = victim.to_string();
                         config.buffer.policy = policy.to_string();
                         config.ftl.allocation = allocation;
+                        configs::set_superblock(&mut config);
                         config.timed = timed;
                         let Some(units) = configs::most_user_units(&config) else { continue };
                         config.user_bytes = units * u64::from(config.ftl.mapping_unit);

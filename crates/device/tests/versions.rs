@@ -288,6 +288,8 @@ fn small(design: usize, page_bytes: u32, rng: &mut Rng) -> DriveConfig {
     config.ftl.mapping_unit = page_bytes;
     config.user_bytes = u64::from(page_bytes) * configs::one_of(rng, &[16, 32, 48]);
     config.ftl.allocation = configs::allocation(rng);
+    config.flash.geometry.blocks_per_plane += rng.random_range(0..3);
+    configs::set_superblock(&mut config);
     config.buffer.policy = configs::one_of(rng, &configs::names("buffer.policy")).to_string();
     config.buffer.bytes = u64::from(page_bytes) * configs::one_of(rng, &[1, 3, 10]);
     if design > 0 {

@@ -3,7 +3,7 @@
 //! The rules hold in every build. Breaking one is the controller's bug, so it panics with the address, the state, the
 //! operation's cause and the time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ssdlab_base::Nanos;
 
@@ -34,6 +34,9 @@ pub struct Blocks {
     pages_per_block: u32,
     /// Pages whose program was cut or failed, by PPN; few at any time.
     unreadable: BTreeSet<u32>,
+    /// The controller's record beside its bad-block table: blocks that stand in another block's place in a superblock, and
+    /// the number of that place in their plane. It outlives the power.
+    substitutes: BTreeMap<u32, u32>,
 }
 
 /// Who asks, for the message of a broken rule.
@@ -49,7 +52,29 @@ impl Blocks {
             blocks: vec![Block::default(); geometry.blocks() as usize],
             pages_per_block: geometry.pages_per_block,
             unreadable: BTreeSet::new(),
+            substitutes: BTreeMap::new(),
         }
+    }
+
+    /// Blocks that stand in another block's place, and the number of that place in their plane.
+    pub fn substitutes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.substitutes.iter().map(|(block, index)| (*block, *index))
+    }
+
+    /// Whose place in its plane a block takes: its own, unless the controller recorded another.
+    pub fn stands_in(&self, block: u32, own: u32) -> u32 {
+        self.substitutes.get(&block).copied().unwrap_or(own)
+    }
+
+    pub(crate) fn forget_substitutes(&mut self) {
+        self.substitutes.clear();
+    }
+
+    pub(crate) fn substitute(&mut self, block: u32, index: Option<u32>) {
+        match index {
+            Some(index) => self.substitutes.insert(block, index),
+            None => self.substitutes.remove(&block),
+        };
     }
 
     /// One block.

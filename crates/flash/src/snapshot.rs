@@ -25,7 +25,9 @@ impl Flash {
             to.write_all(bytemuck::cast_slice(words))?;
         }
         write_list(to, &self.blocks.unreadable().collect::<Vec<u32>>())?;
-        write_list(to, &self.oob.poisoned().collect::<Vec<u32>>())
+        write_list(to, &self.oob.poisoned().collect::<Vec<u32>>())?;
+        let substitutes: Vec<u32> = self.blocks.substitutes().flat_map(|(block, index)| [block, index]).collect();
+        write_list(to, &substitutes)
     }
 
     /// Reads what [`Flash::save`] wrote into fresh chips of the same geometry.
@@ -75,6 +77,18 @@ impl Flash {
                 return Err(damaged("a unit whose data was lost is behind the flash"));
             }
             self.oob.poison(unit);
+        }
+        self.blocks.forget_substitutes();
+        let words = read_u64(from)?;
+        if words % 2 != 0 {
+            return Err(damaged("a block stands in nobody's place"));
+        }
+        for _ in 0..words / 2 {
+            let (block, index) = (read_u32(from)?, read_u32(from)?);
+            if block >= geometry.blocks() || index >= geometry.blocks_per_plane {
+                return Err(damaged("a block stands in the place of one behind the flash"));
+            }
+            self.blocks.substitute(block, Some(index));
         }
         Ok(())
     }

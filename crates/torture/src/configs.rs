@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, VersionIndex, VersionMasks, VersionsConfig, registered,
+    InterfaceConfig, InterfaceKind, Level, Options, Superblock, VersionIndex, VersionMasks, VersionsConfig, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -168,6 +168,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             allocation: allocation(rng),
             separate_gc_frontier: separate,
             streams,
+            superblock: Superblock::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {
@@ -184,7 +185,18 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
     };
     let design = config.ftl.design.clone();
     set_design(&mut config, &design, rng);
+    set_superblock(&mut config);
     config
+}
+
+/// Superblocks for most drives whose allocation allows them: taken from what is drawn already.
+pub fn set_superblock(config: &mut DriveConfig) {
+    let kinds = [Superblock::None, Superblock::Die, Superblock::Drive, Superblock::None, Superblock::Drive];
+    config.ftl.superblock = match config.ftl.allocation {
+        Allocation::Static(_) => Superblock::None,
+        _ => kinds[(config.flash.geometry.blocks_per_plane % 5) as usize],
+    };
+    config.gc.copyback &= config.ftl.superblock == Superblock::None;
 }
 
 /// Gives a drive another FTL design, and draws what that wants of its own.
@@ -285,6 +297,7 @@ pub fn handful() -> DriveConfig {
             allocation: Allocation::Dynamic,
             separate_gc_frontier: false,
             streams: 1,
+            superblock: Superblock::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {

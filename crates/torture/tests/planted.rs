@@ -8,7 +8,7 @@ use ssdlab_device::planted::{Bug, plant};
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 19] = [
+const ALLOWED: [(Bug, u64); 21] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -28,6 +28,8 @@ const ALLOWED: [(Bug, u64); 19] = [
     (Bug::OlderVersionWins, 100),
     (Bug::MergeForgetsVersion, 400),
     (Bug::ChainDropped, 200),
+    (Bug::MembersInStep, 100),
+    (Bug::FreeAtFirstErase, 100),
 ];
 
 /// The first seed that fails with the bug planted, and what it shrinks to.

@@ -10,7 +10,7 @@ use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use crate::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, VersionIndex, VersionMasks, VersionsConfig,
+    Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -228,11 +228,16 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
             Some(field) => allocation(&field)?,
             None => Allocation::RoundRobin(CWDP),
         },
+        superblock: ftl.get("superblock").map_or(Ok(Superblock::None), |field| field.choice(&SUPERBLOCKS))?,
         separate_gc_frontier: ftl.get("separate_gc_frontier").map_or(Ok(true), |field| field.boolean())?,
         streams: ftl.get("streams").map_or(Ok(1), |field| field.count(1, MOST_STREAMS))?,
         versions: versions(&ftl, page_bytes)?,
     })
 }
+
+/// The words of `ftl.superblock`.
+pub(super) const SUPERBLOCKS: [(&str, Superblock); 3] =
+    [("none", Superblock::None), ("die", Superblock::Die), ("drive", Superblock::Drive)];
 
 /// The words of `ftl.version_index`.
 pub(super) const VERSION_INDEXES: [(&str, VersionIndex); 2] =
@@ -326,7 +331,11 @@ fn order_of(order: &str) -> Option<[Level; 4]> {
 }
 
 /// Reads `[gc]`.
-pub(super) fn gc(root: &Section<'_>, flash: &FlashConfig) -> Result<GcConfig, DescriptionError> {
+pub(super) fn gc(
+    root: &Section<'_>,
+    flash: &FlashConfig,
+    superblock: Superblock,
+) -> Result<GcConfig, DescriptionError> {
     let gc = root.section("gc", keys::GC)?;
     let blocks = flash.geometry.blocks_per_plane;
     let fewer = |field: &Field<'_>, count: u32| {
@@ -360,9 +369,14 @@ pub(super) fn gc(root: &Section<'_>, flash: &FlashConfig) -> Result<GcConfig, De
             if copyback && !flash.copyback {
                 return Err(field.expected("flash.copyback = true with it: these chips have no copyback"));
             }
+            if copyback && superblock != Superblock::None {
+                let expected = "false, or ftl.superblock = \"none\" with it: a copyback stays in its plane, and what leaves a \
+                                superblock goes to all of its planes";
+                return Err(field.expected(expected));
+            }
             copyback
         }
-        None => flash.copyback,
+        None => flash.copyback && superblock == Superblock::None,
     };
     Ok(GcConfig {
         victim: registered(&gc, "victim", "gc.victim", "greedy")?,

@@ -6,7 +6,7 @@
 use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
 use toml::{Table, Value};
 
-use super::controller::{COMPACTION_INDEXES, INTERFACE_KINDS, VERSION_INDEXES, VERSION_MASKS};
+use super::controller::{COMPACTION_INDEXES, INTERFACE_KINDS, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS};
 use super::flash::{FAULT_KINDS, MULTI_PLANE};
 use super::quantity::{bandwidth, latency, size, span};
 use crate::{Allocation, DriveConfig, Level, VersionsConfig};
@@ -36,6 +36,7 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("design", text(&config.ftl.design)),
         ("mapping_unit", size(u64::from(config.ftl.mapping_unit))),
         ("allocation", allocation(config.ftl.allocation)),
+        ("superblock", word(&SUPERBLOCKS, config.ftl.superblock)),
         ("separate_gc_frontier", Value::Boolean(config.ftl.separate_gc_frontier)),
         ("streams", count(config.ftl.streams)),
     ]);

@@ -51,6 +51,7 @@ pub(super) const FTL: &[&str] = &[
     "design",
     "mapping_unit",
     "allocation",
+    "superblock",
     "separate_gc_frontier",
     "streams",
     "version_index",

@@ -132,7 +132,7 @@ impl Description {
             user_bytes: controller::capacity(&root, &flash.geometry, ftl.mapping_unit)?,
             interface: controller::interface(&root)?,
             buffer: controller::buffer(&root, &flash.geometry)?,
-            gc: controller::gc(&root, &flash)?,
+            gc: controller::gc(&root, &flash, ftl.superblock)?,
             ftl,
             flash,
             timed,

@@ -90,8 +90,9 @@ impl Drive {
             OpKind::Read => self.read_done(done),
             OpKind::Program | OpKind::Copyback => self.program_done(done),
             OpKind::Erase => {
-                self.gc.erased(&mut self.media, done.block, done.failed);
-                self.space_freed(done.block);
+                if self.gc.erased(&mut self.media, done.block, done.failed) {
+                    self.space_freed(self.media.group_of(done.block));
+                }
             }
         }
     }
@@ -122,12 +123,13 @@ impl Drive {
             self.page_is_on_flash(done);
             self.owner_served(done.token);
         }
-        if self.media.pool.state(done.block) == BlockState::Full {
+        let superblock = self.media.pool.superblocks.of(done.block);
+        if self.media.pool.state(superblock) == BlockState::Full {
             self.media.close_if_written(done.block);
-            // A block that has just been closed may be the victim that its plane was waiting for.
-            if self.media.pool.state(done.block) == BlockState::Closed {
-                let plane = self.media.pool.plane_of(done.block);
-                self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+            // A superblock that has just been closed may be the victim that its group was waiting for.
+            if self.media.pool.state(superblock) == BlockState::Closed {
+                let group = self.media.group_of(done.block);
+                self.gc.pump(&mut self.media, &mut *self.ftl, group);
             }
         }
         if done.cause == Cause::Metadata {
@@ -164,7 +166,7 @@ impl Drive {
             Owner::Eviction(slot) => self.evicted(slot),
             Owner::Idle => self.idle_work_done(),
             Owner::Versions(slot) => self.read_next_version(slot),
-            Owner::Gc(plane) => self.gc.relocated(&mut self.media, &mut *self.ftl, plane),
+            Owner::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),
         }
     }
 
@@ -189,30 +191,31 @@ impl Drive {
     }
 
     fn settle_unpinned(&mut self) {
-        while let Some(block) = self.media.unpinned.pop() {
-            if self.media.pool.pins(block) > 0 {
+        while let Some(superblock) = self.media.unpinned.pop() {
+            if self.media.pool.pins(superblock) > 0 {
                 continue;
             }
-            if self.media.pool.state(block) == BlockState::Erasing {
-                self.gc.erase(&mut self.media, block);
-                if self.media.pool.state(block) == BlockState::Bad {
-                    self.space_freed(block);
+            if self.media.pool.state(superblock) == BlockState::Erasing {
+                self.gc.erase(&mut self.media, superblock);
+                // Timed, an erase ends later; but where nothing is left to erase nothing tells of its end.
+                let ended = self.media.flash.timed() && self.media.pool.state(superblock) != BlockState::Erasing;
+                if ended || self.media.pool.state(superblock) == BlockState::Bad {
+                    self.space_freed(self.media.pool.group_of(superblock));
                 }
             }
         }
     }
 
-    fn space_freed(&mut self, block: u32) {
+    fn space_freed(&mut self, group: u32) {
         self.room_freed = true;
-        let plane = self.media.pool.plane_of(block);
-        self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+        self.gc.pump(&mut self.media, &mut *self.ftl, group);
     }
 
-    /// Every plane in which a block was opened may need collection.
+    /// Every group in which a superblock was opened may need collection.
     #[inline]
     pub(super) fn collect_garbage(&mut self) {
-        while let Some(plane) = self.media.opened.pop() {
-            self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+        while let Some(group) = self.media.opened.pop() {
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }
     }
 
@@ -221,8 +224,8 @@ impl Drive {
         self.collect_garbage();
         while let Some(place) = self.media.failed_untimed.pop() {
             self.program_failed_untimed(place);
-            let plane = self.media.pool.plane_of(place.block);
-            self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+            let group = self.media.group_of(place.block);
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
             self.collect_garbage();
         }
         self.adopt_orphans();
@@ -246,7 +249,7 @@ impl Drive {
         self.config.check_space(&self.usable(), self.ftl.metadata_units()).is_err()
     }
 
-    /// Commands wait but nothing is in flight. Garbage collection looks at every plane once more; if even that sets
+    /// Commands wait but nothing is in flight. Garbage collection looks at every group once more; if even that sets
     /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
     pub(super) fn break_deadlock(&mut self) -> bool {
         let orphans = if self.outstanding > 0 { self.orphans.len() + self.holds.len() } else { 0 };
@@ -255,8 +258,8 @@ impl Drive {
         }
         let before = (self.stalled.len(), self.orphans.len(), self.outstanding);
         self.storage_was_full();
-        for plane in 0..self.config.flash.geometry.planes() {
-            self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+        for group in 0..self.media.pool.groups() {
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }
         self.room_freed = true;
         self.settle();

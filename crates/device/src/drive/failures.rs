@@ -6,7 +6,7 @@
 //! an orphan: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
 //! a record of trims is waited for by its hold, and not by the cause of whatever program carries it.
 
-use ssdlab_flash::{Cause, Done};
+use ssdlab_flash::{Cause, Done, NONE};
 
 use super::{Drive, Eviction, HeldTrim, Hold, Orphan};
 use crate::Status;
@@ -37,8 +37,13 @@ impl Drive {
     }
 
     fn retire_block_of(&mut self, place: Place) {
+        let superblock = self.media.pool.superblocks.of(place.block);
+        if superblock == NONE {
+            // Without time, collection may have emptied it already, and it is bad.
+            return;
+        }
         self.media.abandon(place.block);
-        self.gc.retire(&mut self.media, place.block);
+        self.gc.retire(&mut self.media, superblock);
     }
 
     fn page_number(&self, place: Place) -> u32 {
@@ -125,7 +130,7 @@ impl Drive {
             let hold = self.holds.swap_remove(index);
             for block in hold.blocks {
                 if self.media.pool.unpin(block) {
-                    self.media.unpinned.push(block);
+                    self.media.unpinned.push(self.media.pool.superblocks.of(block));
                 }
             }
             self.owner_served(hold.owner.pack());
@@ -145,7 +150,7 @@ impl Drive {
         for orphan in std::mem::take(&mut self.orphans) {
             self.rewrite_or_orphan(orphan);
             if self.media.pool.unpin(orphan.place.block) {
-                self.media.unpinned.push(orphan.place.block);
+                self.media.unpinned.push(self.media.pool.superblocks.of(orphan.place.block));
             }
         }
         self.metadata_ended();

@@ -277,9 +277,9 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Good blocks of every plane.
+    /// Good superblocks of every group.
     fn usable(&self) -> Vec<u32> {
-        (0..self.config.flash.geometry.planes()).map(|plane| self.media.pool.usable(plane)).collect()
+        (0..self.media.pool.groups()).map(|group| self.media.pool.usable(group)).collect()
     }
 
     /// The configuration.

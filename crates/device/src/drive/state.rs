@@ -6,12 +6,12 @@ use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault};
 
 use super::{Drive, Options, make_buffer};
-use crate::block_pool::BlockState;
+use crate::block_pool::{BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
 use crate::{BufferCounters, Check, Counters, DriveConfig, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab drive 3\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab drive 4\n\0";
 
 /// Beside a block's state: a trim took units from it.
 const TRIMMED: u8 = 0x80;
@@ -79,10 +79,9 @@ impl Drive {
         self.media.flash.faults_struck()
     }
 
-    /// Free blocks of the whole drive.
+    /// Free superblocks of the whole drive: blocks, where every block stands alone.
     pub fn free_blocks(&self) -> u64 {
-        let planes = 0..self.config.flash.geometry.planes();
-        planes.map(|plane| u64::from(self.media.pool.free_blocks(plane))).sum()
+        (0..self.media.pool.groups()).map(|group| u64::from(self.media.pool.free_blocks(group))).sum()
     }
 
     /// Busy times so far.
@@ -93,9 +92,7 @@ impl Drive {
 
     /// The nominal and the effective spare now.
     pub fn spare(&self) -> Spare {
-        let planes = 0..self.config.flash.geometry.planes();
-        let usable: Vec<u32> = planes.map(|plane| self.media.pool.usable(plane)).collect();
-        self.config.spare(&self.media.flash, &usable)
+        self.config.spare(&self.media.flash, &self.usable())
     }
 
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
@@ -112,7 +109,7 @@ impl Drive {
     /// The design's own figures.
     pub fn design(&self) -> Vec<(String, f64)> {
         let victims: u64 = self.gc.victims[..2].iter().sum();
-        let units = victims as f64 * f64::from(self.media.units_per_block());
+        let units = victims as f64 * f64::from(self.media.units_per_superblock());
         let share = if victims == 0 { 0.0 } else { self.gc.valid_in_victims as f64 / units };
         let mut figures = vec![
             ("victims_foreground", self.gc.victims[0] as f64),
@@ -143,8 +140,8 @@ impl Drive {
             detail: format!("{programs} pages programmed, {by_cause} over all causes"),
         });
         if self.media.flash.in_flight() == 0 {
-            let pinned: u64 =
-                (0..self.config.flash.geometry.blocks()).map(|b| u64::from(self.media.pool.pins(b))).sum();
+            let superblocks = 0..self.media.pool.superblocks_count();
+            let pinned: u64 = superblocks.map(|superblock| u64::from(self.media.pool.pins(superblock))).sum();
             // Pages whose programs failed and for which there was no room hold what they need.
             let failed = self.orphans.len() + self.holds.iter().map(|hold| hold.blocks.len()).sum::<usize>();
             let held = failed + self.gc.waiting_for_records();
@@ -210,16 +207,16 @@ impl Drive {
         to.write_all(MAGIC)?;
         self.media.flash.save(to)?;
         to.write_all(&self.media.sequence().to_le_bytes())?;
-        let blocks = 0..self.config.flash.geometry.blocks();
-        let states: Vec<u8> = blocks
+        let superblocks = 0..self.media.pool.superblocks_count();
+        let states: Vec<u8> = superblocks
             .map(|block| {
                 let trimmed = if self.media.pool.is_trimmed(block) { TRIMMED } else { 0 };
                 self.media.pool.state(block) as u8 | trimmed
             })
             .collect();
         to.write_all(&states)?;
-        for plane in 0..self.config.flash.geometry.planes() {
-            let free = self.media.pool.free_list(plane);
+        for group in 0..self.media.pool.groups() {
+            let free = self.media.pool.free_list(group);
             to.write_all(&(free.len() as u32).to_le_bytes())?;
             to.write_all(bytemuck::cast_slice(&free))?;
         }
@@ -246,16 +243,19 @@ impl Drive {
         }
         drive.media.flash.load_state(from)?;
         let sequence = read_u64(from)?;
-        let blocks = config.flash.geometry.blocks();
+        let usable: u32 = drive.usable().iter().sum();
+        // Which blocks make up which superblock is known only now.
+        drive.media.pool = BlockPool::new(config, &mut drive.media.flash);
+        let blocks = drive.media.pool.superblocks_count();
         let mut states = vec![0_u8; blocks as usize];
         from.read_exact(&mut states)?;
         let mut free_lists = Vec::new();
-        for _ in 0..config.flash.geometry.planes() {
+        for _ in 0..drive.media.pool.groups() {
             let mut count = [0; 4];
             from.read_exact(&mut count)?;
             let count = u32::from_le_bytes(count);
             if count > config.flash.geometry.blocks_per_plane {
-                return Err(bad("a plane has more free blocks than blocks"));
+                return Err(bad("a group has more free blocks than blocks"));
             }
             let mut list = vec![0_u32; count as usize];
             from.read_exact(bytemuck::cast_slice_mut(&mut list))?;
@@ -282,15 +282,11 @@ impl Drive {
             if !drive.state_fits(block, state, sequence) {
                 return Err(bad("a block's state does not agree with what is written in it"));
             }
-            drive.media.pool.restore_state(block, state, order[block as usize]);
-            if byte & TRIMMED != 0 {
-                drive.media.pool.set_trimmed(block);
-            }
+            drive.media.pool.restore_state(block, state, order[block as usize], byte & TRIMMED != 0);
         }
         if !drive.media.pool.set_closings(closings) || sequence >= 1 << 62 {
             return Err(bad("a running number is out of its range"));
         }
-        let usable: u32 = drive.usable().iter().sum();
         if !drive.media.pool.restore_free(&free_lists, &drive.media.flash) {
             return Err(bad("the free lists do not name the free blocks"));
         }
@@ -304,19 +300,24 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Whether the controller's state of a block agrees with the chips'.
-    fn state_fits(&self, block: u32, state: BlockState, sequence: u64) -> bool {
-        let chips = self.media.flash.blocks.get(block);
+    /// Whether the controller's state of a superblock agrees with the chips'.
+    fn state_fits(&self, superblock: u32, state: BlockState, sequence: u64) -> bool {
+        let blocks: Vec<u32> = self.media.pool.superblocks.members(superblock).collect();
+        let chips: Vec<_> = blocks.iter().map(|block| *self.media.flash.blocks.get(*block)).collect();
+        let good = self.media.pool.is_good(superblock, &self.media.flash);
+        let suspect = chips.iter().any(|chips| chips.suspect);
+        let programmed = self.media.programmed(superblock);
         let kind = match state {
-            BlockState::Free => !chips.bad && !chips.suspect && chips.programmed == 0,
-            BlockState::Bad => chips.bad,
-            BlockState::Open => !chips.bad && !chips.suspect && self.media.is_frontier(block),
-            _ => !chips.bad && chips.programmed > 0 && !self.media.is_frontier(block),
+            BlockState::Free => good && !suspect && programmed == 0,
+            BlockState::Bad => !good,
+            BlockState::Open => good && !suspect && self.media.is_frontier(superblock),
+            _ => good && programmed > 0 && !self.media.is_frontier(superblock),
         };
-        let valid = self.media.pool.valid(block);
+        let valid = self.media.pool.valid(superblock);
         let holds_valid = matches!(state, BlockState::Open | BlockState::Closed) || valid == 0;
-        let numbers = chips.programmed == 0
-            || (0..chips.programmed).all(|page| self.media.flash.oob.sequence(block, page) < sequence);
+        let numbers = blocks.iter().zip(&chips).all(|(block, chips)| {
+            (0..chips.programmed).all(|page| self.media.flash.oob.sequence(*block, page) < sequence)
+        });
         kind && holds_valid && numbers
     }
 

@@ -82,7 +82,7 @@ impl Drive {
             let begun = self.read_version(slot, part);
             let block = self.media.block_of(part.ppn);
             if self.media.pool.unpin(block) {
-                self.media.unpinned.push(block);
+                self.media.unpinned.push(self.media.pool.superblocks.of(block));
             }
             if begun {
                 return;
@@ -156,8 +156,8 @@ impl Drive {
         if self.pace.background_at == Some(at) {
             self.pace.background_at = None;
             self.gc.set_background(true);
-            for plane in 0..self.config.flash.geometry.planes() {
-                self.gc.pump(&mut self.media, &mut *self.ftl, plane);
+            for group in 0..self.media.pool.groups() {
+                self.gc.pump(&mut self.media, &mut *self.ftl, group);
             }
         }
         if self.pace.due == Some(at) {

@@ -36,7 +36,7 @@ pub(crate) struct NoSpace;
 /// How far a relocation call got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Relocated {
-    /// Where to go on in the victim, in units.
+    /// Where to go on in the victim, in units by the order in which its pages were given out.
     pub(crate) cursor: u32,
     /// Programs started that will report to their owner.
     pub(crate) started: u32,
@@ -74,7 +74,7 @@ pub(crate) struct VersionPart {
 pub(crate) enum TrimTarget {
     /// With the host's data.
     Host,
-    /// To the relocation frontier of a plane, out of GC's reserve.
+    /// To the relocation frontier of a group, out of GC's reserve.
     Gc(u32),
 }
 
@@ -173,7 +173,7 @@ pub(crate) trait Ftl: Send {
     /// Units in a segment of the logical space whose trims are saved together.
     fn trim_segment_units(&self) -> u32;
 
-    /// Moves valid units of `victim` from `cursor` on, until about `limit` programs are started.
+    /// Moves valid units of the superblock `victim` from `cursor` on, until about `limit` programs are started.
     fn relocate(
         &mut self,
         media: &mut Media,

@@ -1,21 +1,25 @@
-//! Which plane takes the next page of host data.
+//! Which group takes the next page of host data: which plane, where every block stands alone.
 
 use std::io::{self, Read, Write};
 
 use crate::media::{Frontier, Media};
-use crate::{Allocation, DriveConfig, Level};
+use crate::superblocks::dies_in_order;
+use crate::{Allocation, DriveConfig, Level, Superblock};
 
-/// The allocation of host pages over planes.
+/// The allocation of host pages over groups.
 pub(super) struct Placement {
     kind: Kind,
-    /// Planes in stripe order: the first level of the order varies fastest.
+    /// Groups in stripe order: the first level of the order varies fastest.
     stripe: Vec<u32>,
     units_per_page: u32,
     /// The next stripe position (round robin) or die (dynamic).
     next: u32,
     /// The next plane of each die (dynamic).
     next_plane: Vec<u32>,
-    planes_per_die: u32,
+    /// Groups of a die: its planes, or one.
+    groups_per_die: u32,
+    /// Where a die programs several pages at once: the group that took the last page of each stream.
+    last: Vec<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,37 +37,20 @@ impl Placement {
             Allocation::RoundRobin(order) => (Kind::RoundRobin, order),
             Allocation::Dynamic => (Kind::Dynamic, [Level::Channel, Level::Way, Level::Die, Level::Plane]),
         };
-        let size = |level: Level| match level {
-            Level::Channel => geometry.channels,
-            Level::Way => geometry.chips_per_channel,
-            Level::Die => geometry.dies_per_chip,
-            Level::Plane => geometry.planes_per_die,
+        let (stripe, groups_per_die) = match config.ftl.superblock {
+            Superblock::None => (planes_in_order(config, order), geometry.planes_per_die),
+            Superblock::Die => (dies_in_order(config), 1),
+            Superblock::Drive => (vec![0], 1),
         };
-        let stripe = (0..geometry.planes())
-            .map(|position| {
-                let mut rest = position;
-                let (mut channel, mut way, mut die, mut plane) = (0, 0, 0, 0);
-                for level in order {
-                    let digit = rest % size(level);
-                    rest /= size(level);
-                    match level {
-                        Level::Channel => channel = digit,
-                        Level::Way => way = digit,
-                        Level::Die => die = digit,
-                        Level::Plane => plane = digit,
-                    }
-                }
-                let die = (channel * geometry.chips_per_channel + way) * geometry.dies_per_chip + die;
-                die * geometry.planes_per_die + plane
-            })
-            .collect();
+        let streams = if config.ftl.superblock == Superblock::Die { config.ftl.streams } else { 0 };
         Placement {
             kind,
+            next_plane: vec![0; stripe.len() / groups_per_die as usize],
             stripe,
             units_per_page: geometry.page_bytes / config.ftl.mapping_unit,
             next: 0,
-            next_plane: vec![0; geometry.dies() as usize],
-            planes_per_die: geometry.planes_per_die,
+            groups_per_die,
+            last: vec![0; streams as usize],
         }
     }
 
@@ -75,21 +62,52 @@ impl Placement {
 
     /// The die that the next page goes to if its first unit is `lpn`; `None` where that is the least loaded one.
     pub(super) fn next_die(&self, media: &Media, lpn: u32) -> Option<u32> {
-        let planes = self.stripe.len() as u32;
+        let groups = self.stripe.len() as u32;
+        let frontier = Frontier::Host(0);
+        if media.pool.superblocks.width() > 1 && (groups == 1 || self.kind != Kind::Dynamic) {
+            let turns = (0..groups).map(|step| self.stripe[((self.next + step) % groups) as usize]);
+            let within = self.within_row(media, frontier);
+            let group = within.or_else(|| turns.into_iter().find(|group| media.has_page(*group, frontier)))?;
+            return media.next_page(group, frontier).map(|place| media.flash.die_of(place.block));
+        }
         let plane = match self.kind {
-            Kind::Static => Some(self.stripe[(lpn / self.units_per_page % planes) as usize]),
+            Kind::Static => Some(self.stripe[(lpn / self.units_per_page % groups) as usize]),
             Kind::RoundRobin => {
-                let turns = (0..planes).map(|step| self.stripe[((self.next + step) % planes) as usize]);
-                turns.into_iter().find(|plane| media.has_page(*plane, Frontier::Host(0)))
+                let turns = (0..groups).map(|step| self.stripe[((self.next + step) % groups) as usize]);
+                turns.into_iter().find(|plane| media.has_page(*plane, frontier))
             }
             Kind::Dynamic => None,
         };
-        plane.map(|plane| plane / self.planes_per_die)
+        plane.map(|plane| plane / self.groups_per_die)
     }
 
-    /// The plane for a page whose first unit is `lpn`; `None` when no plane it may use has a page.
+    /// The group whose row the stream began and did not fill, where it goes on.
+    #[inline]
+    fn within_row(&self, media: &Media, frontier: Frontier) -> Option<u32> {
+        let Frontier::Host(stream) = frontier else { return None };
+        let group = *self.last.get(usize::from(stream).min(self.last.len().saturating_sub(1)))?;
+        (media.is_within_row(group, frontier) && media.has_page(group, frontier)).then_some(group)
+    }
+
+    /// The group for a page whose first unit is `lpn`; `None` when no group it may use has a page.
     #[inline]
     pub(super) fn choose(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
+        if self.last.is_empty() {
+            return self.choose_next(media, lpn, frontier);
+        }
+        if let Some(group) = self.within_row(media, frontier) {
+            return Some(group);
+        }
+        let group = self.choose_next(media, lpn, frontier)?;
+        if let Frontier::Host(stream) = frontier {
+            let stream = usize::from(stream).min(self.last.len() - 1);
+            self.last[stream] = group;
+        }
+        Some(group)
+    }
+
+    #[inline]
+    fn choose_next(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
         match self.kind {
             Kind::Static => {
                 let position = lpn / self.units_per_page % self.stripe.len() as u32;
@@ -97,12 +115,12 @@ impl Placement {
                 media.has_page(plane, frontier).then_some(plane)
             }
             Kind::RoundRobin => {
-                let planes = self.stripe.len() as u32;
-                for _ in 0..planes {
-                    let plane = self.stripe[self.next as usize];
-                    self.next = if self.next + 1 == planes { 0 } else { self.next + 1 };
-                    if media.has_page(plane, frontier) {
-                        return Some(plane);
+                let groups = self.stripe.len() as u32;
+                for _ in 0..groups {
+                    let group = self.stripe[self.next as usize];
+                    self.next = if self.next + 1 == groups { 0 } else { self.next + 1 };
+                    if media.has_page(group, frontier) {
+                        return Some(group);
                     }
                 }
                 None
@@ -111,8 +129,8 @@ impl Placement {
         }
     }
 
-    /// The planes that a page of `lpn` may go to.
-    pub(super) fn planes_for(&self, lpn: u32) -> &[u32] {
+    /// The groups that a page of `lpn` may go to.
+    pub(super) fn groups_for(&self, lpn: u32) -> &[u32] {
         if self.kind != Kind::Static {
             return &self.stripe;
         }
@@ -120,31 +138,29 @@ impl Placement {
         &self.stripe[position..=position]
     }
 
-    /// Whether a page of `lpn` may be in `plane`.
-    pub(super) fn may_hold(&self, plane: u32, lpn: u32) -> bool {
-        self.kind != Kind::Static || self.planes_for(lpn) == [plane]
-    }
-
-    /// The die of a plane.
-    pub(super) const fn die_of(&self, plane: u32) -> u32 {
-        plane / self.planes_per_die
+    /// Whether a page of `lpn` may be in `group`.
+    pub(super) fn may_hold(&self, group: u32, lpn: u32) -> bool {
+        self.kind != Kind::Static || self.groups_for(lpn) == [group]
     }
 
     fn least_loaded(&mut self, media: &Media, frontier: Frontier) -> Option<u32> {
+        if self.stripe.len() == 1 {
+            return media.has_page(self.stripe[0], frontier).then_some(self.stripe[0]);
+        }
         let dies = self.next_plane.len() as u32;
         let mut best: Option<(u32, u32, u32)> = None;
         for step in 0..dies {
             // Walk the dies in stripe order, so that equals take turns over the channels first.
             let position = (self.next + step) % dies;
-            let die = self.stripe[position as usize] / self.planes_per_die;
+            let die = self.stripe[position as usize] / self.groups_per_die;
             let load = media.flash.load(die);
             if best.is_some_and(|(least, ..)| load >= least) {
                 continue;
             }
             let first = self.next_plane[die as usize];
-            let planes = (0..self.planes_per_die).map(|index| (first + index) % self.planes_per_die);
+            let planes = (0..self.groups_per_die).map(|index| (first + index) % self.groups_per_die);
             let found =
-                planes.map(|plane| die * self.planes_per_die + plane).find(|plane| media.has_page(*plane, frontier));
+                planes.map(|plane| die * self.groups_per_die + plane).find(|plane| media.has_page(*plane, frontier));
             if let Some(plane) = found {
                 best = Some((load, plane, position));
                 if load == 0 {
@@ -154,13 +170,14 @@ impl Placement {
         }
         let (_, plane, position) = best?;
         self.next = (position + 1) % dies;
-        self.next_plane[(plane / self.planes_per_die) as usize] = (plane + 1) % self.planes_per_die;
+        self.next_plane[(plane / self.groups_per_die) as usize] = (plane + 1) % self.groups_per_die;
         Some(plane)
     }
 
     pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
         to.write_all(&self.next.to_le_bytes())?;
-        to.write_all(bytemuck::cast_slice(&self.next_plane))
+        to.write_all(bytemuck::cast_slice(&self.next_plane))?;
+        to.write_all(bytemuck::cast_slice(&self.last))
     }
 
     pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
@@ -168,7 +185,11 @@ impl Placement {
         from.read_exact(&mut next)?;
         self.next = u32::from_le_bytes(next);
         from.read_exact(bytemuck::cast_slice_mut(&mut self.next_plane))?;
-        if self.next as usize >= self.stripe.len() || self.next_plane.iter().any(|plane| *plane >= self.planes_per_die)
+        from.read_exact(bytemuck::cast_slice_mut(&mut self.last))?;
+        let groups = self.stripe.len() as u32;
+        if self.next >= groups
+            || self.last.iter().any(|group| *group >= groups)
+            || self.next_plane.iter().any(|plane| *plane >= self.groups_per_die)
         {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -177,4 +198,32 @@ impl Placement {
         }
         Ok(())
     }
+}
+
+/// The planes of the drive in an order of levels: the first varies fastest.
+fn planes_in_order(config: &DriveConfig, order: [Level; 4]) -> Vec<u32> {
+    let geometry = &config.flash.geometry;
+    let size = |level: Level| match level {
+        Level::Channel => geometry.channels,
+        Level::Way => geometry.chips_per_channel,
+        Level::Die => geometry.dies_per_chip,
+        Level::Plane => geometry.planes_per_die,
+    };
+    let plane = |position: u32| {
+        let mut rest = position;
+        let (mut channel, mut way, mut die, mut plane) = (0, 0, 0, 0);
+        for level in order {
+            let digit = rest % size(level);
+            rest /= size(level);
+            match level {
+                Level::Channel => channel = digit,
+                Level::Way => way = digit,
+                Level::Die => die = digit,
+                Level::Plane => plane = digit,
+            }
+        }
+        let die = (channel * geometry.chips_per_channel + way) * geometry.dies_per_chip + die;
+        die * geometry.planes_per_die + plane
+    };
+    (0..geometry.planes()).map(plane).collect()
 }

@@ -1,4 +1,5 @@
-//! Garbage collection, static wear levelling and retirement: one job a plane, emptying one block at a time.
+//! Garbage collection, static wear levelling and retirement: one job a group, emptying one superblock at a time. Where
+//! every block stands alone a group is a plane, and a superblock is a block.
 //!
 //! A job moves a few pages at a time, so that the die's queue stays short and host operations can pass. When its victim
 //! is empty the block waits for its last pin and is erased. Relocation has blocks of its own to go to (the reserve), and
@@ -17,10 +18,10 @@ use crate::token::Owner;
 use crate::{DriveConfig, GcConfig};
 use victim::VictimPolicy;
 
-/// Relocations of one job in flight: enough to keep a die busy, few enough that the host is not queued behind a block.
+/// Relocations of one job in flight for each plane it works on: enough to keep a die busy, few enough that the host is not queued behind a block.
 const RELOCATIONS_IN_FLIGHT: u32 = 8;
 
-/// Static wear levelling moves at most one block for this many victims of garbage collection in a plane.
+/// Static wear levelling moves at most one block for this many victims of garbage collection in a group.
 const VICTIMS_PER_WEAR_MOVE: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,20 +31,22 @@ struct Job {
     cause: Cause,
 }
 
-/// The jobs of all planes.
+/// The jobs of all groups.
 pub(crate) struct Gc {
     config: GcConfig,
     policy: Box<dyn VictimPolicy>,
     jobs: Vec<Option<Job>>,
-    /// Relocations of each plane that are not on flash yet, of its job and of the one before.
+    /// Relocations of each group that are not on flash yet, of its job and of the one before.
     in_flight: Vec<u32>,
+    /// As many of them as there may be.
+    in_flight_most: u32,
     /// The drive is idle: the background's threshold holds.
     background: bool,
     retiring: Vec<Vec<u32>>,
-    /// Blocks whose erase has been asked for and has not ended.
-    erase_in_flight: Vec<bool>,
+    /// Members of each superblock whose erase has been asked for and has not ended.
+    erases_in_flight: Vec<u32>,
     victims_since_wear_move: Vec<u32>,
-    /// Blocks whose erase waits for records of trims to be on flash.
+    /// Superblocks whose erase waits for records of trims to be on flash.
     await_metadata: Vec<u32>,
     /// Victims of the foreground, the background, and wear levelling.
     pub(crate) victims: [u64; 3],
@@ -54,16 +57,19 @@ pub(crate) struct Gc {
 
 impl Gc {
     pub(crate) fn new(config: &DriveConfig, policy: Box<dyn VictimPolicy>) -> Gc {
-        let planes = config.flash.geometry.planes() as usize;
+        let geometry = &config.flash.geometry;
+        let width = config.ftl.superblock.planes(geometry);
+        let groups = (geometry.planes() / width) as usize;
         Gc {
             config: config.gc.clone(),
             policy,
-            jobs: vec![None; planes],
-            in_flight: vec![0; planes],
+            jobs: vec![None; groups],
+            in_flight: vec![0; groups],
+            in_flight_most: RELOCATIONS_IN_FLIGHT * width,
             background: false,
-            retiring: vec![Vec::new(); planes],
-            erase_in_flight: vec![false; config.flash.geometry.blocks() as usize],
-            victims_since_wear_move: vec![0; planes],
+            retiring: vec![Vec::new(); groups],
+            erases_in_flight: vec![0; groups * geometry.blocks_per_plane as usize],
+            victims_since_wear_move: vec![0; groups],
             await_metadata: Vec::new(),
             victims: [0; 3],
             valid_in_victims: 0,
@@ -76,7 +82,7 @@ impl Gc {
         self.background = on && self.config.background_free_blocks > 0;
     }
 
-    /// Victims of each plane since static wear levelling last moved a block, for snapshots.
+    /// Victims of each group since static wear levelling last moved a block, for snapshots.
     pub(crate) fn victims_since_wear_move(&self) -> &[u32] {
         &self.victims_since_wear_move
     }
@@ -97,73 +103,73 @@ impl Gc {
         (self.config.background_free_blocks > self.config.free_blocks).then_some(self.config.idle_after)
     }
 
-    /// A block must be emptied and never used again.
-    pub(crate) fn retire(&mut self, media: &mut Media, block: u32) {
-        if !media.pool.is_retiring(block) {
-            media.pool.set_retiring(block);
-            self.retiring[media.pool.plane_of(block) as usize].push(block);
+    /// A superblock must be emptied: a member of it is never used again.
+    pub(crate) fn retire(&mut self, media: &mut Media, superblock: u32) {
+        if !media.pool.is_retiring(superblock) {
+            media.pool.set_retiring(superblock);
+            self.retiring[media.pool.group_of(superblock) as usize].push(superblock);
         }
     }
 
-    /// Runs the job of a plane as far as it goes now, starting one if the plane needs it.
-    pub(crate) fn pump(&mut self, media: &mut Media, ftl: &mut dyn Ftl, plane: u32) {
+    /// Runs the job of a group as far as it goes now, starting one if the group needs it.
+    pub(crate) fn pump(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
         loop {
-            let mut job = match self.jobs[plane as usize] {
+            let mut job = match self.jobs[group as usize] {
                 Some(job) => job,
-                None => match self.begin(media, plane) {
+                None => match self.begin(media, group) {
                     Some(job) => job,
                     None => return,
                 },
             };
             let limit = if media.flash.timed() {
-                RELOCATIONS_IN_FLIGHT.saturating_sub(self.in_flight[plane as usize])
+                media.whole_rows(group, self.in_flight_most.saturating_sub(self.in_flight[group as usize]))
             } else {
                 u32::MAX
             };
             if limit > 0 {
-                let owner = Owner::Gc(plane);
+                let owner = Owner::Gc(group);
                 let moved = ftl.relocate(media, job.victim, job.cursor, limit, job.cause, owner);
                 job.cursor = moved.cursor;
                 if media.flash.timed() {
-                    self.in_flight[plane as usize] += moved.started;
+                    self.in_flight[group as usize] += moved.started;
                 }
-                self.jobs[plane as usize] = Some(job);
+                self.jobs[group as usize] = Some(job);
                 if moved.stuck {
                     return;
                 }
             }
-            if job.cursor < media.units_per_block() {
+            if job.cursor < media.units_per_superblock() {
                 return;
             }
             // All that was valid is on its way, and pins the victim until it is there: the job need not wait.
-            if !self.finish(media, ftl, job.victim, plane) {
+            if !self.finish(media, ftl, job.victim, group) {
                 return;
             }
-            self.jobs[plane as usize] = None;
+            self.jobs[group as usize] = None;
         }
     }
 
-    /// A relocation of a plane's job is on flash.
-    pub(crate) fn relocated(&mut self, media: &mut Media, ftl: &mut dyn Ftl, plane: u32) {
-        self.in_flight[plane as usize] -= 1;
+    /// A relocation of a group's job is on flash.
+    pub(crate) fn relocated(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
+        self.in_flight[group as usize] -= 1;
         // Refill in halves: half as many calls, and neighbours on other planes find each other.
-        if self.in_flight[plane as usize] <= RELOCATIONS_IN_FLIGHT / 2 {
-            self.pump(media, ftl, plane);
+        if self.in_flight[group as usize] <= self.in_flight_most / 2 {
+            self.pump(media, ftl, group);
         }
     }
 
-    fn begin(&mut self, media: &mut Media, plane: u32) -> Option<Job> {
-        let (victim, cause) = self.choose(media, plane)?;
+    fn begin(&mut self, media: &mut Media, group: u32) -> Option<Job> {
+        let (victim, cause) = self.choose(media, group)?;
         media.pool.collect(victim);
         let job = Job { victim, cursor: 0, cause };
-        self.jobs[plane as usize] = Some(job);
+        self.jobs[group as usize] = Some(job);
         Some(job)
     }
 
-    fn choose(&mut self, media: &mut Media, plane: u32) -> Option<(u32, Cause)> {
-        let first = plane * media.pool.blocks_per_plane;
-        let retiring = &mut self.retiring[plane as usize];
-        let fits = |media: &Media, block: u32| pages_needed(media, block) <= media.relocation_room(plane);
+    fn choose(&mut self, media: &mut Media, group: u32) -> Option<(u32, Cause)> {
+        let first = group * media.pool.per_group;
+        let retiring = &mut self.retiring[group as usize];
+        let fits = |media: &Media, block: u32| pages_needed(media, block) <= media.relocation_room(group);
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
         if let Some(index) = retiring.iter().position(closed) {
             return Some((retiring.swap_remove(index), Cause::Retirement));
@@ -173,62 +179,62 @@ impl Gc {
         } else {
             self.config.free_blocks
         };
-        let free = media.pool.free_or_erasing(plane);
+        let free = media.pool.free_or_erasing(group);
         if free >= wanted {
             return None;
         }
-        if let Some(cold) = self.cold_block(media, plane) {
+        if let Some(cold) = self.cold_block(media, group) {
             self.victims[2] += 1;
             return Some((cold, Cause::WearLevelling));
         }
-        let units = media.units_per_block();
-        let view = media.pool.view(plane, units);
+        let units = media.units_per_superblock();
+        let view = media.pool.view(group, units);
         let victim = first + self.policy.choose(&view, &mut media.rng)?;
         assert_eq!(media.pool.state(victim), BlockState::Closed, "policy {} chose an open block", self.policy.name());
         // Moving a block that is all valid frees nothing. And power cuts may have torn pages that relocation counted on:
         // with less than a block to go to, what costs least goes first.
-        let pages = media.pages_per_block();
-        let victim = if pages_needed(media, victim) < pages && media.relocation_room(plane) >= pages {
+        let pages = media.pages_per_superblock();
+        let victim = if pages_needed(media, victim) < pages && media.relocation_room(group) >= pages {
             victim
         } else {
-            first + media.pool.view(plane, units).fewest_valid()?
+            first + media.pool.view(group, units).fewest_valid()?
         };
-        if pages_needed(media, victim) >= media.pages_per_block() {
+        if pages_needed(media, victim) >= media.pages_per_superblock() {
             return None;
         }
         self.victims[usize::from(free >= self.config.free_blocks)] += 1;
         self.valid_in_victims += u64::from(media.pool.valid(victim));
-        let since = &mut self.victims_since_wear_move[plane as usize];
+        let since = &mut self.victims_since_wear_move[group as usize];
         *since = since.saturating_add(1);
         Some((victim, Cause::Gc))
     }
 
-    /// The least worn closed block of a plane, if its wear lags too far behind.
-    fn cold_block(&mut self, media: &Media, plane: u32) -> Option<u32> {
+    /// The least worn closed superblock of a group, if its wear lags too far behind.
+    fn cold_block(&mut self, media: &Media, group: u32) -> Option<u32> {
         let threshold = self.config.static_wear_threshold;
-        if threshold == 0 || self.victims_since_wear_move[plane as usize] < VICTIMS_PER_WEAR_MOVE {
+        if threshold == 0 || self.victims_since_wear_move[group as usize] < VICTIMS_PER_WEAR_MOVE {
             return None;
         }
-        self.victims_since_wear_move[plane as usize] = 0;
-        let first = plane * media.pool.blocks_per_plane;
-        let blocks = (first..first + media.pool.blocks_per_plane).filter(|b| media.pool.state(*b) != BlockState::Bad);
-        let most = blocks.clone().map(|block| media.flash.blocks.get(block).erases).max()?;
+        self.victims_since_wear_move[group as usize] = 0;
+        let first = group * media.pool.per_group;
+        let blocks = (first..first + media.pool.per_group).filter(|b| media.pool.state(*b) != BlockState::Bad);
+        let most = blocks.clone().map(|block| media.pool.wear(block, &media.flash)).max()?;
         let closed = blocks.filter(|block| media.pool.state(*block) == BlockState::Closed);
-        let (least, cold) = closed.map(|block| (media.flash.blocks.get(block).erases, block)).min()?;
+        let (least, cold) = closed.map(|block| (media.pool.wear(block, &media.flash), block)).min()?;
         // A full block needs a whole block to go to: with the reserve alone it could not be finished.
-        let room = media.pool.free_blocks(plane) > media.gc_reserve.max(1);
+        let room = media.pool.free_blocks(group) > media.gc_reserve.max(1);
         (most - least > threshold && room).then_some(cold)
     }
 
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
-    fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, plane: u32) -> bool {
+    fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, group: u32) -> bool {
         let trimmed = media.pool.is_trimmed(victim) && !planted(Bug::EraseBeforeTrimRecord);
-        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(plane), Owner::Nobody).is_err() {
+        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Owner::Nobody).is_err() {
             return false;
         }
         media.pool.await_erase(victim);
         if trimmed && media.metadata_in_flight > 0 {
-            media.pool.pin(victim);
+            media.pool.pin_superblock(victim);
             self.await_metadata.push(victim);
         }
         if media.pool.pins(victim) == 0 {
@@ -239,68 +245,97 @@ impl Gc {
 
     /// Records of trims are on flash: what waited for them need not wait any longer.
     pub(crate) fn metadata_done(&mut self, media: &mut Media) {
-        for block in self.await_metadata.drain(..) {
-            if media.pool.unpin(block) {
-                media.unpinned.push(block);
+        for superblock in self.await_metadata.drain(..) {
+            if media.pool.unpin_superblock(superblock) {
+                media.unpinned.push(superblock);
             }
         }
     }
 
-    /// Blocks whose erase waits for records of trims.
+    /// Superblocks whose erase waits for records of trims.
     pub(crate) fn waiting_for_records(&self) -> usize {
         self.await_metadata.len()
     }
 
-    /// Starts the erase of an empty block that nothing pins; a retiring one goes bad instead.
-    pub(crate) fn erase(&mut self, media: &mut Media, block: u32) {
-        assert_eq!(media.pool.pins(block), 0, "block {block} is erased only when nothing pins it");
-        if self.erase_in_flight[block as usize] {
+    /// Starts the erase of all members of an empty superblock that nothing pins; a member in which a program failed goes
+    /// bad instead.
+    pub(crate) fn erase(&mut self, media: &mut Media, superblock: u32) {
+        assert_eq!(media.pool.pins(superblock), 0, "block {superblock} is erased only when nothing pins it");
+        if self.erases_in_flight[superblock as usize] > 0 {
             // Its last pin went just before it was empty, and both were heard of.
             return;
         }
-        if media.flash.blocks.get(block).suspect && !planted(Bug::BadBlockUsed) {
-            self.grow_bad(media, block);
-            return;
+        let alone = media.pool.superblocks.width() == 1;
+        for block in media.pool.superblocks.members(superblock) {
+            let state = *media.flash.blocks.get(block);
+            if state.suspect && !planted(Bug::BadBlockUsed) {
+                self.grow_bad(media, block);
+            } else if !alone && state.programmed == 0 && !state.torn {
+                // The power went when others of the superblock had been erased, or it was given up early.
+            } else if !media.flash.timed() {
+                if media.flash.execute(OpKind::Erase, Cause::Gc, block, 0) {
+                    self.grow_bad(media, block);
+                }
+            } else {
+                let submit = Submit {
+                    kind: OpKind::Erase,
+                    cause: Cause::Gc,
+                    class: Class::Erase,
+                    block,
+                    page: 0,
+                    source: NONE,
+                    bytes: 0,
+                    token: Owner::Nobody.pack(),
+                    pin: NONE,
+                    waits_for: 0,
+                };
+                self.erases_in_flight[superblock as usize] += 1;
+                media.flash.submit(media.now, submit);
+            }
         }
-        if !media.flash.timed() {
-            let failed = media.flash.execute(OpKind::Erase, Cause::Gc, block, 0);
-            self.erased(media, block, failed);
-            return;
+        if self.erases_in_flight[superblock as usize] == 0 {
+            self.all_erased(media, superblock);
         }
-        let submit = Submit {
-            kind: OpKind::Erase,
-            cause: Cause::Gc,
-            class: Class::Erase,
-            block,
-            page: 0,
-            source: NONE,
-            bytes: 0,
-            token: Owner::Nobody.pack(),
-            pin: NONE,
-            waits_for: 0,
-        };
-        self.erase_in_flight[block as usize] = true;
-        media.flash.submit(media.now, submit);
     }
 
-    /// An erase has ended.
-    pub(crate) fn erased(&mut self, media: &mut Media, block: u32, failed: bool) {
-        self.erase_in_flight[block as usize] = false;
+    /// The erase of a block has ended; true if that was the last member of its superblock.
+    pub(crate) fn erased(&mut self, media: &mut Media, block: u32, failed: bool) -> bool {
+        let superblock = media.pool.superblocks.of(block);
+        self.erases_in_flight[superblock as usize] -= 1;
         if failed {
             self.grow_bad(media, block);
-        } else {
-            media.pool.erased(block, media.flash.blocks.get(block).erases, true);
+        }
+        let in_flight = self.erases_in_flight[superblock as usize];
+        let first = in_flight + 1 == media.pool.superblocks.width();
+        let last = if planted(Bug::FreeAtFirstErase) { first } else { in_flight == 0 };
+        if last {
+            self.all_erased(media, superblock);
+        }
+        last
+    }
+
+    /// A superblock is erased as far as its members are good: it is free again, with substitutes for those that are not.
+    fn all_erased(&mut self, media: &mut Media, superblock: u32) {
+        let good = media.pool.is_good(superblock, &media.flash);
+        let wear = media.pool.wear(superblock, &media.flash);
+        media.pool.erased(superblock, wear, good);
+        let group = media.pool.group_of(superblock);
+        if media.pool.is_retiring(superblock) {
+            self.retiring[group as usize].retain(|other| *other != superblock);
+        }
+        if !good {
+            media.pool.mend(group, &mut media.flash);
         }
     }
 
     fn grow_bad(&mut self, media: &mut Media, block: u32) {
-        media.pool.erased(block, 0, false);
         media.flash.retire(block);
+        media.pool.superblocks.remove(block);
         self.grown_bad += 1;
     }
 }
 
-/// Pages that the valid units of a block fill.
+/// Pages that the valid units of a superblock fill.
 fn pages_needed(media: &Media, block: u32) -> u32 {
     media.pool.valid(block).div_ceil(media.units_per_page)
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Completion, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, VersionsConfig,
+    InterfaceKind, Level, Options, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -113,6 +113,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             allocation: Allocation::RoundRobin([Level::Channel, Level::Way, Level::Die, Level::Plane]),
             separate_gc_frontier: true,
             streams: 1,
+            superblock: Superblock::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {

@@ -45,12 +45,15 @@ impl Flash {
         assert!(flight.waits_for > 0, "an operation is released once for each link");
         flight.waits_for -= 1;
         if flight.waits_for == 0 {
-            let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
-            let die = self.die_of(block);
-            let plane = self.plane_in_die(block);
-            let index = self.queue_index(die, class as usize, plane);
-            if self.queues[index].head == op {
-                self.queues[index].order = order;
+            let mut follower = flight.follower;
+            let die = self.set_ready(op);
+            while follower != NONE {
+                let flight = &mut self.flights[follower as usize];
+                flight.waits_for -= 1;
+                assert_eq!(flight.waits_for, 0, "a follower waits for nothing else");
+                let next = flight.follower;
+                self.set_ready(follower);
+                follower = next;
             }
             let state = &self.dies[die as usize];
             // The die that is completing its group right now goes on by itself.
@@ -60,6 +63,20 @@ impl Flash {
                 self.stage(die, now);
             }
         }
+    }
+
+    /// What an operation waited for has ended: at the head of its queue it may be chosen. Returns its die.
+    #[inline]
+    fn set_ready(&mut self, op: u32) -> u32 {
+        let flight = &self.flights[op as usize];
+        let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
+        let die = self.die_of(block);
+        let plane = self.plane_in_die(block);
+        let index = self.queue_index(die, class as usize, plane);
+        if self.queues[index].head == op {
+            self.queues[index].order = order;
+        }
+        die
     }
 
     /// The effect of an operation that has come to its end; true if it failed.

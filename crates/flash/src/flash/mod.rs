@@ -97,8 +97,12 @@ struct Flight {
     next: u32,
     /// The operation that waits for this one.
     then: u32,
+    /// The program that becomes ready when this one does.
+    follower: u32,
     waits_for: u16,
 }
+
+const _: () = assert!(size_of::<Flight>() == 64, "an operation in flight is one cache line");
 
 #[derive(Clone, Copy, Debug)]
 struct Queue {
@@ -274,6 +278,9 @@ impl Flash {
             for ppn in loaded.unreadable {
                 flash.blocks.spoil(ppn);
             }
+            for (block, index) in loaded.substitutes {
+                flash.blocks.substitute(block, Some(index));
+            }
         }
         flash.store = Store::on_image(&flash.geometry, units_per_page, image);
         Ok(flash)
@@ -413,6 +420,14 @@ impl Flash {
         }
     }
 
+    /// The controller records that a block stands in place `index` of its plane, or, with `None`, in its own again.
+    pub fn substitute(&mut self, block: u32, index: Option<u32>) {
+        self.blocks.substitute(block, index);
+        if let Some(image) = self.store.image_mut() {
+            image.substitute(block, index, self.blocks.get(block));
+        }
+    }
+
     /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.
     pub fn find_program(&self, block: u32, page: u32) -> Option<OpId> {
         let die = &self.dies[self.die_of(block) as usize];
@@ -514,8 +529,15 @@ impl Flash {
     #[inline(always)]
     pub fn submit(&mut self, now: Nanos, submit: Submit) -> OpId {
         debug_assert!(self.timed, "untimed operations are executed, not submitted");
-        let flight =
-            Flight { submit, order: self.order, queued: now, next: NONE, then: NONE, waits_for: submit.waits_for };
+        let flight = Flight {
+            submit,
+            order: self.order,
+            queued: now,
+            next: NONE,
+            then: NONE,
+            follower: NONE,
+            waits_for: submit.waits_for,
+        };
         self.order += 1;
         self.in_flight += 1;
         let op = self.free;
@@ -566,6 +588,40 @@ impl Flash {
         let flight = &mut self.flights[earlier as usize];
         assert_eq!(flight.then, NONE, "an operation releases one other");
         flight.then = later;
+    }
+
+    /// Makes `later` ready together with `earlier`, which is not ready yet, and whose followers end with it: pages of a
+    /// row are programmed on all planes at once. `later` was submitted with `waits_for` counting this, and nothing else.
+    pub fn follow(&mut self, earlier: OpId, later: OpId) {
+        assert!(self.waits(earlier), "what is ready is followed by nothing");
+        let flight = &mut self.flights[earlier as usize];
+        assert_eq!(flight.follower, NONE, "one operation follows another");
+        flight.follower = later;
+    }
+
+    /// Makes `later`, which waits already, wait for the read `earlier` as well.
+    pub fn link_also(&mut self, earlier: OpId, later: OpId) {
+        assert!(self.waits(later), "what is ready waits for nothing more");
+        assert_eq!(self.flights[earlier as usize].submit.kind, OpKind::Read, "a row waits for reads");
+        self.flights[later as usize].waits_for += 1;
+        self.link(earlier, later);
+    }
+
+    /// The operation that becomes ready with `op`, or `NONE`.
+    pub fn follower(&self, op: OpId) -> OpId {
+        self.flights[op as usize].follower
+    }
+
+    /// Whether `op` is a program of this page that still waits; `op` may have ended long ago.
+    pub fn awaits_reads(&self, op: OpId, block: u32, page: u32) -> bool {
+        self.flights
+            .get(op as usize)
+            .is_some_and(|flight| flight.waits_for > 0 && (flight.submit.block, flight.submit.page) == (block, page))
+    }
+
+    /// Whether an operation in flight is a read.
+    pub fn is_read(&self, op: OpId) -> bool {
+        self.flights[op as usize].submit.kind == OpKind::Read
     }
 
     /// When something happens next on the chips.

@@ -112,6 +112,8 @@ pub(super) struct BlockEntry {
     pub(super) suspect: bool,
     /// An erase was begun and has not ended.
     pub(super) erasing: bool,
+    /// The block stands in this place of its plane in a superblock, and not in its own.
+    pub(super) stands_in: Option<u32>,
 }
 
 impl BlockEntry {
@@ -120,6 +122,7 @@ impl BlockEntry {
         let flags = u32::from(self.bad) | u32::from(self.suspect) << 1 | u32::from(self.erasing) << 2;
         bytes[4..8].copy_from_slice(&self.erases.to_le_bytes());
         bytes[8..12].copy_from_slice(&flags.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.stands_in.map_or(0, |index| index + 1).to_le_bytes());
         let check = check_of(&bytes[4..], u64::from(block));
         bytes[..4].copy_from_slice(&check.to_le_bytes());
         bytes
@@ -134,7 +137,13 @@ impl BlockEntry {
         if word(bytes, 0) != check_of(&bytes[4..], u64::from(block)) || flags > 7 {
             return Err(());
         }
-        Ok(BlockEntry { erases: word(bytes, 4), bad: flags & 1 != 0, suspect: flags & 2 != 0, erasing: flags & 4 != 0 })
+        Ok(BlockEntry {
+            erases: word(bytes, 4),
+            bad: flags & 1 != 0,
+            suspect: flags & 2 != 0,
+            erasing: flags & 4 != 0,
+            stands_in: word(bytes, 12).checked_sub(1),
+        })
     }
 }
 
@@ -173,7 +182,7 @@ mod tests {
             assert_eq!(PageEntry::decode(&bytes, 11), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true };
+        let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7) };
         let mut bytes = block.encode(4);
         assert_eq!(BlockEntry::decode(&bytes, 4), Ok(block));
         assert_eq!(BlockEntry::decode(&bytes, 5), Err(()));

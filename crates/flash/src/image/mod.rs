@@ -17,7 +17,7 @@ mod files;
 mod records;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -48,6 +48,8 @@ pub struct Image {
     log: RecordLog,
     space: RefCell<Space>,
     behind: Behind,
+    /// Blocks that stand in another place of their plane in a superblock.
+    substitutes: BTreeMap<u32, u32>,
     /// A file could not be written: what is there may be less than what was answered for. No success is reported again.
     broken: Option<String>,
     scratch: Vec<u8>,
@@ -72,6 +74,8 @@ pub(crate) struct Loaded {
     pub(crate) blocks: Vec<Block>,
     /// Pages whose program was cut or failed.
     pub(crate) unreadable: Vec<u32>,
+    /// Blocks that stand in another block's place in a superblock.
+    pub(crate) substitutes: Vec<(u32, u32)>,
 }
 
 impl Image {
@@ -96,6 +100,7 @@ impl Image {
                 full: false,
             }),
             behind: Behind::default(),
+            substitutes: BTreeMap::new(),
             broken: None,
             scratch: Vec::new(),
             unit: Vec::new(),
@@ -153,12 +158,21 @@ impl Image {
         let blocks = self.geometry.blocks();
         let mut table = vec![0; blocks as usize * BLOCK_BYTES];
         self.files.blocks.read_exact_at(&mut table, HEADER).map_err(io("blocks", &self.files))?;
-        let mut loaded = Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new() };
+        let mut loaded =
+            Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new(), substitutes: Vec::new() };
         for (block, bytes) in (0..blocks).zip(table.chunks_exact(BLOCK_BYTES)) {
             let entry = BlockEntry::decode(bytes, block).map_err(|()| {
                 self.damaged("blocks", format!("the entry of block {block} does not agree with its check"))
             })?;
-            let BlockEntry { erases, bad, suspect, erasing } = entry;
+            let BlockEntry { erases, bad, suspect, erasing, stands_in } = entry;
+            if let Some(index) = stands_in {
+                if index >= self.geometry.blocks_per_plane {
+                    let what = format!("block {block} stands in place {index}, which its plane does not have");
+                    return Err(self.damaged("blocks", what));
+                }
+                self.substitutes.insert(block, index);
+                loaded.substitutes.push((block, index));
+            }
             let mut state = Block { erases, bad, suspect, torn: erasing, ..Block::default() };
             self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
             self.space.get_mut().provided[block as usize] = state.programmed > 0;
@@ -387,10 +401,25 @@ impl Image {
     /// A block's own state changed.
     pub(crate) fn put_block(&mut self, number: u32, block: &Block) {
         self.settle();
-        let entry = BlockEntry { erases: block.erases, bad: block.bad, suspect: block.suspect, erasing: block.torn };
+        let entry = BlockEntry {
+            erases: block.erases,
+            bad: block.bad,
+            suspect: block.suspect,
+            erasing: block.torn,
+            stands_in: self.substitutes.get(&number).copied(),
+        };
         let offset = HEADER + u64::from(number) * BLOCK_BYTES as u64;
         let written = self.files.blocks.write_all_at(&entry.encode(number), offset);
         self.note(written, "blocks");
+    }
+
+    /// The controller records whose place in its plane a block takes.
+    pub(crate) fn substitute(&mut self, number: u32, index: Option<u32>, block: &Block) {
+        match index {
+            Some(index) => self.substitutes.insert(number, index),
+            None => self.substitutes.remove(&number),
+        };
+        self.put_block(number, block);
     }
 
     /// An erase begins: until it ends the block is torn.

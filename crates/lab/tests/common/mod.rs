@@ -8,7 +8,7 @@ use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    VersionsConfig,
+    Superblock, VersionsConfig,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -71,6 +71,7 @@ pub fn drive(name: &str) -> DriveConfig {
             allocation: Allocation::RoundRobin([Level::Channel, Level::Way, Level::Die, Level::Plane]),
             separate_gc_frontier: true,
             streams: 1,
+            superblock: Superblock::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {

@@ -98,7 +98,8 @@ fn addresses_spare(config: &DriveConfig, split: Split) -> Result<(), DriveError>
     if versions.index == VersionIndex::Direct {
         return Ok(());
     }
-    let room = config.room_units(geometry.blocks_per_plane) * u64::from(geometry.planes());
+    let room = config.room_units(geometry.blocks_per_plane)
+        * u64::from(geometry.planes() / config.ftl.superblock.planes(geometry));
     let spare = room.saturating_sub(u64::from(config.user_units())) * u64::from(versions.spare_percent) / 100;
     let groups = u64::from(config.user_units().div_ceil(versions.group_pages));
     let slots = groups * u64::from(split.most());
@@ -140,7 +141,8 @@ impl MvFtl {
             too_long += u64::from(!self.map.is_odd(lpn) && !self.map.within_bound(&chain));
         }
         let valid: u64 = self.valid.as_slice().iter().map(|word| u64::from(word.count_ones())).sum();
-        let counted: u64 = (0..media.flash.geometry().blocks()).map(|block| u64::from(media.pool.valid(block))).sum();
+        let superblocks = 0..media.pool.superblocks_count();
+        let counted: u64 = superblocks.map(|superblock| u64::from(media.pool.valid(superblock))).sum();
         let in_compacted: u64 = self.compacted.values().map(|versions| u64::from(*versions)).sum();
         let pages = references - compacted_references + self.compacted.len() as u64;
         let partial = (0..media.flash.geometry().pages() as u32)

@@ -88,7 +88,9 @@ impl MvFtl {
         let mut sources = Sources::default();
         let mut pages: Vec<u32> = Vec::with_capacity(parts.len());
         for part in parts {
-            let cause = own.filter(|(block, _)| media.block_of(part.ppn) == *block).map_or(cause, |(_, cause)| cause);
+            let cause = own
+                .filter(|(victim, _)| media.pool.superblocks.of(media.block_of(part.ppn)) == *victim)
+                .map_or(cause, |(_, cause)| cause);
             let head = if part.version.offset.is_some() { self.index.head } else { 0 };
             let bytes = self.bytes_of(part) + head * 512;
             let poisoned = media.flash.oob.is_poisoned(part.ppn);

@@ -41,7 +41,7 @@ use super::trims::TrimState;
 use super::{Compaction, Found, Ftl, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, VersionPart};
 use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError, VersionMasks};
+use crate::{Check, DriveConfig, DriveError, Superblock, VersionMasks};
 use counters::Counters;
 use entry::UNMAPPED;
 use layout::PageIndex;
@@ -107,7 +107,7 @@ impl MvFtl {
             index: PageIndex::of(versions.compaction_index, geometry.oob_bytes),
             region_pages: (versions.region_bytes / u64::from(page_bytes)).min(u64::from(u32::MAX)) as u32,
             idle_merge: versions.idle_merge,
-            copyback: config.gc.copyback && config.flash.copyback,
+            copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
             merge_at: 0,
             placement: Placement::new(config),
             space: VersionSpace::new(config, trims.segments()),

@@ -1,6 +1,6 @@
 //! Moving what is valid out of a block: chains are merged where collection meets them, all else is moved.
 //!
-//! A victim's page never takes more than one page elsewhere in its plane, so a job that was begun finds the pages it
+//! A victim's page never takes more than one page elsewhere in its group, so a job that was begun finds the pages it
 //! needs: a full page is moved, a page of a chain becomes the merged page of its whole chain, and a compacted page with
 //! several valid versions is compacted anew with those. When only one is left its chain is merged.
 
@@ -25,24 +25,36 @@ impl MvFtl {
         cause: Cause,
         owner: Owner,
     ) -> Relocated {
-        let first = media.unit_at(Place { block: victim, page: 0 });
-        let end = first + media.pages_per_block();
-        let plane = media.pool.plane_of(victim);
-        let mut at = first + cursor;
+        let group = media.pool.group_of(victim);
+        let mut cursor = cursor;
         let mut started = 0;
         while started < limit {
-            let Some(ppn) = next_set(self.valid.as_slice(), at, end) else {
-                return Relocated { cursor: end - first, started, stuck: false };
+            let Some((next, ppn)) = self.next_valid_of(media, victim, cursor) else {
+                return Relocated { cursor: media.units_per_superblock(), started, stuck: false };
             };
             let frontier = Frontier::Gc;
-            let Some(place) = media.take_page(plane, frontier) else {
-                return Relocated { cursor: ppn - first, started, stuck: true };
+            let Some(place) = media.take_page(group, frontier) else {
+                return Relocated { cursor: next, started, stuck: true };
             };
             self.relocate_page(media, ppn, victim, Writing { place, frontier, cause, owner });
             started += 1;
-            at = ppn + 1;
+            cursor = next + 1;
         }
-        Relocated { cursor: at - first, started, stuck: false }
+        Relocated { cursor, started, stuck: false }
+    }
+
+    /// The next valid page of a superblock from `cursor` on, by the order in which its pages were given out: its place in
+    /// that order, and the page.
+    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, u32)> {
+        let end = media.units_per_superblock();
+        if media.pool.superblocks.width() == 1 {
+            let first = media.unit_at(Place { block: superblock, page: 0 });
+            return next_set(self.valid.as_slice(), first + cursor, first + end).map(|ppn| (ppn - first, ppn));
+        }
+        if media.pool.valid(superblock) == 0 {
+            return None;
+        }
+        (cursor..end).map(|at| (at, media.unit_in(superblock, at))).find(|(_, ppn)| self.is_valid(*ppn))
     }
 
     fn relocate_page(&mut self, media: &mut Media, ppn: u32, victim: u32, write: Writing) {
@@ -51,7 +63,7 @@ impl MvFtl {
         if lpn == NO_LPN {
             let versions = self.valid_versions(media, ppn);
             if let [version] = versions[..]
-                && self.placement.may_hold(media.pool.plane_of(victim), version.lpn)
+                && self.placement.may_hold(media.pool.group_of(victim), version.lpn)
             {
                 self.counters.merges_gc += 1;
                 self.merge(media, version.lpn, write, own);
@@ -170,7 +182,7 @@ impl MvFtl {
         let versions = if lpn == NO_LPN { self.valid_versions(media, ppn) } else { Vec::new() };
         let lead = versions.first().map_or(lpn, |version| version.lpn);
         let target = match frontier {
-            Frontier::Gc => media.take_page(media.pool.plane_of(place.block), frontier).ok_or(NoSpace)?,
+            Frontier::Gc => media.take_page(media.group_of(place.block), frontier).ok_or(NoSpace)?,
             Frontier::Host(_) => self.take_page(media, lead, frontier)?,
         };
         self.space.rewritten(media, place, Some(target));

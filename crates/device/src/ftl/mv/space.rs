@@ -60,7 +60,7 @@ impl VersionSpace {
     }
 
     fn domain(&self, media: &Media, block: u32) -> usize {
-        if self.by_plane { media.pool.plane_of(block) as usize } else { 0 }
+        if self.by_plane { media.group_of(block) as usize } else { 0 }
     }
 
     /// A page of a version became valid.
@@ -133,7 +133,7 @@ impl VersionSpace {
 
     /// Pages that versions may take in a domain with the blocks that are good now.
     fn limit(&self, media: &Media, domain: usize) -> u32 {
-        let planes = self.config.flash.geometry.planes();
+        let planes = media.pool.groups();
         let room = |plane: u32| self.config.room_units(media.pool.usable(plane));
         let logical = u64::from(self.config.user_units()) + u64::from(self.metadata_units);
         let (room, logical) = if self.by_plane {

@@ -72,7 +72,7 @@ impl MvFtl {
                     let frontier = Frontier::Host(0);
                     (self.take_page(media, lpn, frontier)?, frontier)
                 }
-                TrimTarget::Gc(plane) => (media.take_page(plane, Frontier::Gc).ok_or(NoSpace)?, Frontier::Gc),
+                TrimTarget::Gc(group) => (media.take_page(group, Frontier::Gc).ok_or(NoSpace)?, Frontier::Gc),
             };
             media.flash.oob.put_record(media.unit_at(place), words);
             let cells = vec![0; media.flash.store.unit_cells()];

@@ -60,25 +60,28 @@ impl MvFtl {
     }
 
     pub(super) fn take_page(&mut self, media: &mut Media, lpn: u32, frontier: Frontier) -> Result<Place, NoSpace> {
-        let plane = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
-        media.take_page(plane, frontier).ok_or(NoSpace)
+        let group = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
+        media.take_page(group, frontier).ok_or(NoSpace)
     }
 
     /// The page for a new version of `lpn`: any, or with direct pointers one within reach of the oldest version.
     fn page_for_version(&mut self, media: &mut Media, lpn: u32, frontier: Frontier) -> Result<Option<Place>, NoSpace> {
         if !self.map.is_direct() {
-            let plane = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
-            let admitted = self.space.admits(media, plane);
-            return if admitted { Ok(media.take_page(plane, frontier)) } else { Ok(None) };
+            let group = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
+            let admitted = self.space.admits(media, group);
+            return if admitted { Ok(media.take_page(group, frontier)) } else { Ok(None) };
         }
-        let reached = |plane: &u32| {
-            let next = media.next_page(*plane, frontier);
+        let reached = |group: &u32| {
+            let next = media.next_page(*group, frontier);
             next.is_some_and(|place| self.map.reaches(lpn, media.unit_at(place)))
         };
-        let least_loaded = |plane: &u32| media.flash.load(self.placement.die_of(*plane));
-        let found = self.placement.planes_for(lpn).iter().copied().filter(reached).min_by_key(least_loaded);
-        let plane = found.filter(|plane| self.space.admits(media, *plane));
-        Ok(plane.and_then(|plane| media.take_page(plane, frontier)))
+        let least_loaded = |group: &u32| {
+            let next = media.next_page(*group, frontier);
+            next.map(|place| media.flash.load(media.flash.die_of(place.block)))
+        };
+        let found = self.placement.groups_for(lpn).iter().copied().filter(reached).min_by_key(least_loaded);
+        let group = found.filter(|group| self.space.admits(media, *group));
+        Ok(group.and_then(|group| media.take_page(group, frontier)))
     }
 
     fn write_partial(
@@ -233,7 +236,7 @@ impl MvFtl {
         !self.map.newest_is_compacted(lpn)
             && (!self.map.is_mapped(lpn) || self.map.has_room(lpn) == Room::Yes)
             && self.map.slots_left(lpn) >= limits.most_units
-            && self.placement.planes_for(lpn).iter().all(|plane| self.space.has_room(media, *plane))
+            && self.placement.groups_for(lpn).iter().all(|group| self.space.has_room(media, *group))
     }
 
     /// Writing compacted partial pages: the layout, then one page for all of them.

@@ -21,7 +21,7 @@ use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, PREFETCHED, Relocated, TrimTarg
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
-use crate::{Check, DriveConfig};
+use crate::{Check, DriveConfig, Superblock};
 
 /// A map entry of a unit that holds nothing.
 const UNMAPPED: u32 = u32::MAX;
@@ -69,7 +69,7 @@ impl PageFtl {
             user_units,
             units_per_page,
             full_mask: full_mask(unit_bytes),
-            copyback: config.gc.copyback && config.flash.copyback,
+            copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
             placement: Placement::new(config),
             trims,
             partial_page_writes: 0,
@@ -267,8 +267,8 @@ impl Ftl for PageFtl {
         owner: Owner,
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
-        let plane = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
-        let place = media.take_page(plane, frontier).ok_or(NoSpace)?;
+        let group = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
+        let place = media.take_page(group, frontier).ok_or(NoSpace)?;
         if let [unit] = units
             && unit.mask == self.full_mask
             && unit.cells.is_empty()
@@ -387,7 +387,8 @@ impl Ftl for PageFtl {
     fn check(&self, media: &Media) -> Vec<Check> {
         let mapped = self.map.as_slice().iter().filter(|unit| **unit != UNMAPPED).count() as u64;
         let valid: u64 = self.valid.as_slice().iter().map(|word| u64::from(word.count_ones())).sum();
-        let counted: u64 = (0..media.flash.geometry().blocks()).map(|block| u64::from(media.pool.valid(block))).sum();
+        let superblocks = 0..media.pool.superblocks_count();
+        let counted: u64 = superblocks.map(|superblock| u64::from(media.pool.valid(superblock))).sum();
         let entries = self.map.as_slice().iter().enumerate();
         let wrong = entries
             .filter(|(_, unit)| **unit != UNMAPPED)

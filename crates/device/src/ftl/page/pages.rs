@@ -24,7 +24,7 @@ impl PageFtl {
     ) -> Relocated {
         let pages = media.pages_per_block();
         let first = victim * pages;
-        let plane = media.pool.plane_of(victim);
+        let plane = media.pool.group_of(victim);
         let mut at = first + cursor;
         let mut started = 0;
         while started < limit {

@@ -39,52 +39,59 @@ impl PageFtl {
         // In time the order of operations is that of runs whether contents are kept or not: a verified or served drive
         // takes as long as a plain one.
         let as_runs = if media.flash.timed() { media.flash.moves_alike() } else { media.flash.is_plain() };
-        if self.units_per_page == 1 && !self.copyback && as_runs {
+        let alone = media.pool.superblocks.width() == 1;
+        if self.units_per_page == 1 && !self.copyback && as_runs && alone {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
         }
-        let first = media.unit_at(Place { block: victim, page: 0 });
-        let end = first + media.units_per_block();
-        let plane = media.pool.plane_of(victim);
-        let mut at = first + cursor;
+        let group = media.pool.group_of(victim);
+        let mut cursor = cursor;
         let mut started = 0;
         while started < limit {
-            let Some(next) = self.next_valid(at, end) else {
-                return Relocated { cursor: end - first, started, stuck: false };
+            let Some((next, _)) = self.next_valid_of(media, victim, cursor) else {
+                return Relocated { cursor: media.units_per_superblock(), started, stuck: false };
             };
-            if !media.has_page(plane, Frontier::Gc) {
-                return Relocated { cursor: next - first, started, stuck: true };
+            if !media.has_page(group, Frontier::Gc) {
+                return Relocated { cursor: next, started, stuck: true };
             }
-            at = self.move_page_of_units(media, next, end, plane, cause, owner);
+            cursor = self.move_page_of_units(media, victim, next, cause, owner);
             started += 1;
         }
-        Relocated { cursor: at - first, started, stuck: false }
+        Relocated { cursor, started, stuck: false }
     }
 
-    /// Fills one page of the relocation frontier with valid units from `unit` on; returns where to go on.
+    /// The next valid unit of a superblock from `cursor` on, by the order in which its pages were given out: its place in
+    /// that order, and the unit.
     #[inline]
-    fn move_page_of_units(
-        &mut self,
-        media: &mut Media,
-        unit: u32,
-        end: u32,
-        plane: u32,
-        cause: Cause,
-        owner: Owner,
-    ) -> u32 {
+    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, u32)> {
+        let end = media.units_per_superblock();
+        if media.pool.superblocks.width() == 1 {
+            let first = media.unit_at(Place { block: superblock, page: 0 });
+            return self.next_valid(first + cursor, first + end).map(|unit| (unit - first, unit));
+        }
+        if media.pool.valid(superblock) == 0 {
+            return None;
+        }
+        (cursor..end).map(|at| (at, media.unit_in(superblock, at))).find(|(_, unit)| self.is_valid(*unit))
+    }
+
+    /// Fills one page of the relocation frontier with valid units of `victim` from `cursor` on; returns where to go on.
+    #[inline]
+    fn move_page_of_units(&mut self, media: &mut Media, victim: u32, cursor: u32, cause: Cause, owner: Owner) -> u32 {
         let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
-        let mut at = unit;
+        let mut at = cursor;
         if planted(Bug::SupersededMoved) {
-            sources.extend(self.superseded_before(media, unit));
+            sources.extend(self.superseded_before(media, media.unit_in(victim, cursor)));
         }
         while sources.len() < self.units_per_page as usize {
-            let Some(next) = self.next_valid(at, end) else {
-                at = end;
+            let Some((next, unit)) = self.next_valid_of(media, victim, at) else {
+                at = media.units_per_superblock();
                 break;
             };
-            sources.push(next);
+            sources.push(unit);
             at = next + 1;
         }
-        let place = media.take_page(plane, Frontier::Gc).expect("a page was seen to be there");
+        let group = media.pool.group_of(victim);
+        let place = media.take_page(group, Frontier::Gc).expect("a page was seen to be there");
         self.move_units(media, &sources, place, Move { cause, frontier: Frontier::Gc, owner, from_ram: false });
         at
     }
@@ -186,14 +193,14 @@ impl PageFtl {
         if sources.is_empty() {
             return Ok(false);
         }
-        let plane = match frontier {
-            Frontier::Gc => media.pool.plane_of(place.block),
+        let group = match frontier {
+            Frontier::Gc => media.group_of(place.block),
             Frontier::Host(_) => {
                 let lpn = media.flash.oob.lpn(sources[0]);
                 self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?
             }
         };
-        let target = media.take_page(plane, frontier).ok_or(NoSpace)?;
+        let target = media.take_page(group, frontier).ok_or(NoSpace)?;
         self.move_units(media, &sources, target, Move { cause, frontier, owner, from_ram: true });
         Ok(true)
     }

@@ -63,14 +63,14 @@ impl PageFtl {
             let cells = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.cell_bytes()];
             let lpn = self.user_units + segment;
             let unit = UnitWrite { lpn, mask: self.full_mask, cells: &cells };
-            let (plane, frontier) = match to {
+            let (group, frontier) = match to {
                 TrimTarget::Host => {
                     let frontier = Frontier::Host(0);
                     (self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?, frontier)
                 }
-                TrimTarget::Gc(plane) => (plane, Frontier::Gc),
+                TrimTarget::Gc(group) => (group, Frontier::Gc),
             };
-            let place = media.take_page(plane, frontier).ok_or(NoSpace)?;
+            let place = media.take_page(group, frontier).ok_or(NoSpace)?;
             media.flash.oob.put_record(media.unit_at(place), words);
             self.write_at(media, place, &[unit], frontier, Cause::Metadata, owner);
             self.trims.saved();
