@@ -163,7 +163,8 @@ pub(crate) struct Run {
 
     /// Send the workload in sub-tests of so many bytes written, such as 2g or 15x5g, with 5.5 minutes of quiet between them
     ///
-    /// A workload that ends earlier begins anew. Each sub-test is counted for itself: `subtests` in result.json.
+    /// A workload that ends earlier begins anew. Each sub-test is counted for itself: `subtests` in result.json. With :level
+    /// behind them, as in 15x5g:level, the run ends when three in a row have the same write amplification, within 1 %.
     #[arg(long, value_name = "VOLUMES", conflicts_with = "limit")]
     pub(crate) subtests: Option<String>,
 

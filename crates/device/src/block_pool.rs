@@ -136,6 +136,15 @@ impl PoolView<'_> {
         self.closings - self.closed_order[block as usize]
     }
 
+    /// The closed block that was closed first.
+    pub(crate) fn first_closed(&self) -> Option<u32> {
+        // As below: a minimum without branches first, then where it is.
+        let key = |(valid, order): (&u32, &u64)| if *valid < NOT_CLOSED { *order } else { u64::MAX };
+        let first = self.valid.iter().zip(self.closed_order).map(key).min().filter(|first| *first != u64::MAX)?;
+        let at = |pair: (&u32, &u64)| key(pair) == first;
+        self.valid.iter().zip(self.closed_order).position(at).map(|block| block as u32)
+    }
+
     /// The closed block with the fewest valid units, the lowest number among equals.
     pub(crate) fn fewest_valid(&self) -> Option<u32> {
         // Two passes over a dense array: the minimum vectorises, and so does the search.

@@ -146,6 +146,7 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     backlog(result, config, &mut warnings);
     writes(result, config, &mut warnings);
     unwritten(result, config, &mut warnings);
+    collection(result, config, &mut warnings);
     spare(result, &mut warnings);
     reads(result, &mut warnings);
     subtests(result, &mut warnings);
@@ -205,6 +206,14 @@ fn subtests(result: &DeviceResult, warnings: &mut Vec<String>) {
         warnings.push(format!(
             "sub-test {} was over with its only request of {} bytes: a volume of --subtests that holds no more says nothing",
             test.name, test.written_bytes
+        ));
+    }
+    if let Some(last) = asked.last().filter(|test| test.stands_for > 0) {
+        warnings.push(format!(
+            "{} after sub-test {} were not run: it and the two before it are at one level, within 1 %, which stands for them \
+             (leave out :level to run all)",
+            counted(last.stands_for, "sub-test", "sub-tests"),
+            last.name
         ));
     }
     let Some(watched) = &result.ready_busy else { return };
@@ -281,6 +290,39 @@ fn writes(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String
             percent(difference)
         ));
     }
+}
+
+/// How far write amplification may be from what theory says of the policy before it is said.
+const THEORY_MISSED: f64 = 0.03;
+
+/// Whether collection did what its policy's name promises.
+fn collection(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let guarded = result.design.get("victims_by_guard").copied().unwrap_or(0.0) as u64;
+    if guarded > 0 {
+        warnings.push(format!(
+            "{} of {} were not what gc.victim = \"{}\" named but what cost least: relocation was short of room after a power \
+             cut, a failed operation or a record of trims",
+            share(guarded, victims),
+            counted(victims, "victim", "victims"),
+            config.gc.victim
+        ));
+    }
+    let (Some(theory), Some(measured)) = (&result.theory, &result.write_amplification) else { return };
+    let apart = measured.total / theory.write_amplification - 1.0;
+    if victims == 0 || result.requests.write < WRITES_TO_JUDGE || apart.abs() <= THEORY_MISSED {
+        return;
+    }
+    let steady = result.precondition.steady == Some(true);
+    let why = if steady { "" } else { ", which is that of the steady state (use --precondition steady)" };
+    warnings.push(format!(
+        "write amplification is {:.3}, {} {} the {:.3} of theory beside it ({}){why}",
+        measured.total,
+        percent(apart.abs()),
+        if apart > 0.0 { "above" } else { "below" },
+        theory.write_amplification,
+        theory.model
+    ));
 }
 
 /// Write amplification of the third and the last quarter of the written bytes, and how far they are apart, when that
@@ -379,6 +421,42 @@ mod tests {
         assert_eq!((earlier, later, difference), (3.0, 4.0, 0.25));
         // A hundred writes in a quarter say nothing to a percent.
         assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.1]), 400), None);
+    }
+
+    #[test]
+    fn a_miss_of_theory_and_the_guards_victims_are_said() {
+        let config = ssdlab_device::Description::parse(
+            "flash = { channels = 1, chips_per_channel = 1, dies_per_chip = 1, planes_per_die = 1, blocks_per_plane = 64, \
+             pages_per_block = 16, page_size = \"4k\", timing = \"none\" }\ncapacity = { over_provisioning = \"28%\" }\n\
+             ftl = { design = \"page\" }\ngc = { victim = \"random\" }\n",
+            "small",
+        )
+        .and_then(|description| description.resolve())
+        .expect("a valid description");
+        let said = |measured: f64, guarded: f64, steady: Option<bool>| {
+            let mut result = crate::report::tests::device("small");
+            result.requests.write = 10_000;
+            result.gc.foreground_victims = 1_000;
+            result.write_amplification =
+                Some(crate::result::WriteAmplification { total: measured, by_cause: Default::default() });
+            let model = "random victims: a / (a - 1)".to_string();
+            result.theory = Some(crate::result::Theory { model, write_amplification: 4.0 });
+            result.design.insert("victims_by_guard".to_string(), guarded);
+            result.precondition.steady = steady;
+            let mut warnings = Vec::new();
+            collection(&result, &config, &mut warnings);
+            warnings
+        };
+        assert!(said(4.11, 0.0, Some(true)).is_empty(), "2.75 % are no miss");
+        assert!(said(3.89, 0.0, Some(true)).is_empty());
+        assert_eq!(
+            said(3.8, 0.0, Some(true)),
+            ["write amplification is 3.800, 5.00 % below the 4.000 of theory beside it (random victims: a / (a - 1))"]
+        );
+        let [miss] = &said(4.2, 0.0, None)[..] else { panic!("one sentence") };
+        assert!(miss.contains("above the 4.000") && miss.ends_with("(use --precondition steady)"), "{miss}");
+        let [guard] = &said(4.0, 10.0, Some(true))[..] else { panic!("one sentence") };
+        assert!(guard.starts_with("10 (1.00 %) of 1000 victims were not what gc.victim = \"random\" named"), "{guard}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
-use ssdlab_flash::{Contents, Geometry, Observer};
+use ssdlab_flash::{Contents, Geometry, Observer, OpKind};
 use ssdlab_host::{BlockDevice, Host};
 use ssdlab_measure::smart::SmartLog;
 use ssdlab_workload::Workload;
@@ -24,7 +24,7 @@ use crate::perfetto::{Trace, TraceWindow};
 use crate::precondition::{Age, Aged, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
 use crate::ready_busy::{Recording, Watch};
-use crate::replay::{Ended, Recorder, ReplayError, replay};
+use crate::replay::{Ended, Recorder, ReplayError, Target, replay};
 use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
 use crate::snapshot::{Found, Identity, SnapshotCache};
 use crate::source::WorkloadSource;
@@ -307,11 +307,11 @@ fn run_drive(
     let mut rooms = Vec::new();
     let ended = match experiment.host {
         // The main job goes straight to the drive.
-        None if verifier.is_none() => replay(&mut drive, sent.workload(), &mut recorder, control),
-        None => through(&mut drive, verifier.as_mut(), sent.workload(), &mut recorder, control),
+        None if verifier.is_none() => send_all(&mut drive, &mut sent, &mut recorder, control),
+        None => through(&mut drive, verifier.as_mut(), &mut sent, &mut recorder, control),
         Some(host) => {
             let mut device = host.above(drive);
-            let ended = through(&mut *device, verifier.as_mut(), sent.workload(), &mut recorder, control);
+            let ended = through(&mut *device, verifier.as_mut(), &mut sent, &mut recorder, control);
             rooms = device.rooms();
             drive = device.into_drive();
             ended
@@ -347,13 +347,37 @@ fn run_drive(
 fn through(
     device: &mut dyn BlockDevice,
     verifier: Option<&mut Verifier>,
-    workload: &mut dyn Workload,
+    sent: &mut Sent<'_>,
     recorder: &mut Recorder,
     control: &Control<'_>,
 ) -> Result<Ended, ReplayError> {
     match verifier {
-        None => replay(device, workload, recorder, control),
-        Some(verifier) => replay(&mut Verified { device, verifier }, workload, recorder, control),
+        None => send_all(device, sent, recorder, control),
+        Some(verifier) => send_all(&mut Verified { device, verifier }, sent, recorder, control),
+    }
+}
+
+/// Replays the workload to its end; one that is divided says after each sub-test whether another follows.
+fn send_all<T: Target + ?Sized>(
+    target: &mut T,
+    sent: &mut Sent<'_>,
+    recorder: &mut Recorder,
+    control: &Control<'_>,
+) -> Result<Ended, ReplayError> {
+    let programs = |target: &T| {
+        let flash = target.counters().flash;
+        flash.total(OpKind::Program) + flash.total(OpKind::Copyback)
+    };
+    let before = programs(target);
+    loop {
+        let ended = replay(target, sent.workload(), recorder, control)?;
+        let goes_on = match sent {
+            Sent::Divided(divided) => ended == Ended::Done && divided.goes_on(programs(target) - before),
+            Sent::Whole(_) => false,
+        };
+        if !goes_on {
+            return Ok(ended);
+        }
     }
 }
 

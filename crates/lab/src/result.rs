@@ -142,6 +142,9 @@ pub struct Subtest {
     pub ended_ns: u64,
     /// Bytes written by that time.
     pub write_bytes_per_s: f64,
+    /// Sub-tests after it that were not run, because the level that it ended stands for them.
+    #[serde(default)]
+    pub stands_for: u64,
 }
 
 /// A figure for each kind of command (write zeroes count as trims).

@@ -6,6 +6,10 @@
 //!
 //! The workload's own clock stands still in the quiet. A workload that ends before the last volume is written begins
 //! anew, with other random numbers where it has any.
+//!
+//! A level may stand for what comes after it: with `:level` behind the volumes, the run ends after three sub-tests in a row
+//! whose write amplification (pages programmed for each byte written) lies within 1 %, if those that are left are as large.
+//! The last one's `stands_for` then says for how many more it stands; means over all sub-tests weigh it so.
 
 use ssdlab_base::{Nanos, Op, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
@@ -24,30 +28,50 @@ const REPEATS: u64 = u64::MAX / 2;
 /// Sub-tests at most: each has a line in the results.
 const COUNT_MAX: usize = 10_000;
 
+/// Sub-tests in a row that make a level.
+const LEVEL_OF: usize = 3;
+
+/// How far the least and the most of them may be apart, as a share of the most.
+const LEVEL_WITHIN: f64 = 0.01;
+
+/// Bytes that the host writes in each sub-test, and whether a level stands for those after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volumes {
+    /// One for each sub-test.
+    pub bytes: Vec<u64>,
+    /// The run ends when a level is reached.
+    pub until_level: bool,
+}
+
 /// What the sub-tests are.
 #[derive(Clone)]
 pub struct Subtests<'a> {
-    /// Bytes that the host writes in each.
-    pub volumes: Vec<u64>,
+    /// How much is written in each.
+    pub volumes: Volumes,
     /// Sent once, whole, before them, as a sub-test of its own.
     pub initial: Option<&'a dyn WorkloadSource>,
 }
 
-/// Reads a list of volumes: `5g`, `15x5g`, `37g,15x5g`.
+/// Reads a list of volumes: `5g`, `15x5g`, `37g,15x5g`, `15x5g:level`.
 ///
 /// # Errors
 /// What is no volume, as a sentence.
 ///
 /// ```
-/// assert_eq!(ssdlab_lab::subtests::volumes("1k,2x4k"), Ok(vec![1024, 4096, 4096]));
-/// assert!(ssdlab_lab::subtests::volumes("0x5g").is_err_and(|error| error.contains("found 0 sub-tests; expected")));
-/// assert!(ssdlab_lab::subtests::volumes("3x0").is_err_and(|error| error.contains("found 0 bytes; expected")));
-/// assert!(ssdlab_lab::subtests::volumes("3x16").is_err(), "16 bytes: not even a sector");
+/// use ssdlab_lab::subtests::volumes;
+///
+/// assert_eq!(volumes("1k,2x4k").map(|volumes| volumes.bytes), Ok(vec![1024, 4096, 4096]));
+/// assert!(volumes("15x5g:level").is_ok_and(|volumes| volumes.until_level));
+/// assert!(volumes("0x5g").is_err_and(|error| error.contains("found 0 sub-tests; expected")));
+/// assert!(volumes("3x0").is_err_and(|error| error.contains("found 0 bytes; expected")));
+/// assert!(volumes("3x16").is_err(), "16 bytes: not even a sector");
+/// assert!(volumes("3x5g:flat").is_err_and(|error| error.contains("'3x5g:flat' is no volume")));
 /// ```
-pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
+pub fn volumes(text: &str) -> Result<Volumes, String> {
     let refused = |part: &str, why: &str| {
         format!("'{part}' is no volume of sub-tests: {why}expected a list such as 2g, or 15x5g for fifteen of 5 GiB")
     };
+    let (text, until_level) = text.strip_suffix(":level").map_or((text, false), |list| (list, true));
     let mut volumes = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (count, size) = part.split_once('x').unwrap_or(("1", part));
@@ -69,7 +93,7 @@ pub fn volumes(text: &str) -> Result<Vec<u64>, String> {
         }
         volumes.extend(std::iter::repeat_n(size, count));
     }
-    Ok(volumes)
+    Ok(Volumes { bytes: volumes, until_level })
 }
 
 /// The quiet between a run's sub-tests, in nanoseconds of its virtual time; none in a run without them or without time.
@@ -111,11 +135,23 @@ fn without_quiet(device: &DeviceResult) -> f64 {
     }
 }
 
+/// Whether the last sub-tests are at one level.
+fn is_level(amplifications: &[f64]) -> bool {
+    let Some(last) = amplifications.len().checked_sub(LEVEL_OF).map(|from| &amplifications[from..]) else {
+        return false;
+    };
+    let most = last.iter().copied().fold(0.0, f64::max);
+    let least = last.iter().copied().fold(f64::INFINITY, f64::min);
+    most - least <= LEVEL_WITHIN * most
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Sending,
     Resting,
     QuietUntil(Nanos),
+    /// The sub-test is over, and what it made the chips program says whether another follows.
+    Judging,
     Done,
 }
 
@@ -127,6 +163,10 @@ pub(crate) struct Divided<'a> {
     /// Whether the inner workload is the initial data.
     initial: bool,
     volumes: Vec<u64>,
+    until_level: bool,
+    /// Pages programmed up to the end of the last sub-test, and for each byte written in those that have ended.
+    programmed: u64,
+    amplifications: Vec<f64>,
     /// The volume that is being written.
     index: usize,
     state: State,
@@ -159,7 +199,10 @@ impl<'a> Divided<'a> {
             drive,
             inner,
             initial: plan.initial.is_some(),
-            volumes: plan.volumes.clone(),
+            volumes: plan.volumes.bytes.clone(),
+            until_level: plan.volumes.until_level,
+            programmed: 0,
+            amplifications: Vec::new(),
             index: 0,
             state: State::Sending,
             repeats: 0,
@@ -205,9 +248,33 @@ impl<'a> Divided<'a> {
         }
         self.state = match self.index == self.volumes.len() {
             true => State::Done,
+            false if self.until_level => State::Judging,
             false => State::QuietUntil(Nanos(self.last.0.saturating_add(PAUSE.0))),
         };
         Ok(())
+    }
+
+    /// After the workload's end: whether more sub-tests follow, of which it is to be asked again. `programmed` are the pages
+    /// that the chips have programmed since the run began.
+    pub(crate) fn goes_on(&mut self, programmed: u64) -> bool {
+        if self.state != State::Judging {
+            return false;
+        }
+        let pages = programmed - std::mem::replace(&mut self.programmed, programmed);
+        let of_initial = self.done.last().is_some_and(|test| test.name == "initial");
+        if let Some(test) = self.done.last().filter(|_| !of_initial) {
+            self.amplifications.push(pages as f64 / test.written_bytes as f64);
+        }
+        let left = &self.volumes[self.index..];
+        let alike = self.index > 0 && left.iter().all(|volume| *volume == self.volumes[self.index - 1]);
+        if alike && is_level(&self.amplifications) {
+            let stands_for = left.len() as u64;
+            self.done.iter_mut().last().into_iter().for_each(|test| test.stands_for = stands_for);
+            self.state = State::Done;
+            return false;
+        }
+        self.state = State::QuietUntil(Nanos(self.last.0.saturating_add(PAUSE.0)));
+        true
     }
 
     /// The workload ended before its time: it begins anew.
@@ -228,7 +295,7 @@ impl Workload for Divided<'_> {
     fn next(&mut self, now: Nanos) -> Result<Next, WorkloadError> {
         loop {
             match self.state {
-                State::Done => return Ok(Next::Done),
+                State::Done | State::Judging => return Ok(Next::Done),
                 State::QuietUntil(until) if now < until => return Ok(Next::WaitUntil(until)),
                 State::QuietUntil(_) => self.begin(now),
                 State::Resting if self.outstanding > 0 => return Ok(Next::WaitForCompletion),
@@ -284,5 +351,20 @@ impl Workload for Divided<'_> {
 
     fn rewind(&mut self) -> Result<(), WorkloadError> {
         Err(WorkloadError("a workload in sub-tests is opened anew instead".to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_level;
+
+    #[test]
+    fn three_in_a_row_within_a_percent_are_a_level() {
+        assert!(!is_level(&[7.0, 7.0]));
+        assert!(is_level(&[7.0, 7.0, 7.0]));
+        assert!(is_level(&[9.0, 7.0, 7.05, 7.07]));
+        assert!(!is_level(&[7.0, 7.0, 7.0, 7.1]), "1.4 % apart");
+        assert!(!is_level(&[7.0, 6.2, 5.3]));
+        assert!(is_level(&[0.0, 0.0, 0.0]), "everything stays in the buffer");
     }
 }

@@ -116,6 +116,8 @@ impl Drive {
             ("victims_background", self.gc.victims[1] as f64),
             ("victims_wear_levelling", self.gc.victims[2] as f64),
             ("victim_valid_share", share),
+            ("victims_full", self.gc.full_victims as f64),
+            ("victims_by_guard", self.gc.guarded_victims as f64),
             ("free_blocks_at_end", self.free_blocks() as f64),
         ];
         figures.extend(self.buffer.iter().flat_map(WriteBuffer::figures));

@@ -2,9 +2,10 @@
 //! every block stands alone a group is a plane, and a superblock is a block.
 //!
 //! A job moves a few pages at a time, so that the die's queue stays short and host operations can pass. When its victim
-//! is empty the block waits for its last pin and is erased. Relocation has blocks of its own to go to (the reserve), and
-//! a victim always has something invalid, so a job that was begun can be finished whatever the host does.
+//! is empty the block waits for its last pin and is erased. Relocation has blocks of its own to go to (the reserve), so a
+//! job that was begun can be finished whatever the host does: [`choice`] has the argument.
 
+mod choice;
 pub(crate) mod victim;
 
 use ssdlab_base::Nanos;
@@ -52,6 +53,12 @@ pub(crate) struct Gc {
     pub(crate) victims: [u64; 3],
     /// Valid units found in victims, for the mean.
     pub(crate) valid_in_victims: u64,
+    /// Victims of each group that were valid from end to end since the last that was not.
+    full_in_a_row: Vec<u32>,
+    /// Victims that were valid from end to end.
+    pub(crate) full_victims: u64,
+    /// Victims that the guard took in place of the policy's.
+    pub(crate) guarded_victims: u64,
     pub(crate) grown_bad: u64,
 }
 
@@ -73,6 +80,9 @@ impl Gc {
             await_metadata: Vec::new(),
             victims: [0; 3],
             valid_in_victims: 0,
+            full_in_a_row: vec![0; groups],
+            full_victims: 0,
+            guarded_victims: 0,
             grown_bad: 0,
         }
     }
@@ -96,6 +106,9 @@ impl Gc {
     pub(crate) fn reset_counters(&mut self) {
         self.victims = [0; 3];
         self.valid_in_victims = 0;
+        self.full_in_a_row.fill(0);
+        self.full_victims = 0;
+        self.guarded_victims = 0;
     }
 
     /// How long without host commands before background collection.
@@ -167,9 +180,10 @@ impl Gc {
     }
 
     fn choose(&mut self, media: &mut Media, group: u32) -> Option<(u32, Cause)> {
-        let first = group * media.pool.per_group;
         let retiring = &mut self.retiring[group as usize];
-        let fits = |media: &Media, block: u32| pages_needed(media, block) <= media.relocation_room(group);
+        // A retired block gives nothing back: a block's room must be left to collect with.
+        let left = media.pages_per_superblock();
+        let fits = |media: &Media, block: u32| pages_needed(media, block) + left <= media.relocation_room(group);
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
         if let Some(index) = retiring.iter().position(closed) {
             return Some((retiring.swap_remove(index), Cause::Retirement));
@@ -187,21 +201,12 @@ impl Gc {
             self.victims[2] += 1;
             return Some((cold, Cause::WearLevelling));
         }
-        let units = media.units_per_superblock();
-        let view = media.pool.view(group, units);
-        let victim = first + self.policy.choose(&view, &mut media.rng)?;
-        assert_eq!(media.pool.state(victim), BlockState::Closed, "policy {} chose an open block", self.policy.name());
-        // Moving a block that is all valid frees nothing. And power cuts may have torn pages that relocation counted on:
-        // with less than a block to go to, what costs least goes first.
-        let pages = media.pages_per_superblock();
-        let victim = if pages_needed(media, victim) < pages && media.relocation_room(group) >= pages {
-            victim
-        } else {
-            first + media.pool.view(group, units).fewest_valid()?
-        };
-        if pages_needed(media, victim) >= media.pages_per_superblock() {
-            return None;
-        }
+        let in_a_row = self.full_in_a_row[group as usize];
+        let pick = choice::pick(&mut *self.policy, media, group, in_a_row)?;
+        let victim = pick.block;
+        self.full_in_a_row[group as usize] = if pick.full { in_a_row.saturating_add(1) } else { 0 };
+        self.full_victims += u64::from(pick.full);
+        self.guarded_victims += u64::from(pick.guarded);
         self.victims[usize::from(free >= self.config.free_blocks)] += 1;
         self.valid_in_victims += u64::from(media.pool.valid(victim));
         let since = &mut self.victims_since_wear_move[group as usize];
@@ -221,8 +226,7 @@ impl Gc {
         let most = blocks.clone().map(|block| media.pool.wear(block, &media.flash)).max()?;
         let closed = blocks.filter(|block| media.pool.state(*block) == BlockState::Closed);
         let (least, cold) = closed.map(|block| (media.pool.wear(block, &media.flash), block)).min()?;
-        // A full block needs a whole block to go to: with the reserve alone it could not be finished.
-        let room = media.pool.free_blocks(group) > media.gc_reserve.max(1);
+        let room = choice::has_room_for(media, group, pages_needed(media, cold));
         (most - least > threshold && room).then_some(cold)
     }
 

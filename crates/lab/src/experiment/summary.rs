@@ -244,6 +244,7 @@ fn overwrites(entrant: &Entrant, spare: &Spare) -> Option<Theory> {
             ("greedy cleaning of many blocks, mean field (Van Houdt 2013, d to infinity)", theory::greedy(a, units))
         }
         "random" => ("random victims: a / (a - 1)", theory::random(a)),
+        "d-choices" => ("d-choices, mean field (Van Houdt 2013)", theory::d_choices(a, units, config.gc.choices)),
         _ => return None,
     };
     write_amplification.map(|write_amplification| Theory { model: model.to_string(), write_amplification })

@@ -19,7 +19,7 @@ mod reproduction;
 mod rooms;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod watched;
 
 use crate::result::RunResult;

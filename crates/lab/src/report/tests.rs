@@ -6,7 +6,7 @@ use super::html::{bytes_per_second, escape, figure, json_in_script, nanos, perce
 use super::*;
 use crate::result::*;
 
-fn device(name: &str) -> DeviceResult {
+pub(crate) fn device(name: &str) -> DeviceResult {
     let summary =
         LatencySummary { count: 9, mean: 2e5, min: 1, p50: 2, p90: 3, p95: 4, p99: 5, p999: 6, p9999: 7, max: 81_234 };
     DeviceResult {
@@ -190,7 +190,16 @@ proptest! {
 
 fn subtest(name: &str, begun_ns: u64, ended_ns: u64, written_bytes: u64) -> Subtest {
     let write_bytes_per_s = written_bytes as f64 / ((ended_ns - begun_ns) as f64 / 1e9);
-    Subtest { name: name.to_string(), requests: 8, written_bytes, read_bytes: 0, begun_ns, ended_ns, write_bytes_per_s }
+    Subtest {
+        name: name.to_string(),
+        requests: 8,
+        written_bytes,
+        read_bytes: 0,
+        begun_ns,
+        ended_ns,
+        write_bytes_per_s,
+        stands_for: 0,
+    }
 }
 
 /// Two sub-tests of a second and of three, with 330 s of quiet between them, and a recorder that counts 10 % too much.

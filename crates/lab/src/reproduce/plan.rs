@@ -11,7 +11,7 @@ use crate::ready_busy::Recording;
 use crate::result::VERSION;
 use crate::snapshot::build;
 use crate::source::{Sending, TextSource, WorkloadSource as _};
-use crate::subtests::volumes;
+use crate::subtests::{Volumes, volumes};
 
 /// Name and version of what a key is made of.
 const KEY: &str = "ssdlab reproduction run v1";
@@ -215,7 +215,7 @@ pub(super) struct Ready {
     pub(super) config: DriveConfig,
     pub(super) input: Input,
     pub(super) initial: Option<Input>,
-    pub(super) volumes: Option<Vec<u64>>,
+    pub(super) volumes: Option<Volumes>,
     /// The workload in whose steady state the drive is, where it is in one.
     pub(super) steady: Option<String>,
     /// As `--precondition`.

@@ -14,7 +14,6 @@ impl VictimPolicy for Fifo {
     }
 
     fn choose(&mut self, pool: &PoolView<'_>, _: &mut Rng) -> Option<u32> {
-        let closed = (0..pool.len()).filter(|block| pool.is_closed(*block));
-        closed.max_by_key(|block| pool.age(*block))
+        pool.first_closed()
     }
 }

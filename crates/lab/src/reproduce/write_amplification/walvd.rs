@@ -15,6 +15,15 @@ pub(super) struct SubTest {
     pub(super) real: f64,
     /// Bytes that the host wrote, by the time it took, in MB/s.
     pub(super) rate: f64,
+    /// Itself, and those that it stands for because it ended a level.
+    pub(super) weight: f64,
+}
+
+/// The mean over sub-tests, with those for which a level stands.
+pub(super) fn mean(tests: &[SubTest], of: fn(&SubTest) -> f64) -> Option<f64> {
+    let weights: f64 = tests.iter().map(|test| test.weight).sum();
+    let sum: f64 = tests.iter().map(|test| test.weight * of(test)).sum();
+    (weights > 0.0).then(|| sum / weights)
 }
 
 /// The sub-tests of a run without the initial data, whose programs go to the first.
@@ -46,6 +55,7 @@ pub(super) fn sub_tests(measured: &Measured) -> Vec<SubTest> {
             alone: pages * page / written,
             real: counted("real_pages") * page / written,
             rate: subtest("write_bytes_per_s") / 1e6,
+            weight: 1.0 + measured.number(&format!("subtests.{index}.stands_for")).unwrap_or(0.0),
         });
         initial = 0.0;
     }
@@ -69,8 +79,7 @@ pub(super) struct Naming {
 pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &Input, naming: &Naming) -> Option<Curve> {
     let tests = sub_tests(outcomes.get(run)?);
     let mut row = |setting: &str, tests: &[SubTest]| {
-        let count = tests.len() as f64;
-        let mean = |of: fn(&SubTest) -> f64| tests.iter().map(of).sum::<f64>() / count;
+        let mean = |of: fn(&SubTest) -> f64| mean(tests, of).unwrap_or(f64::NAN);
         let values = [
             mean(|test| test.recorded),
             mean(|test| test.alone),
@@ -120,5 +129,11 @@ mod tests {
         let values: Vec<_> = tests.iter().map(|test| (&test.name[..], test.recorded, test.alone, test.real)).collect();
         assert_eq!(values, [("1", 6.0, 2.0, 2.0), ("2", 0.0, 0.0, 0.0), ("3", 3.0, 3.0, 3.0)]);
         assert_eq!(tests[0].rate, 2.0);
+        assert_eq!(mean(&tests, |test| test.alone), Some(5.0 / 3.0));
+        // A level of 3 that stands for two more.
+        let mut tests = tests;
+        tests[2].weight = 3.0;
+        assert_eq!(mean(&tests, |test| test.alone), Some(11.0 / 5.0));
+        assert_eq!(mean(&[], |test| test.alone), None);
     }
 }

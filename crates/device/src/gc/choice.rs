@@ -1,0 +1,94 @@
+//! Whether the policy's victim is taken, and why collection never runs dry whatever a policy names.
+//!
+//! A *plane* here is what has free blocks and a job of its own, a *block* what is opened and erased as one: a group and a
+//! superblock where blocks are tied.
+//!
+//! Let a block have `B` pages and let the *room* of a plane be the pages that relocation can still give out there: what
+//! is left of its frontier, and all of every block that is free or whose erase follows. The reserve is `R` blocks (1 or
+//! 2).
+//!
+//! **The room between two jobs is never less than `R B`.** The host opens a block only while more than `R` are free, and
+//! where it shares relocation's frontier it takes nothing from it while fewer than `R` are: both leave `R` whole blocks.
+//! A job takes `p` pages, as many as its victim's valid units fill. Valid units of a closed block only become fewer, so
+//! `p <= B` holds to its end, and then the victim's `B` pages come back: the room changes by `B - p >= 0`. So a block
+//! that is valid from end to end is a legal victim: it takes one block of pages and gives one back, and its turn is over.
+//! Nothing here asks whose the frontier is, or why the block is moved: static wear levelling's moves are jobs like others.
+//!
+//! **Collection ends.** When fewer than `gc.free_blocks` are free, the closed blocks of a plane (of some plane, where data
+//! may go to any) have at least `B` pages to gain: `DriveConfig::check_space` accepts no drive where they might not. No
+//! move makes that less, and every victim with something to gain brings it closer to a free block. FIFO comes to one
+//! within a round of the plane, random with certainty but for chance, d-choices and cost-benefit take one if they see one.
+//! After more full victims in a row than two rounds of the plane the guard below takes the one with the fewest valid
+//! units, so that it ends whatever a policy does.
+//! Where a block cannot be won (a plane full of valid data beside others, background collection that wants more than
+//! there is), a full victim is not moved: collection waits until something becomes invalid.
+//!
+//! **What takes from the room and gives nothing back**: a retired block and one whose erase fails (up to `B`), pages torn
+//! by a power cut (as many as relocations were in flight), a program that failed, and a record of trims (a page each).
+//! Retirement waits until it leaves a block. After the others the room may be short of `R B`, and then the *guard* holds:
+//! the block that costs least goes first, whatever the policy named, until the reserve is whole. With `R = 1` it also
+//! holds where the next power cut could tear what the job needs. It is counted where it changes the victim
+//! (`victims_by_guard`). Two blocks of reserve stand the loss of one; losses that come faster than collection wins blocks
+//! back end in a drive that is read-only, as `break_deadlock` finds.
+
+use super::victim::VictimPolicy;
+use super::{RELOCATIONS_IN_FLIGHT, pages_needed};
+use crate::block_pool::BlockState;
+use crate::media::Media;
+
+/// A victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pick {
+    /// The block, in the drive's numbering.
+    pub(super) block: u32,
+    /// It is valid from end to end.
+    pub(super) full: bool,
+    /// The policy named another.
+    pub(super) guarded: bool,
+}
+
+/// The next victim of a group whose free blocks are too few, and whose last `full_in_a_row` victims were full; `None` to
+/// wait.
+pub(super) fn pick(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32, full_in_a_row: u32) -> Option<Pick> {
+    let first = group * media.pool.per_group;
+    let pages = media.pages_per_superblock();
+    let view = media.pool.view(group, media.units_per_superblock());
+    let named = first + policy.choose(&view, &mut media.rng)?;
+    assert_eq!(media.pool.state(named), BlockState::Closed, "policy {} chose an open block", policy.name());
+    let patience = 2 * media.pool.per_group;
+    let block = if full_in_a_row < patience && has_room_for(media, group, pages_needed(media, named)) {
+        named
+    } else {
+        first + media.pool.view(group, media.units_per_superblock()).fewest_valid()?
+    };
+    let needed = pages_needed(media, block);
+    let full = needed == pages;
+    if needed > media.relocation_room(group) || full && !can_win_a_block(media, group) {
+        return None;
+    }
+    Some(Pick { block, full, guarded: block != named })
+}
+
+/// Whether the reserve of a group is whole, and stays large enough for a job of so many pages if power is cut during it.
+pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
+    let pages = media.pages_per_superblock();
+    let room = media.relocation_room(group);
+    let torn =
+        if media.flash.timed() { (RELOCATIONS_IN_FLIGHT * media.pool.superblocks.width()).min(pages) } else { 0 };
+    room >= media.gc_reserve * pages && room >= needed + torn
+}
+
+/// Whether emptying closed blocks of a group could ever make one more free: together with what is left of the frontier
+/// they have the pages of a block to gain.
+fn can_win_a_block(media: &Media, group: u32) -> bool {
+    let pages = media.pages_per_superblock();
+    let view = media.pool.view(group, media.units_per_superblock());
+    let mut gain = u64::from(media.relocation_room(group) - media.pool.free_or_erasing(group) * pages);
+    for block in (0..view.len()).filter(|block| view.is_closed(*block)) {
+        gain += u64::from(pages - view.valid(block).div_ceil(media.units_per_page));
+        if gain >= u64::from(pages) {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,97 @@
+//! Collection where a policy may name any block: it stops when nothing can be gained, and wear levelling moves full blocks.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::{Description, Drive, Options};
+use ssdlab_flash::{Contents, OpKind};
+
+const BLOCKS: u64 = 64;
+const PAGES: u64 = 16;
+
+fn drive(timing: &str, gc: &str) -> Drive {
+    let text = format!(
+        "flash = {{ channels = 1, chips_per_channel = 1, dies_per_chip = 1, planes_per_die = 2, blocks_per_plane = {BLOCKS}, \
+         pages_per_block = {PAGES}, page_size = \"4k\", timing = {timing} }}\n\
+         capacity = {{ over_provisioning = \"28%\" }}\nftl = {{ design = \"page\" }}\ngc = {{ {gc} }}\n"
+    );
+    let config = Description::parse(&text, "small").and_then(|description| description.resolve());
+    let options = Options { seed: 1, contents: Contents::Nothing };
+    Drive::new(&config.expect("a valid description"), options).expect("an accepted drive")
+}
+
+fn figure(drive: &Drive, name: &str) -> u64 {
+    drive.design().into_iter().find(|(key, _)| key == name).map_or(0, |(_, value)| value as u64)
+}
+
+fn write(drive: &mut Drive, page: u64) {
+    drive.submit(&Request { at: drive.now(), ..Request::new(Op::Write, page * 8, 8) });
+    while drive.completions().is_empty() {
+        let next = drive.next_event().expect("the write is in the drive");
+        drive.run_until(next);
+    }
+    drive.completions().clear();
+}
+
+/// What the drive does by itself, until it does nothing more.
+fn rest(drive: &mut Drive) {
+    let mut events = 0;
+    while let Some(at) = drive.next_event() {
+        drive.run_until(at);
+        events += 1;
+        assert!(events < 1_000_000, "an idle drive goes on for ever");
+    }
+}
+
+/// Background collection that wants more free blocks than there can be met nothing but full blocks: with FIFO and random
+/// victims it would move them round and round.
+#[test]
+fn background_collection_ends_where_no_block_can_be_won() {
+    for victim in ["greedy", "cost-benefit", "fifo", "random", "d-choices"] {
+        let gc = format!("victim = \"{victim}\", background_free_blocks = 40, idle_after = \"1ms\"");
+        let mut drive = drive("\"slc\"", &gc);
+        let pages = drive.user_sectors() / 8;
+        (0..pages).for_each(|page| write(&mut drive, page));
+        rest(&mut drive);
+        let programs = |drive: &Drive| drive.counters().flash.total(OpKind::Program);
+        assert_eq!(programs(&drive), pages, "{victim}: every closed block is full, and none is moved");
+
+        // A block's worth of stale pages, one in each of many blocks: now there is something to win, and then no more.
+        (0..4 * PAGES).for_each(|index| write(&mut drive, index * 7 % pages));
+        rest(&mut drive);
+        let collected = programs(&drive) - pages - 4 * PAGES;
+        assert!(collected > 0, "{victim}: the stale pages are worth a move");
+        let settled = programs(&drive);
+        let idle = drive.now() + Nanos::from_ms(1000);
+        drive.run_until(idle);
+        rest(&mut drive);
+        assert_eq!(programs(&drive), settled, "{victim}: idle time without writes moves nothing more");
+        assert!(drive.check().iter().all(|check| check.held));
+    }
+}
+
+/// With the default `gc.free_blocks`, static wear levelling waited for more free blocks than collection ever leaves: it
+/// never moved anything.
+#[test]
+fn static_wear_levelling_moves_cold_data_at_every_threshold_of_collection() {
+    for (free_blocks, victim) in [(2, "greedy"), (3, "greedy"), (4, "greedy"), (3, "d-choices")] {
+        let wear = |threshold: u32| {
+            let gc = format!("victim = \"{victim}\", free_blocks = {free_blocks}, static_wear_threshold = {threshold}");
+            let mut drive = drive("\"none\"", &gc);
+            let pages = drive.user_sectors() / 8;
+            (0..pages).for_each(|page| write(&mut drive, page));
+            let mut rng = rng(5, "wear");
+            // A tenth of the pages is written, the rest never again.
+            (0..400 * pages / 10).for_each(|_| write(&mut drive, rng.random_range(0..pages / 10)));
+            assert!(drive.check().iter().all(|check| check.held));
+            (drive.wear(), figure(&drive, "victims_wear_levelling"))
+        };
+        let (worn, moved) = wear(0);
+        assert_eq!(moved, 0);
+        let (levelled, moved) = wear(8);
+        assert!(moved > 0, "free_blocks = {free_blocks}, {victim}");
+        assert!(
+            levelled.max - levelled.min < 40 && worn.max - worn.min > 2 * (levelled.max - levelled.min),
+            "free_blocks = {free_blocks}, {victim}: {levelled:?} against {worn:?}"
+        );
+    }
+}
