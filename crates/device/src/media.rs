@@ -82,6 +82,8 @@ pub(crate) struct Media {
     frontiers: Vec<OpenBlock>,
     /// Pages of a frontier that power cuts left behind the others: they are given out first.
     gaps: Vec<VecDeque<Place>>,
+    /// The last page of host data left room in its row: pages that its die can program with it.
+    pub(crate) host_row_open: bool,
     /// Where planes are to program together: the row that each frontier fills.
     rows: Vec<Row>,
     sequence: u64,
@@ -134,6 +136,7 @@ impl Media {
             streams: config.ftl.streams,
             frontiers: vec![CLOSED; frontiers as usize],
             gaps: vec![VecDeque::new(); frontiers as usize],
+            host_row_open: false,
             rows: vec![NO_ROW; rows],
             sequence: 1,
             many_pins: Vec::new(),
@@ -291,9 +294,14 @@ impl Media {
             }
             self.opened.push(group);
         }
-        let place = self.place_next(slot, open);
-        self.gaps[slot].pop_front();
+        let alone = self.pool.superblocks.width() == 1;
+        let place = if alone { Place { block: open.block, page: open.next_page } } else { self.place_next(slot, open) };
         open.next_page += 1;
+        if !alone {
+            self.gaps[slot].pop_front();
+            let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together());
+            self.host_row_open = frontier != Frontier::Gc && !ends_row;
+        }
         if open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place) {
             self.pool.fill_up(open.block, open.next_page);
             self.gaps[slot].clear();

@@ -115,6 +115,21 @@ fn planes_of_a_superblock_relocate_in_step() {
     assert!(shares[1] > 0.98 && shares[2] > 0.98, "{shares:?}");
 }
 
+/// Pages leave a buffer one by one as room is wanted, and still the planes of a die get theirs at the same time.
+#[test]
+fn planes_of_a_superblock_program_in_step_whatever_the_cause() {
+    for superblock in ["die", "drive"] {
+        let setting = format!("ftl.superblock={superblock}");
+        let buffer = ["interface.queue_depth=32", "buffer.policy=lru", "buffer.size=1m", &setting];
+        let mut drive = Drive::new(&drive(TIMED, &buffer), OPTIONS).expect("an accepted drive");
+        overwrite(&mut drive, 3, 5000);
+        let counters = drive.counters();
+        let (all, paired) = (counters.flash.total(OpKind::Program), counters.multi_plane.total(OpKind::Program));
+        println!("{superblock}: {paired} of {all} programs on several planes");
+        assert!(paired as f64 > 0.97 * all as f64, "{superblock}: {paired} of {all}");
+    }
+}
+
 /// An erase fails, and then a program: a spare stands in while the plane has one; then a superblock less is there, and its
 /// other blocks are the spares of their planes. A power cut changes none of that.
 #[test]

@@ -109,10 +109,29 @@ impl Drive {
                 Some(block_units) => self.evict_padded(&slots, block_units),
                 None => self.evict(&slots, None),
             };
+            if left.is_ok() && self.pads.is_none() {
+                self.fill_row(&mut slots);
+            }
             self.slots = slots;
             if let Err(stall) = left {
                 self.want(command, still);
                 return Err(stall);
+            }
+        }
+    }
+
+    /// Pages leave with the one that has just left, as many as its die can program at once where superblocks tie the
+    /// planes: one by one the die would begin each alone.
+    fn fill_row(&mut self, slots: &mut Vec<Slot>) {
+        for _ in 1..self.media.pool.superblocks.together() {
+            let Some(buffer) = self.buffer.as_mut().filter(|buffer| !buffer.is_empty()) else { return };
+            if !self.media.host_row_open {
+                return;
+            }
+            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
+            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, slots);
+            if self.evict(slots, None).is_err() {
+                return;
             }
         }
     }
