@@ -196,6 +196,70 @@ fn an_image_that_is_not_whole_or_not_ours_is_refused_with_what_is_wrong() {
 }
 
 #[test]
+fn an_image_is_its_owners_alone_and_one_that_is_refused_gains_no_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let config = configs::handful();
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().join("drive");
+    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let files = || {
+        let entries = std::fs::read_dir(&dir).expect("a directory").map(|entry| entry.expect("an entry").path());
+        entries.collect::<std::collections::BTreeSet<_>>()
+    };
+    drop(on_image(&config, &dir));
+    let private = || mode(&dir) == 0o700 && files().iter().all(|file| mode(file) == 0o600);
+    assert!(private(), "a new one");
+    for path in files().iter().chain([&dir]) {
+        let open = if path == &dir { 0o755 } else { 0o644 };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(open)).expect("the owner may");
+    }
+    drop(on_image(&config, &dir));
+    assert!(private(), "one that was readable for all");
+    for name in ["pages", "oob", "records"] {
+        let kept = std::fs::read(dir.join(name)).expect("a file of the image");
+        std::fs::remove_file(dir.join(name)).expect("removed");
+        let before = files();
+        let said = open(&config, &dir).err().expect("it is not whole").to_string();
+        assert!(said.contains(name), "{said}");
+        assert_eq!(files(), before, "without {name}");
+        std::fs::write(dir.join(name), kept).expect("written");
+    }
+}
+
+#[test]
+fn an_image_of_the_layout_without_padding_is_served_as_it_is() {
+    for seed in 0..10 {
+        let mut rng = rng(seed, "packed");
+        let mut config = configs::random(&mut rng);
+        config.flash.faults = Default::default();
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut model = vec![0; config.user_bytes as usize];
+        let mut drive = on_image(&config, dir.path());
+        work(&mut drive, &mut rng, 40, &mut model);
+        drop(drive);
+        // As the version before left it: entries one behind the other.
+        let geometry = &config.flash.geometry;
+        let packed = 40 + 8 * (geometry.page_bytes / config.ftl.mapping_unit) as usize;
+        let padded = std::fs::read(dir.path().join("oob")).expect("page entries");
+        let stride = padded.len() / geometry.pages() as usize;
+        assert!(stride >= packed && stride.is_power_of_two());
+        let entries: Vec<u8> = padded.chunks_exact(stride).flat_map(|entry| &entry[..packed]).copied().collect();
+        std::fs::write(dir.path().join("oob"), entries).expect("written");
+        let mut header = std::fs::read(dir.path().join("blocks")).expect("the header");
+        assert_eq!(&header[..14], b"ssdlab image 3");
+        header[13] = b'2';
+        std::fs::write(dir.path().join("blocks"), header).expect("written");
+        for _ in 0..3 {
+            let mut drive = on_image(&config, dir.path());
+            assert!(read_all(&mut drive) == model, "seed {seed}");
+            work(&mut drive, &mut rng, 40, &mut model);
+        }
+        let length = std::fs::metadata(dir.path().join("oob")).expect("page entries").len();
+        assert_eq!(length, geometry.pages() * packed as u64, "its layout stays");
+    }
+}
+
+#[test]
 fn data_that_was_damaged_is_an_error_and_never_read_as_good() {
     let config = configs::handful();
     let dir = tempfile::tempdir().expect("a directory");

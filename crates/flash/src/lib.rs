@@ -23,6 +23,6 @@ pub use config::{
 };
 pub use contents::{NO_LPN, Oob, Store};
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, Submit};
-pub use image::{Image, ImageError};
+pub use image::{Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -85,10 +85,15 @@ impl Drive {
     }
 
     /// The end of the process: what is not in the image's files by now never will be.
-    pub fn kill(mut self) {
+    pub fn forget(&mut self) {
         if let Some(image) = self.media.flash.store.image_mut() {
             image.forget();
         }
+    }
+
+    /// The same, and the drive is gone.
+    pub fn kill(mut self) {
+        self.forget();
     }
 
     /// A drive over an image: recovered from what is there, or fresh where the image is new.

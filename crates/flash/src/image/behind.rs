@@ -5,7 +5,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
+
+use super::lifeline::Lifeline;
+use super::seeded::{Bug, seeded};
 
 /// Bytes of data held back at most.
 const DATA_MAX: usize = 512 << 10;
@@ -56,10 +58,15 @@ impl Behind {
         self.data.extend_from_slice(cells);
     }
 
-    /// A page's entry; an earlier one of the same page is not written any more.
-    pub(super) fn put_page(&mut self, page: u32, entry: &[u8]) {
-        if let Some(earlier) = self.pages.iter_mut().rev().find(|earlier| **earlier == Some(page)) {
-            *earlier = None;
+    /// A page's entry; an earlier one of the same page is not written any more. One that `changes` a page whose program
+    /// has ended takes the place of the earlier one: the pages behind it may be written already.
+    pub(super) fn put_page(&mut self, page: u32, entry: &[u8], changes: bool) {
+        if let Some(earlier) = self.pages.iter().rposition(|earlier| *earlier == Some(page)) {
+            if changes {
+                self.entries[earlier * entry.len()..(earlier + 1) * entry.len()].copy_from_slice(entry);
+                return;
+            }
+            self.pages[earlier] = None;
         }
         self.pages.push(Some(page));
         self.entries.extend_from_slice(entry);
@@ -82,14 +89,54 @@ impl Behind {
         oob: &File,
         unit_bytes: usize,
         entry_bytes: usize,
+        lifeline: &Lifeline,
+    ) -> Result<(), (&'static str, io::Error)> {
+        if seeded(Bug::EntryBeforeData) {
+            let entries = self.write_entries(oob, entry_bytes, lifeline);
+            let data = self.write_data(pages, unit_bytes, lifeline);
+            self.forget();
+            return data.and(entries);
+        }
+        let left = if seeded(Bug::SettleLeavesTheLast) { self.take_last(entry_bytes) } else { None };
+        let data = self.write_data(pages, unit_bytes, lifeline);
+        let entries = self.write_entries(oob, entry_bytes, lifeline);
+        self.forget();
+        if let Some((page, entry)) = left {
+            self.put_page(page, &entry, false);
+        }
+        data.and(entries)
+    }
+
+    /// The seeded bug [`Bug::SettleLeavesTheLast`]: the latest page's entry.
+    fn take_last(&mut self, entry_bytes: usize) -> Option<(u32, Vec<u8>)> {
+        let last = self.pages.iter().rposition(Option::is_some)?;
+        let page = self.pages[last].take()?;
+        Some((page, self.entries[last * entry_bytes..(last + 1) * entry_bytes].to_vec()))
+    }
+
+    fn write_data(
+        &self,
+        pages: &File,
+        unit_bytes: usize,
+        lifeline: &Lifeline,
     ) -> Result<(), (&'static str, io::Error)> {
         let mut result = Ok(());
         for Run { first, units, at } in &self.runs {
             let bytes = &self.data[*at..at + *units as usize * unit_bytes];
-            if let Err(error) = pages.write_all_at(bytes, u64::from(*first) * unit_bytes as u64) {
+            if let Err(error) = lifeline.write_at(pages, bytes, u64::from(*first) * unit_bytes as u64) {
                 result = Err(("pages", error));
             }
         }
+        result
+    }
+
+    fn write_entries(
+        &self,
+        oob: &File,
+        entry_bytes: usize,
+        lifeline: &Lifeline,
+    ) -> Result<(), (&'static str, io::Error)> {
+        let mut result = Ok(());
         let mut at = 0;
         while at < self.pages.len() {
             let Some(first) = self.pages[at] else {
@@ -99,18 +146,19 @@ impl Behind {
             let follows = |n: usize| self.pages.get(at + n) == Some(&Some(first + n as u32));
             let count = (1..).find(|n| !follows(*n)).expect("the list ends");
             let bytes = &self.entries[at * entry_bytes..(at + count) * entry_bytes];
-            if let Err(error) = oob.write_all_at(bytes, u64::from(first) * entry_bytes as u64) {
+            if let Err(error) = lifeline.write_at(oob, bytes, u64::from(first) * entry_bytes as u64) {
                 result = Err(("oob", error));
             }
             at += count;
         }
-        self.forget();
         result
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use super::*;
 
     #[test]
@@ -121,12 +169,14 @@ mod tests {
             behind.put_unit(unit, &[byte; 8]);
         }
         for (page, byte) in [(2, 1), (3, 1), (2, 2), (3, 2), (7, 1)] {
-            behind.put_page(page, &[byte; 4]);
+            behind.put_page(page, &[byte; 4], false);
         }
+        behind.put_page(2, &[3; 4], true);
+        assert_eq!(behind.pages, [None, None, Some(2), Some(3), Some(7)], "changed where it is");
         assert_eq!(behind.unit(5, 8), Some(&[4; 8][..]));
         assert_eq!(behind.unit(4, 8), Some(&[1; 8][..]));
         assert_eq!(behind.unit(6, 8), None);
-        behind.settle(&pages, &oob, 8, 4).expect("a file takes it");
+        behind.settle(&pages, &oob, 8, 4, &Lifeline::default()).expect("a file takes it");
         assert!(behind.is_empty());
         let read = |file: &File, offset, bytes| {
             let mut found = vec![0; bytes];
@@ -135,7 +185,7 @@ mod tests {
         };
         assert_eq!(read(&pages, 32, 16), [[1; 8], [4; 8]].concat());
         assert_eq!(read(&pages, 72, 8), [3; 8]);
-        assert_eq!(read(&oob, 8, 8), [[2; 4], [2; 4]].concat());
+        assert_eq!(read(&oob, 8, 8), [[3; 4], [2; 4]].concat());
         assert_eq!(read(&oob, 28, 4), [1; 4]);
     }
 }

@@ -54,14 +54,20 @@ pub(super) struct PageEntry {
     pub(super) units: Vec<[u32; 2]>,
 }
 
-/// Bytes of a page's entry.
+/// Bytes of a page's entry without padding.
 pub(super) const fn page_bytes(units_per_page: u32) -> usize {
     PAGE_HEAD + units_per_page as usize * UNIT
 }
 
+/// Bytes from one page's entry to the next: a power of two, so that no entry lies across the boundary at which the kernel
+/// cuts the write of a killed process short.
+pub(super) const fn page_stride(units_per_page: u32) -> usize {
+    page_bytes(units_per_page).next_power_of_two()
+}
+
 impl PageEntry {
-    /// The entry of page `ppn` as bytes, appended to nothing: `to` is overwritten.
-    pub(super) fn encode(&self, ppn: u32, to: &mut Vec<u8>) {
+    /// The entry of page `ppn` as `stride` bytes, appended to nothing: `to` is overwritten.
+    pub(super) fn encode(&self, ppn: u32, stride: usize, to: &mut Vec<u8>) {
         to.clear();
         to.extend([0; 4]);
         to.extend((self.state as u32 + 1).to_le_bytes());
@@ -76,10 +82,12 @@ impl PageEntry {
         }
         let check = check_of(&to[4..], u64::from(ppn));
         to[..4].copy_from_slice(&check.to_le_bytes());
+        to.resize(stride, 0);
     }
 
-    /// The entry in `bytes`: `Ok(None)` where none was ever written, `Err` where it is damaged.
-    pub(super) fn decode(bytes: &[u8], ppn: u32) -> Result<Option<PageEntry>, ()> {
+    /// The entry in `bytes`, which padding may follow: `Ok(None)` where none was ever written, `Err` where it is damaged.
+    pub(super) fn decode(bytes: &[u8], ppn: u32, units_per_page: u32) -> Result<Option<PageEntry>, ()> {
+        let bytes = &bytes[..page_bytes(units_per_page)];
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
@@ -171,15 +179,29 @@ mod tests {
     }
 
     #[test]
+    fn no_entry_lies_where_the_kernel_may_cut_a_write() {
+        for units in 1..=64 {
+            let stride = page_stride(units);
+            assert!(stride >= page_bytes(units));
+            let boundary = super::super::lifeline::CUT_BYTES as usize;
+            assert!(boundary.is_multiple_of(stride) || stride.is_multiple_of(boundary), "{units} units: {stride}");
+            assert!(stride <= boundary, "{units} units: an entry is longer than what is written at once");
+        }
+        const { assert!(4096 % BLOCK_BYTES == 0) };
+    }
+
+    #[test]
     fn any_flipped_bit_and_any_other_place_shows() {
         let mut bytes = Vec::new();
-        page().encode(11, &mut bytes);
-        assert_eq!(bytes.len(), page_bytes(2));
-        assert_eq!(PageEntry::decode(&bytes, 11), Ok(Some(page())));
-        assert_eq!(PageEntry::decode(&bytes, 12), Err(()), "the entry of another page");
+        page().encode(11, 64, &mut bytes);
+        assert_eq!(bytes.len(), 64);
+        assert_eq!(PageEntry::decode(&bytes, 11, 2), Ok(Some(page())), "padding says nothing");
+        bytes.truncate(page_bytes(2));
+        assert_eq!(PageEntry::decode(&bytes, 11, 2), Ok(Some(page())));
+        assert_eq!(PageEntry::decode(&bytes, 12, 2), Err(()), "the entry of another page");
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(PageEntry::decode(&bytes, 11), Err(()), "bit {bit}");
+            assert_eq!(PageEntry::decode(&bytes, 11, 2), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7) };

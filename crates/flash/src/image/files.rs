@@ -2,19 +2,26 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
-use super::entry::{BLOCK_BYTES, check_of, long, page_bytes, word};
+use super::entry::{BLOCK_BYTES, check_of, long, page_bytes, page_stride, word};
 use crate::Geometry;
 
 /// Bytes before the block entries in the file `blocks`.
 pub(super) const HEADER: u64 = 4096;
 
 /// First bytes of an image; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab image 2\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab image 3\n\0";
+
+/// The layout before: page entries without padding, so one may be torn when the process is killed while it writes it.
+const MAGIC_PACKED: &[u8; 16] = b"ssdlab image 2\n\0";
+
+/// Who serves a drive, and nobody else, reads what is on it.
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 /// What an image is called before its header is whole.
 const UNFINISHED: &str = "blocks.unfinished";
@@ -77,6 +84,18 @@ pub enum ImageError {
         /// What is wrong, and where.
         what: String,
     },
+    /// Others than its owner may read it.
+    #[error("{path}: its mode is {found:o}, and it could not be made {wanted:o}, its owner's alone: {error}")]
+    NotPrivate {
+        /// The directory or file.
+        path: PathBuf,
+        /// Its mode.
+        found: u32,
+        /// What its mode should be.
+        wanted: u32,
+        /// What the host's file system said.
+        error: io::Error,
+    },
     /// Somebody else has it open.
     #[error("{path}: the image is in use by another process")]
     Locked {
@@ -100,6 +119,8 @@ pub(super) struct Files {
     pub(super) blocks: File,
     /// Log of metadata records.
     pub(super) records: File,
+    /// Bytes from one page's entry to the next in `oob`.
+    pub(super) entry_bytes: usize,
 }
 
 impl Files {
@@ -109,13 +130,16 @@ impl Files {
             let path = path.to_path_buf();
             move |error| ImageError::Io { path, error }
         };
-        std::fs::create_dir_all(dir).map_err(io(dir))?;
-        let file = |name: &str| {
-            let path = dir.join(name);
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io(&path))
-        };
+        std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir).map_err(io(dir))?;
         let header = header(geometry, units_per_page);
         let fresh = !dir.join("blocks").exists();
+        // An image that is refused gains no file.
+        let file = |name: &str| {
+            let path = dir.join(name);
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(fresh).truncate(false).mode(FILE_MODE);
+            options.open(&path).map_err(io(&path))
+        };
         if fresh {
             let mut entries = std::fs::read_dir(dir).map_err(io(dir))?.flatten();
             if entries.any(|entry| !OURS.iter().any(|name| entry.file_name() == *name)) {
@@ -134,10 +158,15 @@ impl Files {
         rustix::fs::flock(&blocks, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| ImageError::Locked { path: dir.to_path_buf() })?;
         let (pages, oob, records) = (file("pages")?, file("oob")?, file("records")?);
-        let files = Files { dir: dir.to_path_buf(), pages, oob, blocks, records };
+        let mut files =
+            Files { dir: dir.to_path_buf(), pages, oob, blocks, records, entry_bytes: page_stride(units_per_page) };
+        if !fresh && files.check_header(&header)? == *MAGIC_PACKED {
+            files.entry_bytes = page_bytes(units_per_page);
+        }
+        files.make_private()?;
         let lengths = [
             ("pages", &files.pages, geometry.pages() * u64::from(geometry.page_bytes)),
-            ("oob", &files.oob, geometry.pages() * page_bytes(units_per_page) as u64),
+            ("oob", &files.oob, geometry.pages() * files.entry_bytes as u64),
             ("blocks", &files.blocks, HEADER + u64::from(geometry.blocks()) * BLOCK_BYTES as u64),
         ];
         if fresh {
@@ -149,7 +178,6 @@ impl Files {
             files.blocks.write_all_at(&header, 0).map_err(io(&dir.join(UNFINISHED)))?;
             return Ok((files, true));
         }
-        files.check_header(&header)?;
         for (name, file, expected) in lengths {
             let found = file.metadata().map_err(io(&dir.join(name)))?.len();
             if found != expected {
@@ -159,20 +187,49 @@ impl Files {
         Ok((files, false))
     }
 
+    /// A new, empty file that only its owner reads.
+    pub(super) fn make(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(FILE_MODE).open(path)
+    }
+
     /// A new image is whole: from now on it is opened, not made.
     pub(super) fn finish(&self) -> Result<(), ImageError> {
         let path = self.dir.join("blocks");
         std::fs::rename(self.dir.join(UNFINISHED), &path).map_err(|error| ImageError::Io { path, error })
     }
 
-    fn check_header(&self, expected: &[u8]) -> Result<(), ImageError> {
+    /// Takes from others what an image made by an earlier version, or a folder that was there before, lets them read.
+    fn make_private(&self) -> Result<(), ImageError> {
+        let io = |path: PathBuf| move |error| ImageError::Io { path, error };
+        let private = |path: PathBuf, mode: u32| {
+            let found = std::fs::metadata(&path).map_err(io(path.clone()))?.mode() & 0o777;
+            // Bits that the owner took from himself stay away.
+            if found & !mode != 0 {
+                let wanted = found & mode;
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(wanted))
+                    .map_err(|error| ImageError::NotPrivate { path, found, wanted, error })?;
+            }
+            Ok(())
+        };
+        private(self.dir.clone(), DIR_MODE)?;
+        let entries = std::fs::read_dir(&self.dir).map_err(io(self.dir.clone()))?;
+        let names = [&OURS[..], &["blocks", "records.new"]].concat();
+        for entry in entries.flatten().filter(|entry| names.iter().any(|name| entry.file_name() == *name)) {
+            private(entry.path(), FILE_MODE)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the first bytes, which tell the layout.
+    fn check_header(&self, expected: &[u8]) -> Result<[u8; 16], ImageError> {
         let path = self.dir.join("blocks");
         let mut found = vec![0; expected.len()];
         if self.blocks.read_exact_at(&mut found, 0).is_err() {
             let length = self.blocks.metadata().map_or(0, |metadata| metadata.len());
             return Err(ImageError::Length { path, found: length, expected: HEADER });
         }
-        if found[..16] != MAGIC[..] {
+        let magic = *found.first_chunk::<16>().expect("a header is longer");
+        if magic != *MAGIC && magic != *MAGIC_PACKED {
             if found.starts_with(b"ssdlab image ") {
                 return Err(ImageError::Version { path, found: magic_text(&found[..16]) });
             }
@@ -187,7 +244,7 @@ impl Files {
                 return Err(ImageError::Geometry { path, key, found, expected });
             }
         }
-        Ok(())
+        Ok(magic)
     }
 }
 

@@ -7,18 +7,20 @@
 //!
 //! Changes are written in the order in which they happen on the chips, so a process that is killed at any instruction
 //! leaves what a power cut would leave: a program or an erase that was begun and did not end is torn. Nothing else is
-//! saved at the end, and nothing else is read at the start. What happened since the last [`Image::settle`] may not be in
+//! saved at the end, and nothing else is read at the start. No entry lies across a page boundary of its file, where the kernel
+//! cuts the last write of a killed process short. What happened since the last [`Image::settle`] may not be in
 //! the files yet, as if power had gone before it: whoever tells of it settles first. This holds for the end of the process,
 //! not for that of the host: what its kernel had not written to disk is lost with it.
 
 mod behind;
 mod entry;
 mod files;
+mod lifeline;
 mod records;
+pub mod seeded;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -28,13 +30,18 @@ use crate::contents::Oob;
 use crate::{Block, Geometry};
 
 use behind::Behind;
-use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, page_bytes, unit_check};
+use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
 pub use files::ImageError;
 use files::{Files, HEADER, give_back, provide};
+pub use lifeline::Lifeline;
 use records::RecordLog;
+use seeded::{Bug, seeded};
 
 /// One block in so many may keep its space when it is erased.
 const HELD_SHARE: usize = 16;
+
+/// A metadata unit, the erases of its block, and its words.
+type LateRecord = (u32, u32, Box<[u64]>);
 
 /// The chips' files, open and locked.
 pub struct Image {
@@ -46,10 +53,13 @@ pub struct Image {
     /// The check of each unit's data, by physical unit: of what is written and of what is in flight.
     checks: HugeArray<u32>,
     log: RecordLog,
+    /// Records that a seeded bug holds back, by unit and erases of its block: of pages in the files, and of pages that are not.
+    late: [Vec<LateRecord>; 2],
     space: RefCell<Space>,
     behind: Behind,
     /// Blocks that stand in another place of their plane in a superblock.
     substitutes: BTreeMap<u32, u32>,
+    lifeline: Lifeline,
     /// A file could not be written: what is there may be less than what was answered for. No success is reported again.
     broken: Option<String>,
     scratch: Vec<u8>,
@@ -93,6 +103,7 @@ impl Image {
             unit_bytes: geometry.page_bytes / units_per_page,
             checks: HugeArray::new((geometry.pages() * u64::from(units_per_page)) as usize),
             log,
+            late: Default::default(),
             space: RefCell::new(Space {
                 provided: vec![false; geometry.blocks() as usize],
                 held: VecDeque::new(),
@@ -101,6 +112,7 @@ impl Image {
             }),
             behind: Behind::default(),
             substitutes: BTreeMap::new(),
+            lifeline: Lifeline::default(),
             broken: None,
             scratch: Vec::new(),
             unit: Vec::new(),
@@ -203,7 +215,7 @@ impl Image {
         records: &records::Found,
         unreadable: &mut Vec<u32>,
     ) -> Result<(), ImageError> {
-        let size = page_bytes(self.units_per_page);
+        let size = self.files.entry_bytes;
         let pages = self.geometry.pages_per_block;
         let mut entries = vec![0; size * pages as usize];
         let offset = u64::from(block * pages) * size as u64;
@@ -212,7 +224,7 @@ impl Image {
         let mut ended = false;
         for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
             let ppn = block * pages + page;
-            let entry = PageEntry::decode(bytes, ppn).map_err(|()| {
+            let entry = PageEntry::decode(bytes, ppn, self.units_per_page).map_err(|()| {
                 self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
             })?;
             let Some(entry) = entry.filter(|entry| entry.erases >= state.erases) else {
@@ -259,9 +271,11 @@ impl Image {
             oob.parts().3.iter().map(|(unit, words)| (*unit, blocks[(*unit / units) as usize].erases, &**words));
         let rewritten = (|| {
             let new = self.files.dir.join("records.new");
-            let file = File::options().read(true).write(true).create(true).truncate(true).open(&new)?;
+            let file = self.files.make(&new)?;
             let log = RecordLog::rewrite(&file, alive)?;
-            std::fs::rename(&new, &path)?;
+            if self.lifeline.passes() {
+                std::fs::rename(&new, &path)?;
+            }
             Ok((file, log))
         })();
         match rewritten {
@@ -330,16 +344,26 @@ impl Image {
         if self.behind.is_empty() {
             return;
         }
-        let entry_bytes = page_bytes(self.units_per_page);
-        let settled = self.behind.settle(&self.files.pages, &self.files.oob, self.unit_bytes as usize, entry_bytes);
+        self.late.swap(0, 1);
+        for (unit, erases, words) in std::mem::take(&mut self.late[1]) {
+            self.append_record(unit, erases, &words);
+        }
+        let Files { pages, oob, entry_bytes, .. } = &self.files;
+        let settled = self.behind.settle(pages, oob, self.unit_bytes as usize, *entry_bytes, &self.lifeline);
         if let Err((file, error)) = settled {
             self.note(Err(error), file);
         }
     }
 
-    /// Drops what is not in the files yet: what the end of the process does to it.
+    /// Drops what is not in the files yet, and writes nothing any more: what the end of the process does.
     pub fn forget(&mut self) {
         self.behind.forget();
+        self.lifeline.end();
+    }
+
+    /// What ends the process at one of the image's writes.
+    pub fn lifeline(&self) -> Lifeline {
+        self.lifeline.clone()
     }
 
     fn note(&mut self, done: io::Result<()>, file: &str) {
@@ -352,21 +376,22 @@ impl Image {
 
     /// A program begins on the array.
     pub(crate) fn program_begins(&mut self, block: &Block, place: (u32, u32), oob: &Oob) {
-        self.put_page(PageState::Begun, block, place, oob);
+        self.put_page(PageState::Begun, block, place, oob, false);
     }
 
     /// A program has ended, well or not; its records are kept first.
     pub(crate) fn program_ends(&mut self, block: &Block, place: (u32, u32), oob: &Oob, failed: bool) {
         let state = if failed { PageState::Failed } else { PageState::Written };
-        self.put_page(state, block, place, oob);
+        self.put_page(state, block, place, oob, false);
     }
 
     /// A page's out-of-band area changed after its program.
     pub(crate) fn rewrite(&mut self, block: &Block, place: (u32, u32), oob: &Oob, readable: bool) {
-        self.program_ends(block, place, oob, !readable);
+        let state = if readable { PageState::Written } else { PageState::Failed };
+        self.put_page(state, block, place, oob, true);
     }
 
-    fn put_page(&mut self, state: PageState, block: &Block, (number, page): (u32, u32), oob: &Oob) {
+    fn put_page(&mut self, state: PageState, block: &Block, (number, page): (u32, u32), oob: &Oob, changes: bool) {
         let ppn = number * self.geometry.pages_per_block + page;
         let first = ppn * self.units_per_page;
         let (mut poisoned, mut records) = (0, 0);
@@ -375,9 +400,10 @@ impl Image {
                 poisoned |= u64::from(oob.is_poisoned(first + index)) << index;
                 if let Some(words) = oob.record(first + index) {
                     records |= 1 << index;
-                    if state != PageState::Begun {
-                        let appended = self.log.append(&self.files.records, first + index, block.erases, words);
-                        self.note(appended, "records");
+                    if state != PageState::Begun && seeded(Bug::RecordAfterPage) {
+                        self.late[1].push((first + index, block.erases, words.into()));
+                    } else if state != PageState::Begun {
+                        self.append_record(first + index, block.erases, words);
                     }
                 }
             }
@@ -393,9 +419,14 @@ impl Image {
             units: lpns.iter().zip(checks).map(|(lpn, check)| [*lpn, *check]).collect(),
         };
         let mut bytes = std::mem::take(&mut self.scratch);
-        entry.encode(ppn, &mut bytes);
-        self.behind.put_page(ppn, &bytes);
+        entry.encode(ppn, self.files.entry_bytes, &mut bytes);
+        self.behind.put_page(ppn, &bytes, changes);
         self.scratch = bytes;
+    }
+
+    fn append_record(&mut self, unit: u32, erases: u32, words: &[u64]) {
+        let appended = self.log.append(&self.files.records, unit, erases, words, &self.lifeline);
+        self.note(appended, "records");
     }
 
     /// A block's own state changed.
@@ -409,7 +440,7 @@ impl Image {
             stands_in: self.substitutes.get(&number).copied(),
         };
         let offset = HEADER + u64::from(number) * BLOCK_BYTES as u64;
-        let written = self.files.blocks.write_all_at(&entry.encode(number), offset);
+        let written = self.lifeline.write_at(&self.files.blocks, &entry.encode(number), offset);
         self.note(written, "blocks");
     }
 
@@ -443,8 +474,10 @@ impl Image {
             let Some(block) = self.space.get_mut().held.pop_front() else { return };
             self.space.get_mut().provided[block as usize] = false;
             let (offset, bytes) = self.place_of(block);
-            let given = give_back(&self.files.pages, offset, bytes);
-            self.note(given, "pages");
+            if self.lifeline.passes() {
+                let given = give_back(&self.files.pages, offset, bytes);
+                self.note(given, "pages");
+            }
         }
     }
 
@@ -462,7 +495,7 @@ impl Image {
             return true;
         }
         let (offset, bytes) = self.place_of(number);
-        let entries = u64::from(self.geometry.pages_per_block) * page_bytes(self.units_per_page) as u64;
+        let entries = u64::from(self.geometry.pages_per_block) * self.files.entry_bytes as u64;
         let try_it = |records: &mut u64| {
             provide(&self.files.pages, offset, bytes)
                 .and_then(|()| provide(&self.files.oob, u64::from(number) * entries, entries))

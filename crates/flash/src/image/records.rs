@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 
 use super::entry::{check_of, word};
 use super::files::provide;
+use super::lifeline::Lifeline;
 
 /// Bytes of an entry before its words: check, unit, erases of the unit's block, number of words.
 const HEAD: usize = 16;
@@ -70,10 +71,17 @@ impl RecordLog {
     }
 
     /// Appends the words of a unit.
-    pub(super) fn append(&mut self, file: &File, unit: u32, erases: u32, words: &[u64]) -> io::Result<()> {
+    pub(super) fn append(
+        &mut self,
+        file: &File,
+        unit: u32,
+        erases: u32,
+        words: &[u64],
+        lifeline: &Lifeline,
+    ) -> io::Result<()> {
         let mut bytes = Vec::new();
         encode(unit, erases, words, &mut bytes);
-        file.write_all_at(&bytes, self.end)?;
+        lifeline.write_at(file, &bytes, self.end)?;
         self.end += bytes.len() as u64;
         Ok(())
     }
