@@ -17,6 +17,9 @@ TORTURE_SEEDS ?= 12000
 SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
 SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 
+# Drives and servers with seeded bugs, built once for all tests that look for them.
+SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/planted-bugs,ssdlab-live/seeded-bugs
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz bench bench-serve build fmt lint clean need-rust need-python
 
@@ -48,7 +51,8 @@ test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
 test-live: test-rust need-python ## Serve drives to real programs and cut their power (after the Rust tests)
-	$(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab
+	$(CARGO) build --locked $(SEEDED) --example seeded_server
+	$(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab --seeded $(TARGET)/debug/examples/seeded_server
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
 	$(CARGO) build --release --locked -p ssdlab-cli
@@ -57,7 +61,7 @@ torture-live: need-rust need-python ## Cut the power of served drives for SECOND
 # In the tests' own profile: what they have built is used again.
 test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for planted bugs
 	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --locked -p ssdlab-torture --test campaign -- --nocapture
-	$(CARGO) test --locked -p ssdlab-torture --features planted-bugs --test planted -- --nocapture
+	$(CARGO) test --locked $(SEEDED) --test planted --test seeded -- --nocapture
 
 torture: build ## Cut the power of every design for SECONDS=600, with seeds of the commit's own; then all sequences of 4
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s

@@ -52,12 +52,21 @@ def need_root():
         raise Skipped("only root may mount")
 
 
+def need_seeded(bench):
+    """Skips unless a server with seeded bugs was given."""
+    if bench.seeded is None:
+        raise Skipped("no server with seeded bugs (make test-live builds one; --seeded names it)")
+
+
 class Bench:
     """A folder of one test, and the processes and clean-ups that end with it."""
 
-    def __init__(self, ssdlab, seed, seconds=None):
+    def __init__(self, ssdlab, seed, seconds=None, tries=None, seeded=None):
         self.ssdlab = pathlib.Path(ssdlab).resolve()
         self.seed = seed
+        # How often each kind of command is answered and the server killed; the command with seeded bugs.
+        self.tries = tries
+        self.seeded = pathlib.Path(seeded).resolve() if seeded else None
         # Short, because a Unix socket's path may have 107 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ssdlab-live-"))
         self.stack = contextlib.ExitStack()
@@ -156,8 +165,10 @@ def wait_for(condition, what, seconds=30.0):
 class Server:
     """`ssdlab serve` over an image in the test's folder; started again it recovers that image."""
 
-    def __init__(self, bench, device="small", pace="none", image="image", options=()):
+    def __init__(self, bench, device="small", pace="none", image="image", options=(), bug=None):
         self.bench = bench
+        # A seeded bug's name: then the seeded server is served from.
+        self.bug = bug
         device_file = DEVICES / f"{device}.toml"
         self.device = device_file if device_file.exists() else device
         self.pace = pace
@@ -177,7 +188,7 @@ class Server:
     def command(self):
         """The command line."""
         return [
-            self.bench.ssdlab, "serve", "-d", self.device, "--image", self.image, "--nbd", f"unix:{self.socket}",
+            self.bench.seeded if self.bug else self.bench.ssdlab, "serve", "-d", self.device, "--image", self.image, "--nbd", f"unix:{self.socket}",
             "--control", self.control, "--pace", self.pace, *self.options,
         ]
 
@@ -185,7 +196,8 @@ class Server:
         """Starts it, and waits until it listens."""
         log = self.bench.path(f"{self.image.name}.log")
         self.log_from = log.stat().st_size if log.exists() else 0
-        self.process = self.bench.start(*self.command(), log=log)
+        environment = dict(os.environ, SSDLAB_SEEDED_BUG=self.bug) if self.bug else None
+        self.process = self.bench.start(*self.command(), log=log, env=environment)
 
         def listens():
             if "\nNBD: " in self.said():

@@ -63,18 +63,20 @@ def recipe(heading, script):
         commands = bench.path("bin")
         commands.mkdir()
         (commands / "ssdlab").symlink_to(bench.ssdlab)
-        drive = bench.path("drive")
-        drive.mkdir()
+        # The recipe makes its folder there, and leaves nothing.
+        temporary = bench.path("tmp")
+        temporary.mkdir()
         # PostgreSQL's user has to come through, as it would under /var/tmp.
         bench.folder.chmod(0o755)
         environment = dict(
-            os.environ, PATH=f"{commands}:{os.environ['PATH']}", DRIVE=str(drive), DEVICE=str(DEVICES / "medium.toml"),
+            os.environ, PATH=f"{commands}:{os.environ['PATH']}", TMPDIR=str(temporary), DEVICE=str(DEVICES / "medium.toml"),
             METRICS=f"127.0.0.1:{free_port()}",
         )
+        environment.pop("DRIVE", None)
         if kind == "QEMU":
             options = guest.options(bench, "mkfs.ext4 -q -F /dev/vda && blkid /dev/vda\n")
             environment["GUEST"] = " ".join(map(str, options))
-        bench.later(take_down, bench, drive)
+        bench.later(take_down, bench, temporary)
         shell = bench.start("bash", "-euo", "pipefail", "-c", script, env=environment, log=bench.path("shell"))
         try:
             status = shell.wait(timeout=200)
@@ -83,6 +85,8 @@ def recipe(heading, script):
         check(status == 0, f"`{heading}` ended with {status}: {said(shell)}")
         for words in SHOWS[kind]:
             check(words in said(shell, 1 << 20), f"`{heading}` does not show `{words}`: {said(shell)}")
+        left = sorted(path.name for path in temporary.iterdir())
+        check(not left, f"`{heading}` leaves {left} behind")
 
     test.__doc__ = f"The recipe `{heading}` of docs/serving.md."
     return test
@@ -100,8 +104,14 @@ def free_port():
         return one.getsockname()[1]
 
 
-def take_down(bench, drive):
+def take_down(bench, temporary):
     """Takes down what a recipe that failed has left."""
+    for drive in temporary.glob("drive.*"):
+        take_down_drive(bench, drive)
+
+
+def take_down_drive(bench, drive):
+    """The same of one recipe's folder."""
     for process in processes_below(drive / "mnt" / "pg"):
         os.kill(process, 9)
     # The shell is gone, and what it left in the background is known by the folder, which is nobody else's.

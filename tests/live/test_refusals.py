@@ -103,7 +103,7 @@ def test_damaged_images(bench):
         try:
             refused(bench, server, server.image, *words)
             after = sums(server.image)
-            check(all(after.get(name) == value for name, value in before.items()), "the image was changed")
+            check(after == before, f"the image was changed: {sorted(before)} before, {sorted(after)} after")
         except Exception as error:
             raise type(error)(f"{what}: {error}") from error
     # The image itself is still good.
@@ -162,3 +162,61 @@ def test_folders_that_are_no_image(bench):
     refused(bench, server, "no-such-drive", d="no-such-drive")
     refused(bench, server, "--pace", "sometimes", pace="sometimes")
     refused(bench, server, "--nbd", nbd="carrier-pigeon:1")
+
+
+def test_only_the_owner_reads_an_image(bench):
+    """An image is its owner's alone: a new one, one that others could read, and one served from a folder that was there."""
+    server = bench.serve("tiny")
+    nbd.Client(server.socket).close()
+
+    def modes():
+        paths = [server.image, *server.image.iterdir()]
+        return {path.name: oct(path.stat().st_mode & 0o777) for path in paths if path.is_dir() or path.is_file()}
+
+    private = {name: "0o700" if name == server.image.name else "0o600" for name in modes()}
+    check(len(private) == 6, f"the image holds {sorted(private)}")
+    check(modes() == private, f"a new image: {modes()}")
+    server.stop()
+    for path in [server.image, *server.image.iterdir()]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    server.start()
+    check(modes() == private, f"an image that others could read: {modes()}")
+    server.stop()
+
+
+def test_metrics_stay_on_this_machine(bench):
+    """Metrics beyond loopback need --allow-remote, and so does NBD; both messages name it."""
+    server = bench.serve("tiny")
+    server.stop()
+    for option, value in (("--prometheus", "0.0.0.0:0"), ("--nbd", "tcp:0.0.0.0:0")):
+        command = [str(word) for word in server.command()]
+        if option in command:
+            command[command.index(option) + 1] = value
+        else:
+            command += [option, value]
+        done = bench.attempt(*command, timeout=30)
+        check(done.returncode == 2, f"{option} {value}: expected status 2, found {done.returncode}: {done.stderr}")
+        check("--allow-remote" in done.stderr and value.removeprefix("tcp:") in done.stderr, done.stderr)
+    server.options = ["--prometheus", "0.0.0.0:0", "--allow-remote"]
+    server.start()
+    check("metrics: http://0.0.0.0:" in server.said(), server.said())
+    server.stop()
+
+
+def test_options_are_named_in_errors(bench):
+    """What cannot be written is named with the option that asked for it; a refused drive leaves a recording as it is."""
+    server = bench.serve("tiny")
+    nowhere = bench.path("nowhere") / "trace.csv"
+    for command in (["record", server.control, "--out", nowhere], ["record", server.control, "-o", nowhere]):
+        done = bench.attempt(bench.ssdlab, *command, timeout=30)
+        check(done.returncode == 2 and f"--out {nowhere}" in done.stderr and "--record" not in done.stderr, done.stderr)
+    trace = bench.path("trace.csv")
+    done = bench.attempt(bench.ssdlab, "record", server.control, "--out", trace, "--seconds", "nan", timeout=30)
+    check(done.returncode == 2 and "--seconds" in done.stderr, done.stderr)
+    trace.write_text("an earlier recording")
+    server.options = ["--record", str(trace)]
+    refused(bench, server, "in use", nbd=f"unix:{bench.path('other.sock')}", control=bench.path("other.ctl"))
+    check(trace.read_text() == "an earlier recording", "the recording of a drive that was not served is empty")
+    server.options = ["--record", str(nowhere)]
+    server.stop()
+    refused(bench, server, f"--record {nowhere}")

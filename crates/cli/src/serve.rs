@@ -13,7 +13,7 @@ use ssdlab_base::Nanos;
 use ssdlab_host::Host;
 use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::image::{self, OpenError, Opened};
-use ssdlab_live::nbd::{Endpoint, Export, Limits, Server};
+use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, Server};
 use ssdlab_live::record::Recorder;
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
@@ -22,6 +22,9 @@ use crate::{interrupt, panic, shipped, stdout};
 
 /// How often the main thread looks whether it is time to stop.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// What lets other machines connect.
+const ALLOW_REMOTE: &str = "with --allow-remote other machines may connect";
 
 /// What every command that serves a drive takes.
 #[derive(Args, Debug)]
@@ -60,9 +63,13 @@ pub(crate) struct Served {
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
 
-    /// Serve figures to Prometheus at http://ADDRESS/metrics
+    /// Serve metrics to Prometheus at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) prometheus: Option<SocketAddr>,
+
+    /// Let other machines connect: neither NBD nor the metrics have passwords here
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
 }
 
 /// Serve a drive to a real system as a network block device.
@@ -88,10 +95,6 @@ pub(crate) struct Serve {
     /// The export's name; clients may also ask for the empty one
     #[arg(long, value_name = "NAME", default_value = "ssdlab")]
     pub(crate) export: String,
-
-    /// Let others than this machine connect: NBD has no passwords here
-    #[arg(long)]
-    pub(crate) allow_remote: bool,
 }
 
 /// A drive that is served, whatever the transport.
@@ -104,9 +107,12 @@ pub(crate) struct Live {
 
 /// Serves until it is interrupted.
 pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
-    let endpoint = Endpoint::parse(&args.nbd, args.allow_remote)
+    let endpoint = Endpoint::parse(&args.nbd, args.served.allow_remote)
         .and_then(|endpoint| endpoint.check().map(|()| endpoint))
-        .map_err(|error| Failure::input(format!("--nbd {}: {error}", args.nbd)))?;
+        .map_err(|error| {
+            let failure = Failure::input(format!("--nbd {}: {error}", args.nbd));
+            if matches!(error, EndpointError::Remote(_)) { failure.hint(ALLOW_REMOTE) } else { failure }
+        })?;
     let live = Live::start(&args.served)?;
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
     let server = Server::start(&endpoint, export, Limits::default()).map_err(Failure::work)?;
@@ -134,8 +140,13 @@ impl Live {
         }
         let config = description.resolve().map_err(Failure::input)?;
         let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
-        let recording = args.record.as_deref().map(recording).transpose()?;
+        if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
+            let why = format!("--prometheus {address}: other machines can reach it, and the metrics have no passwords");
+            return Err(Failure::input(why).hint(ALLOW_REMOTE));
+        }
         let Opened { drive, recovery, fresh } = image::open(&args.image, &config, args.seed).map_err(refused)?;
+        // A drive that is refused leaves an earlier recording as it is.
+        let recording = args.record.as_deref().map(|path| recording("--record", path)).transpose()?;
         let gigabytes = drive.user_sectors() as f64 * 512.0 / 1e9;
         let how = if fresh {
             "a new image".to_string()
@@ -195,9 +206,9 @@ impl Live {
     }
 }
 
-/// Opens the file that a recording goes to.
-pub(crate) fn recording(path: &Path) -> Result<(PathBuf, Box<dyn std::io::Write + Send>), Failure> {
-    let wrong = |error| Failure::input(format!("--record {}: {error}", path.display()));
+/// Opens the file that a recording goes to, as `option` names it.
+pub(crate) fn recording(option: &str, path: &Path) -> Result<(PathBuf, Box<dyn std::io::Write + Send>), Failure> {
+    let wrong = |error| Failure::input(format!("{option} {}: {error}", path.display()));
     let file = std::fs::File::create(path).map_err(wrong)?;
     let out: Box<dyn std::io::Write + Send> = match path.extension().and_then(|extension| extension.to_str()) {
         Some("zst") => Box::new(zstd::Encoder::new(file, 3).map_err(wrong)?.auto_finish()),

@@ -79,7 +79,10 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
         let mut line = String::new();
         let asked = to.write_all(b"figures\n").and_then(|()| from.read_line(&mut line));
         if !matches!(asked, Ok(bytes) if bytes > 0) {
-            say("the server has ended")?;
+            if last.is_none() {
+                return Err(ended());
+            }
+            eprintln!("the server has ended");
             return Ok(ExitCode::SUCCESS);
         }
         let now: Value =
@@ -103,10 +106,18 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The server has gone and said nothing.
+fn ended() -> Failure {
+    Failure::work("the server ended before it answered")
+}
+
 /// Prints the drive's log.
 fn smart(to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Result<ExitCode, Failure> {
     let mut line = String::new();
-    to.write_all(b"smart\n").and_then(|()| from.read_line(&mut line)).map_err(Failure::work)?;
+    let answered = to.write_all(b"smart\n").and_then(|()| from.read_line(&mut line));
+    if !matches!(answered, Ok(bytes) if bytes > 0) {
+        return Err(ended());
+    }
     let log: Value = serde_json::from_str(&line)
         .map_err(|error| Failure::work(format!("the server said '{}': {error}", line.trim_end())))?;
     stdout::print_json(&log)?;
@@ -148,13 +159,16 @@ fn row(before: &Value, now: &Value) -> String {
 
 /// Records until it is told to stop or the server ends.
 pub(crate) fn record(args: &Record) -> Result<ExitCode, Failure> {
+    if let Some(seconds) = args.seconds.filter(|seconds| !(0.0..=1e9).contains(seconds)) {
+        return Err(Failure::input(format!("--seconds {seconds}: expected 0 to 1000000000")));
+    }
     let mut stream = connect(&args.socket)?;
-    let (_, mut out) = crate::serve::recording(&args.out)?;
+    let (_, mut out) = crate::serve::recording("--out", &args.out)?;
     stream.set_read_timeout(Some(Duration::from_millis(50))).map_err(Failure::work)?;
     stream.write_all(b"record\n").map_err(Failure::work)?;
     let stop = interrupt::listen_saying("ending the recording")?;
-    let until = args.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
-    let wrong = |error: std::io::Error| Failure::work(format!("{}: {error}", args.out.display()));
+    let until = args.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
+    let wrong = |error: std::io::Error| Failure::work(format!("--out {}: {error}", args.out.display()));
     let mut bytes = vec![0; 1 << 16];
     let (mut lines, mut asked) = (0_u64, false);
     loop {

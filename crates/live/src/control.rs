@@ -4,13 +4,14 @@
 //! drive's log as `nvme smart-log` would print it, also in one line; `record` with the requests from then
 //! on as ssdlab's own CSV, until the asker hangs up; `stop` ends the server as SIGTERM would.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::engine::Engine;
@@ -22,6 +23,9 @@ const LINE_MAX: u64 = 8 << 10;
 
 /// How long a silent asker is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Scrapes in progress at a time. Beyond that the oldest is hung up on, so that idle connections keep nobody out.
+const SCRAPES_MAX: usize = 16;
 
 /// A listening control socket; its file goes with it.
 pub struct Control {
@@ -111,16 +115,56 @@ pub fn serve_metrics(address: SocketAddr, engine: &Arc<Engine>) -> io::Result<So
     let local = listener.local_addr()?;
     let engine = Arc::downgrade(engine);
     std::thread::Builder::new().name("metrics".to_string()).spawn(move || {
-        // One asker at a time: a scrape is small, and one that is slow has a time limit.
-        for stream in listener.incoming().flatten() {
-            let Some(engine) = engine.upgrade() else { return };
-            let _ = metrics(stream, &engine);
+        let scrapes = Arc::new(Scrapes::default());
+        for (number, stream) in (0..).zip(listener.incoming().flatten()) {
+            if engine.strong_count() == 0 {
+                return;
+            }
+            if !scrapes.begin(number, &stream) {
+                continue;
+            }
+            let (engine, ended) = (engine.clone(), Arc::clone(&scrapes));
+            let scrape = move || {
+                let _ = metrics(stream, &engine);
+                ended.end(number);
+            };
+            if std::thread::Builder::new().name("scrape".to_string()).spawn(scrape).is_err() {
+                scrapes.end(number);
+            }
         }
     })?;
     Ok(local)
 }
 
-fn metrics(stream: TcpStream, engine: &Engine) -> io::Result<()> {
+/// Scrapes in progress, the oldest first.
+#[derive(Default)]
+struct Scrapes(Mutex<VecDeque<(u64, TcpStream)>>);
+
+impl Scrapes {
+    fn open(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more. False if the system has no descriptor left for it.
+    fn begin(&self, number: u64, stream: &TcpStream) -> bool {
+        let Ok(stream) = stream.try_clone() else { return false };
+        let mut open = self.open();
+        if open.len() == SCRAPES_MAX
+            && let Some((_, oldest)) = open.pop_front()
+        {
+            // Its thread reads the end of the connection.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        open.push_back((number, stream));
+        true
+    }
+
+    fn end(&self, number: u64) {
+        self.open().retain(|(open, _)| *open != number);
+    }
+}
+
+fn metrics(stream: TcpStream, engine: &Weak<Engine>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut to = stream.try_clone()?;
@@ -131,6 +175,7 @@ fn metrics(stream: TcpStream, engine: &Engine) -> io::Result<()> {
     while from.read_line(&mut header)? > 2 {
         header.clear();
     }
+    let Some(engine) = engine.upgrade() else { return Ok(()) };
     let mut words = request.split_whitespace();
     let (status, body) = match (words.next(), words.next()) {
         (Some("GET"), Some("/metrics")) => ("200 OK", prometheus(&engine.figures(false))),

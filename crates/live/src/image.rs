@@ -1,5 +1,7 @@
 //! An image directory: the drive's description, its chips, and nothing else.
 
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ssdlab_device::description::to_toml;
@@ -60,7 +62,9 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
     let fresh = image.is_fresh();
     if fresh {
         // Before the image counts as whole, so that no whole image is without it.
-        std::fs::write(&path, &expected).map_err(io)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&path).and_then(|mut file| file.write_all(expected.as_bytes())).map_err(io)?;
     } else {
         let found = std::fs::read_to_string(&path).map_err(io)?;
         if let Some(difference) = difference(&found, &expected) {

@@ -12,9 +12,10 @@ pub mod mount;
 pub mod nbd;
 pub mod record;
 pub mod report;
+pub mod seeded;
 pub mod target;
 mod tools;
 
-pub use engine::{Engine, Figures, Pace};
+pub use engine::{Engine, Figures, Pace, Promise};
 pub use target::{Answer, Command, Extent, Failure, Sink, Target};
 pub use tools::ToolError;

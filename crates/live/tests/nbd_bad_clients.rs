@@ -11,7 +11,10 @@ use rand::Rng as _;
 use ssdlab_base::rng;
 use ssdlab_live::nbd::Limits;
 use ssdlab_live::{Command, Extent, Target};
-use support::client::{Client, DISC, EINVAL, FLUSH, Outcome, READ, TRIM, WRITE, pattern, request_bytes};
+use support::client::{
+    Client, DISC, EINVAL, FLUSH, OPT_ABORT, OPT_EXPORT_NAME, OPT_GO, OPT_INFO, OPT_LIST, OPT_STRUCTURED_REPLY, Outcome,
+    READ, REP_ACK, REP_ERR_POLICY, TRIM, WRITE, pattern, request_bytes,
+};
 use support::targets::{Held, Later};
 use support::{MIB, Serving, eventually};
 
@@ -258,13 +261,32 @@ fn a_client_that_vanishes_while_answers_are_sent_frees_what_it_held() {
 }
 
 #[test]
-fn connections_above_the_limit_are_closed_and_their_places_come_back() {
-    let limits = Limits { connections: 2, ..Limits::default() };
+fn connections_above_the_limit_hear_why_and_their_places_come_back() {
+    let limits = Limits { connections: 2, handshake: Duration::from_secs(1), ..Limits::default() };
     let serving = Serving::with(Arc::new(support::ram::Ram::new(MIB)), limits);
     let mut first = serving.client(true);
     let second = serving.client(true);
     let mut third = serving.connect();
+    third.greet(3);
+    for option in [OPT_STRUCTURED_REPLY, OPT_LIST, OPT_INFO, OPT_GO] {
+        let data = if option == OPT_GO || option == OPT_INFO { &[0; 6][..] } else { &[] };
+        let replies = third.option(option, data);
+        let (kind, why) = &replies[0];
+        assert_eq!((replies.len(), *kind), (1, REP_ERR_POLICY), "option {option}");
+        assert!(String::from_utf8_lossy(why).starts_with("the server has 2 connections, which is its limit"));
+    }
+    assert_eq!(third.option(OPT_ABORT, &[]), [(REP_ACK, Vec::new())]);
     assert!(third.is_closed());
+    let mut oldest_way = serving.connect();
+    oldest_way.greet(3);
+    oldest_way.send_option(OPT_EXPORT_NAME, &[]);
+    assert!(oldest_way.is_closed(), "that option has no answer but the export");
+    // Those who say nothing are told nothing, and keep no thread for long.
+    let mut silent: Vec<Client> = (0..20).map(|_| serving.connect()).collect();
+    for client in &mut silent {
+        let mut rest = vec![0; 18];
+        while client.try_receive(&mut rest).is_ok() {}
+    }
     assert_eq!(first.read(0, 512), [0; 512]);
     second.disconnect();
     eventually("a free place", || serving.server.connections() == 1);

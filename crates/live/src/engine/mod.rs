@@ -6,6 +6,7 @@
 
 mod clock;
 mod figures;
+mod promise;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -16,11 +17,13 @@ use ssdlab_device::{Completion, Data, Status};
 use ssdlab_host::BlockDevice;
 use ssdlab_measure::smart::SmartLog;
 
+use crate::seeded::{Bug, seeded};
 use crate::target::{Answer, Command, Extent, Failure, Sink, Target};
 use clock::Clock;
 pub use clock::Pace;
 use figures::Times;
 pub use figures::{Figures, Spread};
+pub use promise::{Kind, PROMISES, Promise};
 
 /// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
 const SPIN: Duration = Duration::from_micros(30);
@@ -38,8 +41,7 @@ pub trait Tap: Send {
 struct Pending {
     cookie: u64,
     sink: Arc<dyn Sink>,
-    /// Its answer says that what it wrote outlives a power cut.
-    durable: bool,
+    promise: Promise,
 }
 
 /// Answers on their way out, by connection.
@@ -54,8 +56,8 @@ struct State {
     /// Tags and bytes of reads among them.
     read_data: Vec<(u32, Vec<u8>)>,
     pending: Vec<Option<Pending>>,
-    /// The drive has no write buffer: what was written is on flash.
-    unbuffered: bool,
+    /// The drive has a write buffer.
+    buffered: bool,
     free: Vec<u32>,
     taps: Vec<(u64, Box<dyn Tap>)>,
     next_tap: u64,
@@ -91,7 +93,7 @@ impl Engine {
     pub fn new(device: Box<dyn BlockDevice>, pace: Pace) -> std::io::Result<Engine> {
         let config = device.drive().config();
         let (name, preferred) = (config.name.clone(), config.ftl.mapping_unit);
-        let unbuffered = config.buffer.policy == "none";
+        let buffered = config.buffer.policy != "none";
         let bytes = device.sectors() * ssdlab_base::SECTOR_BYTES;
         let clock = match pace {
             Pace::Model { slower } if config.timed => Some(Clock::new(slower)),
@@ -111,7 +113,7 @@ impl Engine {
                 completions: Vec::new(),
                 read_data: Vec::new(),
                 pending: Vec::new(),
-                unbuffered,
+                buffered,
                 free: Vec::new(),
                 taps: Vec::new(),
                 next_tap: 0,
@@ -201,6 +203,17 @@ impl Engine {
         Some(state.taps.swap_remove(index).1)
     }
 
+    /// Cuts the drive's power as `kill -9` of the server does: nothing more is answered, and nothing gets into the image's
+    /// files any more.
+    pub fn cut(&self) {
+        {
+            let mut state = self.shared.lock();
+            state.stopping = true;
+            state.device.drive_mut().forget();
+        }
+        self.end_pacer();
+    }
+
     /// Takes no more commands, answers those that are in the drive, and flushes it; virtual time does not wait for the
     /// clock any more. Called again it does nothing.
     pub fn stop(&self) {
@@ -216,6 +229,10 @@ impl Engine {
             self.shared.run_all(&mut state, &mut outgoing);
         }
         deliver(outgoing);
+        self.end_pacer();
+    }
+
+    fn end_pacer(&self) {
         self.shared.wake.notify_all();
         let pacer = self.pacer.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(pacer) = pacer {
@@ -338,13 +355,10 @@ impl Shared {
         if state.completions.is_empty() {
             return;
         }
-        // Nobody is told that what the image's files do not have is safe. The rest may be lost with the power, and is put
+        // What an answer promises is in the image's files before it leaves. The rest may be lost with the power, and is put
         // into the files when there is time.
-        let durable = |completion: &Completion| {
-            completion.op == Op::Flush
-                || state.pending.get(completion.tag as usize).is_none_or(|p| p.as_ref().is_none_or(|p| p.durable))
-        };
-        if state.completions.iter().any(durable) {
+        let promised = state.completions.iter().any(|completion| state.promise_of(completion).is_any());
+        if promised && !seeded(Bug::AnswerBeforeFiles) {
             state.device.drive_mut().persist();
         }
         let mut completions = std::mem::take(&mut state.completions);
@@ -436,6 +450,12 @@ impl State {
         self.device.next_event().map(|at| clock.instant_of(at))
     }
 
+    /// What the answer to a command promises; the engine's own flush at the end is nobody's.
+    fn promise_of(&self, completion: &Completion) -> Promise {
+        let pending = self.pending.get(completion.tag as usize).and_then(Option::as_ref);
+        pending.map_or(Promise::AllAnswered, |pending| pending.promise)
+    }
+
     /// Moves what has completed out of the drive, to be answered later.
     fn gather(&mut self) {
         self.completions.append(self.device.completions());
@@ -455,8 +475,9 @@ impl State {
             self.pending.push(None);
             self.pending.len() as u32 - 1
         });
-        let durable = request.op == Op::Write && (request.fua || self.unbuffered);
-        self.pending[tag as usize] = Some(Pending { cookie, sink, durable });
+        let fua = request.fua && !(request.op != Op::Write && seeded(Bug::FuaOfWritesOnly));
+        let promise = Promise::of(request.op, fua, self.buffered);
+        self.pending[tag as usize] = Some(Pending { cookie, sink, promise });
         request.at = at;
         request.tag = tag;
         for (_, tap) in &mut self.taps {

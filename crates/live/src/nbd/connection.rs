@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::input::{Input, PAYLOAD_BUFFERED_MAX};
 use super::negotiation::{self, Agreed};
@@ -46,6 +47,12 @@ pub fn serve_stream<S: Stream>(stream: &Arc<S>, export: &Export, limits: &Limits
     // Its panic has been reported where it happened; the connection ends either way.
     let _ = writer.join();
     ending
+}
+
+/// Tells a client that is one too many so, and ends the connection.
+pub(super) fn refuse_stream<S: Stream>(stream: &S, export: &Export, limit: Duration, why: &str) {
+    let _ = negotiation::turn_away(stream, &mut Input::new(stream), export, limit, why);
+    stream.shutdown();
 }
 
 /// Ends the stream and the writer thread, also where a target panics.

@@ -36,24 +36,28 @@ pub(super) fn negotiate<S: Stream>(
     export: &Export,
     limit: Duration,
 ) -> Result<Agreed, Ending> {
-    let until = Instant::now() + limit;
-    let mut haggling = Haggling {
-        stream,
-        export,
-        until,
-        bytes: export.target.bytes(),
-        structured: false,
-        context_of: None,
-        no_zeroes: false,
-    };
-    let agreed = haggling.run(input)?;
+    let agreed = Haggling::new(stream, export, limit).run(input)?;
     stream.set_timeout(None).map_err(|_| Ending::HungUp)?;
     Ok(agreed)
+}
+
+/// Answers every option of a client with why it is not served, until it goes or the time is up.
+pub(super) fn turn_away<S: Stream>(
+    stream: &S,
+    input: &mut Input<'_, S>,
+    export: &Export,
+    limit: Duration,
+    why: &str,
+) -> Ending {
+    let mut haggling = Haggling { turned_away: Some(why), ..Haggling::new(stream, export, limit) };
+    haggling.run(input).err().unwrap_or(Ending::TurnedAway)
 }
 
 struct Haggling<'a, S: Stream> {
     stream: &'a S,
     export: &'a Export,
+    /// Why nothing is granted.
+    turned_away: Option<&'a str>,
     until: Instant,
     bytes: u64,
     structured: bool,
@@ -76,7 +80,20 @@ fn ending(error: &io::Error) -> Ending {
     }
 }
 
-impl<S: Stream> Haggling<'_, S> {
+impl<'a, S: Stream> Haggling<'a, S> {
+    fn new(stream: &'a S, export: &'a Export, limit: Duration) -> Haggling<'a, S> {
+        Haggling {
+            stream,
+            export,
+            turned_away: None,
+            until: Instant::now() + limit,
+            bytes: export.target.bytes(),
+            structured: false,
+            context_of: None,
+            no_zeroes: false,
+        }
+    }
+
     fn run(&mut self, input: &mut Input<'_, S>) -> Result<Agreed, Ending> {
         let mut greeting = Vec::with_capacity(18);
         greeting.extend_from_slice(&MAGIC.to_be_bytes());
@@ -129,6 +146,15 @@ impl<S: Stream> Haggling<'_, S> {
         }
         self.need(input, length as usize)?;
         let data = input.take(length as usize);
+        if let Some(why) = self.turned_away
+            && kind != option::ABORT
+        {
+            if kind == option::EXPORT_NAME {
+                // The one option that has no answer but the export.
+                return Ok(Next::End(Ending::TurnedAway));
+            }
+            return self.refuse(kind, option_reply::ERR_POLICY, why);
+        }
         match kind {
             option::EXPORT_NAME => self.export_name(data),
             option::ABORT => {

@@ -1,18 +1,24 @@
 //! A server: takes connections, each on a thread of its own, until it is stopped.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::connection::serve_stream;
+use super::connection::{refuse_stream, serve_stream};
 use super::endpoint::{Endpoint, Listener};
 use super::session::{Ending, Export, Limits, Stream};
 use super::socket::Socket;
 
 /// How long to leave the system alone that has no descriptor or no thread for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+
+/// Clients above the limit that are told so at a time; those above this one are closed at once.
+const REFUSALS_MAX: usize = 8;
+
+/// How long a client above the limit may take to hear that.
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +52,8 @@ struct Shared {
     stopping: AtomicBool,
     peers: Mutex<Vec<Peer>>,
     served: AtomicU64,
+    /// Clients that are being told that they are one too many.
+    refusals: Arc<AtomicUsize>,
 }
 
 struct Peer {
@@ -69,6 +77,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             peers: Mutex::new(Vec::new()),
             served: AtomicU64::new(0),
+            refusals: Arc::default(),
         });
         let acceptor = {
             let shared = Arc::clone(&shared);
@@ -164,6 +173,8 @@ impl Shared {
         let mut peers = self.peers();
         peers.retain(|peer| !peer.thread.is_finished());
         if peers.len() >= self.limits.connections {
+            drop(peers);
+            self.refuse(socket);
             return;
         }
         let socket = Arc::new(socket);
@@ -179,6 +190,26 @@ impl Shared {
                 drop(peers);
                 thread::sleep(EXHAUSTED_PAUSE);
             }
+        }
+    }
+
+    /// Tells a client that there is no place for it. Its thread ends by itself, soon.
+    fn refuse(&self, socket: Socket) {
+        let refusals = Arc::clone(&self.refusals);
+        if refusals.fetch_add(1, Ordering::Relaxed) >= REFUSALS_MAX {
+            refusals.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let export = self.export.clone();
+        let (count, time) = (self.limits.connections, self.limits.handshake.min(REFUSAL_TIME));
+        let ended = Arc::clone(&refusals);
+        let refuse = move || {
+            let why = format!("the server has {count} connections, which is its limit: close one, or try again later");
+            refuse_stream(&socket, &export, time, &why);
+            ended.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("nbd-refuse".to_owned()).spawn(refuse).is_err() {
+            refusals.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct Export {
 /// What a server spends on its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time; those above it are closed at once.
+    /// Connections at a time; a client above it hears so when it negotiates.
     pub connections: usize,
     /// Bytes that one connection may have unanswered or unsent before nothing more is read from it. One request is
     /// always taken.
@@ -92,6 +92,8 @@ pub enum Ending {
     Garbage,
     /// The handshake took too long.
     TimedOut,
+    /// The server has as many connections as it takes.
+    TurnedAway,
     /// The server is stopping.
     Stopped,
     /// There is no thread for the connection.

@@ -50,6 +50,7 @@ pub(super) mod option_reply {
     pub(crate) const INFO: u32 = 3;
     pub(crate) const META_CONTEXT: u32 = 4;
     pub(crate) const ERR_UNSUP: u32 = 0x8000_0001;
+    pub(crate) const ERR_POLICY: u32 = 0x8000_0002;
     pub(crate) const ERR_INVALID: u32 = 0x8000_0003;
     pub(crate) const ERR_UNKNOWN: u32 = 0x8000_0006;
     pub(crate) const ERR_TOO_BIG: u32 = 0x8000_0009;

@@ -22,6 +22,7 @@ pub(crate) const REP_SERVER: u32 = 2;
 pub(crate) const REP_INFO: u32 = 3;
 pub(crate) const REP_META_CONTEXT: u32 = 4;
 pub(crate) const REP_ERR_UNSUP: u32 = 0x8000_0001;
+pub(crate) const REP_ERR_POLICY: u32 = 0x8000_0002;
 pub(crate) const REP_ERR_INVALID: u32 = 0x8000_0003;
 pub(crate) const REP_ERR_UNKNOWN: u32 = 0x8000_0006;
 pub(crate) const REP_ERR_TOO_BIG: u32 = 0x8000_0009;
@@ -119,7 +120,7 @@ impl Client {
         self.try_send(bytes).expect("the server reads");
     }
 
-    fn try_receive(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn try_receive(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         match &mut self.socket {
             Socket::Unix(stream) => stream.read_exact(buffer),
             Socket::Tcp(stream) => stream.read_exact(buffer),

@@ -1,0 +1,70 @@
+//! Seeded bugs of the served path: each is found within a stated number of cuts. Prints the table of `docs/serving.md`.
+//!
+//! `cargo test -p ssdlab-live --features seeded-bugs --test seeded -- --nocapture`
+
+mod power;
+
+use power::Subject;
+use ssdlab_base::rng;
+use ssdlab_live::engine::PROMISES;
+use ssdlab_live::seeded::{Bug, seed};
+
+/// Each bug and the cuts in which it must be found.
+const ALLOWED: [(Bug, u64); 5] = [
+    (Bug::AnswerBeforeFiles, 100),
+    (Bug::FuaOfWritesOnly, 100),
+    (Bug::FlushSettlesTooLittle, 100),
+    (Bug::RecordAfterPage, 200),
+    (Bug::EntryBeforeData, 200),
+];
+
+/// How many cuts it took, and what was found.
+fn hunt(bug: Bug, cuts: u64) -> Option<(u64, String)> {
+    let mut rng = rng(2, bug.name());
+    seed(Some(bug));
+    let mut subject = Subject::draw(&mut rng, true);
+    let found = (1..=cuts).find_map(|cut| {
+        if cut % 25 == 0 {
+            subject = Subject::draw(&mut rng, cut % 50 == 0);
+        }
+        let kind = &PROMISES[cut as usize / 2 % PROMISES.len()];
+        let cut_it =
+            if cut % 2 == 0 { subject.cut_when_answered(kind, &mut rng) } else { subject.cut_in_any_write(&mut rng) };
+        // What a cut did shows when the drive is looked at.
+        cut_it.and_then(|()| subject.look(&mut rng)).err().map(|what| (cut, what))
+    });
+    seed(None);
+    found
+}
+
+#[test]
+fn every_seeded_bug_is_found_within_its_cuts() {
+    let docs =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving.md")).unwrap_or_default();
+    let mut wrong = Vec::new();
+    println!("| seeded bug | cuts needed | cuts allowed |\n| --- | --- | --- |");
+    for (bug, allowed) in ALLOWED {
+        match hunt(bug, allowed) {
+            Some((cuts, what)) => {
+                println!("| {} | {cuts} | {allowed} |   {what}", bug.story());
+                let documented = |line: &str| line.contains(bug.story()) && line.contains(&format!("| {allowed} |"));
+                if !docs.lines().any(documented) {
+                    wrong
+                        .push(format!("docs/serving.md has no row for {bug:?} ('{}', {allowed} allowed)", bug.story()));
+                }
+            }
+            None => wrong.push(format!("{bug:?} is not found in {allowed} cuts")),
+        }
+    }
+    assert_eq!(ALLOWED.map(|(bug, _)| bug), Bug::ALL, "each bug has its row");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Without a bug the same cuts find nothing.
+    for (bug, allowed) in ALLOWED {
+        let mut rng = rng(2, bug.name());
+        let mut subject = Subject::draw(&mut rng, true);
+        for _ in 0..allowed {
+            subject.cut_in_any_write(&mut rng).expect("nothing is wrong");
+        }
+        subject.look(&mut rng).expect("nothing is wrong");
+    }
+}
