@@ -72,7 +72,8 @@ pub enum SchedulerKind {
     Fifo,
     /// Reads before programs and erases.
     ReadsFirst,
-    /// The host's operations before garbage collection's, until the oldest of the latter has waited `starvation`.
+    /// The host's operations before garbage collection's. When the oldest of the latter has waited `starvation`, it has a
+    /// turn, and the host the next.
     HostFirst {
         /// The bound.
         starvation: Nanos,

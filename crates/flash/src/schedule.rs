@@ -31,11 +31,18 @@ const GC_READS: Range<usize> = Class::GcRead as usize..Class::GcRead as usize + 
 const GC: Range<usize> = Class::GcRead as usize..CLASSES;
 const ALL: Range<usize> = 0..CLASSES;
 
+/// Whether a class is one of garbage collection's.
+pub(crate) const fn is_collection(class: usize) -> bool {
+    class >= GC.start
+}
+
 /// The queue to serve next; `None` when no head is ready. `oldest` says which queue of some classes has the ready head
-/// that came first, `waited` how long the head of a queue has waited.
+/// that came first, `waited` how long the head of a queue has waited; `collection_had_a_turn` that what went last was
+/// garbage collection's.
 #[inline]
 pub(crate) fn choose(
     kind: SchedulerKind,
+    collection_had_a_turn: bool,
     oldest: impl Fn(Range<usize>) -> Option<u32>,
     waited: impl Fn(u32) -> Nanos,
 ) -> Option<u32> {
@@ -44,8 +51,10 @@ pub(crate) fn choose(
         SchedulerKind::ReadsFirst => oldest(HOST_READS).or_else(|| oldest(GC_READS)).or_else(|| oldest(ALL)),
         SchedulerKind::HostFirst { starvation } => {
             let gc = oldest(GC);
-            let starved = gc.filter(|queue| waited(*queue) >= starvation);
-            starved.or_else(|| oldest(HOST)).or(gc)
+            // Behind a busy host all of collection's operations are late. Each earns it a turn, and the host has the next:
+            // were every turn collection's, the host would wait for all of a block.
+            let late = gc.filter(|queue| !collection_had_a_turn && waited(*queue) >= starvation);
+            late.or_else(|| oldest(HOST)).or(gc)
         }
     }
 }
@@ -56,11 +65,21 @@ mod tests {
 
     /// Of heads that came at these times, one queue a class, which goes next at `now`.
     fn next(kind: SchedulerKind, came: [Option<u64>; CLASSES], now: u64) -> Option<u32> {
+        next_after(kind, false, came, now)
+    }
+
+    /// The same, and whether what went last was garbage collection's.
+    fn next_after(
+        kind: SchedulerKind,
+        collection_had_a_turn: bool,
+        came: [Option<u64>; CLASSES],
+        now: u64,
+    ) -> Option<u32> {
         let oldest = |classes: Range<usize>| {
             let ready = classes.filter_map(|class| came[class].map(|at| (at, class as u32)));
             ready.min().map(|(_, class)| class)
         };
-        choose(kind, oldest, |queue| Nanos(now - came[queue as usize].expect("it was ready")))
+        choose(kind, collection_had_a_turn, oldest, |queue| Nanos(now - came[queue as usize].expect("it was ready")))
     }
 
     #[test]
@@ -82,5 +101,18 @@ mod tests {
         assert_eq!(next(kind, came, 102), Some(1));
         assert_eq!(next(kind, came, 103), Some(2));
         assert_eq!(next(kind, [None, None, Some(3), None, None], 10), Some(2));
+    }
+
+    #[test]
+    fn being_late_earns_gc_a_turn_and_the_host_the_next() {
+        let kind = SchedulerKind::HostFirst { starvation: Nanos(100) };
+        let came = [None, Some(950), Some(3), Some(4), Some(5)];
+        assert_eq!(next_after(kind, false, came, 1000), Some(2));
+        assert_eq!(next_after(kind, true, came, 1000), Some(1));
+        // Without the host collection goes on, whoever went last.
+        assert_eq!(next_after(kind, true, [None, None, Some(3), Some(4), None], 1000), Some(2));
+        // The turns are host-first's alone.
+        assert_eq!(next_after(SchedulerKind::Fifo, true, came, 1000), Some(2));
+        assert_eq!(next_after(SchedulerKind::ReadsFirst, true, came, 1000), Some(2));
     }
 }

@@ -83,6 +83,38 @@ fn the_host_goes_first_until_gc_has_waited_for_the_bound() {
 }
 
 #[test]
+fn a_late_collection_and_the_host_take_turns() {
+    // Sixteen programs each, all there at once. From the bound on every one of collection's is late: they used to go one
+    // after the other, and the host, which was to be first, waited for all of them.
+    const EACH: u32 = 16;
+    let passed = 3;
+    let starvation = Nanos(passed * PROGRAM_PAGE);
+    let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation }));
+    let host: Vec<u32> = (0..EACH).map(|page| bench.program(0, page)).collect();
+    let collection: Vec<u32> = (0..EACH).map(|page| gc_program(&mut bench, 1, page)).collect();
+    // The host's first ones go before the bound, each of the others behind one of collection's.
+    let host = (0..).zip(host).map(|(index, op)| (index + 1 + (index + 1_u64).saturating_sub(passed), op));
+    let collection = (0..).zip(collection).map(|(index, op)| (index + 1 + (passed + index).min(u64::from(EACH)), op));
+    let mut ends: Vec<(u64, u32)> = host.chain(collection).collect();
+    ends.sort_unstable();
+    for (index, (end, op)) in (1..).zip(ends) {
+        assert_eq!(end, index, "the die is never idle");
+        bench.assert_ends_at(op, end * PROGRAM_PAGE);
+    }
+}
+
+#[test]
+fn collection_that_is_not_late_has_no_turn_however_long_the_host_goes_on() {
+    let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation: Nanos(u64::MAX) }));
+    let host: Vec<u32> = (0..16).map(|page| bench.program(0, page)).collect();
+    let first = gc_program(&mut bench, 1, 0);
+    let second = gc_program(&mut bench, 1, 1);
+    bench.assert_ends_at(host[15], 16 * PROGRAM_PAGE);
+    bench.assert_ends_at(first, 17 * PROGRAM_PAGE);
+    bench.assert_ends_at(second, 18 * PROGRAM_PAGE);
+}
+
+#[test]
 fn within_the_host_and_within_gc_the_older_goes_first() {
     let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation: Nanos(u64::MAX) }));
     bench.fill(1, 1);

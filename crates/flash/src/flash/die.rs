@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, NOT_READY, Phase, READS_LET_PASS, Staged};
 use crate::blocks::Asked;
-use crate::schedule::{CLASSES, choose};
+use crate::schedule::{CLASSES, choose, is_collection};
 use crate::{MultiPlane, OpKind, Resource};
 
 impl Flash {
@@ -122,6 +122,7 @@ impl Flash {
         let planes = self.geometry.planes_per_die;
         choose(
             self.config.scheduler,
+            self.dies[die as usize].collection_had_a_turn,
             |classes| {
                 let (first, end) = (classes.start as u32 * planes, classes.end as u32 * planes);
                 self.oldest_ready(die, waiting & ((1 << end) - (1 << first)))
@@ -178,6 +179,7 @@ impl Flash {
     pub(super) fn take_group(&mut self, die: u32, queue: u32) -> u32 {
         let group = self.pop(die, queue);
         let planes = self.geometry.planes_per_die;
+        self.dies[die as usize].collection_had_a_turn = is_collection(self.by_planes_per_die.div(queue) as usize);
         if !self.joins_planes() {
             return group;
         }

@@ -160,6 +160,8 @@ struct Die {
     remaining: Nanos,
     /// Host reads that the running or suspended program or erase has given way to.
     reads_let_pass: u32,
+    /// What went last was garbage collection's.
+    collection_had_a_turn: bool,
     busy: Nanos,
 }
 
@@ -232,6 +234,7 @@ impl Flash {
             suspended: NONE,
             remaining: Nanos::ZERO,
             reads_let_pass: 0,
+            collection_had_a_turn: false,
             busy: Nanos::ZERO,
         };
         let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, last_command: NONE, busy: Nanos::ZERO };
