@@ -100,6 +100,14 @@ impl DriveConfig {
         if self.buffer.policy != "none" && self.buffer.bytes < u64::from(unit) {
             return refuse("buffer.size", format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes));
         }
+        let destage = &self.buffer.destage;
+        if !(1..=100).contains(&destage.high_percent) || destage.low_percent > destage.high_percent {
+            let (low, high) = (destage.low_percent, destage.high_percent);
+            return refuse(
+                "buffer.high_watermark",
+                format!("{high} % over {low} %: at most 100, and low at most high"),
+            );
+        }
         if let Some((.., design)) = DESIGNS.iter().find(|(name, ..)| *name == self.ftl.design) {
             (design.check)(self)?;
         }

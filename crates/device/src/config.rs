@@ -36,8 +36,41 @@ pub struct BufferConfig {
     pub bytes: u64,
     /// RAM access for a command that the buffer serves.
     pub latency: Nanos,
+    /// When data leaves.
+    pub destage: DestageConfig,
     /// What single policies want to know.
     pub policies: BufferPolicies,
+}
+
+/// When data leaves the write buffer for flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DestageConfig {
+    /// What sets it off.
+    pub when: Destage,
+    /// Watermark: percent of the space that dirty data takes when destaging begins; 1 to 100.
+    pub high_percent: u32,
+    /// Watermark: percent of the space at which it ends; at most `high_percent`.
+    pub low_percent: u32,
+}
+
+impl Default for DestageConfig {
+    fn default() -> DestageConfig {
+        DestageConfig { when: Destage::Watermark, high_percent: 80, low_percent: 70 }
+    }
+}
+
+impl DestageConfig {
+    /// Nothing leaves before a write finds no room for it.
+    pub const ON_DEMAND: DestageConfig = DestageConfig { when: Destage::OnDemand, high_percent: 80, low_percent: 70 };
+}
+
+/// What sets destaging off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destage {
+    /// A write that finds no room.
+    OnDemand,
+    /// The high watermark, from which on the chips are kept at work until the low one is reached.
+    Watermark,
 }
 
 /// Parameters of single buffer policies.

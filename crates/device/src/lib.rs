@@ -19,8 +19,8 @@ mod superblocks;
 mod token;
 
 pub use config::{
-    Allocation, BufferConfig, BufferPolicies, CompactionIndex, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, DriveConfig, FtlConfig,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
 };
 pub use description::{Description, DescriptionError};
 pub use drive::{

@@ -262,6 +262,11 @@ impl Media {
         together > 1 && !self.frontiers[self.slot(group, frontier)].next_page.is_multiple_of(together)
     }
 
+    /// Pages that a frontier has still to give out of a row of `width` that it has begun.
+    pub(crate) fn row_left(&self, group: u32, frontier: Frontier, width: u32) -> u32 {
+        (width - self.frontiers[self.slot(group, frontier)].next_page % width) % width
+    }
+
     /// At most `limit` pages, so many that relocation's frontier ends with a whole row.
     pub(crate) fn whole_rows(&self, group: u32, limit: u32) -> u32 {
         let together = self.pool.superblocks.together();

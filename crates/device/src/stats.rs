@@ -83,6 +83,8 @@ pub struct BufferCounters {
     pub read_misses: u64,
     /// Pages that left for flash.
     pub evictions: u64,
+    /// ... of them by destaging: not for a flush or FUA write, nor one by one for a write that found no room.
+    pub destaged_pages: u64,
     /// ... of them full.
     pub full_pages: u64,
     /// ... of them partial.
@@ -95,6 +97,8 @@ pub struct BufferCounters {
     pub delayed_pages: u64,
     /// Partial pages that overwrites made full in the buffer.
     pub converted_pages: u64,
+    /// Time that writes waited for room in the buffer: time with at least one that did.
+    pub full: Nanos,
     /// Pages in the buffer now that are not on their way to flash.
     pub pages_now: u64,
     /// ... of them partial.

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, Description, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Superblock, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, Description, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -96,6 +96,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             policy: "lru".to_string(),
             bytes: 64 << 20,
             latency: Nanos::from_us(1),
+            destage: DestageConfig { when: Destage::Watermark, high_percent: 80, low_percent: 70 },
             policies: BufferPolicies { block_pages: 256, ..BufferPolicies::default() },
         },
         ftl: FtlConfig {
@@ -311,7 +312,8 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
         _ => Allocation::Dynamic,
     });
     let interface = (any::<bool>(), 1..16_u32, 1..33_u32, prop_oneof![Just(0), 65_536..u64::MAX], span());
-    let buffer = (prop::sample::select(vec!["none", "fifo", "lru"]), 0..1_000_u64, span());
+    let destage = (any::<bool>(), 1..101_u32, 0..101_u32);
+    let buffer = (prop::sample::select(vec!["none", "fifo", "lru"]), 0..1_000_u64, span(), destage);
     let victim = prop::sample::select(vec!["greedy", "cost-benefit", "fifo", "random", "d-choices"]);
     let gc = (victim, 1..100_u32, 2..4_u32, any::<bool>(), span(), any::<[bool; 2]>(), any::<u32>());
     let ftl = (allocation, any::<bool>(), 1..9_u32, 0..8_u32);
@@ -356,6 +358,11 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                         (u64::from(page) + buffer.1 * 512).next_multiple_of(512)
                     },
                     latency: buffer.2,
+                    destage: DestageConfig {
+                        when: if buffer.3.0 { Destage::OnDemand } else { Destage::Watermark },
+                        high_percent: buffer.3.1,
+                        low_percent: buffer.3.1 * buffer.3.2 / 100,
+                    },
                     policies: BufferPolicies::default(),
                 },
                 ftl: FtlConfig {

@@ -1,7 +1,7 @@
 //! What a run holds against itself: laws that must hold, and warnings about what misleads.
 
 use ssdlab_base::SECTOR_BYTES;
-use ssdlab_device::{Counters, DriveConfig};
+use ssdlab_device::{Counters, Destage, DriveConfig};
 use ssdlab_flash::{Cause, Faults, OpKind};
 use ssdlab_host::{RoomFigures, Traffic};
 
@@ -149,6 +149,7 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
     collection(result, config, &mut warnings);
     spare(result, &mut warnings);
     reads(result, &mut warnings);
+    full_buffer(result, config, &mut warnings);
     subtests(result, &mut warnings);
     misaligned(result, config, &mut warnings);
     warnings.extend(result.precondition.notes.iter().cloned());
@@ -370,6 +371,36 @@ fn reads(result: &DeviceResult, warnings: &mut Vec<String>) {
             share(unmapped, sectors)
         ));
     }
+}
+
+/// Part of a run from which a full buffer is worth a sentence, and part of that time below which the dies are idle.
+const FULL_TO_MENTION: f64 = 0.05;
+const IDLE_BELOW: f64 = 0.5;
+
+/// Writes that waited for room in the buffer while the chips could have made some. All that the dies did in the run is
+/// counted as if it had been done in that time, so the share that is told is the most it can have been.
+fn full_buffer(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let full = result.buffer.full_ns as f64 / result.virtual_time_ns.max(1) as f64;
+    let dies = &result.utilization.dies;
+    let busy = dies.iter().sum::<f64>() / dies.len().max(1) as f64;
+    if full < FULL_TO_MENTION || busy >= IDLE_BELOW * full {
+        return;
+    }
+    let stalled = result.gc.stall_ns > 0;
+    let reason = if config.buffer.destage.when == Destage::OnDemand {
+        "buffer.destage = \"on-demand\" sends a page when a write wants its room, \"watermark\" keeps the chips at work"
+    } else if stalled {
+        "they waited for garbage collection to free a block"
+    } else {
+        "a buffer of less than two stripes (a page of every plane each) cannot keep all dies at work, nor can pages that \
+         are completed from flash before they are programmed"
+    };
+    warnings.push(format!(
+        "the buffer was full above idle dies: writes waited for room for {} of the run, in which the dies were at work for \
+         at most {}: {reason}",
+        percent(full),
+        percent(busy / full)
+    ));
 }
 
 /// Whether a part is worth a sentence: one in a thousand.

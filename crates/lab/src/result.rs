@@ -298,6 +298,9 @@ pub struct Buffer {
     pub read_misses: u64,
     /// Pages that left for flash.
     pub evictions: u64,
+    /// Of them by destaging: not for a flush or FUA write, nor one by one for a write that found no room.
+    #[serde(default)]
+    pub destaged_pages: u64,
     /// Of them full.
     pub full_pages: u64,
     /// Of them partial.
@@ -314,6 +317,9 @@ pub struct Buffer {
     /// Partial pages that overwrites made full in the buffer.
     #[serde(default)]
     pub converted_pages: u64,
+    /// Time with a write waiting for room in the buffer.
+    #[serde(default)]
+    pub full_ns: u64,
 }
 
 /// What a cached map did.

@@ -3,8 +3,9 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Superblock, VersionIndex, VersionMasks, VersionsConfig, registered,
+    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, Drive, DriveConfig, FtlConfig,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Superblock, VersionIndex, VersionMasks, VersionsConfig,
+    registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -153,7 +154,13 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             policy: one_of(rng, &names("buffer.policy")).to_string(),
             bytes: u64::from(mapping_unit) * one_of(rng, &[1, 2, 5, 16, 40]) + 512 * rng.random_range(0..3),
             latency: Nanos(one_of(rng, &[0, 0, 2000])),
-            // Taken from what is drawn already, so that a seed's case is what it was before there were policies with keys.
+            // Taken from what is drawn already, so that a seed's case is what it was before there were these keys.
+            destage: DestageConfig {
+                when: [Destage::OnDemand, Destage::Watermark]
+                    [(geometry.planes() + geometry.pages_per_block) as usize % 2],
+                high_percent: [1, 50, 80, 100][(geometry.blocks_per_plane % 4) as usize],
+                low_percent: [0, 0, 25, 80][(geometry.blocks_per_plane % 4) as usize],
+            },
             policies: BufferPolicies {
                 mca_window: [1, 3, 32][(geometry.blocks_per_plane % 3) as usize],
                 cflru_window_permille: [0, 250, 1000][(geometry.blocks_per_plane % 3) as usize],
@@ -289,6 +296,7 @@ pub fn handful() -> DriveConfig {
             policy: "none".to_string(),
             bytes: 4096,
             latency: Nanos::ZERO,
+            destage: DestageConfig::ON_DEMAND,
             policies: BufferPolicies::default(),
         },
         ftl: FtlConfig {

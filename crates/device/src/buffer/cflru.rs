@@ -11,17 +11,33 @@
 //! flash and is itself not kept: space is free only when that is there, and a read does not wait for it.
 
 use super::pc::PcStack;
-use super::{BufferPolicy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, Slot, Unit, View};
 
 /// The LRU stack; what it calls full is clean here.
 pub(super) struct Cflru {
     stack: PcStack,
+    /// The dirty pages of the stack, in its order.
+    dirty: Chain,
     window_permille: u32,
 }
 
 impl Cflru {
     pub(super) fn new(window_permille: u32) -> Cflru {
-        Cflru { stack: PcStack::new(), window_permille }
+        Cflru { stack: PcStack::new(), dirty: Chain::default(), window_permille }
+    }
+
+    fn push(&mut self, slot: Slot, clean: bool) {
+        self.stack.push(slot, clean);
+        if !clean {
+            self.dirty.push(slot);
+        }
+    }
+
+    fn take(&mut self, slot: Slot) {
+        if !self.stack.is_full(slot) {
+            self.dirty.remove(slot);
+        }
+        self.stack.remove(slot);
     }
 
     /// The lowest clean page, if it is in the window.
@@ -38,22 +54,22 @@ impl BufferPolicy for Cflru {
     }
 
     fn insert(&mut self, slot: Slot, unit: &Unit) {
-        self.stack.push(slot, unit.written == 0);
+        self.push(slot, unit.written == 0);
     }
 
     fn touch(&mut self, slot: Slot, _: &Unit) {
-        self.stack.remove(slot);
-        self.stack.push(slot, false);
+        self.take(slot);
+        self.push(slot, false);
     }
 
     fn read(&mut self, slot: Slot) {
         let clean = self.stack.is_full(slot);
-        self.stack.remove(slot);
-        self.stack.push(slot, clean);
+        self.take(slot);
+        self.push(slot, clean);
     }
 
     fn remove(&mut self, slot: Slot, _: u32, _: bool) {
-        self.stack.remove(slot);
+        self.take(slot);
     }
 
     fn victims(&mut self, wanted: usize, _: &mut View<'_>, out: &mut Vec<Slot>) {
@@ -64,11 +80,17 @@ impl BufferPolicy for Cflru {
         }
     }
 
+    /// The dirty ones from the bottom up: clean pages stay, since writing back frees no room that they need.
+    fn destaged(&mut self, wanted: usize, _: &mut View<'_>, out: &mut Vec<Slot>) {
+        out.extend(self.dirty.iter().take(wanted));
+    }
+
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         out.extend(self.stack.iter().take(wanted));
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
+        // A page is in one of the lists of clean and of dirty ones: their links share a place.
         vec![("buffer_order_bytes", self.stack.bytes())]
     }
 }
@@ -110,6 +132,10 @@ mod tests {
             let window = (self.stack.len() * self.window_permille / 1000).max(1);
             let clean = self.stack.iter().take(window).find(|(_, clean)| *clean);
             clean.or(self.stack.first()).map(|(lpn, _)| *lpn)
+        }
+
+        fn destaged(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
+            self.stack.iter().find(|(_, clean)| !clean).map(|(lpn, _)| *lpn)
         }
     }
 

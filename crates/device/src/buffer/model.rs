@@ -31,6 +31,11 @@ pub(super) trait Model {
 
     /// The unit that leaves next, if `busy` says which units' chips are.
     fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32>;
+
+    /// The unit that is destaged next: the same, where reads are not kept.
+    fn destaged(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+        self.victim(busy)
+    }
 }
 
 /// Chips of which some are busy: those of LPNs with this remainder.
@@ -89,6 +94,11 @@ pub(super) fn drive(seed: u64, policy: Box<dyn BufferPolicy>, unit_sectors: u32,
                 buffer.keep_clean(lpn, missing, &[]);
                 model.read(lpn);
             }
+            10..14 if buffer.units() > 0 => {
+                buffer.destaged(1, &chips, &mut counters, &mut out);
+                let expected = model.destaged(&|lpn| chips.is_busy(lpn, 0));
+                leave(&mut buffer, model, &out, expected);
+            }
             4..10 => chips = Some8(if rng.random_bool(0.3) { 0 } else { rng.random_range(0..256) }),
             kind => {
                 let lpn = match kind {
@@ -125,8 +135,13 @@ pub(super) fn drive(seed: u64, policy: Box<dyn BufferPolicy>, unit_sectors: u32,
 fn make_room(buffer: &mut WriteBuffer, model: &mut dyn Model, chips: &Some8, counters: &mut BufferCounters) -> u32 {
     let mut out = Vec::new();
     buffer.victims(1, chips, counters, &mut out);
-    let chosen = out.first().map(|slot| buffer.entry(*slot).lpn);
     let expected = model.victim(&|lpn| chips.is_busy(lpn, 0));
+    leave(buffer, model, &out, expected)
+}
+
+/// The first of `out` leaves if it is the one expected; returns which.
+fn leave(buffer: &mut WriteBuffer, model: &mut dyn Model, out: &[Slot], expected: Option<u32>) -> u32 {
+    let chosen = out.first().map(|slot| buffer.entry(*slot).lpn);
     assert_eq!(chosen, expected, "what leaves next");
     let entry = buffer.take(out[0]);
     buffer.release(u64::from(entry.mask.count_ones()));

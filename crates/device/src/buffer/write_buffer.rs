@@ -51,6 +51,8 @@ pub(crate) struct WriteBuffer {
     by_age: Chain,
     capacity_sectors: u64,
     used_sectors: u64,
+    /// Sectors of the units that have to go to flash.
+    dirty_sectors: u64,
     dirty_units: u32,
     /// Of them partial.
     partial_units: u32,
@@ -80,6 +82,7 @@ impl WriteBuffer {
             by_age: Chain::default(),
             capacity_sectors: bytes / 512,
             used_sectors: 0,
+            dirty_sectors: 0,
             dirty_units: 0,
             partial_units: 0,
             cell_bytes,
@@ -115,6 +118,11 @@ impl WriteBuffer {
     /// Units held that have to go to flash and are not on their way.
     pub(crate) fn units(&self) -> u32 {
         self.dirty_units
+    }
+
+    /// The sectors of those units.
+    pub(crate) fn dirty_sectors(&self) -> u64 {
+        self.dirty_sectors
     }
 
     /// Of them those that do not hold all their sectors.
@@ -171,6 +179,7 @@ impl WriteBuffer {
                 merge(&mut entry.cells, cells, mask, self.cell_bytes);
             }
             let held = entry.mask;
+            self.dirty_sectors += if was_dirty { cost } else { u64::from(held.count_ones()) };
             self.policy.touch(slot, &unit);
             if let Some(small) = &mut self.small {
                 small.holds(lpn, slot, held);
@@ -188,6 +197,7 @@ impl WriteBuffer {
         }
         let entry = Entry { lpn, mask, clean: 0, cells: cells.to_vec(), since: command, stream };
         let slot = self.put(entry);
+        self.dirty_sectors += cost;
         self.dirty_units += 1;
         self.by_age.push(slot);
         self.policy.insert(slot, &unit);
@@ -230,6 +240,7 @@ impl WriteBuffer {
             entry.mask |= mask;
             entry.clean |= mask;
             let (dirty, held) = (entry.dirty(), entry.mask);
+            self.dirty_sectors += if dirty != 0 { sectors } else { 0 };
             if self.cell_bytes > 0 {
                 merge(&mut entry.cells, cells, mask, self.cell_bytes);
             }
@@ -276,6 +287,19 @@ impl WriteBuffer {
         out.clear();
         let mut view = View { entries: &self.entries, full_mask: self.full_mask, chips, counters };
         self.policy.victims(wanted, &mut view, out);
+    }
+
+    /// The units that are destaged next: as [`WriteBuffer::victims`], of those that have to go to flash.
+    pub(crate) fn destaged(
+        &mut self,
+        wanted: usize,
+        chips: &dyn Chips,
+        counters: &mut BufferCounters,
+        out: &mut Vec<Slot>,
+    ) {
+        out.clear();
+        let mut view = View { entries: &self.entries, full_mask: self.full_mask, chips, counters };
+        self.policy.destaged(wanted, &mut view, out);
     }
 
     /// Units that will probably leave soon.
@@ -335,6 +359,7 @@ impl WriteBuffer {
         self.free.push(slot);
         if taken.dirty() != 0 {
             self.by_age.remove(slot);
+            self.dirty_sectors -= u64::from(taken.mask.count_ones());
             self.dirty_units -= 1;
             self.partial_units -= u32::from(taken.mask != self.full_mask);
         }

@@ -9,8 +9,8 @@ use super::keys;
 use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use crate::{
-    Allocation, BufferConfig, BufferPolicies, CompactionIndex, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -177,8 +177,42 @@ pub(super) fn buffer(root: &Section<'_>, geometry: &Geometry) -> Result<BufferCo
             return Err(buffer.error("size", reason));
         }
     };
-    let policies = buffer_policies(&buffer, geometry)?;
-    Ok(BufferConfig { policy, bytes, latency, policies })
+    let (destage, policies) = (destage(&buffer)?, buffer_policies(&buffer, geometry)?);
+    Ok(BufferConfig { policy, bytes, latency, destage, policies })
+}
+
+/// The words of `buffer.destage`.
+pub(super) const DESTAGE: [(&str, Destage); 2] = [("on-demand", Destage::OnDemand), ("watermark", Destage::Watermark)];
+
+/// Percent between the watermarks, unless the description says otherwise.
+const WATERMARK_GAP: u32 = 10;
+
+/// When data leaves the buffer.
+fn destage(buffer: &Section<'_>) -> Result<DestageConfig, DescriptionError> {
+    let default = DestageConfig::default();
+    let when = buffer.get("destage").map_or(Ok(default.when), |field| field.choice(&DESTAGE))?;
+    let high_percent = match buffer.get("high_watermark") {
+        Some(field) => whole_percent(&field, 1)?,
+        None => default.high_percent,
+    };
+    let low_percent = match buffer.get("low_watermark") {
+        Some(field) => match whole_percent(&field, 0)? {
+            low if low > high_percent => {
+                let expected = format!("at most buffer.high_watermark (\"{high_percent}%\")");
+                return Err(field.expected(&expected));
+            }
+            low => low,
+        },
+        None => high_percent.saturating_sub(WATERMARK_GAP),
+    };
+    Ok(DestageConfig { when, high_percent, low_percent })
+}
+
+/// Whole percent from `least` to 100.
+fn whole_percent(field: &Field<'_>, least: u32) -> Result<u32, DescriptionError> {
+    let expected = format!("whole percent from \"{least}%\" to \"100%\"");
+    let percent = field.text(&expected)?.trim().strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
+    percent.filter(|percent| (least..=100).contains(percent)).ok_or_else(|| field.expected(&expected))
 }
 
 /// The keys of single buffer policies.
@@ -267,12 +301,7 @@ fn versions(ftl: &Section<'_>, page_bytes: u32) -> Result<VersionsConfig, Descri
         None => default.region_bytes,
     };
     let spare_percent = match ftl.get("version_spare") {
-        Some(field) => {
-            let expected = "whole percent from \"0%\" to \"100%\"";
-            let text = field.text(expected)?;
-            let percent = text.strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
-            percent.filter(|percent| *percent <= 100).ok_or_else(|| field.expected(expected))?
-        }
+        Some(field) => whole_percent(&field, 0)?,
         None => default.spare_percent,
     };
     Ok(VersionsConfig {

@@ -6,7 +6,7 @@
 use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
 use toml::{Table, Value};
 
-use super::controller::{COMPACTION_INDEXES, INTERFACE_KINDS, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS};
+use super::controller::{COMPACTION_INDEXES, DESTAGE, INTERFACE_KINDS, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS};
 use super::flash::{FAULT_KINDS, MULTI_PLANE};
 use super::quantity::{bandwidth, latency, size, span};
 use crate::{Allocation, DriveConfig, Level, VersionsConfig};
@@ -26,6 +26,9 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("policy", text(&config.buffer.policy)),
         ("size", size(config.buffer.bytes)),
         ("latency", span(config.buffer.latency)),
+        ("destage", word(&DESTAGE, config.buffer.destage.when)),
+        ("high_watermark", percent(config.buffer.destage.high_percent)),
+        ("low_watermark", percent(config.buffer.destage.low_percent)),
         ("mca_window", count(config.buffer.policies.mca_window)),
         ("cflru_window_permille", count(config.buffer.policies.cflru_window_permille)),
         ("block_pages", count(config.buffer.policies.block_pages)),
@@ -76,7 +79,7 @@ fn versions(config: &VersionsConfig) -> Table {
             ("version_index", word(&VERSION_INDEXES, config.index)),
             ("version_chain", count(config.chain)),
             ("version_group", count(config.group_pages)),
-            ("version_spare", text(&format!("{}%", config.spare_percent))),
+            ("version_spare", percent(config.spare_percent)),
             ("version_masks", word(&VERSION_MASKS, config.masks)),
             ("idle_merge", Value::Boolean(config.idle_merge)),
             ("merge_load", count(config.merge_load)),
@@ -173,6 +176,10 @@ fn text(text: &str) -> Value {
 
 fn count(count: u32) -> Value {
     Value::Integer(i64::from(count))
+}
+
+fn percent(percent: u32) -> Value {
+    Value::String(format!("{percent}%"))
 }
 
 /// The word of a choice. Each list holds every value of its type.

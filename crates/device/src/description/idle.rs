@@ -7,11 +7,12 @@ use toml::{Table, Value};
 use super::controller::CHOICES;
 use super::expanded;
 use super::keys::FTL;
-use crate::{BufferPolicies, DriveConfig, VersionsConfig};
+use crate::{BufferPolicies, DestageConfig, DriveConfig, VersionsConfig};
 
 /// Section, keys, and the key of that section that must be one of these for them to be read. Of `[ftl]` only the keys of
 /// versions are ever found different: no others are put back to their defaults.
-const OWNED: [(&str, &[&str], &str, &[&str]); 7] = [
+const OWNED: [(&str, &[&str], &str, &[&str]); 8] = [
+    ("buffer", &["high_watermark", "low_watermark"], "destage", &["watermark"]),
     ("buffer", &["mca_window"], "policy", &["mca"]),
     ("buffer", &["cflru_window_permille"], "policy", &["cflru"]),
     ("buffer", &["block_pages"], "policy", &["fab", "bplru"]),
@@ -27,6 +28,7 @@ pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
     let mut all = config.clone();
     all.ftl.design = "mv".to_string();
     let mut plain = all.clone();
+    plain.buffer.destage = DestageConfig::default();
     plain.buffer.policies =
         BufferPolicies { block_pages: config.flash.geometry.pages_per_block, ..BufferPolicies::default() };
     plain.ftl.versions = VersionsConfig::default();

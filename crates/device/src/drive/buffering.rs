@@ -1,6 +1,7 @@
 //! Writes through the buffer: coming in, leaving, and being on flash.
 
 use arrayvec::ArrayVec;
+use ssdlab_base::Nanos;
 use ssdlab_flash::Cause;
 
 use super::dispatch::{Stall, mask_of};
@@ -83,7 +84,6 @@ impl Drive {
         stream: u16,
         still: u64,
     ) -> Result<(), Stall> {
-        self.wanted_sectors -= std::mem::take(&mut self.commands[command as usize].wanted_sectors);
         loop {
             let number = self.writes_dispatched;
             let buffer = self.buffer.as_mut().expect("a buffered write has a buffer");
@@ -96,6 +96,14 @@ impl Drive {
                 }
                 Err(cost) => cost,
             };
+            if self.destager.is_some() && self.media.flash.timed() {
+                // Destaging makes room, as fast as the chips take it.
+                if self.caches_reads && self.drop_clean_victims() {
+                    continue;
+                }
+                self.want(command, still);
+                return Err(Stall::BufferFull);
+            }
             // What is already on its way out counts: nothing leaves that need not.
             let wanted = self.wanted_sectors + still.max(cost);
             if buffer.room() + self.leaving_sectors >= wanted || buffer.is_empty() {
@@ -140,6 +148,27 @@ impl Drive {
     fn want(&mut self, command: u32, sectors: u64) {
         self.commands[command as usize].wanted_sectors = sectors;
         self.wanted_sectors += sectors;
+        if sectors > 0 {
+            self.full_since.get_or_insert(self.media.now);
+        }
+    }
+
+    /// A stalled command is tried again, or given up.
+    pub(super) fn wants_no_more(&mut self, command: u32) {
+        let sectors = std::mem::take(&mut self.commands[command as usize].wanted_sectors);
+        if sectors == 0 {
+            return;
+        }
+        self.wanted_sectors -= sectors;
+        if self.wanted_sectors == 0 {
+            self.counters.buffer.full += self.full_for();
+            self.full_since = None;
+        }
+    }
+
+    /// How long a write has been waiting for room by now.
+    pub(super) fn full_for(&self) -> Nanos {
+        self.full_since.map_or(Nanos::ZERO, |since| self.media.now.since(since))
     }
 
     /// Sends units to flash, as many to a page as may share one. On `Err` those not sent stay in the buffer.
@@ -196,7 +225,7 @@ impl Drive {
 
     /// Sends the block of the first unit as a whole: what it lacks and flash has is written anew with it, in order. On
     /// `Err` the next call for the block goes on where this one stopped.
-    fn evict_padded(&mut self, slots: &[Slot], block_units: u32) -> Result<(), Stall> {
+    pub(super) fn evict_padded(&mut self, slots: &[Slot], block_units: u32) -> Result<(), Stall> {
         let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
         let lpn = buffer.entry(slots[0]).lpn;
         let first = lpn - lpn % block_units;
@@ -264,6 +293,7 @@ impl Drive {
                 self.counters.buffer.partial_pages += 1;
             }
         }
+        self.programs_sent += 1;
         self.counters.buffer.compacted_pages += if compacted { slots.len() as u64 } else { 0 };
         if !self.media.flash.timed() {
             buffer.release(sectors);
@@ -282,7 +312,7 @@ impl Drive {
     }
 
     /// A unit that is on flash as it is here needs only be forgotten.
-    fn drop_if_clean(&mut self, slot: Slot) -> bool {
+    pub(super) fn drop_if_clean(&mut self, slot: Slot) -> bool {
         let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
         if buffer.has_left(slot) || buffer.entry(slot).dirty() != 0 {
             return false;

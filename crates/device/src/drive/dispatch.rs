@@ -42,12 +42,14 @@ impl Drive {
                 while self.break_deadlock() {}
             }
         }
+        self.destage();
         self.collect_garbage();
     }
 
     /// Lets the command take effect; on `Err` it keeps its place and is tried again.
     #[inline]
     fn take_effect(&mut self, command: u32) -> Result<(), Stall> {
+        self.wants_no_more(command);
         let op = self.commands[command as usize].request.op;
         if self.read_only && op != Op::Read {
             return self.refuse(command);
@@ -86,7 +88,7 @@ impl Drive {
         Ok(())
     }
 
-    fn stall(&mut self, command: u32, why: Stall) {
+    pub(super) fn stall(&mut self, command: u32, why: Stall) {
         if why == Stall::NoSpace {
             self.commands[command as usize].stalled_since.get_or_insert(self.media.now);
         }

@@ -182,7 +182,9 @@ impl Drive {
                 if !self.stalled.is_empty() {
                     self.retry_stalled();
                 }
+                self.destage_waits = false;
             }
+            self.destage();
             self.collect_garbage();
             if self.media.unpinned.is_empty() && !self.room_freed {
                 return;
@@ -270,7 +272,6 @@ impl Drive {
                 self.give_up_stalled(Status::StorageFull);
             } else {
                 self.read_only = true;
-                self.wanted_sectors = 0;
                 self.give_up_orphans(Status::ReadOnly);
                 self.retry_stalled();
             }
@@ -286,10 +287,10 @@ impl Drive {
     /// Whoever waits for room is refused.
     fn give_up_stalled(&mut self, status: Status) {
         for command in std::mem::take(&mut self.stalled) {
+            self.wants_no_more(command);
             let state = &mut self.commands[command as usize];
             state.status = status;
             state.order = self.order;
-            self.wanted_sectors -= std::mem::take(&mut state.wanted_sectors);
             self.order += 1;
             self.release_command(command);
         }

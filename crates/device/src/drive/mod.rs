@@ -8,6 +8,7 @@
 
 mod buffering;
 mod data;
+mod destaging;
 mod dispatch;
 mod events;
 mod failures;
@@ -34,6 +35,7 @@ use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
+use destaging::Destager;
 use registry::{make_buffer, pick};
 use versions::{IdlePace, VersionRead};
 
@@ -173,6 +175,14 @@ pub struct Drive {
     evicting: VecDeque<bool>,
     evictions_base: u64,
     leaving_sectors: u64,
+    /// Programs that took units out of the buffer since the drive was made.
+    programs_sent: u64,
+    /// Where units leave the buffer before their room is wanted.
+    destager: Option<Destager>,
+    /// Destaging found no space and waits until some is freed.
+    destage_waits: bool,
+    /// Since when writes have been waiting for room.
+    full_since: Option<Nanos>,
     /// Sectors that all stalled writes wait to bring.
     wanted_sectors: u64,
     /// (serial, command): complete when every eviction before `serial` is on flash.
@@ -244,6 +254,10 @@ impl Drive {
             evicting: VecDeque::new(),
             evictions_base: 0,
             leaving_sectors: 0,
+            programs_sent: 0,
+            destager: Destager::new(config),
+            destage_waits: false,
+            full_since: None,
             wanted_sectors: 0,
             eviction_waiters: Vec::new(),
             metadata_waiters: Vec::new(),
@@ -338,8 +352,10 @@ impl Drive {
             let mut lpns: ArrayVec<u32, PREFETCHED> =
                 asked.map(|request| (request.sector / self.sectors_per_unit) as u32).collect();
             self.ftl.prefetch(&self.media, &lpns);
+            // Destaging looks ahead itself.
             if let Some(buffer) = &self.buffer
                 && buffer.is_nearly_full()
+                && self.destager.is_none()
             {
                 buffer.coming(some.len() - lpns.len(), &mut self.slots);
                 lpns.clear();

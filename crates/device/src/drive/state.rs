@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault};
 
-use super::{Drive, Options, make_buffer};
+use super::{Destager, Drive, Options, make_buffer};
 use crate::block_pool::{BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
 use crate::{BufferCounters, Check, Counters, DriveConfig, Spare, Utilization, Wear};
@@ -22,6 +22,7 @@ impl Drive {
         let buffer = self.buffer.as_ref();
         Counters {
             buffer: BufferCounters {
+                full: self.counters.buffer.full + self.full_for(),
                 pages_now: buffer.map_or(0, |buffer| u64::from(buffer.units())),
                 partial_pages_now: buffer.map_or(0, |buffer| u64::from(buffer.partial_units())),
                 ..self.counters.buffer
@@ -331,6 +332,7 @@ impl Drive {
                 .ok()
                 .flatten()
                 .expect("the drive was made with this buffer");
+            self.destager = Destager::new(&self.config);
         }
         self.media.rng = rng(options.seed, "controller policies");
         self.media.flash.reseed(options.seed);

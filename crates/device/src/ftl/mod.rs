@@ -146,6 +146,10 @@ pub(crate) trait Ftl: Send {
     /// Whether two units may share a page.
     fn share_page(&self, first: u32, second: u32) -> bool;
 
+    /// Pages that the FTL gives out until each plane has had its turn: what is written together begins and ends with a
+    /// stripe, so that the planes of a die stay in step.
+    fn stripe_left(&self, media: &Media) -> u32;
+
     /// Where a unit is.
     fn find(&self, lpn: u32) -> Found;
 

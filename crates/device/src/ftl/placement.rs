@@ -129,6 +129,16 @@ impl Placement {
         }
     }
 
+    /// Pages until each plane has had its turn; a whole stripe where planes take no turns.
+    pub(super) fn stripe_left(&self, media: &Media) -> u32 {
+        let (groups, width) = (self.stripe.len() as u32, media.pool.superblocks.width());
+        let begun = if self.kind == Kind::RoundRobin { self.next } else { 0 };
+        let last = self.last.first().copied().unwrap_or(0);
+        let in_row = if width > 1 { media.row_left(last, Frontier::Host(0), width) } else { 0 };
+        let left = in_row + (groups - begun) % groups * width;
+        if left == 0 { groups * width } else { left }
+    }
+
     /// The groups that a page of `lpn` may go to.
     pub(super) fn groups_for(&self, lpn: u32) -> &[u32] {
         if self.kind != Kind::Static {

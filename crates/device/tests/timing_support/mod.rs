@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, Completion, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Superblock, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Options, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -105,6 +105,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             policy: "none".to_string(),
             bytes: 0,
             latency: Nanos::ZERO,
+            destage: DestageConfig::ON_DEMAND,
             policies: BufferPolicies::default(),
         },
         ftl: FtlConfig {

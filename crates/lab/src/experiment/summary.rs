@@ -198,12 +198,14 @@ fn buffer(counters: &Counters) -> Buffer {
         read_hits: buffer.read_hits,
         read_misses: buffer.read_misses,
         evictions: buffer.evictions,
+        destaged_pages: buffer.destaged_pages,
         full_pages: buffer.full_pages,
         partial_pages: buffer.partial_pages,
         compacted_pages: buffer.compacted_pages,
         padded_pages: buffer.padded_pages,
         delayed_pages: buffer.delayed_pages,
         converted_pages: buffer.converted_pages,
+        full_ns: buffer.full.0,
     }
 }
 

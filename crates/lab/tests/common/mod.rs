@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    Superblock, VersionsConfig,
+    Allocation, BufferConfig, BufferPolicies, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -63,6 +63,7 @@ pub fn drive(name: &str) -> DriveConfig {
             policy: "none".to_string(),
             bytes: 0,
             latency: Nanos::from_us(1),
+            destage: DestageConfig::default(),
             policies: BufferPolicies::default(),
         },
         ftl: FtlConfig {

@@ -221,6 +221,10 @@ impl Ftl for MvFtl {
         false
     }
 
+    fn stripe_left(&self, media: &Media) -> u32 {
+        self.placement.stripe_left(media)
+    }
+
     #[inline]
     fn find(&self, lpn: u32) -> Found {
         match self.map.full_page(lpn) {

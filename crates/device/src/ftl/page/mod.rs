@@ -303,6 +303,10 @@ impl Ftl for PageFtl {
         self.placement.share_page(first, second)
     }
 
+    fn stripe_left(&self, media: &Media) -> u32 {
+        self.placement.stripe_left(media)
+    }
+
     #[inline]
     fn find(&self, lpn: u32) -> Found {
         match self.map.get(lpn as usize) {
