@@ -125,10 +125,18 @@ impl Interface {
             return ready;
         }
         let lane = usize::from(self.config.kind == InterfaceKind::Nvme && direction == Direction::ToHost);
-        let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.config.bandwidth));
-        let end = self.link_free[lane].max(ready) + Nanos(time as u64);
+        let end = self.link_free[lane].max(ready) + self.time_on_link(bytes);
         self.link_free[lane] = end;
         end
+    }
+
+    /// How long `bytes` bytes take the link.
+    #[inline]
+    pub(crate) fn time_on_link(&self, bytes: u64) -> Nanos {
+        if self.config.bandwidth == 0 {
+            return Nanos::ZERO;
+        }
+        Nanos((u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.config.bandwidth)) as u64)
     }
 
     /// Fixed cost of a command before it is dispatched.

@@ -13,6 +13,7 @@ mod ftl;
 mod gc;
 mod interface;
 mod media;
+pub mod path;
 pub mod planted;
 mod stats;
 mod superblocks;

@@ -22,7 +22,7 @@ pub use config::{
     Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
 };
 pub use contents::{NO_LPN, Oob, Store};
-pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, Submit};
+pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
 pub use image::{Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use ssdlab_base::{Nanos, Request};
+use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Drive};
 
 /// Requests and their bytes by kind: reads, writes, trims (write zeroes among them), flushes.
@@ -67,6 +68,10 @@ pub trait BlockDevice: Send {
     /// They are numbered in the order in which they took effect, in steps of [`order_stride`](BlockDevice::order_stride).
     fn completions(&mut self) -> &mut Vec<Completion>;
 
+    /// Moves the paths of the completions since the last call to the end of `to`, in the same order; nothing where they
+    /// are not recorded. A layer puts its own time before what the device below says.
+    fn take_paths(&mut self, to: &mut Vec<Path>);
+
     /// Tags and bytes of completed reads, where contents are kept; the caller clears it.
     fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)>;
 
@@ -121,6 +126,10 @@ impl BlockDevice for Drive {
 
     fn completions(&mut self) -> &mut Vec<Completion> {
         Drive::completions(self)
+    }
+
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        Drive::take_paths(self, to);
     }
 
     fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {

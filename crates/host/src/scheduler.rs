@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_device::path::{Part, Path, Segment, Stage};
 use ssdlab_device::{Completion, Data, Drive};
 
 use crate::{BlockDevice, RoomFigures, Traffic};
@@ -54,6 +55,9 @@ pub struct Scheduler {
     sent: Traffic,
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
+    /// Of completions, where they are recorded, and those of the device below.
+    paths: Vec<Path>,
+    paths_below: Vec<Path>,
 }
 
 impl Scheduler {
@@ -74,6 +78,8 @@ impl Scheduler {
             sent: Traffic::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
+            paths: Vec::new(),
+            paths_below: Vec::new(),
         }
     }
 
@@ -129,7 +135,10 @@ impl Scheduler {
     fn collect(&mut self) {
         let mut completions = std::mem::take(self.below.completions());
         let mut read = std::mem::take(self.below.read_data());
+        self.below.take_paths(&mut self.paths_below);
+        let mut paths_below = self.paths_below.drain(..);
         for completion in completions.drain(..) {
+            let path = paths_below.next();
             let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
             self.free.push(completion.tag);
             self.in_device -= 1;
@@ -150,12 +159,21 @@ impl Scheduler {
                     order: completion.order * PARTS_MAX + index as u64,
                     bytes: part.sectors.saturating_mul(SECTOR_BYTES),
                 });
+                self.paths.extend(path.as_ref().map(|path| waited_before(part, path)));
                 self.outstanding -= 1;
             }
         }
+        drop(paths_below);
         // The allocation goes back: the device fills it again.
         *self.below.completions() = completions;
     }
+}
+
+/// The path of a part of a request below: it waited here until that was sent.
+fn waited_before(part: &Request, below: &Path) -> Path {
+    let waited = Segment { stage: Stage::Request, part: Part::HostLayers, from: part.at, to: below.request.at };
+    let own = (waited.to > waited.from).then_some(waited);
+    Path { request: *part, segments: own.into_iter().chain(below.segments.iter().copied()).collect() }
 }
 
 impl BlockDevice for Scheduler {
@@ -224,6 +242,10 @@ impl BlockDevice for Scheduler {
 
     fn completions(&mut self) -> &mut Vec<Completion> {
         &mut self.completions
+    }
+
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        to.append(&mut self.paths);
     }
 
     fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {

@@ -8,6 +8,7 @@ use super::{Drive, ProgramWaiter, Timer};
 use crate::Status;
 use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
+use crate::path::Stage;
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
@@ -18,6 +19,16 @@ pub(super) enum Stall {
     NoSpace,
     /// The buffer is full of pages on their way to flash.
     BufferFull,
+}
+
+impl Stall {
+    /// What the command's path calls it.
+    const fn stage(self) -> Stage {
+        match self {
+            Stall::NoSpace => Stage::NoFreeBlock,
+            Stall::BufferFull => Stage::BufferFull,
+        }
+    }
 }
 
 impl From<NoSpace> for Stall {
@@ -31,6 +42,7 @@ impl Drive {
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
         if !self.stalled.is_empty() && self.overlaps_stalled(command, self.stalled.len()) {
+            self.wait_begins(command, Stage::Overlap);
             self.stalled.push_back(command);
             return;
         }
@@ -60,6 +72,7 @@ impl Drive {
             Op::Trim | Op::WriteZeroes => self.trim(command)?,
             Op::Flush => self.flush(command)?,
         }
+        self.wait_ended(command);
         let state = &mut self.commands[command as usize];
         state.order = self.order;
         if let Some(since) = state.stalled_since.take() {
@@ -92,6 +105,7 @@ impl Drive {
         if why == Stall::NoSpace {
             self.commands[command as usize].stalled_since.get_or_insert(self.media.now);
         }
+        self.wait_begins(command, why.stage());
     }
 
     /// Whether a command touches sectors of one of the first `count` stalled ones. A flush covers completed writes
@@ -110,6 +124,7 @@ impl Drive {
         while index < self.stalled.len() {
             let command = self.stalled[index];
             if self.overlaps_stalled(command, index) {
+                self.wait_begins(command, Stage::Overlap);
                 index += 1;
                 continue;
             }

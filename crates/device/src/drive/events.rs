@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpKind};
 
+use super::paths::Ends;
 use super::{Drive, ProgramWaiter, Timer};
 use crate::Status;
 use crate::block_pool::BlockState;
@@ -64,16 +65,25 @@ impl Drive {
             done.clear();
             self.media.flash.step(&mut done);
             if !done.is_empty() {
-                for done in &done {
-                    self.flash_done(done);
+                if self.paths.is_none() {
+                    for done in &done {
+                        self.flash_done(done);
+                    }
+                    self.settle();
+                } else {
+                    self.flash_done_recorded(&done);
                 }
-                self.settle();
             }
             self.done = done;
         } else if self.timers.peek().is_some_and(|Reverse((due, ..))| *due == at) {
             if let Some(Reverse((.., timer))) = self.timers.pop() {
                 match timer {
                     Timer::Dispatch(command) => self.dispatch(command),
+                    Timer::Finish(command) if self.paths.is_some() => {
+                        self.waits_end_by(Ends::BufferLatency);
+                        self.release_command(command);
+                        self.waits_end_by(Ends::Other);
+                    }
                     Timer::Finish(command) => self.release_command(command),
                     Timer::Complete(command) => self.complete(command),
                 }
@@ -82,6 +92,27 @@ impl Drive {
             self.idle_time_has_come(at);
             self.settle();
         }
+    }
+
+    /// What ended together, where the paths of requests say what ended their waits: of several operations the last that
+    /// made space, since that is what waiting commands waited for.
+    #[cold]
+    fn flash_done_recorded(&mut self, done: &[Done]) {
+        let mut made_space = None;
+        for done in done {
+            self.waits_end_by_operation(done.op);
+            let before = self.room_freed;
+            self.flash_done(done);
+            if self.room_freed && !before {
+                made_space = Some(done.op);
+            }
+        }
+        if let Some(op) = made_space {
+            self.waits_end_by_operation(op);
+        }
+        self.settle();
+        self.waits_end_by(Ends::Other);
+        self.forget_waits();
     }
 
     #[inline]

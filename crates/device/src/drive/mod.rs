@@ -13,6 +13,7 @@ mod dispatch;
 mod events;
 mod failures;
 mod keeping;
+mod paths;
 mod power;
 mod registry;
 mod state;
@@ -32,6 +33,7 @@ use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
 use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
+use crate::path::Part;
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
@@ -215,6 +217,8 @@ pub struct Drive {
     free_version_reads: Vec<u32>,
     scratch: Vec<u8>,
     sectors_per_unit: u64,
+    /// What requests wait for, while somebody asks.
+    paths: Option<Box<paths::Paths>>,
 }
 
 impl Drive {
@@ -281,6 +285,7 @@ impl Drive {
             version_reads: Vec::new(),
             free_version_reads: Vec::new(),
             scratch: Vec::new(),
+            paths: None,
         };
         drive.caches_reads = drive.buffer.as_ref().is_some_and(WriteBuffer::caches_reads);
         drive.pads = drive.buffer.as_ref().and_then(WriteBuffer::pads);
@@ -437,13 +442,17 @@ impl Drive {
             wanted_sectors: 0,
             cells,
         };
-        if let Some(slot) = self.free_commands.pop() {
+        let slot = if let Some(slot) = self.free_commands.pop() {
             self.commands[slot as usize] = command;
             slot
         } else {
             self.commands.push(command);
             self.commands.len() as u32 - 1
+        };
+        if let Some(paths) = &mut self.paths {
+            paths.begin(slot, request);
         }
+        slot
     }
 
     /// A command enters the drive: its overhead, and its data if it brings some, come before its dispatch.
@@ -451,11 +460,20 @@ impl Drive {
     fn enter(&mut self, command: u32) {
         let request = &self.commands[command as usize].request;
         let mut ready = self.media.now;
+        let mut data = 0;
         if self.media.flash.timed() {
             ready += self.interface.overhead();
             if request.op == Op::Write {
-                ready = self.interface.transfer(ready, request.bytes(), Direction::ToDrive);
+                data = request.bytes();
+                ready = self.interface.transfer(ready, data, Direction::ToDrive);
             }
+        }
+        if let Some(paths) = &mut self.paths {
+            let on_link = self.interface.time_on_link(data);
+            paths.enters(command, self.media.now);
+            paths.put(command, Part::Controller, ready.min(self.media.now + self.interface.overhead()));
+            paths.put(command, Part::LinkWait, ready - on_link.min(ready));
+            paths.put(command, Part::Link, ready);
         }
         if ready > self.media.now {
             self.set_timer(ready, Timer::Dispatch(command));
@@ -485,9 +503,15 @@ impl Drive {
         if self.caches_reads {
             self.keep_read(command);
         }
+        self.wait_ended(command);
         let request = &self.commands[command as usize].request;
         if request.op == Op::Read && self.media.flash.timed() {
-            let ready = self.interface.transfer(self.media.now, request.bytes(), Direction::ToHost);
+            let bytes = request.bytes();
+            let ready = self.interface.transfer(self.media.now, bytes, Direction::ToHost);
+            if let Some(paths) = &mut self.paths {
+                paths.put(command, Part::LinkWait, ready - self.interface.time_on_link(bytes));
+                paths.put(command, Part::Link, ready);
+            }
             if ready > self.media.now {
                 self.set_timer(ready, Timer::Complete(command));
                 return;
@@ -527,6 +551,9 @@ impl Drive {
             self.counters.bytes[kind] += bytes;
         } else {
             self.counters.failed_commands += 1;
+        }
+        if let Some(paths) = &mut self.paths {
+            paths.close(command);
         }
         self.free_commands.push(command);
         self.outstanding -= 1;

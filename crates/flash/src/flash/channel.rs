@@ -72,6 +72,9 @@ impl Flash {
             let group = if state.phase == Phase::Array { state.staged } else { state.running };
             self.report(Resource::Channel(index), group, now, end);
         }
+        if self.waits.is_some() {
+            self.note_transfer(index, die, now, end);
+        }
         match self.dies[die as usize].phase {
             Phase::AwaitChannel => self.begin_array(die, now, end),
             Phase::AwaitDataOut => {
@@ -84,6 +87,22 @@ impl Flash {
                 self.dies[die as usize].staged_state = Staged::Transferring { until: end };
             }
             phase => unreachable!("die {die} got the channel in phase {phase:?}"),
+        }
+    }
+    /// The waits of the group whose commands or data are on the channel now.
+    #[cold]
+    fn note_transfer(&mut self, index: u32, die: u32, now: Nanos, end: Nanos) {
+        let state = &self.dies[die as usize];
+        let phase = state.phase;
+        let group = if matches!(phase, Phase::Array | Phase::Suspending) { state.staged } else { state.running };
+        let (_, cause) = self.what(group);
+        if let Some(waits) = &mut self.waits {
+            waits.carried(index, now, end, cause);
+        }
+        if phase == Phase::AwaitDataOut {
+            self.note_waits(group, |waits, op| waits.moves_out(op, now));
+        } else {
+            self.note_waits(group, |waits, op| waits.moved_in(op, now, end));
         }
     }
 }

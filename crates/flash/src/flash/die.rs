@@ -23,6 +23,9 @@ impl Flash {
                 state.running = NONE;
                 state.busy += now - state.array_start;
                 let (group, start) = (state.suspended, state.array_start);
+                if let Some(waits) = &mut self.waits {
+                    waits.occupied(die, now, None);
+                }
                 if self.observer.is_some() {
                     self.report(Resource::Die(die), group, start, now);
                     self.edge(die, now, false);
@@ -43,6 +46,9 @@ impl Flash {
             self.edge(die, now, false);
         }
         if self.flights[group as usize].submit.kind == OpKind::Read {
+            if self.waits.is_some() {
+                self.note_waits(group, |waits, op| waits.sensed(op, now));
+            }
             self.dies[die as usize].phase = Phase::AwaitDataOut;
             let duration = self.data_time(group);
             if !self.request_channel(die, duration, now) {
@@ -58,6 +64,11 @@ impl Flash {
         }
         state.running = state.staged;
         state.staged = NONE;
+        if self.waits.is_some() {
+            let what = self.what(self.dies[die as usize].running);
+            self.waits.as_mut().into_iter().for_each(|waits| waits.occupied(die, now, Some(what)));
+        }
+        let state = &mut self.dies[die as usize];
         match state.staged_state {
             Staged::Waiting => {
                 // Still in line for the channel: from here on an ordinary program.
@@ -155,6 +166,11 @@ impl Flash {
 
     pub(super) fn start_queue(&mut self, die: u32, queue: u32, now: Nanos) {
         let group = self.take_group(die, queue);
+        if self.waits.is_some() {
+            let what = self.what(group);
+            self.waits.as_mut().into_iter().for_each(|waits| waits.occupied(die, now, Some(what)));
+            self.note_waits(group, |waits, op| waits.started(op, now));
+        }
         let state = &mut self.dies[die as usize];
         state.running = group;
         state.phase = Phase::AwaitChannel;
@@ -259,6 +275,9 @@ impl Flash {
             duration = duration.max(self.array_time(submit.kind, submit.page, submit.source));
             op = next;
         }
+        if self.waits.is_some() {
+            self.note_waits(self.dies[die as usize].running, |waits, op| waits.array_from(op, start));
+        }
         let state = &mut self.dies[die as usize];
         state.phase = Phase::Array;
         state.array_start = start;
@@ -291,6 +310,9 @@ impl Flash {
             return;
         }
         let group = self.take_group(die, queue);
+        if self.waits.is_some() {
+            self.note_waits(group, |waits, op| waits.started(op, now));
+        }
         let state = &mut self.dies[die as usize];
         state.staged = group;
         state.staged_state = Staged::Waiting;

@@ -14,6 +14,9 @@ impl Flash {
         let mut op = self.dies[die as usize].running;
         self.dies[die as usize].running = NONE;
         let together = op != NONE && self.flights[op as usize].next != NONE;
+        if let Some(waits) = &mut self.waits {
+            waits.occupied(die, now, None);
+        }
         while op != NONE {
             let Flight { submit, next, then, .. } = self.flights[op as usize];
             let asked = Asked { cause: submit.cause, now };
@@ -33,6 +36,12 @@ impl Flash {
                 failed,
                 then,
             });
+            if let Some(waits) = &mut self.waits {
+                waits.done(op, now);
+                if then != NONE && self.flights[then as usize].waits_for == 1 {
+                    waits.released(then, op, now);
+                }
+            }
             if then != NONE {
                 self.release(then, now);
             }
@@ -184,6 +193,7 @@ impl Flash {
         (self.free, self.ended) = (NONE, NONE);
         self.in_flight = 0;
         self.done.clear();
+        self.waits = None;
         self.oob.forget_unwritten(&self.blocks);
     }
 

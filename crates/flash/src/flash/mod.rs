@@ -12,10 +12,12 @@ mod die;
 mod end;
 mod suspend;
 mod time;
+mod waits;
 mod watch;
 
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 
+pub use waits::{RecordId, Stay, Stretch};
 pub use watch::ArrayWork;
 
 use crate::blocks::{Asked, Blocks};
@@ -207,6 +209,8 @@ pub struct Flash {
     order: u64,
     done: Vec<Done>,
     observer: Option<Box<dyn Observer>>,
+    /// What operations waited for, while somebody asks.
+    waits: Option<Box<waits::Waits>>,
 }
 
 impl Flash {
@@ -262,6 +266,7 @@ impl Flash {
             order: 0,
             done: Vec::new(),
             observer: None,
+            waits: None,
         }
     }
 
@@ -350,6 +355,9 @@ impl Flash {
         for channel in &mut self.channels {
             channel.busy = Nanos::ZERO;
             channel.free_at = Nanos::ZERO;
+        }
+        if self.waits.is_some() {
+            self.record_waits(true);
         }
     }
 
@@ -559,6 +567,10 @@ impl Flash {
     /// Puts the latest operation at the end of its queue.
     fn enqueue(&mut self, now: Nanos, op: OpId, block: u32, class: Class, waits: bool) {
         let die = self.die_of(block);
+        if let Some(waits) = &mut self.waits {
+            let Submit { kind, cause, .. } = self.flights[op as usize].submit;
+            waits.submitted(op, (die, self.dies[die as usize].channel), (kind, cause), now);
+        }
         let plane = self.plane_in_die(block);
         let index = self.queue_index(die, class as usize, plane);
         let queue = &mut self.queues[index];
@@ -584,6 +596,23 @@ impl Flash {
         } else {
             self.stage(die, now);
         }
+    }
+
+    /// Tells the waits of every operation of a group something.
+    #[cold]
+    fn note_waits(&mut self, group: OpId, note: impl Fn(&mut waits::Waits, OpId)) {
+        let Some(waits) = &mut self.waits else { return };
+        let mut op = group;
+        while op != NONE {
+            note(waits, op);
+            op = self.flights[op as usize].next;
+        }
+    }
+
+    /// What an operation is.
+    fn what(&self, op: OpId) -> (OpKind, Cause) {
+        let Submit { kind, cause, .. } = self.flights[op as usize].submit;
+        (kind, cause)
     }
 
     /// Makes `later` wait for `earlier` too; it was submitted with `waits_for` counting this link.

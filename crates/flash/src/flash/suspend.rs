@@ -31,6 +31,9 @@ impl Flash {
         state.phase = Phase::Suspending;
         state.until = stop;
         self.events.set(die, stop);
+        if let Some(waits) = &mut self.waits {
+            waits.suspends(die, from);
+        }
     }
 
     pub(super) fn resume(&mut self, die: u32, now: Nanos) {
@@ -42,7 +45,12 @@ impl Flash {
         state.array_start = now;
         state.until = now + resume + state.remaining;
         let until = state.until;
+        let running = state.running;
         self.events.set(die, until);
+        if self.waits.is_some() {
+            let what = self.what(running);
+            self.waits.as_mut().into_iter().for_each(|waits| waits.resumes(die, (now, now + resume), what));
+        }
         self.edge(die, now, true);
     }
 }
