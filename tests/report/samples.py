@@ -210,6 +210,30 @@ def run(devices, **keys):
     }
 
 
+def waited(name, index=0, **shape):
+    """A drive whose requests say what they waited for, one of the parts by a name that would break a page."""
+    of = device(name, index, **shape)
+
+    def split(requests, mean, **parts):
+        total = sum(parts.values())
+        shares = {key.replace("__", "/"): mean * part / total for key, part in parts.items()}
+        return {"from_ns": int(mean * 0.8), "requests": requests, "mean_ns": mean, "parts_ns": shares}
+
+    small = {f"channel_{cause}": 0.01 for cause in CAUSES}
+    read = {
+        "mean": split(400_000, 9e4, array_read=6, behind_program_gc=2, transfer=1, link=0.5, **small),
+        "tails": {
+            "p99": split(4_000, 3.4e6, behind_program_gc=8, behind_erase_gc=1, array_read=0.2, suspend=0.1),
+            "p999": split(400, 7e6, behind_program_gc=6, behind_erase_gc=4, array_read=0.1),
+            "p9999": split(4, 9e6, behind_erase_gc=9, array_read=0.1),
+        },
+    }
+    write = {"mean": split(600_000, 3e5, buffer_full__array_program=5, no_free_block__array_erase=2, buffer_latency=1), "tails": {}}
+    waits = [{"part": part, "ns": ns} for part, ns in (("behind_erase_gc", 8_900_000), ("array_read", 100_000), (HOSTILE, 7))]
+    slow = {"op": "read", "sector": 4096, "sectors": 8, "submitted_ns": 5_000_000, "latency_ns": 9_000_007, "waits": waits}
+    return {**of, "latency_breakdown": {"ops": {"read": read, "write": write}, "slowest": [slow] * 30}}
+
+
 def samples():
     """Each sample with how many charts it must show and how many of them say in words that there is nothing."""
     names = ["mlc-greedy", "tlc-960g", "tlc-cost-benefit", "qlc-4t", "slc-cache", "sata-240g", "waflash-256g", "openssd", "a-drive-with-a-very-long-name-that-has-to-be-cut-somewhere", "ten", "eleven", "twelve"]
@@ -227,5 +251,6 @@ def samples():
         "divided": (run([divided("sub-tests"), divided(names[8], 1, whole=7), device("whole", 2)], host="two-rooms.toml"), 11, 0),
         "divided-hostile": (run([divided(HOSTILE, tests=70, whole=70)], host=HOSTILE), 9, 0),
         "two-subtests": (run([divided("too-few-for-a-curve", whole=2)]), 7, 0),
+        "waited": (run([waited("one"), device("not-asked", 1), waited(HOSTILE, 2)]), 10, 0),
         "empty": (run([]), 6, 6),
     }

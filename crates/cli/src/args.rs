@@ -142,9 +142,22 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Write the work of every channel and die in this window of virtual time, for ui.perfetto.dev; needs --out
+    /// Write the work of every channel and die, and the requests, in this window of virtual time, for ui.perfetto.dev; needs
+    /// --out
     #[arg(long, value_name = "FROM..TO", requires = "out")]
     pub(crate) trace_window: Option<String>,
+
+    /// Say what requests waited for: their mean and the tail from p99 and p99.9 on, by cause
+    ///
+    /// Behind whose reads, programs and erases on the die, for the channel, the link, space in the write buffer, a free
+    /// block... (docs/latency.md). The parts add up to the latency of every request, to the nanosecond, which the run checks.
+    /// `latency_breakdown` in result.json.
+    #[arg(long)]
+    pub(crate) latency_breakdown: bool,
+
+    /// List the N slowest requests with what each waited for, in order; with --latency-breakdown's results
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) slowest: Option<u32>,
 
     /// Write the Ready/Busy line of every die as a VCD, for GTKWave, PulseView and `ssdlab wa capture`; one drive only
     ///

@@ -11,8 +11,8 @@ use ssdlab_host::Host;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::{
-    Age, Asked, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult, Sending,
-    SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
+    Age, Asked, Breakdown, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult,
+    Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_measure::Levels;
 use ssdlab_workload::WorkloadKind;
@@ -57,6 +57,9 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         }),
         None => None,
     };
+    // The slowest are told apart by their breakdown, and the requests of a trace window show what they waited for.
+    let breakdown = (args.latency_breakdown || args.slowest.is_some() || window.is_some())
+        .then(|| Breakdown { slowest: args.slowest.unwrap_or(0) });
     let snapshots = if args.no_snapshot { None } else { SnapshotCache::of_user() };
     let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
     let experiment = Experiment {
@@ -69,6 +72,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         snapshots: snapshots.as_ref(),
         recording: args.recorder.as_ref().map(|line| recording(line, &drives)).transpose()?,
         subtests,
+        breakdown,
         asked: Asked {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             workload: args.workload.clone(),

@@ -7,6 +7,7 @@
 //! The drives run one after the other, each with the workload opened anew, so that all see the same requests and none
 //! sees another. Nothing is written but snapshots; [`run_into`] adds the files.
 
+use std::cell::RefCell;
 use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
@@ -18,6 +19,7 @@ use ssdlab_host::{BlockDevice, Host};
 use ssdlab_measure::smart::SmartLog;
 use ssdlab_workload::Workload;
 
+use crate::breakdown::{Breakdown, Gathered, RequestLanes};
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
@@ -64,6 +66,8 @@ pub struct Experiment<'a> {
     pub recording: Option<Recording>,
     /// Whether the workload is sent in sub-tests, with a long quiet between them.
     pub subtests: Option<Subtests<'a>>,
+    /// Whether results say what requests waited for.
+    pub breakdown: Option<Breakdown>,
     /// What the results say was asked for.
     pub asked: Asked,
 }
@@ -121,10 +125,23 @@ pub enum RunError {
 /// Makes the observer of a drive's measured run.
 pub type Observe<'a> = dyn FnMut(&str, &Geometry) -> Box<dyn Observer> + 'a;
 
+/// Makes what takes the requests of a drive's measured run as they complete.
+type Lanes<'a> = dyn FnMut(&str) -> Box<dyn RequestLanes> + 'a;
+
 /// Runs the experiment. Setting the stop flag ends it early with what it has, marked as incomplete.
 pub fn run(
     experiment: &Experiment<'_>,
+    observe: Option<&mut Observe<'_>>,
+    control: &Control<'_>,
+) -> Result<RunResult, RunError> {
+    run_in_lanes(experiment, observe, None, control)
+}
+
+/// As [`run`], with a look at every request.
+fn run_in_lanes(
+    experiment: &Experiment<'_>,
     mut observe: Option<&mut Observe<'_>>,
+    mut lanes: Option<&mut Lanes<'_>>,
     control: &Control<'_>,
 ) -> Result<RunResult, RunError> {
     for (index, entrant) in experiment.drives.iter().enumerate() {
@@ -152,7 +169,8 @@ pub fn run(
             None => None,
         };
         // A drive that was stopped while it aged has no results; one that was stopped in the run has some.
-        match run_drive(experiment, entrant, observe, control)? {
+        let lanes = lanes.as_mut().map(|lanes| lanes(&entrant.label));
+        match run_drive(experiment, entrant, observe, lanes, control)? {
             Some(device) => {
                 result.complete &= device.complete;
                 result.devices.push(device);
@@ -223,15 +241,19 @@ pub fn run_into_observed(
     };
     let failed = |source| OutputError { path: folder.join(TRACE), source };
     let file = BufWriter::with_capacity(1 << 18, staging.open(TRACE)?);
-    let mut trace = Trace::begin(file, window).map_err(failed)?;
+    let trace = Trace::begin(file, window).map_err(failed)?;
+    let trace = RefCell::new(trace);
     let mut traced = |name: &str, geometry: &Geometry| -> Box<dyn Observer> {
-        let tracks = trace.observer(name, geometry);
+        let tracks = trace.borrow_mut().observer(name, geometry);
         match &mut observe {
             Some(observe) => Box::new(Both(tracks, observe(name, geometry))),
             None => tracks,
         }
     };
-    let mut result = run(experiment, Some(&mut traced), control)?;
+    let mut lanes = |name: &str| trace.borrow_mut().requests(name);
+    let lanes: Option<&mut Lanes<'_>> = if experiment.breakdown.is_some() { Some(&mut lanes) } else { None };
+    let mut result = run_in_lanes(experiment, Some(&mut traced), lanes, control)?;
+    let trace = trace.into_inner();
     if result.devices.is_empty() {
         return Ok(Outcome { result, written: Ok(()) });
     }
@@ -257,6 +279,7 @@ fn run_drive(
     experiment: &Experiment<'_>,
     entrant: &Entrant,
     observe: Option<&mut Observe<'_>>,
+    lanes: Option<Box<dyn RequestLanes>>,
     control: &Control<'_>,
 ) -> Result<Option<DeviceResult>, RunError> {
     let config = &entrant.config;
@@ -293,6 +316,10 @@ fn run_drive(
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
     let mut recorder = Recorder::new(axis, drive.counters(), unit_sectors);
+    if let Some(options) = experiment.breakdown.filter(|_| config.timed) {
+        recorder.breakdown = Some(Box::new(Gathered::new(options, lanes)));
+        drive.record_paths(true);
+    }
     let theirs = observe.map(|observe| observe(&entrant.label, &config.flash.geometry));
     let observer: Option<Box<dyn Observer>> = match (theirs, watch.as_ref().map(Watch::observer)) {
         (Some(theirs), Some(ours)) => Some(Box::new(Both(theirs, ours))),
@@ -320,6 +347,7 @@ fn run_drive(
     .map_err(failed)?;
     let wall_time_s = started.elapsed().as_secs_f64();
     drive.observe(None);
+    let breakdown = recorder.breakdown.take();
 
     let subtests = match sent {
         Sent::Whole(_) => Vec::new(),
@@ -328,6 +356,7 @@ fn run_drive(
     let measured = summary::Measured {
         drive,
         recorder,
+        breakdown,
         ended,
         aged,
         smart_before,

@@ -10,6 +10,7 @@
 //! This room drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
 //! that the same experiment gives the same result but for wall-clock times, and that a result that breaks a law says so.
 
+pub mod breakdown;
 mod by_cause;
 mod checks;
 pub mod experiment;
@@ -33,6 +34,7 @@ pub mod theory;
 mod timeline;
 mod verify;
 
+pub use breakdown::Breakdown;
 pub use experiment::{
     Asked, Entrant, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
 };

@@ -2,14 +2,18 @@
 //! Chrome's tracing page open.
 //!
 //! Each drive has a process for its channels and one for its dies, each channel and die a track, each operation a slice
-//! named by what it does and why. The file is written as the run goes, through a buffer of fixed size: memory does not
+//! named by what it does and why. Where the paths of requests are recorded a third process has the requests, in as many
+//! tracks as it takes to keep them apart, each request a slice and what it waited for slices inside it. The file is written as the run goes, through a buffer of fixed size: memory does not
 //! grow with the window. Times in the file are microseconds with three decimals, so nanoseconds survive exactly.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdlab_base::Nanos;
+use ssdlab_device::path::Path;
 use ssdlab_flash::{Geometry, Observer, OpKind, Resource, Span};
+
+use crate::breakdown::{OPS, RequestLanes};
 
 /// A window of virtual time, from its start to before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,9 @@ impl std::str::FromStr for TraceWindow {
     }
 }
 
+/// Processes of a drive: its channels, its dies, its requests.
+const PROCESSES: u32 = 3;
+
 /// The events of a trace on their way to a file.
 struct Stream<W> {
     to: W,
@@ -99,7 +106,7 @@ impl<W: Write + Send + 'static> Trace<W> {
 
     /// The observer for the next drive.
     pub fn observer(&mut self, name: &str, geometry: &Geometry) -> Box<dyn Observer> {
-        let channels_pid = 2 * self.drives + 1;
+        let channels_pid = PROCESSES * self.drives + 1;
         self.drives += 1;
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let mut label = |pid: u32, tid: Option<u32>, text: String| {
@@ -124,6 +131,18 @@ impl<W: Write + Send + 'static> Trace<W> {
         stream.slices.push(0);
         drop(stream);
         Box::new(Tracks { stream: Arc::clone(&self.stream), window: self.window, channels_pid, drive })
+    }
+
+    /// What takes the requests of the next drive: to be asked for before its observer.
+    pub fn requests(&mut self, name: &str) -> Box<dyn RequestLanes> {
+        let pid = PROCESSES * self.drives + 3;
+        let name = serde_json::Value::String(format!("{name}: requests"));
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.event(|to| {
+            write!(to, r#"{{"ph":"M","pid":{pid},"tid":0,"name":"process_name","args":{{"name":{name}}}}}"#)
+        });
+        drop(stream);
+        Box::new(Requests { stream: Arc::clone(&self.stream), window: self.window, pid, lanes: Vec::new() })
     }
 
     /// For each drive so far, in order, how many slices lie in the window.
@@ -187,6 +206,62 @@ impl<W: Write + Send> Observer for Tracks<W> {
     }
 }
 
+/// The requests of a drive.
+struct Requests<W> {
+    stream: Arc<Mutex<Stream<W>>>,
+    window: TraceWindow,
+    pid: u32,
+    /// When the last request of each track ended.
+    lanes: Vec<Nanos>,
+}
+
+impl<W: Write + Send> RequestLanes for Requests<W> {
+    fn request(&mut self, path: &Path) {
+        let from = path.request.at;
+        let to = path.segments.last().map_or(from, |last| last.to);
+        if to <= self.window.from || from >= self.window.to {
+            return;
+        }
+        // Requests come in the order of their ends, so the track whose last one ended latest, but before this one began,
+        // has a place for it.
+        let free = self.lanes.iter().enumerate().filter(|(_, ended)| **ended <= from);
+        let lane = free.max_by_key(|(_, ended)| **ended).map(|(lane, _)| lane);
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let pid = self.pid;
+        let lane = lane.unwrap_or_else(|| {
+            let lane = self.lanes.len();
+            self.lanes.push(to);
+            stream.event(|out| {
+                write!(
+                    out,
+                    r#"{{"ph":"M","pid":{pid},"tid":{lane},"name":"thread_name","args":{{"name":"requests {lane}"}}}}"#
+                )
+            });
+            lane
+        });
+        self.lanes[lane] = to;
+        let mut slice = |name: &str, from: Nanos, to: Nanos, rest: std::fmt::Arguments<'_>| {
+            let (start, length) = (from.0, to.since(from).0);
+            stream.event(|out| {
+                write!(
+                    out,
+                    r#"{{"ph":"X","pid":{pid},"tid":{lane},"ts":{}.{:03},"dur":{}.{:03},"name":"{name}"{rest}}}"#,
+                    start / 1000,
+                    start % 1000,
+                    length / 1000,
+                    length % 1000
+                )
+            });
+        };
+        let name = OPS[path.request.op.class()];
+        let (sector, sectors) = (path.request.sector, path.request.sectors);
+        slice(name, from, to, format_args!(r#","cat":"request","args":{{"sector":{sector},"sectors":{sectors}}}"#));
+        for segment in &path.segments {
+            slice(&segment.key(), segment.from, segment.to, format_args!(r#","cat":"wait""#));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +306,37 @@ mod tests {
         assert_eq!(slices[0]["args"]["ppn"], 77);
         let tracks = events.iter().filter(|event| event["name"] == "thread_name").count();
         assert_eq!(tracks, 2 + 4);
+    }
+
+    #[test]
+    fn requests_that_overlap_are_in_tracks_of_their_own_and_their_waits_inside_them() {
+        use ssdlab_base::{Op, Request};
+        use ssdlab_device::path::{Part, Segment, Stage};
+        let window = TraceWindow { from: Nanos(1_000), to: Nanos(50_000) };
+        let mut trace = Trace::begin(Vec::new(), window).expect("a vector takes everything");
+        let mut requests = trace.requests("drive");
+        let mut request = |from: u64, middle: u64, to: u64| {
+            let segment = |part, from, to| Segment { stage: Stage::Request, part, from: Nanos(from), to: Nanos(to) };
+            let segments = vec![segment(Part::LinkWait, from, middle), segment(Part::Link, middle, to)];
+            let request = Request { at: Nanos(from), ..Request::new(Op::Write, 16, 8) };
+            requests.request(&Path { request, segments });
+        };
+        request(0, 500, 1_000);
+        request(2_000, 2_500, 4_000);
+        request(1_000, 3_000, 6_001);
+        request(4_000, 5_000, 7_000);
+        request(50_000, 50_500, 51_000);
+        drop(requests);
+        let text = String::from_utf8(trace.finish().expect("written")).expect("text");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let events = json["traceEvents"].as_array().expect("a list");
+        let of = |cat: &str| events.iter().filter(|event| event["cat"] == cat).collect::<Vec<_>>();
+        let tracks: Vec<_> = of("request").iter().map(|event| event["tid"].as_u64().expect("a track")).collect();
+        assert_eq!(tracks, [0, 1, 0]);
+        let waits: Vec<_> = of("wait").iter().map(|event| event["name"].as_str().expect("a name")).collect();
+        assert_eq!(waits, ["link_wait", "link", "link_wait", "link", "link_wait", "link"]);
+        assert!(text.contains(r#""ts":3.000,"dur":3.001,"name":"link""#));
+        assert_eq!(of("request")[0]["args"]["sector"], 16);
     }
 
     #[test]

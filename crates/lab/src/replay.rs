@@ -12,10 +12,12 @@
 //! came back, the time spent in the drive and the sum of latencies are counted apart, and `checks` compares them.
 
 use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Counters, Data, Drive, Status};
 use ssdlab_host::BlockDevice;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
+use crate::breakdown::Gathered;
 use crate::latency::Latencies;
 use crate::progress::Control;
 use crate::result::Timeline;
@@ -46,6 +48,11 @@ pub trait Target {
     fn next_event(&self) -> Option<Nanos>;
     /// What has completed since the caller last cleared it.
     fn completions(&mut self) -> &mut Vec<Completion>;
+    /// Moves the paths of the completions since the last call to the end of `to`, in the same order, where they are
+    /// recorded.
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        let _ = to;
+    }
     /// Counters up to now.
     fn counters(&self) -> Counters;
     /// User capacity in sectors.
@@ -80,6 +87,9 @@ impl Target for Drive {
     fn completions(&mut self) -> &mut Vec<Completion> {
         Drive::completions(self)
     }
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        Drive::take_paths(self, to);
+    }
     fn counters(&self) -> Counters {
         Drive::counters(self)
     }
@@ -108,6 +118,9 @@ impl Target for dyn BlockDevice + '_ {
     }
     fn completions(&mut self) -> &mut Vec<Completion> {
         BlockDevice::completions(self)
+    }
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        BlockDevice::take_paths(self, to);
     }
     fn counters(&self) -> Counters {
         self.drive().counters()
@@ -178,6 +191,8 @@ pub struct Recorder {
     /// Integral of the requests in the drive over time: request-nanoseconds.
     pub(crate) occupancy: u128,
     sampler: Sampler,
+    /// What requests waited for, where that was asked for.
+    pub(crate) breakdown: Option<Box<Gathered>>,
     occupancy_until: u64,
     unit_mask: u64,
 }
@@ -198,6 +213,7 @@ impl Recorder {
             outstanding_max: 0,
             occupancy: 0,
             sampler: Sampler::new(axis, counters),
+            breakdown: None,
             occupancy_until: 0,
             unit_mask: unit_sectors.saturating_sub(1),
         }
@@ -233,7 +249,7 @@ impl Recorder {
             self.failed_bytes[class] += completion.bytes;
         }
         self.latencies[class].record(latency);
-        self.sampler.completed(latency);
+        self.sampler.completed(class, latency);
     }
 
     /// Closes the timeline at `now_ns`; what comes later belongs to no interval.
@@ -306,6 +322,9 @@ pub fn replay<T: Target + ?Sized>(
             target.run_until(until);
         }
         let now = target.now();
+        if let Some(breakdown) = &mut recorder.breakdown {
+            gather(target, breakdown);
+        }
         for completion in target.completions().drain(..) {
             recorder.completed(&completion);
             workload.completed(now, completion.tag);
@@ -314,6 +333,25 @@ pub fn replay<T: Target + ?Sized>(
             recorder.sampler.tick(now.0, &target.counters());
         }
     }
+}
+
+/// Brings the completions that are there and their paths together.
+#[cold]
+fn gather<T: Target + ?Sized>(target: &mut T, breakdown: &mut Gathered) {
+    let mut paths = std::mem::take(&mut breakdown.paths);
+    // A target may hand its completions over when it is asked for them, so that comes first.
+    let completions = std::mem::take(target.completions());
+    target.take_paths(&mut paths);
+    let mut taken = paths.drain(..);
+    for completion in &completions {
+        match taken.next() {
+            Some(path) => breakdown.completed(completion, path),
+            None => breakdown.without_path(),
+        }
+    }
+    drop(taken);
+    *target.completions() = completions;
+    breakdown.paths = paths;
 }
 
 /// What came of asking the workload.

@@ -117,6 +117,9 @@ pub struct DeviceResult {
     pub latency_cdf: BTreeMap<String, Cdf>,
     /// How many blocks have how many erases.
     pub wear_histogram: WearHistogram,
+    /// What requests waited for, where that was asked for.
+    #[serde(default)]
+    pub latency_breakdown: Option<LatencyBreakdown>,
     /// The sub-tests, where the run was divided.
     #[serde(default)]
     pub subtests: Vec<Subtest>,
@@ -173,6 +176,76 @@ pub struct Latencies {
     pub trim: Option<LatencySummary>,
     /// Of flushes.
     pub flush: Option<LatencySummary>,
+}
+
+/// What requests waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyBreakdown {
+    /// For each kind of request that occurred: `read`, `write`, `trim`, `flush`.
+    pub ops: BTreeMap<String, OpBreakdown>,
+    /// The slowest requests, the slowest first, as many as were asked for.
+    pub slowest: Vec<SlowRequest>,
+}
+
+/// What requests of one kind waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpBreakdown {
+    /// Over all of them.
+    pub mean: LatencySplit,
+    /// Over the slowest of them: `p50` (the slower half), `p90`, `p99`, `p999`, `p9999` (the slowest in ten thousand).
+    pub tails: BTreeMap<String, LatencySplit>,
+}
+
+/// The mean latency of some requests, and its parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySplit {
+    /// The least latency of them.
+    pub from_ns: u64,
+    /// How many they are: all that took `from_ns` or longer.
+    pub requests: u64,
+    /// The mean of their latencies.
+    pub mean_ns: f64,
+    /// Its parts: the mean time of each, which add up to it.
+    pub parts_ns: BTreeMap<String, f64>,
+}
+
+/// A request and what it waited for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowRequest {
+    /// What it was.
+    pub op: String,
+    /// Its first sector.
+    pub sector: u64,
+    /// Its length.
+    pub sectors: u64,
+    /// When it was sent.
+    pub submitted_ns: u64,
+    /// How long it took.
+    pub latency_ns: u64,
+    /// What that time was, in order.
+    pub waits: Vec<Wait>,
+}
+
+/// A stretch of a request's time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// What it was.
+    pub part: String,
+    /// How long.
+    pub ns: u64,
+}
+
+/// Latencies of one kind of request over time, a value for each interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpTimeline {
+    /// Requests of the kind that completed.
+    pub requests: Vec<u64>,
+    /// Their mean latency; `null` without any.
+    pub latency_mean_ns: Vec<Option<f64>>,
+    /// Their 99th percentile, within 7 % above.
+    pub latency_p99_ns: Vec<Option<u64>>,
+    /// The longest.
+    pub latency_max_ns: Vec<Option<u64>>,
 }
 
 /// A latency distribution in a few numbers, in nanoseconds: mean, least and most are exact, percentiles are within
@@ -437,6 +510,9 @@ pub struct Timeline {
     pub latency_p99_ns: Vec<Option<u64>>,
     /// The longest.
     pub latency_max_ns: Vec<Option<u64>>,
+    /// Latencies of each kind of request that occurred: `read`, `write`, `trim`, `flush`.
+    #[serde(default)]
+    pub latency_by_op: BTreeMap<String, OpTimeline>,
     /// Write amplification; `null` where the host wrote nothing.
     pub write_amplification: Vec<Option<f64>>,
     /// Pages read from flash, by cause.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use ssdlab_base::{Nanos, format_size};
 use ssdlab_flash::Cause;
 
+use crate::breakdown;
 use crate::checks;
 use crate::result::{DeviceResult, LatencySummary, RunResult};
 use crate::subtests;
@@ -68,6 +69,11 @@ pub fn render(run: &RunResult) -> String {
     for device in &run.devices {
         if let Some(watched) = &device.ready_busy {
             text.push_str(&crate::ready_busy::render(device, watched));
+        }
+    }
+    for device in &run.devices {
+        if let Some(breakdown) = &device.latency_breakdown {
+            text.push_str(&breakdown::text::render(&device.name, breakdown));
         }
     }
     remarks(run, &mut text);
@@ -220,7 +226,7 @@ fn remarks(run: &RunResult, text: &mut String) {
 }
 
 /// A count with thin separators a person can read: `1,234,567`.
-fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {

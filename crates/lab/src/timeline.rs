@@ -8,7 +8,8 @@
 use ssdlab_device::Counters;
 use ssdlab_flash::{Cause, OpKind};
 
-use crate::result::Timeline;
+use crate::breakdown::OPS;
+use crate::result::{OpTimeline, Timeline};
 
 /// Samples at which neighbours are merged; even.
 const SAMPLES_MAX: usize = 1024;
@@ -85,6 +86,34 @@ impl Sketch {
     }
 }
 
+/// Latencies in an interval.
+#[derive(Clone, Debug)]
+struct Tally {
+    requests: u64,
+    sum_ns: u128,
+    max_ns: u64,
+    sketch: Sketch,
+}
+
+impl Tally {
+    fn new() -> Tally {
+        Tally { requests: 0, sum_ns: 0, max_ns: 0, sketch: Sketch::new() }
+    }
+
+    fn add(&mut self, other: &Tally) {
+        self.requests += other.requests;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sketch.add(&other.sketch);
+    }
+
+    /// Mean, 99th percentile and most.
+    fn summary(&self) -> (f64, u64, u64) {
+        let p99 = self.sketch.quantile(self.requests, 0.99).min(self.max_ns);
+        (self.sum_ns as f64 / self.requests as f64, p99, self.max_ns)
+    }
+}
+
 /// One interval.
 #[derive(Clone, Debug)]
 struct Sample {
@@ -92,9 +121,8 @@ struct Sample {
     requests: u64,
     read_bytes: u64,
     write_bytes: u64,
-    latency_sum_ns: u128,
-    latency_max_ns: u64,
-    sketch: Sketch,
+    /// Of each kind of request that completed.
+    latencies: [Option<Box<Tally>>; 4],
     reads: [u64; Cause::COUNT],
     programs: [u64; Cause::COUNT],
     erases: u64,
@@ -110,9 +138,7 @@ impl Sample {
             requests: 0,
             read_bytes: 0,
             write_bytes: 0,
-            latency_sum_ns: 0,
-            latency_max_ns: 0,
-            sketch: Sketch::new(),
+            latencies: [const { None }; 4],
             reads: [0; Cause::COUNT],
             programs: [0; Cause::COUNT],
             erases: 0,
@@ -127,9 +153,13 @@ impl Sample {
         self.requests += later.requests;
         self.read_bytes += later.read_bytes;
         self.write_bytes += later.write_bytes;
-        self.latency_sum_ns += later.latency_sum_ns;
-        self.latency_max_ns = self.latency_max_ns.max(later.latency_max_ns);
-        self.sketch.add(&later.sketch);
+        for (mine, theirs) in self.latencies.iter_mut().zip(&later.latencies) {
+            match (mine, theirs) {
+                (_, None) => {}
+                (Some(mine), Some(theirs)) => mine.add(theirs),
+                (mine, theirs) => mine.clone_from(theirs),
+            }
+        }
         for (mine, theirs) in self.reads.iter_mut().zip(later.reads) {
             *mine += theirs;
         }
@@ -173,13 +203,15 @@ impl Sampler {
         }
     }
 
-    /// A request completed in the current interval.
+    /// A request of a kind completed in the current interval.
     #[inline]
-    pub(crate) fn completed(&mut self, latency_ns: u64) {
+    pub(crate) fn completed(&mut self, class: usize, latency_ns: u64) {
         self.current.requests += 1;
-        self.current.latency_sum_ns += u128::from(latency_ns);
-        self.current.latency_max_ns = self.current.latency_max_ns.max(latency_ns);
-        let bucket = &mut self.current.sketch.0[Sketch::bucket(latency_ns)];
+        let tally = self.current.latencies[class].get_or_insert_with(|| Box::new(Tally::new()));
+        tally.requests += 1;
+        tally.sum_ns += u128::from(latency_ns);
+        tally.max_ns = tally.max_ns.max(latency_ns);
+        let bucket = &mut tally.sketch.0[Sketch::bucket(latency_ns)];
         *bucket = bucket.saturating_add(1);
     }
 
@@ -265,12 +297,21 @@ impl Sampler {
         };
         timeline.reads = by_cause(|sample| &sample.reads);
         timeline.programs = by_cause(|sample| &sample.programs);
+        for (class, name) in OPS.iter().enumerate() {
+            if self.samples.iter().any(|sample| sample.latencies[class].is_some()) {
+                timeline.latency_by_op.insert((*name).to_string(), self.latencies_of(class));
+            }
+        }
         let mut requests_total = 0;
         let mut start_ns = 0;
         for sample in &self.samples {
             requests_total += sample.requests;
             let span_s = (sample.end_ns - start_ns) as f64 / 1e9;
-            let some = sample.requests > 0;
+            let mut all: Option<Tally> = None;
+            for tally in sample.latencies.iter().flatten() {
+                all.get_or_insert_with(Tally::new).add(tally);
+            }
+            let summary = all.map(|all| all.summary());
             let programmed = (sample.programs.iter().sum::<u64>() * page_bytes) as f64;
             timeline.time_ns.push(sample.end_ns);
             timeline.requests_total.push(requests_total);
@@ -278,10 +319,9 @@ impl Sampler {
             timeline.read_bytes.push(sample.read_bytes);
             timeline.write_bytes.push(sample.write_bytes);
             timeline.iops.push(if span_s > 0.0 { sample.requests as f64 / span_s } else { 0.0 });
-            timeline.latency_mean_ns.push(some.then(|| sample.latency_sum_ns as f64 / sample.requests as f64));
-            let p99 = || sample.sketch.quantile(sample.requests, 0.99).min(sample.latency_max_ns);
-            timeline.latency_p99_ns.push(some.then(p99));
-            timeline.latency_max_ns.push(some.then_some(sample.latency_max_ns));
+            timeline.latency_mean_ns.push(summary.map(|(mean, ..)| mean));
+            timeline.latency_p99_ns.push(summary.map(|(_, p99, _)| p99));
+            timeline.latency_max_ns.push(summary.map(|(.., max)| max));
             let written = sample.write_bytes > 0;
             timeline.write_amplification.push(written.then(|| programmed / sample.write_bytes as f64));
             timeline.erases.push(sample.erases);
@@ -291,6 +331,20 @@ impl Sampler {
             start_ns = sample.end_ns;
         }
         timeline
+    }
+
+    /// Latencies of one kind of request over time.
+    fn latencies_of(&self, class: usize) -> OpTimeline {
+        let mut columns = OpTimeline::default();
+        for sample in &self.samples {
+            let tally = sample.latencies[class].as_ref();
+            let summary = tally.map(|tally| tally.summary());
+            columns.requests.push(tally.map_or(0, |tally| tally.requests));
+            columns.latency_mean_ns.push(summary.map(|(mean, ..)| mean));
+            columns.latency_p99_ns.push(summary.map(|(_, p99, _)| p99));
+            columns.latency_max_ns.push(summary.map(|(.., max)| max));
+        }
+        columns
     }
 }
 
@@ -324,7 +378,7 @@ mod tests {
                 now = target;
                 counters.flash.0[OpKind::Program as usize][Cause::Gc as usize] += 3;
                 counters.bytes[1] += 4096;
-                sampler.completed(*gap);
+                sampler.completed((*gap % 3) as usize, *gap);
                 if sampler.due(now) {
                     sampler.tick(now, &counters);
                 }
@@ -341,6 +395,14 @@ mod tests {
             }
             let longest = timeline.latency_max_ns.iter().flatten().max().copied();
             prop_assert_eq!(longest, gaps.iter().max().copied());
+            for (class, op) in OPS.iter().enumerate().take(3) {
+                let mine: Vec<u64> = gaps.iter().copied().filter(|gap| (gap % 3) as usize == class).collect();
+                let column = timeline.latency_by_op.get(*op);
+                prop_assert_eq!(column.map_or(0, |column| column.requests.iter().sum::<u64>()), mine.len() as u64);
+                let longest = column.and_then(|column| column.latency_max_ns.iter().flatten().max().copied());
+                prop_assert_eq!(longest, mine.iter().max().copied());
+            }
+            prop_assert!(!timeline.latency_by_op.contains_key("flush"));
         }
     }
 
@@ -362,7 +424,7 @@ mod tests {
     fn a_drive_without_time_is_sampled_by_requests() {
         let mut sampler = Sampler::new(Axis::Requests, Counters::default());
         for _ in 0..1_000_000 {
-            sampler.completed(0);
+            sampler.completed(1, 0);
             if sampler.due(0) {
                 sampler.tick(0, &Counters::default());
             }

@@ -269,6 +269,10 @@ impl Target for Verified<'_> {
         self.verifier.collect(self.device)
     }
 
+    fn take_paths(&mut self, to: &mut Vec<ssdlab_device::path::Path>) {
+        self.device.take_paths(to);
+    }
+
     fn counters(&self) -> Counters {
         self.device.drive().counters()
     }

@@ -6,6 +6,7 @@ use ssdlab_host::RoomFigures;
 use ssdlab_measure::smart::SmartLog;
 
 use super::Entrant;
+use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
 use crate::checks;
 use crate::latency::Latencies;
@@ -23,6 +24,8 @@ use crate::verify::Verifier;
 pub(super) struct Measured {
     pub(super) drive: Drive,
     pub(super) recorder: Recorder,
+    /// What requests waited for, where that was asked for.
+    pub(super) breakdown: Option<Box<Gathered>>,
     pub(super) ended: Ended,
     pub(super) aged: Precondition,
     /// The drive's log when it began.
@@ -42,7 +45,7 @@ pub(super) struct Measured {
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
     let Measured { mut drive, recorder, ended, aged, smart_before, verifier, .. } = measured;
-    let Measured { rooms, subtests, watch, wall_time_s, wall_precondition_s, .. } = measured;
+    let Measured { breakdown, rooms, subtests, watch, wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
@@ -84,6 +87,8 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         checks.push(verifier.check());
     }
 
+    checks.extend(breakdown.as_ref().map(|breakdown| breakdown.check()));
+
     let mut result = DeviceResult {
         name: entrant.label.clone(),
         smart,
@@ -123,6 +128,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         timeline,
         latency_cdf,
         wear_histogram,
+        latency_breakdown: breakdown.map(|breakdown| breakdown.result()),
         subtests,
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };

@@ -10,9 +10,18 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::result::{RunResult, Timeline};
+use crate::breakdown::OPS;
+use crate::result::{OpTimeline, RunResult, Timeline};
 
-/// A column's values for one drive.
+/// Of a kind of request that did not occur: columns without a value.
+static NOTHING: OpTimeline = OpTimeline {
+    requests: Vec::new(),
+    latency_mean_ns: Vec::new(),
+    latency_p99_ns: Vec::new(),
+    latency_max_ns: Vec::new(),
+};
+
+/// A column's values for one drive; an optional one that is empty has no value in any row.
 enum Column<'a> {
     Name(&'a str),
     Counts(&'a [u64]),
@@ -55,10 +64,24 @@ fn columns<'a>(device: &'a str, timeline: &'a Timeline) -> Vec<(String, Column<'
         ("buffer_pages".to_string(), Column::Counts(&timeline.buffer_pages)),
         ("buffer_partial_pages".to_string(), Column::Counts(&timeline.buffer_partial_pages)),
     ];
+    for op in OPS {
+        let of = timeline.latency_by_op.get(op).unwrap_or(&NOTHING);
+        columns.push((format!("latency_mean_ns_{op}"), Column::OptionalRates(&of.latency_mean_ns)));
+        columns.push((format!("latency_p99_ns_{op}"), Column::OptionalCounts(&of.latency_p99_ns)));
+        columns.push((format!("latency_max_ns_{op}"), Column::OptionalCounts(&of.latency_max_ns)));
+    }
     for (prefix, table) in [("reads", &timeline.reads), ("programs", &timeline.programs)] {
         columns.extend(table.iter().map(|(cause, counts)| (format!("{prefix}_{cause}"), Column::Counts(counts))));
     }
     columns
+}
+
+/// Which rows have a value.
+fn presence<T>(values: &[Option<T>], rows: usize) -> Vec<i16> {
+    if values.is_empty() {
+        return vec![0; rows];
+    }
+    values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
 /// Parquet has no unsigned counts; none comes near the sign bit.
@@ -108,12 +131,12 @@ fn write_table(run: &RunResult, to: impl Write + Send) -> Result<(), ParquetErro
                     column.typed::<DoubleType>().write_batch(rates, None, None)?;
                 }
                 Column::OptionalCounts(counts) => {
-                    let present: Vec<i16> = counts.iter().map(|count| i16::from(count.is_some())).collect();
+                    let present = presence(counts, rows);
                     let counts: Vec<i64> = counts.iter().flatten().copied().map(signed).collect();
                     column.typed::<Int64Type>().write_batch(&counts, Some(&present), None)?;
                 }
                 Column::OptionalRates(rates) => {
-                    let present: Vec<i16> = rates.iter().map(|rate| i16::from(rate.is_some())).collect();
+                    let present = presence(rates, rows);
                     let rates: Vec<f64> = rates.iter().flatten().copied().collect();
                     column.typed::<DoubleType>().write_batch(&rates, Some(&present), None)?;
                 }
@@ -154,6 +177,6 @@ mod tests {
         write(&run(Vec::new()), &mut file).expect("a vector takes everything");
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("Parquet");
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 15 + 2 * 9);
+        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 15 + 3 * 4 + 2 * 9);
     }
 }

@@ -8,7 +8,8 @@
 //! ```text
 //! RunResult --+-- tables.rs  --> summary, checks, configuration (HTML, readable without script)
 //!             +-- figures.rs --> all figures
-//!             +-- divided.rs, watched.rs, rooms.rs --> sub-tests, Ready/Busy, the host's rooms, where there are any
+//!             +-- divided.rs, watched.rs, waited.rs, rooms.rs --> sub-tests, Ready/Busy, what requests waited for, the
+//!             |                                                   host's layers, where there are any
 //!             +-- JSON       --> page.js --> ECharts --> the charts
 //! ```
 
@@ -20,6 +21,7 @@ mod rooms;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
+mod waited;
 mod watched;
 
 use crate::result::RunResult;
@@ -54,6 +56,7 @@ pub fn render(run: &RunResult) -> String {
             ("headline", &divided::headline(run)),
             ("divided", &divided::section(run)),
             ("watched", &watched::section(run)),
+            ("waited", &waited::section(run)),
             ("over_time", &divided::over_time(run)),
             ("shares", &divided::shares(run)),
             ("checks", &tables::checks(run)),

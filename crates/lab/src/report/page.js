@@ -209,8 +209,9 @@
     interval: amplificationOf((drive) => drive.timeline.write_amplification, thin),
     whole: amplificationOf(amplified(running)),
   };
-  const latencyOverTime = (key) => {
-    const option = overTime((drive) => (drive.timed ? drive.timeline[key] : null), "latency", nanos);
+  const latencyOverTime = (key, kind) => {
+    const columns = (drive) => (kind === "all" ? drive.timeline : drive.timeline.latency_by_op?.[kind]);
+    const option = overTime((drive) => (drive.timed ? columns(drive)?.[key] ?? null : null), "latency", nanos);
     if (typeof option === "string") return option;
     const values = option.series.flatMap((series) => series.data.map((point) => point[1])).filter((value) => value > 0);
     if (values.length > 0 && Math.max(...values) > 30 * Math.min(...values)) {
@@ -252,6 +253,46 @@
     programs: () => byCause((drive) => added(drive.flash.programs.by_cause, drive.flash.copybacks.by_cause), "pages programmed or copied back", count),
     reads: () => byCause((drive) => drive.flash.reads.by_cause, "pages read from flash", count),
     erases: () => byCause((drive) => drive.flash.erases.by_cause, "blocks erased", count),
+  };
+
+  // What requests of a kind waited for: a bar for all of them and one for each tail of every drive.
+  const waitedRows = (op) => drives.flatMap((drive) => {
+    const of = drive.latency_breakdown?.ops[op];
+    if (!of || !(of.mean.mean_ns > 0)) return [];
+    const tails = [["slowest 1 %", of.tails.p99], ["slowest 0.1 %", of.tails.p999], ["slowest 0.01 %", of.tails.p9999]];
+    const some = tails.filter(([, tail], at) => tail && (at === 0 || tail.requests >= 10));
+    return [["all", of.mean], ...some].map(([name, split]) => ({ name: `${drives.length > 1 ? `${drive.name}, ` : ""}${name}`, split }));
+  });
+  const words = (key) => {
+    const [stage, part] = key.includes("/") ? key.split("/") : ["", key];
+    const behind = part.match(/^behind_([a-z]+)_(.*)$/);
+    const said = behind ? `behind ${behind[2]} ${behind[1]}s` : part.replace(/^channel_(.*)$/, "channel: $1 data");
+    return `${stage ? `${stage}: ` : ""}${said}`.replaceAll("_", " ");
+  };
+  const waited = (op) => {
+    const rows = waitedRows(op);
+    const share = (row, key) => (row.split.parts_ns[key] ?? 0) / row.split.mean_ns;
+    const keys = [...new Set(rows.flatMap((row) => Object.keys(row.split.parts_ns)))];
+    const most = (key) => Math.max(...rows.map((row) => share(row, key)));
+    const ordered = keys.sort((a, b) => most(b) - most(a));
+    const large = ordered.filter((key, at) => at < 11 && most(key) >= .005);
+    const rest = ordered.filter((key) => !large.includes(key));
+    const labels = rows.map((row) => `${row.name}  (mean ${nanos(row.split.mean_ns)})`);
+    const option = base();
+    option.legend = { ...option.legend, show: true };
+    const widest = Math.min(52, Math.max(...labels.map((label) => label.length)));
+    option.grid = { left: 20 + widest * 6.4, right: 30, top: 46, bottom: 46 };
+    option.yAxis = axis("", { type: "category", inverse: true, data: labels, axisLabel: { color: css("--ink"), width: 12 + widest * 6.4, overflow: "truncate", interval: 0 }, splitLine: { show: false } });
+    option.xAxis = axis("share of the mean latency", { type: "value", min: 0, max: 1, axisLabel: { color: css("--soft"), formatter: percent } });
+    option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: css("--faint"), opacity: .6 } }, formatter: (bars) => {
+      const row = rows[bars[0].dataIndex];
+      const shownBars = bars.filter((bar) => bar.value > 0).sort((a, b) => b.value - a.value);
+      return `${echarts.format.encodeHTML(labels[bars[0].dataIndex])}<br>${shownBars.map((bar) => `${bar.marker}${echarts.format.encodeHTML(bar.seriesName)} <b>${nanos(bar.value * row.split.mean_ns)}</b> (${percent(bar.value)})`).join("<br>")}`;
+    } };
+    const series = large.map((key, at) => ({ name: words(key), data: rows.map((row) => share(row, key)), color: paint(at) }));
+    if (rest.length > 0) series.push({ name: "small parts", data: rows.map((row) => sum(rest.map((key) => share(row, key)))), color: css("--soft") });
+    option.series = series.map((one) => ({ type: "bar", stack: "all", barMaxWidth: 22, emphasis: { disabled: true }, ...one }));
+    return option;
   };
 
   const wear = () => {
@@ -375,7 +416,17 @@
   buttons(ways, ["smoothed", "interval"], ["Smoothed", "Interval"], (way) => { chosen.way = way; show(chart); });
   buttons(whats, ["requests", "read", "write"], ["Requests", "Read", "Write"], (kind) => { chosen.kind = kind; show(chart); });
   choices("write-amplification", amplification, ["Smoothed", "Interval", "From the start"]);
-  choices("latency-time", { p99: () => latencyOverTime("latency_p99_ns"), mean: () => latencyOverTime("latency_mean_ns"), max: () => latencyOverTime("latency_max_ns") }, ["p99", "Mean", "Max"]);
+  const late = { key: "latency_p99_ns", kind: "all" };
+  const lateness = place(document.getElementById("latency-time"), () => latencyOverTime(late.key, late.kind));
+  const [lateKeys, lateKinds] = document.querySelectorAll('[data-for="latency-time"]');
+  buttons(lateKeys, ["latency_p99_ns", "latency_mean_ns", "latency_max_ns"], ["p99", "Mean", "Max"], (key) => { late.key = key; show(lateness); });
+  const lateOps = kinds.filter((kind) => kind === "all" || drives.some((drive) => drive.timeline.latency_by_op?.[kind]));
+  buttons(lateKinds, lateOps, lateOps.map((kind) => kind[0].toUpperCase() + kind.slice(1)), (kind) => { late.kind = kind; show(lateness); });
+  if (document.getElementById("waited-parts")) {
+    const ops = ["read", "write", "trim", "flush"].filter((op) => drives.some((drive) => drive.latency_breakdown?.ops[op]?.mean.mean_ns > 0));
+    choices("waited-parts", Object.fromEntries(ops.map((op) => [op, () => waited(op)])), ops.map((op) => `${op[0].toUpperCase()}${op.slice(1)}s`));
+    document.getElementById("waited-parts").style.height = `${150 + Math.max(1, ...ops.map((op) => waitedRows(op).length)) * 30}px`;
+  }
   choices("causes", causes, ["Amplification", "Programs", "Reads", "Erases"]);
   place(document.getElementById("wear"), wear);
   const grid = document.getElementById("utilization");

@@ -41,6 +41,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         configuration: serde_json::json!({ "name": name }),
         timeline: Timeline::default(),
         latency_cdf: BTreeMap::new(),
+        latency_breakdown: None,
         subtests: Vec::new(),
         ready_busy: None,
         wear_histogram: WearHistogram::default(),

@@ -332,6 +332,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         snapshots: settings.snapshots.filter(|_| ready.shared_age().is_some()),
         recording: ready.run.recording,
         subtests,
+        breakdown: None,
         asked: Asked {
             command: ready.command.split(' ').map(str::to_string).collect(),
             workload: ready.input.shown.clone(),

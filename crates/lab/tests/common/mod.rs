@@ -190,6 +190,7 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         snapshots: None,
         recording: None,
         subtests: None,
+        breakdown: None,
         asked,
     }
 }

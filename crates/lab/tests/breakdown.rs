@@ -1,0 +1,154 @@
+//! What requests waited for, as results tell it.
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+
+use common::{Random, assert_checks_hold, drive, entrants, experiment, run};
+use ssdlab_device::path::{Part, Stage};
+use ssdlab_flash::Stay;
+use ssdlab_host::Host;
+use ssdlab_lab::perfetto::TraceWindow;
+use ssdlab_lab::result::{LatencySplit, LatencySummary};
+use ssdlab_lab::{Age, Breakdown, Control, Experiment, Quiet, run_into};
+
+const SLOWEST: Option<Breakdown> = Some(Breakdown { slowest: 20 });
+
+fn sum(split: &LatencySplit) -> f64 {
+    split.parts_ns.values().sum()
+}
+
+#[test]
+fn the_breakdown_agrees_with_the_latencies_and_changes_nothing_else() {
+    let mut buffered = drive("buffered");
+    (buffered.buffer.policy, buffered.buffer.bytes) = ("lru".to_string(), 1 << 20);
+    let drives = entrants(&[drive("plain"), buffered]);
+    let workload = Random::mixed(60_000);
+    let plain = run(&experiment(&drives, &workload, Age::Fill));
+    let result = run(&Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) });
+    assert_checks_hold(&result);
+    for (device, plain) in result.devices.iter().zip(&plain.devices) {
+        assert!(device.checks.iter().any(|check| check.name == "latency_parts_equal_latency"));
+        assert!(plain.latency_breakdown.is_none());
+        assert_eq!((&device.latency_ns, &device.timeline), (&plain.latency_ns, &plain.timeline));
+        let breakdown = device.latency_breakdown.as_ref().expect("it was asked for");
+        let summaries = [("read", device.latency_ns.read), ("write", device.latency_ns.write)];
+        for (op, summary) in summaries {
+            let summary: LatencySummary = summary.expect("both occur");
+            let of = &breakdown.ops[op];
+            assert_eq!((of.mean.requests, of.mean.from_ns), (summary.count, summary.min));
+            assert!((of.mean.mean_ns - summary.mean).abs() < 1e-6 * summary.mean);
+            for split in [&of.mean].into_iter().chain(of.tails.values()) {
+                assert!((sum(split) - split.mean_ns).abs() <= 1e-9 * split.mean_ns, "{op}: {split:?}");
+            }
+            let tail = &of.tails["p99"];
+            assert!(tail.from_ns <= summary.p99 && tail.from_ns as f64 > summary.p99 as f64 * 0.99, "{tail:?}");
+            // Whose work it was: the die's queue is most of a tail, and garbage collection runs.
+            let of_gc = tail.parts_ns.iter().filter(|(part, _)| part.contains("gc")).map(|(_, ns)| ns).sum::<f64>();
+            assert!(of_gc > 0.1 * tail.mean_ns, "{op}: {tail:?}");
+        }
+        // Latencies over time, by kind: the longest of each is the longest of all.
+        let longest = |op: &str| {
+            let column = &device.timeline.latency_by_op[op].latency_max_ns;
+            column.iter().flatten().max().copied()
+        };
+        assert_eq!(longest("read"), device.latency_ns.read.map(|summary| summary.max));
+        assert_eq!(longest("write"), device.latency_ns.write.map(|summary| summary.max));
+        assert_eq!(breakdown.slowest.len(), 20);
+        assert_eq!(Some(breakdown.slowest[0].latency_ns), device.latency_ns.all.map(|summary| summary.max));
+        assert!(breakdown.slowest.windows(2).all(|pair| pair[0].latency_ns >= pair[1].latency_ns));
+        for slow in &breakdown.slowest {
+            assert_eq!(slow.waits.iter().map(|wait| wait.ns).sum::<u64>(), slow.latency_ns);
+        }
+    }
+}
+
+#[test]
+fn time_in_the_host_s_layers_is_a_part_of_its_own() {
+    let host = Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml");
+    let host = host.expect("a host");
+    let drives = entrants(&[drive("plain")]);
+    let workload = Random { depth: 64, ..Random::mixed(30_000) };
+    let through = || Experiment {
+        host: Some(&host),
+        breakdown: Some(Breakdown { slowest: 0 }),
+        ..experiment(&drives, &workload, Age::Fill)
+    };
+    let result = run(&through());
+    assert_checks_hold(&result);
+    let breakdown = result.devices[0].latency_breakdown.as_ref().expect("it was asked for");
+    let read = &breakdown.ops["read"].mean;
+    // 64 requests wait for 4 places.
+    assert!(read.parts_ns["host_layers"] > 0.5 * read.mean_ns, "{read:?}");
+    assert!(breakdown.slowest.is_empty());
+    let verified = run(&Experiment { verify: true, ..through() });
+    assert_checks_hold(&verified);
+    assert_eq!(verified.devices[0].latency_breakdown, result.devices[0].latency_breakdown);
+}
+
+#[test]
+fn every_part_is_documented() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/latency.md");
+    let docs = std::fs::read_to_string(docs).expect("docs/latency.md");
+    for part in (0..Part::COUNT).map(Part::numbered) {
+        let key = match part {
+            Part::Flash(Stay::Die(..)) => "behind_KIND_CAUSE".to_string(),
+            Part::Flash(Stay::Channel(_)) => "channel_CAUSE".to_string(),
+            part => part.key(),
+        };
+        assert!(
+            docs.contains(&format!("| `{key}`")) || docs.contains(&format!(", `{key}`")),
+            "docs/latency.md lacks {key}"
+        );
+    }
+    for stage in Stage::ALL.iter().filter(|stage| !stage.prefix().is_empty()) {
+        assert!(docs.contains(&format!("| `{}`", stage.prefix())), "docs/latency.md lacks {}", stage.prefix());
+    }
+}
+
+#[test]
+fn a_drive_without_time_has_no_breakdown() {
+    let mut config = drive("counting");
+    config.timed = false;
+    let drives = entrants(&[config]);
+    let result = run(&Experiment { breakdown: SLOWEST, ..experiment(&drives, &Random::mixed(10_000), Age::Fill) });
+    assert_checks_hold(&result);
+    assert!(result.devices[0].latency_breakdown.is_none());
+}
+
+#[test]
+fn the_requests_of_a_window_are_in_the_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let drives = entrants(&[drive("plain"), drive("other")]);
+    let workload = Random::mixed(20_000);
+    let window: TraceWindow = "10ms..14ms".parse().expect("a window");
+    let (stop, progress) = (AtomicBool::new(false), Quiet);
+    let control = Control { stop: &stop, progress: &progress };
+    let asked = Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
+    let outcome = run_into(&asked, &out, Some(window), &control).expect("it runs");
+    outcome.written.expect("it is written");
+    let text = std::fs::read_to_string(out.join("trace.json")).expect("a trace");
+    let trace: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("a list");
+    let mut processes: Vec<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "process_name")
+        .map(|event| event["args"]["name"].as_str().expect("a name"))
+        .collect();
+    processes.sort_unstable();
+    let expected =
+        ["other: channels", "other: dies", "other: requests", "plain: channels", "plain: dies", "plain: requests"];
+    assert_eq!(processes, expected);
+    // Every wait lies in a request of its track, and they fill it.
+    let nanos =
+        |event: &serde_json::Value, key: &str| (event[key].as_f64().expect("microseconds") * 1000.0).round() as u64;
+    let of = |cat: &'static str| events.iter().filter(move |event| event["cat"] == cat);
+    assert!(of("request").count() > 20);
+    for request in of("request") {
+        let (from, length) = (nanos(request, "ts"), nanos(request, "dur"));
+        let inside = of("wait").filter(|wait| wait["pid"] == request["pid"] && wait["tid"] == request["tid"]);
+        let inside = inside.filter(|wait| nanos(wait, "ts") >= from && nanos(wait, "ts") < from + length);
+        assert_eq!(inside.map(|wait| nanos(wait, "dur")).sum::<u64>(), length, "{request}");
+    }
+}
