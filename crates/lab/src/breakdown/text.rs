@@ -67,7 +67,10 @@ fn table(text: &mut String, title: &str, of: &OpBreakdown) {
         row("mean latency".to_string(), &|split| time(split.mean_ns)),
     ];
     let share = |split: &LatencySplit, ns: f64| if split.mean_ns > 0.0 { ns / split.mean_ns } else { 0.0 };
-    let cell = |split: &LatencySplit, ns: f64| format!("{:>10} {:>7}", time(ns), percent(share(split, ns)));
+    let cell = |split: &LatencySplit, ns: f64| {
+        let share = percent(share(split, ns)).replace("less than", "<");
+        format!("{:>9} {share:>8}", time(ns))
+    };
     let (large, small): (Vec<_>, Vec<_>) = parts_in(&columns).into_iter().partition(|key| {
         let of = |split: &LatencySplit| split.parts_ns.get(*key).copied().unwrap_or(0.0);
         columns.iter().any(|(_, split)| share(split, of(split)) >= SMALL)
@@ -75,12 +78,13 @@ fn table(text: &mut String, title: &str, of: &OpBreakdown) {
     for key in large {
         rows.push(row(format!("  {}", label(key)), &|split| match split.parts_ns.get(key) {
             Some(ns) => cell(split, *ns),
-            None => format!("{:>10} {:>7}", "-", ""),
+            None => format!("{:>9} {:>8}", "-", ""),
         }));
     }
     if !small.is_empty() {
         let sum = |split: &LatencySplit| small.iter().filter_map(|key| split.parts_ns.get(*key)).sum::<f64>();
-        rows.push(row(format!("  {} small parts", small.len()), &|split| cell(split, sum(split))));
+        let parts = if small.len() == 1 { "part" } else { "parts" };
+        rows.push(row(format!("  {} small {parts}", small.len()), &|split| cell(split, sum(split))));
     }
     let width = rows.iter().map(|(label, _)| label.chars().count()).chain([title.chars().count()]).max().unwrap_or(0);
     let _ = write!(text, "\n{title:<width$}");
@@ -186,9 +190,9 @@ mod tests {
         let text = render("d", &LatencyBreakdown { ops, slowest: vec![slow] });
         let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("'{words}' in {text}"));
         assert!(at("behind gc programs") < at("array read"), "{text}");
-        assert!(at("1 small parts") > at("array read"), "{text}");
+        assert!(at("1 small part") > at("array read"), "{text}");
         assert!(text.contains("slowest 1 %") && !text.contains("0.1 %\n"), "{text}");
         assert!(text.contains("94.0 %"), "{text}");
-        assert!(text.contains("behind gc reads 75 us, array read 60 us"), "{text}");
+        assert!(text.contains("behind gc reads 75.0 us, array read 60.0 us"), "{text}");
     }
 }
