@@ -12,6 +12,7 @@ fuzz_target!(|data: &[u8]| {
         while let Ok(1..) = trace.read(&mut batch) {
             for request in &batch {
                 assert!(request.at >= last);
+                assert!(request.at < ssdlab_base::Nanos::HORIZON);
                 assert!((request.sectors > 0) == (request.op != ssdlab_base::Op::Flush));
                 last = request.at;
             }

@@ -1,4 +1,7 @@
 //! Virtual time: unsigned 64-bit nanoseconds, no floats.
+//!
+//! Time never wraps. What input asks for lies before [`Nanos::HORIZON`] and is refused where it is read if it does not;
+//! sums of such times fit 64 bits many times over, and the operators below panic in every build if one does not.
 
 use std::fmt;
 use std::iter::Sum;
@@ -13,15 +16,34 @@ impl Nanos {
     pub const ZERO: Nanos = Nanos(0);
     /// Later than anything that happens.
     pub const MAX: Nanos = Nanos(u64::MAX);
+    /// The end of the times that input may ask for, 2^61 ns or 73 years: an arrival, a pause, the end of a run.
+    pub const HORIZON: Nanos = Nanos(1 << 61);
 
     /// A span of whole microseconds.
     pub const fn from_us(us: u64) -> Nanos {
-        Nanos(us * 1_000)
+        match us.checked_mul(1_000) {
+            Some(ns) => Nanos(ns),
+            None => overflow(),
+        }
     }
 
     /// A span of whole milliseconds.
     pub const fn from_ms(ms: u64) -> Nanos {
-        Nanos(ms * 1_000_000)
+        match ms.checked_mul(1_000_000) {
+            Some(ns) => Nanos(ns),
+            None => overflow(),
+        }
+    }
+
+    /// The time itself if input may ask for it: if it is before [`Nanos::HORIZON`].
+    ///
+    /// ```
+    /// use ssdlab_base::Nanos;
+    /// assert_eq!(Nanos(5).before_horizon(), Some(Nanos(5)));
+    /// assert_eq!(Nanos::HORIZON.before_horizon(), None);
+    /// ```
+    pub const fn before_horizon(self) -> Option<Nanos> {
+        if self.0 < Nanos::HORIZON.0 { Some(self) } else { None }
     }
 
     /// The span in seconds, for printing and rates only.
@@ -40,30 +62,50 @@ impl Nanos {
     }
 }
 
+/// A time that does not fit is a bug in whoever let it come to that: a wrapped one would pass for a result.
+#[cold]
+#[inline(never)]
+const fn overflow() -> ! {
+    panic!("virtual time left its range of 0 to 2^64 nanoseconds")
+}
+
 impl Add for Nanos {
     type Output = Nanos;
+    #[inline]
     fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0 + other.0)
+        match self.0.checked_add(other.0) {
+            Some(sum) => Nanos(sum),
+            None => overflow(),
+        }
     }
 }
 
 impl AddAssign for Nanos {
+    #[inline]
     fn add_assign(&mut self, other: Nanos) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
 impl Sub for Nanos {
     type Output = Nanos;
+    #[inline]
     fn sub(self, other: Nanos) -> Nanos {
-        Nanos(self.0 - other.0)
+        match self.0.checked_sub(other.0) {
+            Some(rest) => Nanos(rest),
+            None => overflow(),
+        }
     }
 }
 
 impl Mul<u64> for Nanos {
     type Output = Nanos;
+    #[inline]
     fn mul(self, times: u64) -> Nanos {
-        Nanos(self.0 * times)
+        match self.0.checked_mul(times) {
+            Some(product) => Nanos(product),
+            None => overflow(),
+        }
     }
 }
 
@@ -91,5 +133,33 @@ impl fmt::Display for Nanos {
             0
         };
         write!(f, "{value:.decimals$} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn no_operation_wraps_or_saturates() {
+        assert_eq!(Nanos(3) + Nanos(4), Nanos(7));
+        assert_eq!(Nanos(4) - Nanos(4), Nanos::ZERO);
+        assert_eq!(Nanos(u64::MAX / 3) * 3, Nanos::MAX);
+        assert!(catch_unwind(|| Nanos::MAX + Nanos(1)).is_err());
+        assert!(catch_unwind(|| Nanos(3) - Nanos(4)).is_err());
+        assert!(catch_unwind(|| Nanos(1 << 63) * 2).is_err());
+        assert!(catch_unwind(|| Nanos::from_us(u64::MAX / 1_000 + 1)).is_err());
+        assert!(catch_unwind(|| Nanos::from_ms(u64::MAX / 1_000_000 + 1)).is_err());
+        assert!(catch_unwind(|| [Nanos::MAX, Nanos(1)].into_iter().sum::<Nanos>()).is_err());
+        let mut time = Nanos::MAX;
+        assert!(catch_unwind(move || time += Nanos(1)).is_err());
+    }
+
+    #[test]
+    fn two_times_from_input_and_all_that_a_drive_adds_fit() {
+        let latest = Nanos(Nanos::HORIZON.0 - 1);
+        assert!(latest + latest + latest < Nanos::MAX);
     }
 }

@@ -65,7 +65,7 @@ pub(crate) enum Command {
 
 /// Run a workload on one or more drives and show what it cost.
 ///
-/// Every drive gets the same requests. A table goes to standard output; with --out, result.json, latency.csv,
+/// Every drive gets the same workload, and the same requests unless that is sized by the drive or by time. A table goes to standard output; with --out, result.json, latency.csv,
 /// timeline.parquet and report.html go to a folder. The run checks itself: if a law is broken (requests lost, bytes not
 /// conserved...) it says so and ends with status 1.
 #[derive(Args, Debug)]
@@ -90,7 +90,7 @@ pub(crate) struct Run {
     /// A trace in any supported format, a fio job file (*.fio), fio options such as rw=randwrite,bs=4k,iodepth=32, or a
     /// modelled trace such as model:msnfs,requests=500k
     ///
-    /// A trace's format is recognised by its content; `format=NAME:PATH` states it. gzip, zstd, xz and bzip2 are
+    /// A trace's format is recognised by its content; `format=NAME:PATH` states it. The path - is standard input. gzip, zstd, xz and bzip2 are
     /// unpacked on the way.
     #[arg(long, short, value_name = "FILE|SPEC", required = true)]
     pub(crate) workload: String,
@@ -196,6 +196,12 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_snapshot: bool,
 
+    /// Memory that the run may take, such as 40g; by default three quarters of what is available
+    ///
+    /// What a drive takes is known before it is made; a run that would take more is refused.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
     /// Print the results as JSON instead of the table
     #[arg(long)]
     pub(crate) json: bool,
@@ -216,7 +222,7 @@ pub(crate) enum Trace {
 /// Counts, mix, sizes, rates, footprint, sequentiality and alignment of a trace.
 #[derive(Args, Debug)]
 pub(crate) struct TraceStats {
-    /// The trace: any supported format, plain or compressed; `format=NAME:PATH` states the format
+    /// The trace: any supported format, plain or compressed; `format=NAME:PATH` states the format; - is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     /// Print as JSON
@@ -344,6 +350,10 @@ pub(crate) struct Torture {
     /// Threads; by default one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: Option<u64>,
+
+    /// Memory that all threads may take, such as 4g; by default three quarters of what is available
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
 
     /// Every power cut of every sequence of up to LENGTH commands, instead of seeds
     #[arg(long, value_name = "LENGTH", num_args = 0..=1, default_missing_value = "3",

@@ -10,6 +10,7 @@ mod failure;
 mod figure17_live;
 mod files;
 mod interrupt;
+mod memory;
 mod mount;
 mod panic;
 mod progress;

@@ -13,6 +13,7 @@ use ssdlab_lab::reproduce::{
 };
 
 use crate::failure::Failure;
+use crate::memory::allowed;
 use crate::{figure17_live, interrupt, stdout};
 
 /// Reproduce a paper: its figures and tables, ours beside the published values.
@@ -52,6 +53,12 @@ pub(crate) struct Reproduce {
     /// Runs at a time; by default one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: Option<u64>,
+
+    /// Memory that all runs may take together, such as 8g; by default three quarters of what is available
+    ///
+    /// As many runs go on at a time as fit.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
 
     /// Small drives and few requests, to see that all works; the values mean nothing
     #[arg(long)]
@@ -114,14 +121,18 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         let scene = Scene::open(paper, &library, args.quick)?;
         let line = Line::new(args.quiet);
         let snapshots = SnapshotCache::of_user();
+        let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();
+        let allowed = allowed(args.memory.as_deref())?;
+        if let Some((run, bytes)) = reproduce::largest(&scene, &runs) {
+            allowed.check(&format!("{}: {run}", paper.name), bytes, Vec::new())?;
+        }
         let settings = Settings {
             jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
-            memory_bytes: memory_bytes(),
+            memory_bytes: allowed.bytes,
             snapshots: snapshots.as_ref(),
             stop,
             watch: &line,
         };
-        let runs = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();
         let outcomes = reproduce::execute(&scene, runs, &out, &settings);
         let report = Report::of(&scene, &figures, &outcomes);
         reproduce::write(&report, &scene, &out).map_err(Failure::work)?;
@@ -231,15 +242,6 @@ fn shipped_above(place: &Path) -> Option<PathBuf> {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// Three quarters of the memory that is free now; without a system that says it, 4 GiB.
-fn memory_bytes() -> u64 {
-    const OTHERWISE: u64 = 4 << 30;
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return OTHERWISE };
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kib.map_or(OTHERWISE, |kib| kib * 1024 / 4 * 3)
 }
 
 /// One line on standard error: runs done, and what is being run.

@@ -20,6 +20,7 @@ use ssdlab_workload::replay::Fit;
 
 use crate::args::Run;
 use crate::failure::Failure;
+use crate::memory::allowed;
 use crate::waveform::Waveform;
 use crate::{interrupt, progress, shipped, stdout};
 
@@ -81,6 +82,9 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             host: args.host.as_ref().map(|file| file.display().to_string()),
         },
     };
+    let memory = experiment.memory().map_err(refused)?;
+    let configs = drives.iter().map(|entrant| &entrant.config);
+    allowed(args.memory.as_deref())?.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
     let line = progress::Line::new(args.quiet);
     let control = Control { stop: interrupt::listen()?, progress: &line };
     let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;

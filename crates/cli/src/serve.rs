@@ -18,6 +18,7 @@ use ssdlab_live::record::Recorder;
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
 use crate::failure::Failure;
+use crate::memory::allowed;
 use crate::{interrupt, panic, shipped, stdout};
 
 /// How often the main thread looks whether it is time to stop.
@@ -54,6 +55,10 @@ pub(crate) struct Served {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+
+    /// Memory that the drive may take, such as 4g; by default three quarters of what is available
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
 
     /// Write what the clients do to this file, as a trace that `ssdlab run` replays; .zst and .gz are compressed
     #[arg(long, value_name = "FILE")]
@@ -139,6 +144,7 @@ impl Live {
             description.set(assignment).map_err(Failure::input)?;
         }
         let config = description.resolve().map_err(Failure::input)?;
+        allowed(args.memory.as_deref())?.check_served(&config)?;
         let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
             let why = format!("--prometheus {address}: other machines can reach it, and the metrics have no passwords");

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use ssdlab_base::parse_duration;
-use ssdlab_device::registered;
+use ssdlab_device::{DriveConfig, registered};
+use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals, shape};
 
 use crate::args::Torture;
 use crate::failure::Failure;
+use crate::memory::allowed;
 use crate::{interrupt, shipped, stdout};
 
 /// Seeds where neither --seeds nor --until says how many.
@@ -32,6 +34,7 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::input(format!("{name}: cannot be read: {error}")))?;
     let case = Case::parse(&text, &name).map_err(Failure::input)?;
+    check_memory(args, &case.config, 1)?;
     ssdlab_torture::accepted(&case).map_err(|error| Failure::input(format!("{name}: {error}")))?;
     let mut totals = Totals::default();
     let found = ssdlab_torture::run(&case, &mut totals);
@@ -60,6 +63,9 @@ fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
         Some(jobs) => jobs as usize,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
+    if let Some(drive) = &scope.drive {
+        check_memory(args, drive, jobs as u64)?;
+    }
     let stop = interrupt::listen()?;
     let line = Line::new(args.quiet);
     let start = Instant::now();
@@ -92,6 +98,22 @@ fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let command = (args.exhaustive.is_none()).then(|| repeat(args, case.seed));
     report(args, &totals, wall, &case, &finding, &shrunk, command.as_deref())?;
     Ok(ExitCode::FAILURE)
+}
+
+/// Refuses drives of which `jobs` at a time take more than is allowed.
+fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), Failure> {
+    let allowed = allowed(args.memory.as_deref())?;
+    let one = ssdlab_torture::simulator_bytes(config).map_err(Failure::input)?;
+    let mut hints = Vec::new();
+    if jobs > 1 && one + BESIDES <= allowed.bytes {
+        hints.push(format!("--jobs {} fits", (allowed.bytes - BESIDES) / one));
+    }
+    let what = if jobs > 1 {
+        format!("{}: torture on {jobs} threads", config.name)
+    } else {
+        format!("{}: torture", config.name)
+    };
+    allowed.check(&what, one.saturating_mul(jobs).saturating_add(BESIDES), hints)
 }
 
 /// What cases are drawn from, as the command line says.

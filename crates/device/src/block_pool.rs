@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use ssdlab_base::Divider;
-use ssdlab_flash::Flash;
+use ssdlab_flash::{Flash, Geometry};
 
 use crate::DriveConfig;
 use crate::superblocks::Superblocks;
@@ -194,6 +194,15 @@ impl BlockPool {
         }
         pool.rebuild_free(flash);
         pool
+    }
+
+    /// Bytes that [`BlockPool::new`] takes, with a list for each superblock and as many of them as there are blocks: the
+    /// lists, a place in a free list, which may have twice as many, and the table of members.
+    pub(crate) fn simulator_bytes(geometry: &Geometry) -> u64 {
+        let lists = size_of::<BlockState>() + 3 * size_of::<u32>() + size_of::<u64>() + 2 * size_of::<bool>();
+        let free = 2 * size_of::<Reverse<(u32, u32)>>();
+        let members = 2 * size_of::<u32>();
+        u64::from(geometry.blocks()) * (lists + free + members) as u64
     }
 
     /// Whether all members of a superblock are there and good.

@@ -4,9 +4,18 @@
 //! tables are read at random, and with small pages most of those reads would miss the TLB as well as the cache.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
+
+/// Bytes of all arrays of this process.
+static MAPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of address space that all [`HugeArray`]s of this process take together.
+pub fn mapped_bytes() -> u64 {
+    MAPPED.load(Ordering::Relaxed)
+}
 
 /// A fixed-size array of `T`, all zero bytes at first.
 pub struct HugeArray<T> {
@@ -22,7 +31,10 @@ impl<T: Pod> HugeArray<T> {
     /// When the machine has no address space left for it.
     pub fn new(len: usize) -> HugeArray<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("array size fits in memory");
-        let map = MmapMut::map_anon(bytes.max(1)).expect("out of memory for the drive's tables");
+        // Not reserved: whoever takes more than the machine has was asked for it (`--memory`), and may not touch it all.
+        let map = MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon();
+        let map = map.expect("address space for the drive's tables");
+        MAPPED.fetch_add(bytes as u64, Ordering::Relaxed);
         #[cfg(target_os = "linux")]
         if bytes >= 1 << 21 {
             // Only advice: a kernel without huge pages serves small ones.
@@ -69,5 +81,22 @@ impl<T: Pod> HugeArray<T> {
     /// Bytes of address space taken.
     pub const fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
+    }
+
+    /// Bytes that an array of `len` entries takes.
+    pub const fn bytes_of(len: u64) -> u64 {
+        len.saturating_mul(size_of::<T>() as u64)
+    }
+}
+
+impl<T> std::fmt::Debug for HugeArray<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HugeArray of {} entries", self.len)
+    }
+}
+
+impl<T> Drop for HugeArray<T> {
+    fn drop(&mut self) {
+        MAPPED.fetch_sub((self.len * size_of::<T>()) as u64, Ordering::Relaxed);
     }
 }

@@ -77,6 +77,11 @@ impl Blocks {
         };
     }
 
+    /// Bytes that [`Blocks::new`] takes.
+    pub(crate) fn simulator_bytes(geometry: &Geometry) -> u64 {
+        u64::from(geometry.blocks()) * size_of::<Block>() as u64
+    }
+
     /// One block.
     #[inline]
     pub fn get(&self, block: u32) -> &Block {

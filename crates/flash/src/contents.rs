@@ -27,6 +27,11 @@ impl Store {
         Store { cell, unit_cells, kept: Kept::Memory(HugeArray::new(units * unit_cells)) }
     }
 
+    /// Bytes that [`Store::new`] takes.
+    pub(crate) fn simulator_bytes(geometry: &Geometry, contents: Contents) -> u64 {
+        HugeArray::<u8>::bytes_of(geometry.bytes() / 512 * contents.cell_bytes() as u64)
+    }
+
     pub(crate) fn on_image(geometry: &Geometry, units_per_page: u32, image: Image) -> Store {
         let unit_cells = (geometry.page_bytes / units_per_page) as usize;
         Store { cell: Contents::Bytes.cell_bytes(), unit_cells, kept: Kept::Image(Box::new(image)) }
@@ -137,6 +142,14 @@ impl Oob {
             records: BTreeMap::new(),
             poisoned: BTreeSet::new(),
         }
+    }
+
+    /// Bytes that [`Oob::new`] takes.
+    pub(crate) fn simulator_bytes(geometry: &Geometry, units_per_page: u32) -> u64 {
+        let pages = geometry.pages();
+        HugeArray::<u32>::bytes_of(pages * u64::from(units_per_page))
+            + HugeArray::<u32>::bytes_of(pages)
+            + u64::from(geometry.blocks()) * 8
     }
 
     pub(crate) const fn units_per_page(&self) -> u32 {

@@ -16,7 +16,7 @@ pub mod presets;
 mod schedule;
 mod snapshot;
 
-pub use array::HugeArray;
+pub use array::{HugeArray, mapped_bytes};
 pub use blocks::{Block, Blocks};
 pub use config::{
     Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,

@@ -6,7 +6,7 @@ use ssdlab_flash::{Cause, Faults, OpKind};
 use ssdlab_host::{RoomFigures, Traffic};
 
 use crate::replay::{Ended, Recorder};
-use crate::result::{Check, DeviceResult, Timeline};
+use crate::result::{Check, DeviceResult, Precondition, Timeline};
 
 fn check(name: &str, held: bool, detail: String) -> Check {
     Check { name: name.to_string(), held, detail }
@@ -122,8 +122,17 @@ const WANDERING: f64 = 0.03;
 /// The least number of host writes from which a statement about write amplification is made.
 const WRITES_TO_JUDGE: u64 = 1_000;
 
+/// What a result does not say of its run, and warnings go by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// Requests arrive by a clock of the workload's own.
+    pub(crate) is_clocked: bool,
+    /// The drive was aged to the steady state of the measured workload itself.
+    pub(crate) is_steady_of_this: bool,
+}
+
 /// Sentences about what misleads in a finished result.
-pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<String> {
+pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstances) -> Vec<String> {
     let mut warnings = Vec::new();
     if !result.complete {
         warnings.push(format!(
@@ -143,8 +152,8 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig) -> Vec<Strin
         warnings.push("the drive only counts (timing = \"none\"): there are no latencies and no rates".to_string());
     }
     warnings.extend(ssdlab_device::description::idle_settings(config));
-    backlog(result, config, &mut warnings);
-    writes(result, config, &mut warnings);
+    backlog(result, config, circumstances, &mut warnings);
+    writes(result, config, circumstances, &mut warnings);
     unwritten(result, config, &mut warnings);
     collection(result, config, &mut warnings);
     spare(result, &mut warnings);
@@ -184,7 +193,7 @@ fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
 }
 
 /// Requests that wait outside a drive that cannot keep up say more about the trace's clock than about the drive.
-fn backlog(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+fn backlog(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstances, warnings: &mut Vec<String>) {
     let inside = f64::from(config.interface.queues) * f64::from(config.interface.queue_depth);
     let mean = crate::subtests::outstanding_mean(result);
     if mean <= BACKLOG_TO_MENTION || mean <= 4.0 * inside {
@@ -194,6 +203,13 @@ fn backlog(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<Strin
         true => ("the drive", format!("of which the drive takes {inside:.0}")),
         false => ("the host and its drive", format!("in the host or the drive, which takes at most {inside:.0}")),
     };
+    if !circumstances.is_clocked {
+        warnings.push(format!(
+            "the workload kept {mean:.0} requests outstanding on average, {taken}: latencies are those of waiting for the \
+             drive (a closed loop of {inside:.0} keeps it as busy)"
+        ));
+        return;
+    }
     warnings.push(format!(
         "{who} could not keep up with the workload's clock: {mean:.0} requests were outstanding on average, {taken}: \
          latencies are those of the backlog (use --replay closed:QD, or timed*K to slow the clock)"
@@ -248,15 +264,25 @@ fn unwritten(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<Str
     }
     let padding = result.host.padding_bytes as f64 / written as f64;
     if padding > 0.1 {
-        warnings.push(format!(
-            "pages were padded: {:.2} bytes of padding for each byte written, since a write of less than a page takes a \
-             page of its own (a write buffer would fill pages)",
-            padding
-        ));
+        let padded = format!("pages were padded: {padding:.2} bytes of padding for each byte written");
+        let flushes = result.requests.flush;
+        warnings.push(if config.buffer.policy == "none" {
+            format!(
+                "{padded}, since a write of less than a page takes a page of its own (a write buffer would fill pages)"
+            )
+        } else if flushes > 0 {
+            let each = result.requests.write as f64 / flushes as f64;
+            format!(
+                "{padded}, since a flush writes what is in the buffer, whole pages or not, and one came with every \
+                 {each:.1} writes"
+            )
+        } else {
+            format!("{padded}, since FUA writes, or units that leave the buffer alone, take pages of their own")
+        });
     }
 }
 
-fn writes(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstances, warnings: &mut Vec<String>) {
     let written = result.bytes.write;
     if written == 0 {
         return;
@@ -283,6 +309,9 @@ fn writes(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String
         return;
     }
     let aged_to_steady = result.precondition.steady == Some(true);
+    if circumstances.is_steady_of_this && is_too_short(written, &result.precondition) {
+        return;
+    }
     let drifted = drift(&result.timeline, result.requests.write);
     if let Some((earlier, later, difference)) = drifted.filter(|(.., d)| !aged_to_steady || *d > WANDERING) {
         warnings.push(format!(
@@ -324,6 +353,12 @@ fn collection(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
         theory.write_amplification,
         theory.model
     ));
+}
+
+/// Whether a run says nothing against the steady state that its drive was brought to: that was judged by windows, and the
+/// quarters of a run of less than two of them are shorter than the waves in which planes collect.
+fn is_too_short(written: u64, age: &Precondition) -> bool {
+    age.steady == Some(true) && written < 2 * age.window_bytes
 }
 
 /// Write amplification of the third and the last quarter of the written bytes, and how far they are apart, when that
@@ -514,6 +549,16 @@ mod tests {
         assert!(!held(&[room(above, below), room(above, below)]), "lost between two rooms");
         let short = Traffic { bytes: [12_288, 16_384, 0, 0], ..below };
         assert!(!held(&[room(above, short)]), "bytes were lost");
+    }
+
+    #[test]
+    fn a_run_of_less_than_two_windows_says_nothing_against_its_own_steady_state() {
+        let age = |steady| Precondition { window_bytes: 4 << 30, steady, ..Precondition::default() };
+        // Found on demo-tlc: io_size=1g behind `steady` was called unsteady, 8.6 % apart.
+        assert!(is_too_short(1 << 30, &age(Some(true))));
+        assert!(!is_too_short(8 << 30, &age(Some(true))));
+        assert!(!is_too_short(1 << 30, &age(Some(false))));
+        assert!(!is_too_short(1 << 30, &age(None)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!   for each drive:  snapshot or ageing --> statistics reset --> replay --> checks, warnings --> DeviceResult
 //! ```
 //!
-//! The drives run one after the other, each with the workload opened anew, so that all see the same requests and none
+//! The drives run one after the other, each with the workload opened anew, so that all see the same workload and none
 //! sees another. Nothing is written but snapshots; [`run_into`] adds the files.
 
 use std::cell::RefCell;
@@ -20,6 +20,7 @@ use ssdlab_measure::smart::SmartLog;
 use ssdlab_workload::Workload;
 
 use crate::breakdown::{Breakdown, Gathered, RequestLanes};
+use crate::checks::Circumstances;
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
@@ -366,6 +367,10 @@ fn run_drive(
         watch,
         wall_time_s,
         wall_precondition_s,
+        circumstances: Circumstances {
+            is_clocked: experiment.workload.is_clocked(),
+            is_steady_of_this: matches!(experiment.age, Age::Steady),
+        },
     };
     // Closed forms know nothing of what a host makes of a workload.
     let uniform = experiment.host.is_none() && experiment.workload.is_uniform_overwrites(config);
@@ -496,7 +501,16 @@ fn same_requests(result: &mut RunResult) {
         return;
     };
     for other in rest {
-        if other.requests != first.requests || other.bytes != first.bytes {
+        if other.requests == first.requests
+            && other.bytes == first.bytes
+            && other.requests_digest != first.requests_digest
+        {
+            other.warnings.push(format!(
+                "this drive was not sent the same requests as {}: as many, but at other addresses or of other lengths \
+                 (the workload is sized by the drive's user capacity)",
+                first.name
+            ));
+        } else if other.requests_digest != first.requests_digest {
             other.warnings.push(format!(
                 "this drive was not sent the same requests as {}: {} bytes written and {} read, against {} and {} (the \
                  workload is sized by the drive's user capacity, or by time)",

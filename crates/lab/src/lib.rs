@@ -15,6 +15,7 @@ mod by_cause;
 mod checks;
 pub mod experiment;
 mod latency;
+pub mod memory;
 mod observers;
 pub mod output;
 pub mod perfetto;
@@ -38,6 +39,7 @@ pub use breakdown::Breakdown;
 pub use experiment::{
     Asked, Entrant, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
 };
+pub use memory::Memory;
 pub use precondition::Age;
 pub use progress::{Control, Phase, Progress, Quiet};
 pub use ready_busy::{ReadyBusy, Recording};

@@ -18,7 +18,7 @@ use ssdlab_flash::OpKind;
 use ssdlab_workload::{Next, Workload};
 
 use crate::progress::{Control, Phase};
-use crate::replay::{BATCH, ReplayError, beyond, fits};
+use crate::replay::{BATCH, ReplayError, beyond, fits, woken};
 use crate::result::Precondition;
 use crate::source::WorkloadSource;
 use crate::verify::Verifier;
@@ -364,7 +364,7 @@ impl Ageing<'_> {
             requests += gathered as u64;
             outstanding += gathered as u64;
             match then {
-                Some(Next::WaitUntil(until)) => clock = until.max(Nanos(clock.0.saturating_add(1))),
+                Some(Next::WaitUntil(until)) => clock = woken(until, clock, requests)?,
                 Some(Next::WaitForCompletion) if self.completions().is_empty() => {
                     let now = self.drive.now();
                     if outstanding == 0 || !self.drive.run_to_completion(now) {

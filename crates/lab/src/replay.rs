@@ -167,12 +167,35 @@ pub enum ReplayError {
         /// The drive's size.
         user_sectors: u64,
     },
+    /// The workload asks for a time that no run reaches.
+    #[error(
+        "after request {sent} the workload waits until {} years of virtual time; expected a time before the horizon of \
+         2^61 nanoseconds (73 years): a rate, a pause or a factor of time is far off", until.0 / YEAR.0
+    )]
+    BehindHorizon {
+        /// Requests sent before.
+        sent: u64,
+        /// Until when it waits.
+        until: Nanos,
+    },
     /// The workload waits for a completion although nothing is in the drive.
     #[error("the workload waits for a completion after request {sent}, but no request is in the drive")]
     Deadlock {
         /// Requests sent.
         sent: u64,
     },
+}
+
+/// 365.25 days.
+const YEAR: Nanos = Nanos(31_557_600 * 1_000_000_000);
+
+/// When a workload that waits is asked again: a time that has passed still moves the clock, so that no workload can hold
+/// it.
+pub(crate) fn woken(until: Nanos, now: Nanos, sent: u64) -> Result<Nanos, ReplayError> {
+    match until.before_horizon() {
+        Some(until) => Ok(until.max(now + Nanos(1))),
+        None => Err(ReplayError::BehindHorizon { sent, until }),
+    }
 }
 
 /// What the loop has seen.
@@ -186,6 +209,8 @@ pub struct Recorder {
     pub(crate) failed: u64,
     pub(crate) failed_bytes: [u64; 4],
     pub(crate) misaligned: u64,
+    /// A sum over all requests of what tells one from another, whatever their order and their times.
+    pub(crate) digest: u64,
     pub(crate) outstanding: u64,
     pub(crate) outstanding_max: u64,
     /// Integral of the requests in the drive over time: request-nanoseconds.
@@ -209,6 +234,7 @@ impl Recorder {
             failed: 0,
             failed_bytes: [0; 4],
             misaligned: 0,
+            digest: 0,
             outstanding: 0,
             outstanding_max: 0,
             occupancy: 0,
@@ -234,6 +260,9 @@ impl Recorder {
         self.sent[class] += 1;
         self.sent_bytes[class] += request.bytes();
         self.misaligned += u64::from((request.sector | request.sectors) & self.unit_mask != 0);
+        let place = request.sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (request.sectors << 2 | class as u64);
+        let mixed = (place ^ place >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.digest = self.digest.wrapping_add(mixed ^ mixed >> 32);
     }
 
     #[inline]
@@ -395,8 +424,9 @@ fn send<T: Target + ?Sized>(
                     batch[gathered] = request;
                     gathered += 1;
                 }
-                // A time that has passed still moves the clock, so that no workload can hold it.
-                Next::WaitUntil(until) => ended = Some(Sent::Wait(until.max(Nanos(now.0 + 1)))),
+                Next::WaitUntil(until) => {
+                    ended = Some(Sent::Wait(woken(until, now, recorder.sent_total() + gathered as u64)?));
+                }
                 Next::WaitForCompletion => ended = Some(Sent::Wait(Nanos::MAX)),
                 Next::Done => ended = Some(Sent::Finished),
             }

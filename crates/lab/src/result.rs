@@ -48,6 +48,14 @@ pub struct RunResult {
     pub devices: Vec<DeviceResult>,
 }
 
+impl RunResult {
+    /// Whether all drives were sent the same requests, as far as the results tell.
+    pub fn is_same_requests(&self) -> bool {
+        let sent = |device: &DeviceResult| (device.requests, device.bytes, device.requests_digest.clone());
+        self.devices.windows(2).all(|pair| sent(&pair[0]) == sent(&pair[1]))
+    }
+}
+
 /// One drive's part of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceResult {
@@ -64,6 +72,10 @@ pub struct DeviceResult {
     pub requests: PerOp<u64>,
     /// Bytes of those that succeeded.
     pub bytes: PerOp<u64>,
+    /// Sixteen hexadecimal digits over the operations, addresses and lengths of all requests, whatever their order: two
+    /// drives with the same were sent the same. Empty in older results.
+    #[serde(default)]
+    pub requests_digest: String,
     /// Latencies; `null` where no request of the kind completed.
     pub latency_ns: Latencies,
     /// Virtual time from the first moment to the last completion.

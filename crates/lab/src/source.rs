@@ -23,6 +23,12 @@ pub trait WorkloadSource {
         Vec::new()
     }
 
+    /// Whether requests arrive by a clock of the workload's own, as those of a trace do that is replayed `timed`, so that
+    /// a drive can fall behind it.
+    fn is_clocked(&self) -> bool {
+        true
+    }
+
     /// Whether it is uniform random overwrites of single mapping units over the drive's whole user capacity, so that
     /// theory has something to say.
     fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {

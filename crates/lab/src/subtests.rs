@@ -240,16 +240,16 @@ impl<'a> Divided<'a> {
         if self.initial {
             self.initial = false;
             self.inner = self.source.open(self.drive, 0)?;
-            self.ahead = self.last.0.saturating_add(PAUSE.0);
+            self.ahead = (self.last + PAUSE).0;
             self.of_pass = 0;
         } else {
             self.index += 1;
-            self.ahead = self.ahead.saturating_add(PAUSE.0);
+            self.ahead = (Nanos(self.ahead) + PAUSE).0;
         }
         self.state = match self.index == self.volumes.len() {
             true => State::Done,
             false if self.until_level => State::Judging,
-            false => State::QuietUntil(Nanos(self.last.0.saturating_add(PAUSE.0))),
+            false => State::QuietUntil(self.last + PAUSE),
         };
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Workload for Divided<'_> {
                 }
                 State::Sending => match self.inner.next(Nanos(now.0.saturating_sub(self.ahead)))? {
                     Next::Request(mut request) => {
-                        request.at = Nanos(request.at.0.saturating_add(self.ahead));
+                        request.at += Nanos(self.ahead);
                         self.outstanding += 1;
                         self.requests += 1;
                         self.now.requests += 1;
@@ -319,6 +319,7 @@ impl Workload for Divided<'_> {
                         }
                         return Ok(Next::Request(request));
                     }
+                    // A time that does not fit is refused where the run waits for it.
                     Next::WaitUntil(until) => {
                         return Ok(Next::WaitUntil(Nanos(until.0.saturating_add(self.ahead))));
                     }

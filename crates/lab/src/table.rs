@@ -149,7 +149,9 @@ fn rows() -> Vec<Row> {
             "  multi-plane",
             timed(|d| {
                 let together = d.flash.programs.multi_plane.values().sum::<u64>();
-                (together > 0).then(|| checks::percent(together as f64 / d.flash.programs.total as f64))
+                let programs = d.flash.programs.total;
+                let pairs = planes_per_die(d) > 1 && programs > 0;
+                pairs.then(|| checks::percent(together as f64 / programs as f64))
             }),
         ),
         row("erases", |d| Some(count(d.flash.erases.total))),
@@ -176,6 +178,12 @@ fn queue_depth(device: &DeviceResult) -> Option<String> {
     let interface = device.configuration.get("interface")?;
     let (queues, depth) = (interface.get("queues")?.as_u64()?, interface.get("queue_depth")?.as_u64()?);
     Some(if queues == 1 { depth.to_string() } else { format!("{queues} x {depth}") })
+}
+
+/// Planes that can work together.
+fn planes_per_die(device: &DeviceResult) -> u64 {
+    let planes = device.configuration.get("flash").and_then(|flash| flash.get("planes_per_die"));
+    planes.and_then(serde_json::Value::as_u64).unwrap_or(1)
 }
 
 /// Padding for each byte written, in the unit of write amplification.

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Status, stamp_cell};
+use ssdlab_flash::HugeArray;
 use ssdlab_host::BlockDevice;
 
 use crate::replay::Target;
@@ -44,7 +45,7 @@ struct Ended {
 #[derive(Debug)]
 pub(crate) struct Verifier {
     /// What every sector must hold.
-    sectors: Vec<u64>,
+    sectors: HugeArray<u64>,
     /// What sectors may hold besides, after a command on them failed.
     doubtful: HashMap<u64, Vec<u64>>,
     /// By the tag that the device sees, which is this list's index.
@@ -68,7 +69,7 @@ impl Verifier {
     pub(crate) fn new(user_sectors: u64) -> Verifier {
         Verifier {
             // No drive that fits in memory has more sectors than memory has bytes.
-            sectors: vec![0; usize::try_from(user_sectors).unwrap_or(usize::MAX)],
+            sectors: HugeArray::new(usize::try_from(user_sectors).unwrap_or(usize::MAX)),
             doubtful: HashMap::new(),
             sent: Vec::new(),
             free: Vec::new(),
@@ -82,6 +83,11 @@ impl Verifier {
             wrong: 0,
             first_wrong: None,
         }
+    }
+
+    /// Bytes that [`Verifier::new`] takes once all sectors were written.
+    pub(crate) fn simulator_bytes(user_sectors: u64) -> u64 {
+        HugeArray::<u64>::bytes_of(user_sectors)
     }
 
     /// The drive's statistics were reset, and with them its count of commands.
@@ -153,7 +159,7 @@ impl Verifier {
                 for sector in request.sector..request.end() {
                     let cell = if op == Op::Write { stamp_cell(stamp, sector) } else { 0 };
                     if status == Status::Success {
-                        self.sectors[sector as usize] = cell;
+                        self.sectors.set(sector as usize, cell);
                         if !self.doubtful.is_empty() {
                             self.doubtful.remove(&sector);
                         }
@@ -170,7 +176,7 @@ impl Verifier {
         let mut found = cells.chunks_exact(8);
         for sector in request.sector..request.end() {
             let cell = found.next().and_then(|cell| cell.try_into().ok()).map(u64::from_le_bytes);
-            let expected = self.sectors[sector as usize];
+            let expected = self.sectors.get(sector as usize);
             self.compared += 1;
             if cell == Some(expected) || cell.is_some_and(|cell| self.may_hold(sector, cell)) {
                 continue;

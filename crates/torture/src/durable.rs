@@ -34,6 +34,9 @@ struct Effect {
     read: Option<Vec<u64>>,
 }
 
+/// Bytes that is known of a sector while commands on it are outstanding, about.
+pub(crate) const SECTOR_BYTES_KNOWN: u64 = 2 * size_of::<Sector>() as u64;
+
 /// A sector: what it holds now, and what it may hold after a power cut.
 #[derive(Clone, Debug, Default)]
 struct Sector {

@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Drive, DriveError, Options};
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, FaultKind, ScriptedFault};
 
 use crate::case::{Again, Case, Cut, Moment, Step};
 use crate::catch::{Caught, catch};
+use crate::durable::SECTOR_BYTES_KNOWN;
 use crate::lives::{Lives, recovery_of};
 use crate::totals::{CutKind, Totals};
 
@@ -46,6 +47,15 @@ pub(crate) fn run_with_faults(case: &Case, totals: &mut Totals, struck: &mut Vec
     totals.cases += 1;
     totals.working += start.elapsed();
     result.map_err(|Caught { message, place }| Finding { message, place, step })
+}
+
+/// Bytes of memory that a case on this drive takes at most.
+///
+/// # Errors
+/// A design that is not known.
+pub fn simulator_bytes(config: &DriveConfig) -> Result<u64, DriveError> {
+    let sectors = config.user_bytes / ssdlab_base::SECTOR_BYTES;
+    Ok(Drive::simulator_bytes(config, Contents::Stamps)? + sectors * SECTOR_BYTES_KNOWN)
 }
 
 /// Whether a drive can be made of this, faults of the factory included; `Err` says why not.

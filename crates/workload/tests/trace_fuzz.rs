@@ -32,6 +32,7 @@ fn exercise(options: &str, bytes: &[u8]) {
                 total += batch.len() as u64;
                 for request in &batch {
                     assert!(request.at >= last);
+                    assert!(request.at < Nanos::HORIZON);
                     last = request.at;
                     assert_eq!(request.sectors == 0, request.op == Op::Flush);
                     assert!(request.end() <= 1 << 52);

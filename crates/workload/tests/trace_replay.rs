@@ -107,9 +107,10 @@ fn a_drive_smaller_than_the_trace_is_refused_before_the_run_with_the_ways_out() 
     let error = replay(text, settings("timed", Fit::Dense, None), 2 * 2048).map(|_| ()).expect_err("three extents");
     assert!(error.contains("2 whole extents of 1 MiB") && error.contains("--wrap"), "{error}");
     assert!(replay(text, settings("timed", Fit::Dense, None), 3 * 2048).is_ok());
-    let late = "0,W,0,512\n18000000000000000,W,0,512\n";
-    let error = replay(late, settings("timed*2", Fit::Exact, None), 8).map(|_| ()).expect_err("beyond time");
-    assert!(error.contains("2^64"), "{error}");
+    // Thirty years.
+    let late = "0,W,0,512\n946728000000000,W,0,512\n";
+    let error = replay(late, settings("timed*3", Fit::Exact, None), 8).map(|_| ()).expect_err("beyond time");
+    assert!(error.contains("2^61"), "{error}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use ssdlab_workload::files::{
 };
 
 use crate::failure::Failure;
+use crate::memory::allowed;
 
 /// As fast as a clock goes: files are made before anything is measured.
 const PREPARING: f64 = 1e-3;
@@ -143,6 +144,7 @@ pub(super) fn cannot(why: &str) -> Failure {
 /// Opens the image and mounts it.
 fn serve(config: &DriveConfig, folder: &Path, slower: f64) -> Result<(Arc<Engine>, Mounted), Failure> {
     let _ = mount::protect_process();
+    allowed(None)?.check_served(config)?;
     let image = folder.join("image");
     let Opened { drive, .. } = image::open(&image, config, 1).map_err(Failure::input)?;
     let engine = Arc::new(Engine::new(Box::new(drive), Pace::Model { slower: PREPARING }).map_err(Failure::work)?);

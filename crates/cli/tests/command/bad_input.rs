@@ -67,6 +67,63 @@ fn a_malformed_line_of_a_trace_is_named_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_time_that_no_run_reaches_is_refused_with_line_and_column() {
+    let bench = Bench::new();
+    // 584 years: it fits 64 bits of nanoseconds, but nothing that a drive adds to it does.
+    for late in ["18446744073709551", "18446744073709551615"] {
+        bench.write("late.csv", &format!("time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n{late},W,4096,4096\n"));
+        let place = format!("late.csv:3: found the time `{late}` in column 1");
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", "late.csv", "--out", "out"], &[&place]);
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", "late.csv", "--replay", "closed:1"], &[&place]);
+        bench.refuses(&["trace", "stats", "late.csv"], &[&place]);
+        bench.refuses(&["trace", "convert", "late.csv", "there.iolog"], &[&place]);
+    }
+    bench.write("far.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n946728000000000,W,4096,4096\n");
+    let run = ["run", "-d", "tiny.toml", "-w", "far.csv", "--replay", "timed*3"];
+    bench.refuses(&run, &["far.csv lasts 946728000 s; replayed timed*3 it would end beyond the horizon", "73 years"]);
+    let run = |workload| ["run", "-d", "tiny.toml", "-w", workload];
+    bench.refuses(&run("rw=write,bs=4k,io_size=64k,thinktime=25000d"), &["after request 2", "136 years"]);
+    bench.refuses(&run("rw=write,bs=1m,size=8m,rate=1k,thinktime=30000d"), &["thinktime=30000d"]);
+    bench.write("slow.fio", "[a]\nrw=write\nbs=4k\nio_size=64k\nruntime=30000d\n");
+    bench.refuses(&run("slow.fio"), &["slow.fio:5", "30000d"]);
+    for (key, value) in [("gc.idle_after", "30000000min"), ("interface.command_overhead", "18446744073709551us")] {
+        let set = format!("{key}={value}");
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", &set], &[key, value]);
+    }
+    bench.refuses(&["torture", "--until", "18446744073709551us"], &["--until", "less than 73 years"]);
+    let window = ["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out", "--trace-window", "0..18446744073709551us"];
+    bench.refuses(&window, &["less than 73 years"]);
+    assert_eq!(bench.listing("out"), [""; 0]);
+}
+
+#[test]
+fn a_size_with_two_readings_is_refused_with_both() {
+    let bench = Bench::new();
+    for (size, readings) in [
+        ("1tb", "1TB (1000000000000 bytes) or 1TiB (1099511627776 bytes)"),
+        ("12MiB", ""),
+        ("12mb", "12MB (12000000 bytes) or 12MiB (12582912 bytes)"),
+    ] {
+        let set = format!("capacity.user={size}");
+        let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--quiet", "--set", &set];
+        match readings {
+            "" => assert!(bench.succeeds(&run).stdout.contains("tiny")),
+            _ => assert!(bench.refuses(&run, &["capacity.user", size, readings]).stdout.is_empty()),
+        }
+    }
+    // Decimal and binary units are what they say: 12,288,000 bytes are 3000 mapping units, 12,000,000 are none.
+    let user =
+        |size: &str| bench.ssdlab(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", &format!("capacity.user={size}")]);
+    assert_eq!(user("12288kB").status, 0);
+    assert_eq!(user("12000KiB").status, 0);
+    bench.refuses(
+        &["run", "-d", "tiny.toml", "-w", SPEC, "--set", "interface.bandwidth=500mb/s"],
+        &["500MB (", "500MiB ("],
+    );
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--subtests", "2x1Mb"], &["1MB (1000000 bytes) or 1MiB"]);
+}
+
+#[test]
 fn a_request_without_length_is_an_error_with_its_line() {
     let bench = Bench::new();
     bench.write("zero.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n1,W,4096,0\n");

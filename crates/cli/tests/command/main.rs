@@ -3,6 +3,8 @@
 mod bad_input;
 mod catalogue;
 mod files;
+mod memory;
+mod messages;
 mod reproduce;
 mod run;
 mod support;

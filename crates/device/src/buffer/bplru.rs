@@ -91,6 +91,10 @@ impl Bplru {
 }
 
 impl BufferPolicy for Bplru {
+    fn keys(&self) -> &'static [&'static str] {
+        &["block_pages", "bplru_padding"]
+    }
+
     fn pads(&self) -> Option<u32> {
         self.padding.then(|| self.blocks.block_units())
     }

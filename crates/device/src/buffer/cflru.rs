@@ -49,6 +49,10 @@ impl Cflru {
 }
 
 impl BufferPolicy for Cflru {
+    fn keys(&self) -> &'static [&'static str] {
+        &["cflru_window_permille"]
+    }
+
     fn caches_reads(&self) -> bool {
         true
     }

@@ -38,6 +38,10 @@ impl Fab {
 }
 
 impl BufferPolicy for Fab {
+    fn keys(&self) -> &'static [&'static str] {
+        &["block_pages"]
+    }
+
     fn insert(&mut self, slot: Slot, unit: &Unit) {
         let now = self.blocks.insert(unit.lpn, slot);
         self.rank(self.blocks.of(unit.lpn), now - 1);

@@ -161,6 +161,10 @@ impl<L: List> Lirs<L> {
 }
 
 impl<L: List> BufferPolicy for Lirs<L> {
+    fn keys(&self) -> &'static [&'static str] {
+        &["lirs_hir_permille"]
+    }
+
     fn insert(&mut self, slot: Slot, unit: &Unit) {
         if L::AWARE {
             self.distances.came(slot);

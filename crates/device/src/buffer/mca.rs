@@ -27,6 +27,10 @@ impl Mca {
 }
 
 impl BufferPolicy for Mca {
+    fn keys(&self) -> &'static [&'static str] {
+        &["mca_window"]
+    }
+
     fn insert(&mut self, slot: Slot, _: &Unit) {
         if self.passed.len() <= slot as usize {
             self.passed.resize(slot as usize + 1, false);

@@ -93,6 +93,17 @@ impl WriteBuffer {
         }
     }
 
+    /// Bytes that a buffer of `bytes` takes when it is full of whole units, the policy's lists included.
+    pub(crate) fn simulator_bytes(bytes: u64, unit_bytes: u32, cell_bytes: usize) -> u64 {
+        /// A policy's own of a unit: links, places, ghosts.
+        const POLICY: u64 = 64;
+        /// A list that grows is up to twice as long as what is in it.
+        const GROWN: u64 = 2;
+        let entry = (size_of::<Entry>() + size_of::<Slot>() + 2 * size_of::<(u32, Slot)>()) as u64 + POLICY;
+        let cells = u64::from(unit_bytes) / 512 * cell_bytes as u64;
+        bytes / u64::from(unit_bytes) * (GROWN * entry + cells)
+    }
+
     /// Sectors that can come in now.
     pub(crate) fn room(&self) -> u64 {
         self.capacity_sectors - self.used_sectors

@@ -2,25 +2,34 @@
 //!
 //! They are no errors, since drives that are compared share their settings, but whoever changes one expects a difference.
 
+use std::collections::HashSet;
+
 use toml::{Table, Value};
 
 use super::controller::CHOICES;
 use super::expanded;
-use super::keys::FTL;
+use crate::buffer::POLICIES as BUFFERS;
+use crate::ftl::DESIGNS;
+use crate::gc::victim::POLICIES as VICTIMS;
 use crate::{BufferPolicies, DestageConfig, DriveConfig, VersionsConfig};
 
-/// Section, keys, and the key of that section that must be one of these for them to be read. Of `[ftl]` only the keys of
-/// versions are ever found different: no others are put back to their defaults.
-const OWNED: [(&str, &[&str], &str, &[&str]); 8] = [
-    ("buffer", &["high_watermark", "low_watermark"], "destage", &["watermark"]),
-    ("buffer", &["mca_window"], "policy", &["mca"]),
-    ("buffer", &["cflru_window_permille"], "policy", &["cflru"]),
-    ("buffer", &["block_pages"], "policy", &["fab", "bplru"]),
-    ("buffer", &["bplru_padding"], "policy", &["bplru"]),
-    ("buffer", &["lirs_hir_permille"], "policy", &["lirs", "pc-lirs"]),
-    ("ftl", FTL, "design", &["mv"]),
-    ("gc", &["choices"], "victim", &["d-choices"]),
-];
+/// Section, the key of it that names a policy or design, and every name there with the keys that it says it reads.
+type Owners = (&'static str, &'static str, Vec<(&'static str, &'static [&'static str])>);
+
+/// What reads which keys of its section beside those that everything reads. Of `[ftl]` only the keys of versions are ever
+/// found different: no others are put back to their defaults.
+fn owners(config: &DriveConfig) -> [Owners; 4] {
+    let buffers = BUFFERS.iter().map(|(name, _, make)| (*name, make.map_or(&[][..], |make| make(config).keys())));
+    let designs = DESIGNS.iter().map(|(name, _, design)| (*name, design.keys));
+    let victims = VICTIMS.iter().map(|(name, _, make)| (*name, make(&config.gc).keys()));
+    let destage: [(&str, &[&str]); 2] = [("on-demand", &[]), ("watermark", &["high_watermark", "low_watermark"])];
+    [
+        ("buffer", "policy", buffers.collect()),
+        ("buffer", "destage", destage.to_vec()),
+        ("ftl", "design", designs.collect()),
+        ("gc", "victim", victims.collect()),
+    ]
+}
 
 /// What differs from its default and is not read, a sentence each.
 pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
@@ -33,17 +42,21 @@ pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
         BufferPolicies { block_pages: config.flash.geometry.pages_per_block, ..BufferPolicies::default() };
     plain.ftl.versions = VersionsConfig::default();
     plain.gc.choices = CHOICES;
+    // Asked with every setting at its default: a wild one of another policy must not reach this policy's constructor.
+    let owners = owners(&plain);
     let (own, all, plain) = (expanded(config), expanded(&all), expanded(&plain));
     let mut sentences = Vec::new();
-    for (section, keys, owner, readers) in OWNED {
+    for (section, owner, known) in owners {
         let Some(chosen) = value(&own, section, owner).and_then(Value::as_str) else { continue };
-        if readers.contains(&chosen) {
-            continue;
-        }
+        let read = known.iter().find(|(name, _)| *name == chosen).map_or(&[][..], |(_, keys)| keys);
+        let mut keys: Vec<&str> = known.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
+        let mut seen = HashSet::new();
+        keys.retain(|key| seen.insert(*key) && !read.contains(key));
         for key in keys {
             let found = value(&all, section, key);
             if let Some(found) = found.filter(|found| Some(*found) != value(&plain, section, key)) {
-                let readers: Vec<String> = readers.iter().map(|reader| format!("\"{reader}\"")).collect();
+                let readers = known.iter().filter(|(_, keys)| keys.contains(&key));
+                let readers: Vec<String> = readers.map(|(name, _)| format!("\"{name}\"")).collect();
                 sentences.push(format!(
                     "{section}.{key} = {found} changes nothing: it is for {section}.{owner} = {}, and this drive's is \
                      \"{chosen}\"",
@@ -63,6 +76,7 @@ fn value<'a>(table: &'a Table, section: &str, key: &str) -> Option<&'a Value> {
 mod tests {
     use super::*;
     use crate::Description;
+    use crate::description::FTL;
 
     fn drive(settings: &[&str]) -> DriveConfig {
         let text = "[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
@@ -91,10 +105,14 @@ mod tests {
     #[test]
     fn every_owned_key_is_a_key() {
         let keys = crate::description::keys();
-        for (section, owned, owner, _) in OWNED {
-            for key in owned.iter().chain([&owner]) {
+        let mut owned = 0;
+        for (section, owner, known) in owners(&drive(&[])) {
+            assert!(keys.contains(&format!("{section}.{owner}")), "{section}.{owner}");
+            for key in known.iter().flat_map(|(_, keys)| keys.iter()) {
                 assert!(keys.contains(&format!("{section}.{key}")), "{section}.{key}");
+                owned += 1;
             }
         }
+        assert!(owned > 6 + FTL.len(), "the policies that ship say what they read");
     }
 }

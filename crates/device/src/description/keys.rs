@@ -50,7 +50,7 @@ pub(super) const BUFFER: &[&str] = &[
     "lirs_hir_permille",
 ];
 
-pub(super) const FTL: &[&str] = &[
+pub(crate) const FTL: &[&str] = &[
     "design",
     "mapping_unit",
     "allocation",

@@ -32,6 +32,7 @@ use ssdlab_base::format_size;
 pub use error::{DescriptionError, Place};
 pub use expand::expanded;
 pub use idle::idle_settings;
+pub(crate) use keys::FTL;
 pub use keys::keys;
 pub use reader::{Field, Section};
 pub use tree::Tree;

@@ -1,6 +1,8 @@
 //! Quantities only descriptions use, read exactly and printed so that they read back the same.
 
-use ssdlab_base::{Nanos, parse_size};
+use std::borrow::Cow;
+
+use ssdlab_base::{Nanos, QuantityError, parse_size};
 use ssdlab_flash::Latency;
 
 /// Billionths in a unit: what shares are counted in.
@@ -26,25 +28,17 @@ pub(super) fn parse_share(text: &str) -> Option<u64> {
     decimal(text.trim().strip_suffix('%')?.trim(), BILLION)
 }
 
-/// `560MB/s` (powers of 1000), `534MiB/s` (powers of 1024), or a size a second.
-pub(super) fn parse_bandwidth(text: &str) -> Option<u64> {
+/// `560MB/s` (powers of 1000), `534MiB/s` (powers of 1024), or a size a second: the units of [`parse_size`].
+pub(super) fn parse_bandwidth(text: &str) -> Result<u64, QuantityError> {
     let text = text.trim();
     let Some(amount) = text.strip_suffix("/s") else {
-        return parse_size(text).ok();
+        return parse_size(text);
     };
-    let end = amount.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = (amount[..end].trim(), &amount[end..]);
-    let scale = match unit {
-        "B" => 1,
-        "kB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    decimal(number, scale)
+    if amount.ends_with(['B', 'b']) {
+        return parse_size(amount);
+    }
+    let expected = Cow::Borrowed("a bandwidth with its unit, such as 560MB/s");
+    Err(QuantityError { found: text.to_string(), expected, ambiguous: false })
 }
 
 /// A number as TOML can hold it: an integer, or text beyond 63 bits.
@@ -117,18 +111,20 @@ mod tests {
         for wrong in ["7", "%", "-7%", "7.%", ".5%", "1e3%", "99999999999999999999%", "7.1234567891%"] {
             assert_eq!(parse_share(wrong), None, "{wrong}");
         }
-        assert_eq!(parse_bandwidth("560MB/s"), Some(560_000_000));
-        assert_eq!(parse_bandwidth("3.5 GB/s"), Some(3_500_000_000));
-        assert_eq!(parse_bandwidth("1.5MiB/s"), Some(1_572_864));
-        assert_eq!(parse_bandwidth("400m"), Some(400 << 20));
-        for wrong in ["MB/s", "5/s", "5 mb/s", "/s", "18446744073709551615GB/s", "é/s"] {
-            assert_eq!(parse_bandwidth(wrong), None, "{wrong}");
+        assert_eq!(parse_bandwidth("560MB/s"), Ok(560_000_000));
+        assert_eq!(parse_bandwidth("3.5 GB/s"), Ok(3_500_000_000));
+        assert_eq!(parse_bandwidth("1.5MiB/s"), Ok(1_572_864));
+        assert_eq!(parse_bandwidth("400m"), Ok(400 << 20));
+        assert_eq!(parse_bandwidth("400MB"), Ok(400_000_000));
+        for wrong in ["MB/s", "5/s", "5 mb/s", "5m/s", "/s", "18446744073709551615GB/s", "é/s"] {
+            assert!(parse_bandwidth(wrong).is_err(), "{wrong}");
         }
+        assert!(parse_bandwidth("5 mb/s").is_err_and(|error| error.ambiguous));
     }
 
     #[test]
     fn what_is_printed_reads_back_the_same() {
-        for ns in [0, 1, 999, 1_000, 51_200, 1_500_000, 20_480, 999_999_999, 1_000_000_001, u64::MAX] {
+        for ns in [0, 1, 999, 1_000, 51_200, 1_500_000, 20_480, 999_999_999, 1_000_000_001, Nanos::HORIZON.0 - 1] {
             assert_eq!(parse_duration(&span_text(Nanos(ns))), Ok(Nanos(ns)));
         }
         for bytes in [0, 1, 512, 4096, 6144, 238 << 30, 5 << 40, u64::MAX] {

@@ -1,7 +1,7 @@
 //! Typed access to the tree: every value is read through here, so every refusal names its place, its key, what was
 //! found and what was expected. Descriptions of hosts are read in the same way.
 
-use ssdlab_base::{Nanos, closest, parse_duration, parse_size};
+use ssdlab_base::{Nanos, QuantityError, closest, parse_duration, parse_size};
 use ssdlab_flash::Latency;
 
 use super::error::{DescriptionError, Place, listed, shown};
@@ -194,25 +194,34 @@ impl<'t> Field<'t> {
 
     /// Bytes: a plain number, or text with a unit.
     pub fn size(&self) -> Result<u64, DescriptionError> {
-        let expected = "a size such as 4096, \"4k\", \"16m\" or \"1.5g\" (powers of 1024)";
-        match &self.node.value {
-            Value::Text(text) => parse_size(text).ok(),
-            Value::Integer(integer) => integer.and_then(|integer| u64::try_from(integer).ok()),
-            _ => None,
-        }
-        .ok_or_else(|| self.expected(expected))
+        let expected = "a size such as 4096, \"4k\", \"16m\", \"1.5g\" (powers of 1024, also KiB MiB GiB TiB) or \
+                        \"960GB\" (powers of 1000: kB MB GB TB)";
+        self.bytes(parse_size, expected)
     }
 
     /// Bytes a second: as a size, or with the unit a datasheet uses.
     pub(super) fn bandwidth(&self) -> Result<u64, DescriptionError> {
         let expected = "bytes a second: \"560MB/s\" (powers of 1000), \"534MiB/s\", \"534m\" (powers of 1024) or a \
                         plain number";
+        self.bytes(parse_bandwidth, expected)
+    }
+
+    /// A plain number of bytes, or text that `parse` reads.
+    fn bytes(
+        &self,
+        parse: impl Fn(&str) -> Result<u64, QuantityError>,
+        expected: &str,
+    ) -> Result<u64, DescriptionError> {
         match &self.node.value {
-            Value::Text(text) => parse_bandwidth(text),
-            Value::Integer(integer) => integer.and_then(|integer| u64::try_from(integer).ok()),
-            _ => None,
+            Value::Text(text) => parse(text).map_err(|why| {
+                let both = || format!("{} (the unit has two readings)", why.expected);
+                self.expected(&if why.ambiguous { both() } else { expected.to_string() })
+            }),
+            Value::Integer(integer) => {
+                integer.and_then(|integer| u64::try_from(integer).ok()).ok_or_else(|| self.expected(expected))
+            }
+            _ => Err(self.expected(expected)),
         }
-        .ok_or_else(|| self.expected(expected))
     }
 
     /// A span of time up to `max`, with its unit; 0 needs none.

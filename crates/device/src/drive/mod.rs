@@ -13,6 +13,7 @@ mod dispatch;
 mod events;
 mod failures;
 mod keeping;
+mod memory;
 mod paths;
 mod power;
 mod registry;

@@ -248,6 +248,10 @@ pub(crate) struct Design {
     pub(crate) check: fn(&DriveConfig) -> Result<(), DriveError>,
     /// Makes it; the configuration was checked.
     pub(crate) make: fn(&DriveConfig) -> Box<dyn Ftl>,
+    /// Keys of `[ftl]` that it reads and not every design does: whoever sets one for another design is told.
+    pub(crate) keys: &'static [&'static str],
+    /// Bytes that it takes in the simulator at most, whatever is written.
+    pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
 }
 
 /// Every FTL design: name, summary, and how it is made.
@@ -255,11 +259,21 @@ pub(crate) const DESIGNS: &[(&str, &str, Design)] = &[
     (
         "page",
         "full page mapping in RAM, mapping unit of at most a page",
-        Design { check: |_| Ok(()), make: |config| Box::new(page::PageFtl::new(config)) },
+        Design {
+            check: |_| Ok(()),
+            make: |config| Box::new(page::PageFtl::new(config)),
+            keys: &[],
+            simulator_bytes: page::PageFtl::simulator_bytes,
+        },
     ),
     (
         "mv",
         "several versions of a page, partial pages written without a read, compacted or not (WAFLASH)",
-        Design { check: mv::check, make: |config| Box::new(mv::MvFtl::new(config)) },
+        Design {
+            check: mv::check,
+            make: |config| Box::new(mv::MvFtl::new(config)),
+            keys: crate::description::FTL,
+            simulator_bytes: mv::MvFtl::simulator_bytes,
+        },
     ),
 ];

@@ -77,6 +77,13 @@ impl TrimState {
         }
     }
 
+    /// Bytes that [`TrimState::new`] takes, and the records of trims of all segments, which the chips keep.
+    pub(super) fn simulator_bytes(user_units: u32, unit_bytes: u32) -> u64 {
+        let segments = u64::from(user_units.div_ceil(unit_bytes * 8));
+        let bits = HugeArray::<u64>::bytes_of((u64::from(user_units) + segments).div_ceil(64));
+        2 * bits + segments * size_of::<bool>() as u64
+    }
+
     /// Whether anything was trimmed since the drive was made.
     #[inline]
     pub(super) const fn in_use(&self) -> bool {

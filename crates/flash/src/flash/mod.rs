@@ -216,6 +216,7 @@ pub struct Flash {
 impl Flash {
     /// Fresh chips: everything erased, factory bad blocks marked.
     pub fn new(config: &FlashConfig, units_per_page: u32, contents: Contents, seed: u64, timed: bool) -> Flash {
+        // What this takes, `Flash::simulator_bytes` says beforehand: a table that grows with the chips belongs there, too.
         let geometry = config.geometry;
         let mut blocks = Blocks::new(&geometry);
         let mut faults = FaultPlan::new(&config.faults, rng(seed, "flash faults"));
@@ -268,6 +269,20 @@ impl Flash {
             observer: None,
             waits: None,
         }
+    }
+
+    /// Bytes that [`Flash::new`] takes once all of the chips have been written. The operating system gives most of them
+    /// only as they are.
+    pub fn simulator_bytes(geometry: &Geometry, units_per_page: u32, contents: Contents) -> u64 {
+        Blocks::simulator_bytes(geometry)
+            + Oob::simulator_bytes(geometry, units_per_page)
+            + Store::simulator_bytes(geometry, contents)
+    }
+
+    /// Bytes that chips on an image take: the contents are in its files, their checks in memory.
+    pub fn simulator_bytes_on_image(geometry: &Geometry, units_per_page: u32) -> u64 {
+        Flash::simulator_bytes(geometry, units_per_page, Contents::Nothing)
+            + Image::simulator_bytes(geometry, units_per_page)
     }
 
     /// Chips whose contents are kept in an image: fresh ones where it is new, else as they were when the process that

@@ -119,6 +119,11 @@ impl Image {
         })
     }
 
+    /// Bytes of memory that [`Image::open`] takes.
+    pub(crate) fn simulator_bytes(geometry: &Geometry, units_per_page: u32) -> u64 {
+        HugeArray::<u32>::bytes_of(geometry.pages() * u64::from(units_per_page)) + u64::from(geometry.blocks())
+    }
+
     /// Whether the image was made just now.
     pub const fn is_fresh(&self) -> bool {
         self.fresh

@@ -8,7 +8,7 @@ use ssdlab_measure::smart::SmartLog;
 use super::Entrant;
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
-use crate::checks;
+use crate::checks::{self, Circumstances};
 use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
@@ -40,12 +40,14 @@ pub(super) struct Measured {
     pub(super) watch: Option<Watch>,
     pub(super) wall_time_s: f64,
     pub(super) wall_precondition_s: f64,
+    /// What the warnings go by.
+    pub(super) circumstances: Circumstances,
 }
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
     let Measured { mut drive, recorder, ended, aged, smart_before, verifier, .. } = measured;
-    let Measured { breakdown, rooms, subtests, watch, wall_time_s, wall_precondition_s, .. } = measured;
+    let Measured { breakdown, rooms, subtests, watch, wall_time_s, wall_precondition_s, circumstances, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
@@ -96,6 +98,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         timed: config.timed,
         requests,
         bytes,
+        requests_digest: format!("{:016x}", recorder.digest),
         latency_ns,
         virtual_time_ns,
         wall_time_s,
@@ -132,7 +135,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         subtests,
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
-    result.warnings = checks::warnings(&result, config);
+    result.warnings = checks::warnings(&result, config, circumstances);
     result.warnings.extend(watch.as_ref().map(Watch::warnings).unwrap_or_default());
     result
 }

@@ -52,6 +52,7 @@ pub fn render(run: &RunResult) -> String {
             ("style", STYLE),
             ("facts", &tables::facts(run)),
             ("banners", &tables::banners(run)),
+            ("same", same(run)),
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),
             ("divided", &divided::section(run)),
@@ -80,6 +81,15 @@ fn title(run: &RunResult) -> String {
         [first, second, rest @ ..] => format!("{first}, {second} and {} more drives", rest.len()),
     };
     format!("{drives} under {}", workload(run))
+}
+
+/// Whether the drives can be compared request by request.
+fn same(run: &RunResult) -> &'static str {
+    match run.devices.len() {
+        0 | 1 => "",
+        _ if run.is_same_requests() => "The same requests on each. ",
+        _ => "The same workload on each, but not the same requests: the warnings say why. ",
+    }
 }
 
 /// What was asked of the drives: of a path, which says where somebody keeps a trace, the last part.

@@ -16,6 +16,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         timed: true,
         requests: PerOp { read: 4, write: 5, trim: 0, flush: 0 },
         bytes: PerOp { read: 16_384, write: 20_480, trim: 0, flush: 0 },
+        requests_digest: String::new(),
         latency_ns: Latencies { all: Some(summary), write: Some(summary), ..Latencies::default() },
         virtual_time_ns: 1_000_000,
         wall_time_s: 0.5,

@@ -47,7 +47,7 @@ pub use measured_figure::MeasuredFigure;
 pub use output::{FigureReport, Report, try_out, write};
 pub use plan::{Preparation, Run};
 pub use published::{Published, PublishedError, Span};
-pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute};
+pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute, largest};
 pub use scene::Scene;
 pub use survey::Survey;
 pub use text::render;

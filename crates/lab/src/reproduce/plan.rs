@@ -7,6 +7,7 @@ use ssdlab_device::DriveConfig;
 use super::ReproduceError;
 use super::input::Input;
 use super::scene::Scene;
+use crate::memory::{BESIDES, Memory};
 use crate::ready_busy::Recording;
 use crate::result::VERSION;
 use crate::snapshot::build;
@@ -248,12 +249,13 @@ impl Ready {
         kept.then(|| format!("{:?} {} {}", self.config, self.precondition, self.run.seed))
     }
 
-    /// Memory that the run takes at most, roughly, in bytes: flash pages, maps and the buffer's units.
+    /// Memory that the run takes at most, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        const PAGE: u64 = 16;
-        const BESIDES: u64 = 64 << 20;
-        let geometry = &self.config.flash.geometry;
-        let units = geometry.bytes() / u64::from(self.config.ftl.mapping_unit.max(512));
-        units.max(geometry.bytes() / u64::from(geometry.page_bytes)) * PAGE + self.config.buffer.bytes / 4 + BESIDES
+        memory_bytes(&self.config)
     }
+}
+
+/// Memory that a run on this drive takes at most, in bytes. A design that is not known is the run's to refuse.
+pub(super) fn memory_bytes(config: &DriveConfig) -> u64 {
+    Memory::of(&config.name, config, false).map_or(0, |memory| memory.total()) + BESIDES
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::accessor::Measured;
-use super::plan::{Preparation, Ready, Run};
+use super::plan::{Preparation, Ready, Run, memory_bytes};
 use super::scene::Scene;
 use super::store::Store;
 use crate::experiment::{Asked, Entrant, Experiment};
@@ -135,6 +135,12 @@ impl Outcomes {
         }
         broken
     }
+}
+
+/// The run that takes the most memory, and how much that is in bytes; nothing where none can be made ready.
+pub fn largest(scene: &Scene, runs: &[Run]) -> Option<(Run, u64)> {
+    let sized = runs.iter().filter_map(|run| Some((run.clone(), memory_bytes(&scene.config(run).ok()?))));
+    sized.max_by_key(|(_, bytes)| *bytes)
 }
 
 /// Does all distinct runs of `runs`, in their order, and keeps the results under `out`.

@@ -4,17 +4,20 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use ssdlab_base::{Nanos, SECTOR_BYTES, parse_size};
+use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::DriveConfig;
 use ssdlab_measure::micro::MicroBenchmark;
-use ssdlab_workload::fio::FioJob;
+use ssdlab_workload::fio::{FioJob, parse_size};
 use ssdlab_workload::model::{Model, is_model};
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
-use ssdlab_workload::trace::Trace;
+use ssdlab_workload::trace::{Trace, standard_input};
 use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind, open_trace};
 
 use super::WorkloadSource;
 use crate::snapshot::file_identity;
+
+/// What fio multiplies `k` with where a line of options does not say; one that says is not known to be uniform.
+const FIO_KB_BASE: u64 = 1024;
 
 /// When and how many requests are sent, and where.
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,9 +115,10 @@ impl TextSource {
             WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(SourceError::plain)?),
             WorkloadKind::Trace => {
                 let trace = open_trace(text).map_err(SourceError::plain)?;
-                let path = trace.name();
+                let name = trace.name();
                 let identity =
-                    file_identity(Path::new(&path)).map_err(|error| SourceError::plain(format!("{path}: {error}")))?;
+                    if trace.is_standard_input() { input_identity() } else { file_identity(Path::new(&name)) };
+                let identity = identity.map_err(|error| SourceError::plain(format!("{name}: {error}")))?;
                 Kind::Trace { spec: text.to_string(), identity }
             }
         };
@@ -171,6 +175,13 @@ impl TextSource {
     }
 }
 
+/// What identifies a trace from standard input: what is in it.
+fn input_identity() -> std::io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    std::io::copy(&mut standard_input().map_err(std::io::Error::other)?, &mut hasher)?;
+    Ok(format!("{} bytes {}", hasher.count(), hasher.finalize().to_hex()))
+}
+
 /// The seed of a pass: the run's own for the measured one.
 fn of_pass(seed: u64, pass: u64) -> u64 {
     // Odd, so that no two passes share a seed.
@@ -213,6 +224,11 @@ impl WorkloadSource for TextSource {
         self.notes.borrow().clone()
     }
 
+    fn is_clocked(&self) -> bool {
+        let discipline = self.sending.discipline.unwrap_or_default();
+        !matches!(self.kind, Kind::Fio { .. }) && matches!(discipline, Discipline::Timed { .. })
+    }
+
     fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {
         match &self.kind {
             Kind::Fio { line: Some(line), .. } => is_uniform(line, drive.ftl.mapping_unit),
@@ -230,7 +246,7 @@ fn is_uniform(line: &str, mapping_unit: u32) -> bool {
             option.split_once('=').map_or((option.trim(), "1"), |(key, value)| (key.trim(), value.trim()));
         match key {
             "rw" | "readwrite" => random = value == "randwrite",
-            "bs" | "blocksize" => unit = parse_size(value) == Ok(u64::from(mapping_unit)),
+            "bs" | "blocksize" => unit = parse_size(value, FIO_KB_BASE) == Some(u64::from(mapping_unit)),
             "norandommap" => map = value == "0",
             "size" if value == "100%" => {}
             "random_distribution" if value == "random" => {}
@@ -283,10 +299,12 @@ mod tests {
         let uniform = |line| is_uniform(line, 4096);
         assert!(uniform("rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2g,norandommap,randseed=1"));
         assert!(uniform("rw=randwrite,bs=4096,norandommap=1"));
+        assert!(uniform("rw=randwrite,bs=4kB,norandommap"), "4096 bytes to fio");
         for line in [
             "rw=randwrite,bs=4k",
             "rw=randwrite,bs=4k,norandommap=0",
             "rw=randwrite,bs=8k,norandommap",
+            "rw=randwrite,bs=4kB,norandommap,kb_base=1000",
             "rw=randrw,bs=4k,norandommap",
             "rw=randwrite,norandommap,bs=4k,size=50%",
             "rw=randwrite,norandommap,bs=4k,random_distribution=zipf:1.1",

@@ -122,7 +122,7 @@ fn a_corrupted_cell_is_found_and_named() {
     for unit in 0..units {
         let mut cells = vec![0; flash.store.unit_cells()];
         assert!(flash.store.read(unit, 0, &mut cells));
-        let current = verifier.sectors[33].to_le_bytes();
+        let current = verifier.sectors.get(33).to_le_bytes();
         if let Some(at) = cells.chunks_exact(8).position(|cell| cell == current) {
             cells[at * 8] ^= 1;
             flash.store.write(unit, &cells);
@@ -143,7 +143,7 @@ fn an_old_version_is_found_and_named() {
     let config = config();
     let (mut drive, mut verifier) = written(&config);
     // As if the drive had lost the last write of sectors 40 and 41, which was command 53 after command 21.
-    verifier.sectors[40] = stamp_cell(21, 40);
+    verifier.sectors.set(40, stamp_cell(21, 40));
     verifier.read_back(&mut drive);
     let check = verifier.check();
     assert!(!check.held);
@@ -154,9 +154,9 @@ fn an_old_version_is_found_and_named() {
 fn after_a_command_that_failed_old_and_new_are_accepted_until_the_next_write() {
     let config = config();
     let (mut drive, mut verifier) = written(&config);
-    let current = verifier.sectors[10];
+    let current = verifier.sectors.get(10);
     // A write that the drive refused may have left the new or the old.
-    verifier.sectors[10] = stamp_cell(7, 10);
+    verifier.sectors.set(10, stamp_cell(7, 10));
     verifier.doubtful.insert(10, vec![current]);
     let read = || [Request::new(Op::Read, 10, 1)].into_iter();
     send(&mut drive, &mut verifier, read());
@@ -165,7 +165,7 @@ fn after_a_command_that_failed_old_and_new_are_accepted_until_the_next_write() {
     assert!(verifier.doubtful.is_empty());
     send(&mut drive, &mut verifier, read());
     assert!(verifier.check().held);
-    verifier.sectors[10] = current;
+    verifier.sectors.set(10, current);
     send(&mut drive, &mut verifier, read());
     assert!(!verifier.check().held);
 }

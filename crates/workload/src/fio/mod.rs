@@ -36,6 +36,7 @@ use ssdlab_base::SECTOR_BYTES;
 
 pub use generator::FioWorkload;
 pub use keys::{KEYS, Key, Support};
+pub use value::size as parse_size;
 
 use settings::JobSettings;
 

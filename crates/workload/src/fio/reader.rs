@@ -99,7 +99,7 @@ impl Reader<'_> {
 }
 
 /// Times from here on are refused, so that sums of them never overflow: 73 years.
-const MAX_TIME: u64 = 1 << 61;
+const MAX_TIME: u64 = Nanos::HORIZON.0;
 
 pub(super) fn read_mode(s: &Reader<'_>) -> Result<(Mode, Option<String>), WorkloadError> {
     let expected =

@@ -51,7 +51,13 @@ pub(crate) fn count(text: &str, kb_base: u64) -> Option<u64> {
 }
 
 /// A size in bytes. With `kb_base=1024`, fio's default, `4k`, `4kb` and `4ki` are 4096 and `4kib` is 4000.
-pub(crate) fn size(text: &str, kb_base: u64) -> Option<u64> {
+///
+/// ```
+/// use ssdlab_workload::fio::parse_size;
+/// assert_eq!(parse_size("4kB", 1024), Some(4096));
+/// assert_eq!(parse_size("4kB", 1000), Some(4000));
+/// ```
+pub fn size(text: &str, kb_base: u64) -> Option<u64> {
     let (number, suffix) = number_and_suffix(text)?;
     let suffix = suffix.to_ascii_lowercase();
     let other_base = if kb_base == 1000 { 1024 } else { 1000 };

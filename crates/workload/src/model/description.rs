@@ -161,6 +161,7 @@ pub(super) fn open(text: &str) -> Result<Option<Description>, WorkloadError> {
 fn sectors(key: &str, text: &str) -> Result<u64, WorkloadError> {
     match parse_size(text) {
         Ok(bytes) if bytes.is_multiple_of(SECTOR_BYTES) && bytes <= 1 << 60 => Ok(bytes / SECTOR_BYTES),
+        Err(why) if why.ambiguous => Err(WorkloadError(format!("{key}: {why}"))),
         _ => Err(WorkloadError(format!("{key}: found '{text}', expected a multiple of 512 bytes, such as 8k"))),
     }
 }

@@ -92,6 +92,7 @@ fn percent(key: &str, value: &str) -> Result<f64, WorkloadError> {
 fn size(key: &str, value: &str) -> Result<u64, WorkloadError> {
     match parse_size(value) {
         Ok(bytes) if bytes > 0 && bytes.is_multiple_of(512) => Ok(bytes),
+        Err(why) if why.ambiguous => Err(WorkloadError(format!("{key}: {why}"))),
         _ => Err(flaw(key, value, "a size that is a multiple of 512, such as 8k")),
     }
 }

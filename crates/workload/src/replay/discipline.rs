@@ -47,13 +47,15 @@ impl Default for Discipline {
 }
 
 impl Discipline {
-    /// When a request of time `at` arrives; nothing if that does not fit 64 bits. A closed loop leaves the time alone.
+    /// When a request of time `at` arrives; nothing if that is not before [`Nanos::HORIZON`]. A closed loop leaves the
+    /// time alone.
     pub fn arrival(self, at: Nanos) -> Option<Nanos> {
         match self {
-            Discipline::Closed { .. } | Discipline::Timed { scale: 1, divisor: 1 } => Some(at),
+            Discipline::Closed { .. } => Some(at),
+            Discipline::Timed { scale: 1, divisor: 1 } => at.before_horizon(),
             Discipline::Timed { scale, divisor } => {
                 let scaled = u128::from(at.0) * u128::from(scale) / u128::from(divisor.max(1));
-                u64::try_from(scaled).ok().map(Nanos)
+                u64::try_from(scaled).ok().and_then(|ns| Nanos(ns).before_horizon())
             }
         }
     }
@@ -113,6 +115,9 @@ mod tests {
         assert_eq!(parse("timed*1").arrival(Nanos(7)), Some(Nanos(7)));
         assert_eq!(parse("timed*0.1").arrival(Nanos(1_000_000_000_000_000_007)), Some(Nanos(100_000_000_000_000_000)));
         assert_eq!(parse("timed*3").arrival(Nanos(u64::MAX)), None);
+        assert_eq!(parse("timed").arrival(Nanos::HORIZON), None);
+        assert_eq!(parse("timed*2").arrival(Nanos(Nanos::HORIZON.0 / 2)), None);
+        assert_eq!(parse("timed*2").arrival(Nanos(Nanos::HORIZON.0 / 2 - 1)), Some(Nanos(Nanos::HORIZON.0 - 2)));
         assert_eq!(parse("timed*0.25").to_string(), "timed*0.25");
         assert_eq!(parse("closed:8").arrival(Nanos(u64::MAX)), Some(Nanos::MAX));
     }

@@ -112,7 +112,7 @@ impl TraceReplay {
         }
         if settings.discipline.arrival(survey.last).is_none() {
             return Err(WorkloadError(format!(
-                "{name} lasts {}; replayed {} it would end beyond 2^64 nanoseconds",
+                "{name} lasts {}; replayed {} it would end beyond the horizon of virtual time, 2^61 nanoseconds (73 years)",
                 survey.last, settings.discipline
             )));
         }
@@ -237,8 +237,10 @@ impl Workload for TraceReplay {
             }
             Discipline::Closed { .. } => request.at = now,
             Discipline::Timed { .. } => {
-                let after = self.settings.discipline.arrival(request.at).unwrap_or(Nanos::MAX);
-                request.at = Nanos(start.0.saturating_add(after.0));
+                let after = self.settings.discipline.arrival(request.at).ok_or_else(|| {
+                    WorkloadError(format!("{}: the file has changed since it was opened", self.trace.name()))
+                })?;
+                request.at = start + after;
                 if request.at > now {
                     return Ok(Next::WaitUntil(request.at));
                 }

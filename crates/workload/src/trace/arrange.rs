@@ -24,6 +24,8 @@ const END_MAX: u64 = 1 << 60;
 const WILD_NS: u64 = 86_400 * 1_000_000_000;
 /// This many wild stamps in a row, and the clock was right: the trace has a gap.
 const WILD_RUN: usize = 16;
+/// No two stamps are further apart than twice this, so every time of a trace is before the horizon.
+const SPAN_MAX: u64 = Nanos::HORIZON.0 / 2;
 /// More devices than this is no trace.
 const DEVICES_MAX: usize = 1 << 20;
 /// Every device begins at a multiple of this in the common address space.
@@ -192,6 +194,8 @@ pub(super) struct Arrange {
     pub(super) layout: Layout,
     window: BinaryHeap<Reverse<Held>>,
     arrived: u64,
+    /// The first stamp that was believed: no other may be further from it than any run lasts.
+    first_ns: Option<u64>,
     base_ns: Option<u64>,
     last_ns: u64,
     pub(super) counts: TraceCounts,
@@ -205,6 +209,7 @@ impl Arrange {
             layout,
             window: BinaryHeap::new(),
             arrived: 0,
+            first_ns: None,
             base_ns: None,
             last_ns: 0,
             counts: TraceCounts::default(),
@@ -250,24 +255,18 @@ impl Arrange {
                 }
             },
         }
-        if self.clock.is_some() {
-            self.sift(record, out);
-        } else {
-            self.admit(record, out);
-        }
-        Ok(())
+        if self.clock.is_some() { self.sift(record, out) } else { self.admit(record, out) }
     }
 
-    fn sift(&mut self, record: Record, out: &mut Vec<Request>) {
-        let Some(clock) = &mut self.clock else { return };
+    fn sift(&mut self, record: Record, out: &mut Vec<Request>) -> Result<(), Flaw> {
+        let Some(clock) = &mut self.clock else { return Ok(()) };
         // Traces of the block layer count from their start: without a neighbour, zero is the neighbour.
         let wild = record.at_ns.abs_diff(clock.believed.unwrap_or(0)) > WILD_NS;
         if !wild {
             clock.believed = Some(record.at_ns);
             self.counts.wild_clocks += clock.suspects.len() as u64;
             clock.suspects.clear();
-            self.admit(record, out);
-            return;
+            return self.admit(record, out);
         }
         let together = clock.suspects.last().is_none_or(|last| record.at_ns.abs_diff(last.at_ns) <= WILD_NS);
         if !together {
@@ -275,25 +274,25 @@ impl Arrange {
             clock.suspects.clear();
         }
         clock.suspects.push(record);
-        if clock.suspects.len() >= WILD_RUN {
-            self.believe(out);
-        }
+        if clock.suspects.len() >= WILD_RUN { self.believe(out) } else { Ok(()) }
     }
 
     /// The suspects were right after all.
-    fn believe(&mut self, out: &mut Vec<Request>) {
-        let Some(clock) = &mut self.clock else { return };
+    fn believe(&mut self, out: &mut Vec<Request>) -> Result<(), Flaw> {
+        let Some(clock) = &mut self.clock else { return Ok(()) };
         let suspects = std::mem::take(&mut clock.suspects);
         if let Some(last) = suspects.last() {
             clock.believed = Some(last.at_ns);
         }
-        for record in suspects {
-            self.admit(record, out);
-        }
+        suspects.into_iter().try_for_each(|record| self.admit(record, out))
     }
 
     #[inline]
-    fn admit(&mut self, record: Record, out: &mut Vec<Request>) {
+    fn admit(&mut self, record: Record, out: &mut Vec<Request>) -> Result<(), Flaw> {
+        let first = *self.first_ns.get_or_insert(record.at_ns);
+        if record.at_ns.abs_diff(first) >= SPAN_MAX {
+            return Err(too_far(record.at_ns, first));
+        }
         match self.order {
             Order::File => self.emit(record, out),
             Order::Time => {
@@ -306,14 +305,15 @@ impl Arrange {
                 }
             }
         }
+        Ok(())
     }
 
     /// No more records: lets out what was held back, at most `room` requests; true when nothing is left.
-    pub(super) fn drain(&mut self, room: usize, out: &mut Vec<Request>) -> bool {
+    pub(super) fn drain(&mut self, room: usize, out: &mut Vec<Request>) -> Result<bool, Flaw> {
         if let Some(clock) = &mut self.clock {
             // Nothing was ever believed: then the clock simply does not start near zero.
             if clock.believed.is_none() {
-                self.believe(out);
+                self.believe(out)?;
             } else {
                 self.counts.wild_clocks += clock.suspects.len() as u64;
                 clock.suspects.clear();
@@ -322,20 +322,22 @@ impl Arrange {
         for _ in 0..room {
             match self.window.pop() {
                 Some(Reverse(Held(record, _))) => self.emit(record, out),
-                None => return true,
+                None => return Ok(true),
             }
         }
-        self.window.is_empty()
+        Ok(self.window.is_empty())
     }
 
     #[inline]
     fn emit(&mut self, record: Record, out: &mut Vec<Request>) {
         let base = *self.base_ns.get_or_insert(record.at_ns);
-        let mut at = record.at_ns.saturating_sub(base);
-        if record.at_ns < base || at < self.last_ns {
-            self.counts.clamped += 1;
-            at = self.last_ns;
-        }
+        let at = match record.at_ns.checked_sub(base).filter(|at| *at >= self.last_ns) {
+            Some(at) => at,
+            None => {
+                self.counts.clamped += 1;
+                self.last_ns
+            }
+        };
         self.last_ns = at;
         let sector = record.offset / SECTOR_BYTES;
         let sectors = (record.offset + record.length).div_ceil(SECTOR_BYTES) - sector;
@@ -345,6 +347,18 @@ impl Arrange {
         self.counts.requests += 1;
         out.push(Request { at: Nanos(at), fua: record.fua, ..Request::new(record.op, sector, sectors) });
     }
+}
+
+/// A stamp that is further from the first one than any run lasts.
+#[cold]
+fn too_far(at_ns: u64, first_ns: u64) -> Flaw {
+    const YEAR_NS: u64 = 31_557_600 * 1_000_000_000;
+    let years = at_ns.abs_diff(first_ns) / YEAR_NS;
+    let side = if at_ns > first_ns { "after" } else { "before" };
+    Flaw::of_time(
+        format!("a request {years} years {side} the first one"),
+        "all requests within 2^60 nanoseconds (36 years) of the first; perhaps the unit of time is another one (`time=`)",
+    )
 }
 
 #[inline]

@@ -19,6 +19,7 @@ mod options;
 mod recognise;
 mod record;
 mod source;
+mod standard_input;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,10 +30,11 @@ use ssdlab_base::{Request, format_size};
 pub use arrange::{TraceCounts, TraceDevice};
 pub use convert::{Converted, Target, TraceWriter, convert};
 pub use format::TraceFormat;
+pub use standard_input::standard_input;
 
 use arrange::{Arrange, Chooser, Extent, Layout, Packed};
 use options::{Event, Options};
-use record::{Decoded, Decoder, Flaw, Frame};
+use record::{Decoded, Decoder, Flaw, Frame, quote};
 use source::{Origin, Source};
 
 use crate::WorkloadError;
@@ -67,13 +69,15 @@ pub struct Trace {
 /// One pass over the file.
 struct Run {
     source: Source,
+    format: TraceFormat,
     decoder: Box<dyn Decoder>,
     arrange: Arrange,
     ended: bool,
 }
 
 impl Trace {
-    /// Opens the trace `spec` names: a path, or `key=value,..:path` with the options of `docs/traces.md`.
+    /// Opens the trace `spec` names: a path, or `key=value,..:path` with the options of `docs/traces.md`; the path `-` is
+    /// standard input.
     ///
     /// A format that can hold several devices is read once to its end here, to lay them out, unless `device=` chose
     /// one.
@@ -82,7 +86,16 @@ impl Trace {
         if path.is_empty() {
             return Err(WorkloadError("the trace's path is empty".into()));
         }
-        Trace::start(Origin::File(Path::new(path).to_path_buf()), options)
+        let origin = match path {
+            standard_input::DASH => Origin::StandardInput,
+            path => Origin::File(Path::new(path).to_path_buf()),
+        };
+        Trace::start(origin, options)
+    }
+
+    /// Whether it is read from standard input.
+    pub fn is_standard_input(&self) -> bool {
+        matches!(self.origin, Origin::StandardInput)
     }
 
     /// A trace from bytes in memory, named `name` in errors; `options` as before a path, such as `format=msr`, or empty.
@@ -291,6 +304,7 @@ impl Run {
         let spec = format.spec();
         Run {
             source,
+            format,
             decoder: format.decoder(options),
             arrange: Arrange::new(options.order.unwrap_or(spec.order), spec.wild_clock, layout),
             ended: false,
@@ -329,7 +343,10 @@ impl Run {
                         self.bad(&flaw, options)?;
                     }
                 }
-                None => self.ended = self.arrange.drain(BATCH, out),
+                None => match self.arrange.drain(BATCH, out) {
+                    Ok(empty) => self.ended = empty,
+                    Err(flaw) => self.bad(&flaw, options)?,
+                },
             }
         }
         Ok(())
@@ -357,17 +374,21 @@ impl Run {
     fn bad(&mut self, flaw: &Flaw, options: &Options) -> Result<(), WorkloadError> {
         // Binary records have no line ends to find the next one by.
         let line = self.decoder.frame() == Frame::Line;
+        let time = self.format.spec().time.filter(|_| line);
+        let overflow = time.and_then(|time| time.overflow(self.source.last_line(), options.time_unit));
+        let flaw = overflow.as_ref().unwrap_or(flaw);
         if options.skip_bad && line {
             self.arrange.counts.bad += 1;
             return Ok(());
         }
         let hint = if line { " (`skip_bad=yes` before the path leaves such lines out)" } else { "" };
-        Err(WorkloadError(format!(
-            "{}: found {}, expected {}{hint}",
-            self.source.place(line),
-            flaw.found,
-            flaw.expected
-        )))
+        let place = self.source.place(line);
+        let found = match time.filter(|_| flaw.of_time).and_then(|time| Some((time, time.of(self.source.last_line())?)))
+        {
+            Some((time, text)) => format!("the time {} in column {}: {}", quote(text), time.column, flaw.found),
+            None => flaw.found.clone(),
+        };
+        Err(WorkloadError(format!("{place}: found {found}, expected {}{hint}", flaw.expected)))
     }
 
     /// Reads everything without keeping it.

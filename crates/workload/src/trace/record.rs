@@ -2,6 +2,7 @@
 
 use ssdlab_base::Op;
 
+use super::number::stamp;
 use super::options::Options;
 
 /// One request as the trace has it: absolute time, its own device, bytes.
@@ -43,6 +44,8 @@ pub(crate) enum Decoded {
 pub(crate) struct Flaw {
     pub(super) found: String,
     pub(super) expected: String,
+    /// It is the time that is wrong: whoever knows the line says in which column.
+    pub(super) of_time: bool,
 }
 
 /// The most of a malformed line that an error repeats.
@@ -52,13 +55,19 @@ impl Flaw {
     /// `found` is repeated in the error, shortened; `expected` is the rest of "expected ...".
     #[cold]
     pub(super) fn new(found: &[u8], expected: impl Into<String>) -> Flaw {
-        Flaw { found: quote(found), expected: expected.into() }
+        Flaw { found: quote(found), expected: expected.into(), of_time: false }
     }
 
     /// A flaw told in words rather than by repeating the input.
     #[cold]
     pub(super) fn told(found: impl Into<String>, expected: impl Into<String>) -> Flaw {
-        Flaw { found: found.into(), expected: expected.into() }
+        Flaw { found: found.into(), expected: expected.into(), of_time: false }
+    }
+
+    /// The request's time is one that no run can reach.
+    #[cold]
+    pub(super) fn of_time(found: impl Into<String>, expected: impl Into<String>) -> Flaw {
+        Flaw { of_time: true, ..Flaw::told(found, expected) }
     }
 }
 
@@ -69,6 +78,37 @@ pub(super) fn quote(bytes: &[u8]) -> String {
         String::from_utf8_lossy(shown).chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
     let more = if bytes.len() > QUOTE { "..." } else { "" };
     if bytes.is_empty() { "nothing".into() } else { format!("`{text}{more}`") }
+}
+
+/// Where a line has the time of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimeColumn {
+    /// The column, from 1.
+    pub(super) column: usize,
+    /// Columns end at commas, otherwise at blanks.
+    pub(super) commas: bool,
+    /// Nanoseconds in one, where `time=` does not say.
+    pub(super) unit_ns: u64,
+}
+
+impl TimeColumn {
+    /// The time as the line has it.
+    pub(super) fn of(self, line: &[u8]) -> Option<&[u8]> {
+        let mut columns = if self.commas { Columns::commas(line) } else { Columns::blanks(line) };
+        columns.nth(self.column - 1)
+    }
+
+    /// The flaw of a line that no decoder takes, if that is for a time whose nanoseconds do not fit 64 bits.
+    #[cold]
+    pub(super) fn overflow(self, line: &[u8], unit_ns: Option<u64>) -> Option<Flaw> {
+        let time = self.of(line)?;
+        let whole = time.split(|&byte| byte == b'.').next()?;
+        let is_number = !whole.is_empty() && whole.iter().all(u8::is_ascii_digit);
+        let fits = stamp(whole, unit_ns.unwrap_or(self.unit_ns)).is_some();
+        (is_number && !fits).then(|| {
+            Flaw::of_time("nanoseconds that do not fit 64 bits", "a time of fewer than 2^64 nanoseconds (584 years)")
+        })
+    }
 }
 
 /// How a format cuts its file into pieces.

@@ -5,9 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::standard_input::{self, standard_input};
 use crate::WorkloadError;
 
 /// The buffer a file is read through.
@@ -21,6 +23,7 @@ const XZ_MEMORY_KIB: u32 = 1 << 20;
 #[derive(Clone)]
 pub(super) enum Origin {
     File(PathBuf),
+    StandardInput,
     Bytes(String, Arc<[u8]>),
     /// Text that is made as it is read, the same each time.
     Made(String, Make),
@@ -34,6 +37,7 @@ impl Origin {
     pub(super) fn name(&self) -> String {
         match self {
             Origin::File(path) => path.display().to_string(),
+            Origin::StandardInput => standard_input::NAME.to_string(),
             Origin::Bytes(name, _) | Origin::Made(name, _) => name.clone(),
         }
     }
@@ -54,6 +58,11 @@ impl Origin {
                 let got = read_full(&mut file, &mut head).map_err(|error| fail("reading", error))?;
                 file.seek(SeekFrom::Start(0)).map_err(|error| fail("reading", error))?;
                 Source::new(name, &head[..got], file, BUFFER)
+            }
+            Origin::StandardInput => {
+                let mut head = [0; 6];
+                let got = read_full(&mut standard_input()?, &mut head).map_err(|error| fail("reading", error))?;
+                Source::new(name, &head[..got], standard_input()?, BUFFER)
             }
             Origin::Bytes(_, bytes) => {
                 // A short text in memory does not pay for a file's buffer.
@@ -93,6 +102,8 @@ pub(super) struct Source {
     bytes: u64,
     /// Bytes at which the piece last handed out begins.
     piece_at: u64,
+    /// Where the line last handed out is in the buffer, until more is read.
+    last_line: Range<usize>,
 }
 
 impl Source {
@@ -122,6 +133,7 @@ impl Source {
             pieces: 0,
             bytes: 0,
             piece_at: 0,
+            last_line: 0..0,
         })
     }
 
@@ -241,7 +253,13 @@ impl Source {
         if to > from && self.buffer[to - 1] == b'\r' {
             to -= 1;
         }
+        self.last_line = from..to;
         &self.buffer[from..to]
+    }
+
+    /// The line last handed out.
+    pub(super) fn last_line(&self) -> &[u8] {
+        &self.buffer[self.last_line.clone()]
     }
 
     /// The next `size` bytes, or nothing at the end.

@@ -34,6 +34,20 @@ impl Groups {
         Groups { group_pages, most, groups: vec![None; groups], slots: 0, used: 0, slots_most: 0 }
     }
 
+    /// Bytes that the tables take with `versions` slots in use: where they are few, each has a table of its own.
+    pub(super) fn simulator_bytes(pages: u64, group_pages: u32, versions: u64) -> u64 {
+        /// The allocator's own of each of the three pieces of a table.
+        const PIECES: u64 = 3 * 16;
+        /// Entries that a list begins with.
+        const FIRST: u64 = 4;
+        let groups = pages.div_ceil(u64::from(group_pages));
+        let tables = groups.min(versions);
+        let lists = |entries: u64| 2 * entries * size_of::<u32>() as u64;
+        groups * size_of::<Option<Box<Group>>>() as u64
+            + tables * (size_of::<Group>() as u64 + PIECES + lists(FIRST))
+            + lists(2 * versions.saturating_sub(tables * FIRST))
+    }
+
     fn group(&self, lpn: u32) -> usize {
         (lpn / self.group_pages) as usize
     }

@@ -58,6 +58,9 @@ pub(crate) fn check(config: &DriveConfig) -> Result<(), DriveError> {
 /// Modelled RAM of a compacted page: its number and how many of its versions are valid.
 const COMPACTED_BYTES: u64 = 6;
 
+/// Memory of an entry of the counts of compacted pages, in a table that is half full.
+const COMPACTED_COUNT_BYTES: u64 = 2 * (size_of::<(u32, u32)>() as u64 + 1);
+
 /// Multi-version page mapping.
 pub(crate) struct MvFtl {
     map: VersionMap,
@@ -114,6 +117,21 @@ impl MvFtl {
             trims,
             counters: Counters::new(patterns),
         }
+    }
+
+    /// Bytes that [`MvFtl::new`] takes, and what the most versions that there may be take beside: their slots in the tables
+    /// of their groups, and the counts of compacted pages.
+    pub(crate) fn simulator_bytes(config: &DriveConfig) -> u64 {
+        let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
+        let user_units = config.user_units();
+        let entries = u64::from(user_units) + u64::from(user_units.div_ceil(geometry.page_bytes * 8));
+        let spare = geometry.pages().saturating_sub(entries);
+        let most = spare * u64::from(versions.spare_percent) / 100;
+        let compacted = if versions.compaction { most * COMPACTED_COUNT_BYTES } else { 0 };
+        HugeArray::<u64>::bytes_of(geometry.pages().div_ceil(64))
+            + VersionMap::simulator_bytes(config, entries, most)
+            + TrimState::simulator_bytes(user_units, geometry.page_bytes)
+            + compacted
     }
 
     #[inline]

@@ -76,6 +76,17 @@ impl PageFtl {
         }
     }
 
+    /// Bytes that [`PageFtl::new`] takes.
+    pub(crate) fn simulator_bytes(config: &DriveConfig) -> u64 {
+        let (geometry, unit_bytes) = (&config.flash.geometry, config.ftl.mapping_unit);
+        let user_units = config.user_units();
+        let entries = u64::from(user_units) + u64::from(user_units.div_ceil(unit_bytes * 8));
+        let units = geometry.pages() * u64::from(geometry.page_bytes / unit_bytes);
+        HugeArray::<u32>::bytes_of(entries)
+            + HugeArray::<u64>::bytes_of(units.div_ceil(64))
+            + TrimState::simulator_bytes(user_units, unit_bytes)
+    }
+
     #[inline]
     fn is_valid(&self, unit: u32) -> bool {
         self.valid.get(unit as usize / 64) >> (unit % 64) & 1 != 0

@@ -23,6 +23,10 @@ impl VictimPolicy for DChoices {
         "d-choices"
     }
 
+    fn keys(&self) -> &'static [&'static str] {
+        &["choices"]
+    }
+
     fn choose(&mut self, pool: &PoolView<'_>, rng: &mut Rng) -> Option<u32> {
         let drawn = (0..self.choices).filter_map(|_| random::draw(pool, rng));
         drawn.min_by_key(|block| pool.valid(*block))

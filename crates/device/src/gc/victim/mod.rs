@@ -18,6 +18,11 @@ pub(crate) trait VictimPolicy: Send {
     /// The name a description uses.
     fn name(&self) -> &'static str;
 
+    /// Keys of `[gc]` that this policy reads and not every one does: whoever sets one for another policy is told.
+    fn keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// A closed block of the plane, or `None` to wait.
     fn choose(&mut self, pool: &PoolView<'_>, rng: &mut Rng) -> Option<u32>;
 }

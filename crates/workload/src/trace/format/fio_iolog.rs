@@ -5,7 +5,7 @@
 //! microseconds, as fio 3.33 writes and replays them. Actions: read, write, trim, sync, datasync, sync_file_range
 //! (all three a flush), and the file actions add, open, close, unlink, which are no requests. Every file is a device.
 
-use ssdlab_base::Op;
+use ssdlab_base::{Nanos, Op};
 
 use super::names::Names;
 use crate::trace::number::{stamp, uint};
@@ -83,8 +83,13 @@ impl Decoder for FioIolog {
             b"add" | b"open" | b"close" | b"unlink" => return Ok(Decoded::Nothing),
             b"wait" if self.version == 2 => {
                 let (wait, _) = numbers.ok_or_else(flaw)?;
-                self.waited_ns =
-                    wait.checked_mul(1_000).and_then(|ns| self.waited_ns.checked_add(ns)).ok_or_else(flaw)?;
+                let waited = wait.checked_mul(1_000).and_then(|ns| self.waited_ns.checked_add(ns));
+                self.waited_ns = waited.filter(|ns| *ns < Nanos::HORIZON.0).ok_or_else(|| {
+                    Flaw::told(
+                        format!("a wait of {wait} us in column 3, after others of {}", Nanos(self.waited_ns)),
+                        "waits of less than 2^61 ns (73 years) in all",
+                    )
+                })?;
                 return Ok(Decoded::Nothing);
             }
             b"read" => Op::Read,

@@ -22,7 +22,7 @@ mod wiscsee;
 use std::fmt;
 
 use super::options::{Options, Order};
-use super::record::{Build, Decoder};
+use super::record::{Build, Decoder, TimeColumn};
 use crate::WorkloadError;
 
 pub(super) use blktrace::is_blktrace;
@@ -92,6 +92,8 @@ pub(super) struct FormatSpec {
     /// Whether stamps of a wild clock are known to occur.
     pub(super) wild_clock: bool,
     pub(super) order: Order,
+    /// Where its lines have their times; nothing for binary formats and those without stamps.
+    pub(super) time: Option<TimeColumn>,
 }
 
 impl TraceFormat {
@@ -131,6 +133,7 @@ impl TraceFormat {
             stamps: true,
             wild_clock: false,
             order: Order::File,
+            time: self.time_column(),
         };
         match self {
             TraceFormat::Csv => {
@@ -211,6 +214,31 @@ impl TraceFormat {
                 ..base("wiscsee", "WiscSee events", wiscsee::build)
             },
         }
+    }
+
+    fn time_column(self) -> Option<TimeColumn> {
+        const US: u64 = 1_000;
+        const MS: u64 = 1_000_000;
+        const S: u64 = 1_000_000_000;
+        let (column, commas, unit_ns) = match self {
+            TraceFormat::Blktrace | TraceFormat::Vscsi | TraceFormat::FioV2 => return None,
+            TraceFormat::Csv => (1, true, US),
+            TraceFormat::Msr => (1, true, 100),
+            TraceFormat::MsEtw => (2, true, US),
+            TraceFormat::Spc => (5, true, S),
+            TraceFormat::Ssdsim => (1, false, 1),
+            TraceFormat::TraceTracker => (1, false, 100),
+            TraceFormat::Disksim | TraceFormat::DisksimPages | TraceFormat::Linnos => (1, false, MS),
+            TraceFormat::Flashnet => (6, true, MS),
+            TraceFormat::Fiu => (1, false, 1),
+            TraceFormat::Blkparse => (4, false, S),
+            TraceFormat::FioV3 => (1, false, US),
+            TraceFormat::Systor17 | TraceFormat::Tencent => (1, true, S),
+            TraceFormat::Alibaba => (5, true, US),
+            TraceFormat::VscsiCsv => (2, true, S),
+            TraceFormat::Wiscsee => (6, false, S),
+        };
+        Some(TimeColumn { column, commas, unit_ns })
     }
 
     /// The name that `format=` takes.

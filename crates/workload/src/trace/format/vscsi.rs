@@ -90,7 +90,7 @@ impl Decoder for Vscsi {
         };
         let at_ns = time_us
             .checked_mul(1_000)
-            .ok_or_else(|| Flaw::told(format!("time {time_us} us"), "a time below 2^64 ns"))?;
+            .ok_or_else(|| Flaw::told(format!("the time {time_us} us"), "a time of fewer than 2^64 nanoseconds"))?;
         request(at_ns, u64::from(command), block, u64::from(length))
     }
 

@@ -70,6 +70,15 @@ impl VersionMap {
         map
     }
 
+    /// Bytes that a map of `entries` logical pages takes with `versions` of them beside full pages.
+    pub(in crate::ftl::mv) fn simulator_bytes(config: &DriveConfig, entries: u64, versions: u64) -> u64 {
+        let groups = match config.ftl.versions.index {
+            VersionIndex::Direct => 0,
+            VersionIndex::Indirect => Groups::simulator_bytes(entries, config.ftl.versions.group_pages, versions),
+        };
+        HugeArray::<u32>::bytes_of(entries) + groups
+    }
+
     pub(in crate::ftl::mv) fn clear(&mut self) {
         self.entries.as_mut_slice().fill(UNMAPPED);
         if let Index::Indirect(groups) = &mut self.index {
