@@ -16,5 +16,5 @@ pub use closest::closest;
 pub use divider::Divider;
 pub use quantity::{Amount, QuantityError, format_size, parse_amount, parse_duration, parse_size};
 pub use request::{Op, Request, SECTOR_BYTES};
-pub use rng::{Rng, rng};
+pub use rng::{RNG_BYTES, Rng, rng, rng_at, rng_state};
 pub use time::Nanos;

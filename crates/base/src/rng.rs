@@ -21,3 +21,34 @@ pub fn rng(seed: u64, purpose: &str) -> Rng {
     }
     Rng::seed_from_u64(seed ^ hash)
 }
+
+/// Bytes of a generator's state.
+pub const RNG_BYTES: usize = 32;
+
+/// Where a generator is in its stream, to go on from there: [`rng_at`] is the way back.
+///
+/// ```
+/// use rand::Rng as _;
+/// let mut first = ssdlab_base::rng(1, "gc");
+/// first.next_u64();
+/// let mut second = ssdlab_base::rng_at(ssdlab_base::rng_state(&first));
+/// assert_eq!(first.next_u64(), second.next_u64());
+/// ```
+///
+/// # Panics
+/// If the generator's state were not four words, which its type says.
+pub fn rng_state(rng: &Rng) -> [u8; RNG_BYTES] {
+    // The words are private; serde is the door that the generator has for them.
+    let value = serde_json::to_value(rng).expect("four words are JSON");
+    let words = value["s"].as_array().filter(|words| words.len() * 8 == RNG_BYTES).expect("a state of four words");
+    let mut state = [0; RNG_BYTES];
+    for (bytes, word) in state.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.as_u64().expect("a word of 64 bits").to_le_bytes());
+    }
+    state
+}
+
+/// A generator that goes on where [`rng_state`] found one.
+pub fn rng_at(state: [u8; RNG_BYTES]) -> Rng {
+    Rng::from_seed(state)
+}

@@ -28,6 +28,10 @@ impl BufferPolicy for Fifo {
         self.coming(wanted, out);
     }
 
+    fn order(&self) -> Option<Vec<Slot>> {
+        Some(self.queue.iter().collect())
+    }
+
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.queue.head;
         let mut command = None;

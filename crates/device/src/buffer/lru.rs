@@ -26,6 +26,10 @@ impl BufferPolicy for Lru {
         self.coming(wanted, out);
     }
 
+    fn order(&self) -> Option<Vec<Slot>> {
+        Some(self.stack.iter().collect())
+    }
+
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.stack.head;
         while slot != NIL && out.len() < wanted {

@@ -8,6 +8,7 @@ mod blocks;
 mod bplru;
 mod cflru;
 mod chain;
+mod contents;
 mod counts;
 mod fab;
 mod fifo;
@@ -25,6 +26,7 @@ mod small;
 mod write_buffer;
 
 use chain::Chain;
+pub(crate) use contents::{HeldUnit, HeldUnits};
 use list::Stack;
 use pc::PcStack;
 pub(crate) use policy::{BufferPolicy, Chips, Unit, View};

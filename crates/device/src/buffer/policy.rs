@@ -98,6 +98,12 @@ pub(crate) trait BufferPolicy: Send {
     /// Appends units that will probably be among the next `wanted` to leave: a hint for the processor's cache.
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>);
 
+    /// All units in an order in which inserting them anew brings a fresh policy to the same state; `None` where a policy
+    /// knows more than that. A drive whose policy gives none cannot be saved with units in its buffer.
+    fn order(&self) -> Option<Vec<Slot>> {
+        None
+    }
+
     /// RAM that a real drive would need for the policy beside the data, by name, in bytes.
     fn memory(&self) -> Vec<(&'static str, u64)> {
         Vec::new()

@@ -43,24 +43,24 @@ pub(crate) enum Met {
 
 /// The units in the buffer.
 pub(crate) struct WriteBuffer {
-    policy: Box<dyn BufferPolicy>,
-    entries: Vec<Entry>,
+    pub(super) policy: Box<dyn BufferPolicy>,
+    pub(super) entries: Vec<Entry>,
     free: Vec<Slot>,
     index: FxHashMap<u32, Slot>,
     /// Units in the order they came in, for flushes.
-    by_age: Chain,
-    capacity_sectors: u64,
-    used_sectors: u64,
+    pub(super) by_age: Chain,
+    pub(super) capacity_sectors: u64,
+    pub(super) used_sectors: u64,
     /// Sectors of the units that have to go to flash.
-    dirty_sectors: u64,
-    dirty_units: u32,
+    pub(super) dirty_sectors: u64,
+    pub(super) dirty_units: u32,
     /// Of them partial.
-    partial_units: u32,
-    cell_bytes: usize,
+    pub(super) partial_units: u32,
+    pub(super) cell_bytes: usize,
     /// All sectors of a unit.
-    full_mask: u64,
+    pub(super) full_mask: u64,
     /// Small partial units, where the FTL compacts them.
-    small: Option<small::SmallUnits>,
+    pub(super) small: Option<small::SmallUnits>,
     /// The unit that left last.
     #[cfg(feature = "planted-bugs")]
     left_last: Option<u32>,
@@ -274,7 +274,7 @@ impl WriteBuffer {
     }
 
     /// Gives an entry a slot.
-    fn put(&mut self, entry: Entry) -> Slot {
+    pub(super) fn put(&mut self, entry: Entry) -> Slot {
         let lpn = entry.lpn;
         let slot = if let Some(slot) = self.free.pop() {
             self.entries[slot as usize] = entry;

@@ -7,6 +7,7 @@
 //! pass it.
 
 mod buffering;
+mod checkpoint;
 mod data;
 mod destaging;
 mod dispatch;

@@ -207,6 +207,11 @@ impl Drive {
         if self.buffer.as_ref().is_some_and(|buffer| buffer.units() > 0) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the write buffer must be flushed first"));
         }
+        self.save_flash(to)
+    }
+
+    /// The state of everything but the write buffer, which is on flash or in the controller's tables.
+    pub(super) fn save_flash(&self, to: &mut dyn Write) -> io::Result<()> {
         to.write_all(MAGIC)?;
         self.media.flash.save(to)?;
         to.write_all(&self.media.sequence().to_le_bytes())?;
@@ -339,7 +344,7 @@ impl Drive {
     }
 }
 
-fn read_u64(from: &mut dyn Read) -> io::Result<u64> {
+pub(super) fn read_u64(from: &mut dyn Read) -> io::Result<u64> {
     let mut bytes = [0; 8];
     from.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))

@@ -256,6 +256,13 @@ impl Gc {
         }
     }
 
+    /// Whether no group has a superblock in hand.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.jobs.iter().all(Option::is_none)
+            && self.retiring.iter().all(Vec::is_empty)
+            && self.await_metadata.is_empty()
+    }
+
     /// Superblocks whose erase waits for records of trims.
     pub(crate) fn waiting_for_records(&self) -> usize {
         self.await_metadata.len()

@@ -9,6 +9,7 @@ mod pages;
 mod recovery;
 mod relocation;
 mod trim;
+mod units;
 
 use std::io::{self, Read, Write};
 

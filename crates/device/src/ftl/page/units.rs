@@ -1,0 +1,148 @@
+//! The same relocation without time where several units share a page and a page's OOB holds nothing but the map.
+//!
+//! Preconditioning a large drive spends most of its time here, waiting for map entries that no cache holds. So this
+//! knows the units of a victim before it moves them: the entries of the next [`AHEAD`] units are loaded while earlier
+//! ones are stored, and an entry is stored without a look at what it held, for what is moved was current.
+//! `relocation.rs` says the same at length; a test holds the two against each other.
+
+use ssdlab_flash::{Cause, NO_LPN, NONE, OpKind};
+
+use super::PageFtl;
+use crate::ftl::Relocated;
+use crate::ftl::bits::{clear_bits, set_bits};
+use crate::media::{Frontier, Media, Place};
+
+/// Units whose map entries are loaded ahead of the one that is moved: more than the misses that a core has in flight.
+const AHEAD: usize = 32;
+
+impl PageFtl {
+    pub(super) fn relocate_pages_of_units(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+    ) -> Relocated {
+        let first = media.unit_at(Place { block: victim, page: 0 });
+        let end = first + media.units_per_superblock();
+        let group = media.pool.group_of(victim);
+        let mut at = first + cursor;
+        let mut started = 0;
+        while started < limit {
+            let Some(next) = self.next_valid(at, end) else {
+                at = end;
+                break;
+            };
+            let wanted = (limit - started).min(media.pool.valid(victim).div_ceil(self.units_per_page));
+            let Some((target, run)) = media.take_run(group, Frontier::Gc, wanted) else {
+                return Relocated { cursor: next - first, started, stuck: true };
+            };
+            at = self.move_units_now(media, victim, (next, end), target, run, cause);
+            started += run;
+        }
+        Relocated { cursor: at - first, started, stuck: false }
+    }
+
+    /// Fills `run` pages from `target` on with the next valid units of `victim` in `range`; only the last page of a
+    /// victim may end up partly filled. Returns where to go on.
+    fn move_units_now(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        (from, end): (u32, u32),
+        target: Place,
+        run: u32,
+        cause: Cause,
+    ) -> u32 {
+        let per_page = self.units_per_page;
+        let to = media.unit_at(target);
+        let sequence = media.take_sequence(u64::from(run));
+        let (lpns, low) = media.flash.oob.begin_run(target.block, target.page, sequence);
+        let map = self.map.as_mut_slice();
+        let valid = self.valid.as_mut_slice();
+        let mut sources = SetBits::new(valid, from, end);
+        // A ring of the units to come, whose map entries are on their way.
+        let mut coming = [NONE; AHEAD];
+        let mut seen = 0;
+        let mut load = |source: Option<u32>| {
+            let source = source.unwrap_or(NONE);
+            if source != NONE {
+                seen ^= map[lpns[source as usize] as usize];
+            }
+            source
+        };
+        for slot in &mut coming {
+            *slot = load(sources.next(valid));
+        }
+        std::hint::black_box(seen);
+        let (mut moved, mut reads, mut last, mut next_page) = (0, 0, from, NONE);
+        while moved < run * per_page {
+            let slot = &mut coming[moved as usize % AHEAD];
+            let source = std::mem::replace(slot, NONE);
+            if source == NONE {
+                break;
+            }
+            if let Some(later) = sources.next(valid) {
+                *slot = later;
+                std::hint::black_box(map[lpns[later as usize] as usize]);
+            }
+            // A page is read once for each page that it gives units to.
+            let page = source / per_page;
+            if moved.is_multiple_of(per_page) || page != next_page {
+                reads += 1;
+                next_page = page;
+            }
+            let lpn = lpns[source as usize];
+            lpns[(to + moved) as usize] = lpn;
+            map[lpn as usize] = to + moved;
+            last = source;
+            moved += 1;
+        }
+        lpns[(to + moved) as usize..(to + run * per_page) as usize].fill(NO_LPN);
+        let first_page = (to / per_page) as usize;
+        for (index, low) in low[first_page..first_page + run as usize].iter_mut().enumerate() {
+            *low = (sequence as u32).wrapping_add(index as u32);
+        }
+        clear_bits(valid, from, last + 1);
+        set_bits(valid, to, to + moved);
+        media.pool.move_valid(victim, target.block, moved);
+        media.flash.execute_run(OpKind::Read, cause, victim, reads);
+        media.flash.execute_run(OpKind::Program, cause, target.block, run);
+        media.close_if_written(target.block);
+        last + 1
+    }
+}
+
+/// The set bits of a range, one after another.
+struct SetBits {
+    word: usize,
+    bits: u64,
+    end: u32,
+}
+
+impl SetBits {
+    fn new(words: &[u64], from: u32, end: u32) -> SetBits {
+        let word = from as usize / 64;
+        SetBits { word, bits: words[word] & (u64::MAX << (from % 64)), end }
+    }
+
+    #[inline]
+    fn next(&mut self, words: &[u64]) -> Option<u32> {
+        while self.bits == 0 {
+            self.word += 1;
+            if self.word * 64 >= self.end as usize {
+                self.word -= 1;
+                return None;
+            }
+            self.bits = words[self.word];
+        }
+        let found = (self.word * 64) as u32 + self.bits.trailing_zeros();
+        if found >= self.end {
+            self.bits = 0;
+            return None;
+        }
+        self.bits &= self.bits - 1;
+        Some(found)
+    }
+}
