@@ -142,6 +142,19 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Drives that run at a time; by default one for each core, as far as memory goes
+    ///
+    /// It changes no result. With --trace-window or --vcd drives run one after the other.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) jobs: Option<u64>,
+
+    /// Length of the timeline's intervals, such as 100ms; by default it grows with the run, which has 512 to 1024 of them
+    ///
+    /// `rate_variation` in result.json is over the same intervals, by default over 100 ms. After 65,536 intervals
+    /// neighbours are merged, and a warning says so.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeline_interval: Option<String>,
+
     /// Write the work of every channel and die, and the requests, in this window of virtual time, for ui.perfetto.dev; needs
     /// --out
     #[arg(long, value_name = "FROM..TO", requires = "out")]

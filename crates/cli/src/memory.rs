@@ -86,7 +86,7 @@ impl Allowed {
         self.check(&format!("{}: the served drive", config.name), served, what_fits(config, fits).into_iter().collect())
     }
 
-    /// Refuses a run of these drives, one after the other, with what would fit.
+    /// Refuses a run of which one drive alone would take more, with what would fit.
     pub(crate) fn check_run(&self, drives: &[(&DriveConfig, Memory)]) -> Result<(), Failure> {
         for (config, memory) in drives {
             let verified = memory.expected > 0;

@@ -1,17 +1,19 @@
-//! How far the work is, on a terminal: drive, phase, percent, rate, time left. In a pipe nothing is drawn.
+//! How far the work is, on a terminal: drive, phase, percent, rate, time left, a line for each drive at work. In a pipe
+//! nothing is drawn.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::progress::{Phase, Progress};
 
 /// Times a second that the line is drawn anew.
 const DRAWS_PER_S: u8 = 8;
 
-/// One line on standard error.
+/// A line on standard error, below those that it was made beside.
 pub(crate) struct Line {
-    state: RefCell<State>,
+    lines: MultiProgress,
+    state: Mutex<State>,
 }
 
 struct State {
@@ -25,9 +27,17 @@ impl Line {
     /// A line that is drawn if standard error is a terminal, and `quiet` is not asked for.
     pub(crate) fn new(quiet: bool) -> Line {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S) };
+        Line::among(MultiProgress::with_draw_target(target))
+    }
+
+    fn among(lines: MultiProgress) -> Line {
         let now = Instant::now();
-        let bar = ProgressBar::with_draw_target(None, target);
-        Line { state: RefCell::new(State { bar, began: now, drawn: now, bytes: false }) }
+        let bar = lines.add(ProgressBar::no_length());
+        Line { lines, state: Mutex::new(State { bar, began: now, drawn: now, bytes: false }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,8 +78,12 @@ fn short(value: f64) -> String {
 }
 
 impl Progress for Line {
+    fn beside(&self) -> Box<dyn Progress + '_> {
+        Box::new(Line::among(self.lines.clone()))
+    }
+
     fn begin(&self, device: &str, phase: Phase) {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state();
         state.began = Instant::now();
         state.drawn = state.began;
         state.bytes = phase.counts_bytes();
@@ -80,7 +94,7 @@ impl Progress for Line {
     }
 
     fn advance(&self, done: u64, total: Option<u64>) {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state();
         let now = Instant::now();
         if now.duration_since(state.drawn) < Duration::from_secs(1) / DRAWS_PER_S.into() || state.bar.is_hidden() {
             return;
@@ -95,8 +109,14 @@ impl Progress for Line {
         state.bar.tick();
     }
 
+    fn note(&self, sentence: &str) {
+        self.lines.suspend(|| eprintln!("note: {sentence}"));
+    }
+
     fn finish(&self) {
-        self.state.borrow().bar.finish_and_clear();
+        let state = self.state();
+        state.bar.finish_and_clear();
+        self.lines.remove(&state.bar);
     }
 }
 
@@ -125,6 +145,10 @@ mod tests {
         let line = Line::new(true);
         line.begin("drive", Phase::Run);
         line.advance(u64::MAX, Some(0));
+        let beside = line.beside();
+        beside.begin("another", Phase::Age);
+        beside.advance(1, None);
+        beside.finish();
         line.finish();
         line.finish();
     }

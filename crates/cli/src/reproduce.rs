@@ -240,7 +240,7 @@ fn shipped_above(place: &Path) -> Option<PathBuf> {
     place.ancestors().map(|above| above.join(&shipped)).find(|folder| folder.is_dir())
 }
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 

@@ -21,6 +21,7 @@ use ssdlab_workload::replay::Fit;
 use crate::args::Run;
 use crate::failure::Failure;
 use crate::memory::allowed;
+use crate::reproduce::cores;
 use crate::waveform::Waveform;
 use crate::{interrupt, progress, shipped, stdout};
 
@@ -50,6 +51,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
         None => None,
     };
+    let timeline_interval = args.timeline_interval.as_deref().map(interval).transpose()?;
     let initial = args.initial.as_ref().map(|text| open_beside(text, sending, args.seed)).transpose()?;
     let subtests = match &args.subtests {
         Some(text) => Some(Subtests {
@@ -63,6 +65,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         .then(|| Breakdown { slowest: args.slowest.unwrap_or(0) });
     let snapshots = if args.no_snapshot { None } else { SnapshotCache::of_user() };
     let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
+    let allowed = allowed(args.memory.as_deref())?;
     let experiment = Experiment {
         drives: &drives,
         host: host.as_ref(),
@@ -74,6 +77,9 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         recording: args.recorder.as_ref().map(|line| recording(line, &drives)).transpose()?,
         subtests,
         breakdown,
+        jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
+        memory_bytes: allowed.bytes,
+        timeline_interval,
         asked: Asked {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             workload: args.workload.clone(),
@@ -84,9 +90,9 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     };
     let memory = experiment.memory().map_err(refused)?;
     let configs = drives.iter().map(|entrant| &entrant.config);
-    allowed(args.memory.as_deref())?.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
+    allowed.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
     let line = progress::Line::new(args.quiet);
-    let control = Control { stop: interrupt::listen()?, progress: &line };
+    let control = Control::new(interrupt::listen()?, &line);
     let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;
     let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);
     let observe: Option<&mut Observe<'_>> = if waveform.is_some() { Some(&mut probe) } else { None };
@@ -161,6 +167,16 @@ fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
     }
     let (die, _) = found.ok_or_else(|| Failure::input("--recorder: there is no drive to record"))?;
     Ok(Recording { die })
+}
+
+/// What `--timeline-interval` says.
+fn interval(text: &str) -> Result<Nanos, Failure> {
+    let refused = |why: &str| Failure::input(format!("--timeline-interval: {why}; expected a time such as 100ms"));
+    let interval: Nanos = ssdlab_base::parse_duration(text).map_err(|error| refused(&format!("{error}")))?;
+    if interval < Nanos::from_us(1) {
+        return Err(refused(&format!("found '{text}', which is shorter than 1us")));
+    }
+    Ok(interval)
 }
 
 /// What `--replay`, `--wrap`, `--fit` and `--limit` say.

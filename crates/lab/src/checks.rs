@@ -57,6 +57,13 @@ pub(crate) fn laws(
         laws.push(handed_down(recorder, counters, rooms));
     }
 
+    if !recorder.jobs.is_empty() {
+        let of_jobs = recorder.jobs.requests();
+        let detail =
+            format!("reads, writes, trims, flushes completed: {:?}; over all jobs: {of_jobs:?}", recorder.completed);
+        laws.push(check("requests_equal_sum_over_jobs", of_jobs == recorder.completed, detail));
+    }
+
     if config.flash.faults == Faults::default() {
         let failed = recorder.failed;
         let detail = format!(

@@ -4,8 +4,8 @@
 //!   for each drive:  snapshot or ageing --> statistics reset --> replay --> checks, warnings --> DeviceResult
 //! ```
 //!
-//! The drives run one after the other, each with the workload opened anew, so that all see the same workload and none
-//! sees another. Nothing is written but snapshots; [`run_into`] adds the files.
+//! Each drive opens the workload anew, so that all see the same workload and none sees another; several run at a time,
+//! which changes no result ([`side_by_side`]). Nothing is written but snapshots; [`run_into`] adds the files.
 
 use std::cell::RefCell;
 use std::io::BufWriter;
@@ -24,7 +24,7 @@ use crate::checks::Circumstances;
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
-use crate::precondition::{Age, Aged, precondition, warm_buffer};
+use crate::precondition::{Age, Aged, Interruptible, Keeper, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
 use crate::ready_busy::{Recording, Watch};
 use crate::replay::{Ended, Recorder, ReplayError, Target, replay};
@@ -35,6 +35,7 @@ use crate::subtests::{Divided, Subtests};
 use crate::timeline::Axis;
 use crate::verify::{Verified, Verifier};
 
+mod side_by_side;
 mod summary;
 
 /// A drive that takes part.
@@ -69,6 +70,12 @@ pub struct Experiment<'a> {
     pub subtests: Option<Subtests<'a>>,
     /// Whether results say what requests waited for.
     pub breakdown: Option<Breakdown>,
+    /// How many drives run at a time; with an observer they run one after the other.
+    pub jobs: usize,
+    /// Memory that the drives that run at a time may take together, in bytes; one always runs.
+    pub memory_bytes: u64,
+    /// The timeline's interval; by default a run of any length has some hundred.
+    pub timeline_interval: Option<Nanos>,
     /// What the results say was asked for.
     pub asked: Asked,
 }
@@ -164,32 +171,53 @@ fn run_in_lanes(
         notes: Vec::new(),
         devices: Vec::with_capacity(experiment.drives.len()),
     };
-    for entrant in experiment.drives {
-        let observe: Option<&mut Observe<'_>> = match &mut observe {
-            Some(observe) => Some(&mut **observe),
-            None => None,
-        };
-        // A drive that was stopped while it aged has no results; one that was stopped in the run has some.
-        let lanes = lanes.as_mut().map(|lanes| lanes(&entrant.label));
-        match run_drive(experiment, entrant, observe, lanes, control)? {
+    let mut ran = Vec::new();
+    if observe.is_none() && lanes.is_none() && experiment.jobs.min(experiment.drives.len()) > 1 {
+        ran = side_by_side::run(experiment, control);
+    } else {
+        for entrant in experiment.drives {
+            let observe: Option<&mut Observe<'_>> = match &mut observe {
+                Some(observe) => Some(&mut **observe),
+                None => None,
+            };
+            let lanes = lanes.as_mut().map(|lanes| lanes(&entrant.label));
+            ran.push(run_drive(experiment, entrant, observe, lanes, control));
+            if control.stopped() || ran.last().is_some_and(Result::is_err) {
+                break;
+            }
+        }
+    }
+    control.progress.finish();
+    result.complete = ran.len() == experiment.drives.len();
+    for device in ran {
+        // A drive that was stopped while it was preconditioned has no results; one that was stopped in the run has some.
+        match device? {
             Some(device) => {
                 result.complete &= device.complete;
                 result.devices.push(device);
             }
             None => result.complete = false,
         }
-        if control.stopped() && result.devices.len() < experiment.drives.len() {
-            result.complete = false;
-            break;
-        }
     }
-    control.progress.finish();
-    result.notes = experiment.workload.notes();
+    result.notes = notes(experiment.workload, experiment);
     if let Age::Workload(source) | Age::SteadyUnder(source) = experiment.age {
-        result.notes.extend(source.notes());
+        result.notes.extend(notes(source, experiment));
     }
     same_requests(&mut result);
     Ok(result)
+}
+
+/// What a person should know of how a workload was read, for the drives in their order.
+fn notes(source: &dyn WorkloadSource, experiment: &Experiment<'_>) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for entrant in experiment.drives {
+        for note in source.notes(&entrant.config) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
 }
 
 /// An experiment's result, and whether its files could be written.
@@ -316,7 +344,10 @@ fn run_drive(
 
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
-    let mut recorder = Recorder::new(axis, drive.counters(), unit_sectors);
+    let mut recorder = Recorder::new(axis, drive.counters(), unit_sectors).of_jobs(sent.workload().jobs());
+    if let (Axis::Time, Some(interval)) = (axis, experiment.timeline_interval) {
+        recorder = recorder.with_interval(interval, drive.counters());
+    }
     if let Some(options) = experiment.breakdown.filter(|_| config.timed) {
         recorder.breakdown = Some(Box::new(Gathered::new(options, lanes)));
         drive.record_paths(true);
@@ -365,6 +396,7 @@ fn run_drive(
         rooms,
         subtests,
         watch,
+        timeline_interval: experiment.timeline_interval,
         wall_time_s,
         wall_precondition_s,
         circumstances: Circumstances {
@@ -460,7 +492,20 @@ fn aged_drive(
     }
 
     let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
-    let mut drive = Drive::new(config, options).map_err(refused)?;
+    let mut from = None;
+    let mut resumed = None;
+    if let Some((cache, identity)) = &kept {
+        match cache.find_checkpoint(identity) {
+            Ok(found) => (resumed, from) = found.unzip(),
+            Err(why) => damaged = damaged.or(Some(why)),
+        }
+    }
+    let mut drive = match resumed {
+        Some(drive) => drive,
+        None => Drive::new(config, options).map_err(refused)?,
+    };
+    let was_resumed = from.is_some();
+    let mut keeper = kept.as_ref().map(|(cache, identity)| Keeper::new(cache, *identity, from.as_ref()));
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     let started = Instant::now();
     let (aged, mut record) = precondition(
@@ -469,10 +514,14 @@ fn aged_drive(
         &entrant.label,
         experiment.workload,
         verifier.as_deref_mut(),
+        Interruptible { from, keeper: keeper.as_mut() },
         control,
     )
     .map_err(failed)?;
     if aged == Aged::Stopped {
+        if let Some(left) = keeper.and_then(|keeper| keeper.left()) {
+            control.progress.note(&format!("{}: {left}", entrant.label));
+        }
         return Ok(None);
     }
     if let Some(verifier) = verifier {
@@ -480,12 +529,14 @@ fn aged_drive(
     }
     // A drive from a snapshot draws from the beginning of the seed's streams, so this one must too.
     drive.reseed(options);
-    if let Some((cache, identity)) = &kept
-        && cache.is_worth(started.elapsed())
-    {
-        control.progress.begin(&entrant.label, Phase::Save);
-        if let Err(error) = cache.keep(identity, &drive, &record) {
-            record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
+    if let Some((cache, identity)) = &kept {
+        if was_resumed || cache.is_worth(started.elapsed()) {
+            control.progress.begin(&entrant.label, Phase::Save);
+            if let Err(error) = cache.keep(identity, &drive, &record) {
+                record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
+            }
+        } else {
+            cache.forget_checkpoint(identity);
         }
     }
     record.notes.extend(damaged);

@@ -11,7 +11,10 @@
 //! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
 //! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain. A drive aged
 //! to its steady state then gets its write buffer filled again ([`warm_buffer`]), whether it comes from a snapshot or not.
+//!
+//! What takes long leaves checkpoints on its way, from which the next run goes on ([`checkpoint`]).
 
+use serde::{Deserialize, Serialize};
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_device::{Completion, Drive};
 use ssdlab_flash::OpKind;
@@ -23,7 +26,11 @@ use crate::result::Precondition;
 use crate::source::WorkloadSource;
 use crate::verify::Verifier;
 
+mod checkpoint;
 mod touched;
+
+use checkpoint::Search;
+pub(crate) use checkpoint::{Keeper, Position};
 
 /// A fill writes this much at a time.
 const FILL_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
@@ -108,7 +115,7 @@ impl<'a> Age<'a> {
 /// workload has been sent once in full, or three user capacities were written: a phase of a trace is not its steady
 /// state. A workload that varies over its length and writes at least a window's worth settles also when three
 /// whole passes lie within 1 %. After 40 user capacities (or 12 windows, if that is more) the search ends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {
     window_bytes: u64,
     user_bytes: u64,
@@ -178,7 +185,16 @@ pub(crate) enum Aged {
     Stopped,
 }
 
-/// Brings a fresh drive to `age`; `name` is for the progress, `measured` is the workload that follows. With a
+/// Where preconditioning begins, and where it writes down how far it came; by default at the beginning, and nowhere.
+#[derive(Default)]
+pub(crate) struct Interruptible<'a, 'b> {
+    /// The position that the drive was resumed at.
+    pub(crate) from: Option<Position>,
+    /// Who writes checkpoints.
+    pub(crate) keeper: Option<&'a mut Keeper<'b>>,
+}
+
+/// Brings a drive, fresh or resumed, to `age`; `name` is for the progress, `measured` is the workload that follows. With a
 /// `verifier`, everything that is written goes through it.
 pub(crate) fn precondition(
     drive: &mut Drive,
@@ -186,10 +202,13 @@ pub(crate) fn precondition(
     name: &str,
     measured: &dyn WorkloadSource,
     verifier: Option<&mut Verifier>,
+    interruptible: Interruptible<'_, '_>,
     control: &Control<'_>,
 ) -> Result<(Aged, Precondition), ReplayError> {
     let timed = drive.config().timed;
-    let mut ageing = Ageing { drive, verifier, control, record: Precondition::default(), unsent_reads: 0 };
+    let mut ageing = Ageing::new(drive, verifier, control);
+    ageing.keeper = interruptible.keeper;
+    ageing.go_on_from(interruptible.from);
     ageing.drive.set_timed(false);
     let aged = match age {
         Age::None => Aged::Done,
@@ -231,7 +250,7 @@ pub(crate) fn warm_buffer(
     }
     let timed = drive.config().timed;
     let mut workload = measured.open(drive.config(), WARMING_PASS)?;
-    let mut ageing = Ageing { drive, verifier, control, record: Precondition::default(), unsent_reads: 0 };
+    let mut ageing = Ageing::new(drive, verifier, control);
     ageing.drive.set_timed(false);
     let mut end = 2 * ageing.drive.config().buffer.bytes;
     let ended = ageing.pass(&mut *workload, &mut end, &mut |_| None)?;
@@ -240,13 +259,30 @@ pub(crate) fn warm_buffer(
     Ok(if ended == Pass::Stopped { Aged::Stopped } else { Aged::Done })
 }
 
-struct Ageing<'a> {
+struct Ageing<'a, 'k> {
     drive: &'a mut Drive,
     verifier: Option<&'a mut Verifier>,
     control: &'a Control<'a>,
     record: Precondition,
     /// Requests since the last write.
     unsent_reads: u64,
+    /// Pages that were programmed before the drive was resumed.
+    programmed_before: u64,
+    /// Sectors filled, while the drive is filled.
+    filled: Option<u64>,
+    /// Turns of the current pass.
+    turns: u64,
+    /// Turns of the next pass that were done before the drive was resumed.
+    turns_before: u64,
+    search: Option<Search>,
+    keeper: Option<&'a mut Keeper<'k>>,
+}
+
+/// How far a workload is that drew its requests once more.
+struct Drawn {
+    clock: Nanos,
+    requests: u64,
+    stopped: bool,
 }
 
 /// Why a pass ended.
@@ -259,17 +295,63 @@ enum Pass {
 }
 
 /// Counters of programmed pages and written bytes at the start of a window or a pass.
-#[derive(Clone, Copy)]
-struct Mark {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mark {
     written: u64,
     programmed: u64,
 }
 
-impl Ageing<'_> {
+impl<'a, 'k> Ageing<'a, 'k> {
+    fn new(drive: &'a mut Drive, verifier: Option<&'a mut Verifier>, control: &'a Control<'a>) -> Ageing<'a, 'k> {
+        Ageing {
+            drive,
+            verifier,
+            control,
+            record: Precondition::default(),
+            unsent_reads: 0,
+            programmed_before: 0,
+            filled: Some(0),
+            turns: 0,
+            turns_before: 0,
+            search: None,
+            keeper: None,
+        }
+    }
+
+    fn go_on_from(&mut self, position: Option<Position>) {
+        let Some(position) = position else { return };
+        self.record.written_bytes = position.written_bytes;
+        self.unsent_reads = position.unsent_reads;
+        self.programmed_before = position.programmed;
+        self.filled = position.filled;
+        self.turns_before = position.turns;
+        self.search = position.search;
+    }
+
+    /// Writes a checkpoint where one is due, between two requests.
+    fn keep_checkpoint(&mut self, stopped: bool) {
+        let due = self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(stopped));
+        if !due || self.drive.outstanding() > 0 {
+            return;
+        }
+        let position = Position {
+            filled: self.filled,
+            turns: self.turns,
+            written_bytes: self.record.written_bytes,
+            programmed: self.mark().programmed,
+            unsent_reads: self.unsent_reads,
+            search: self.search.clone(),
+        };
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(self.drive, &position);
+        }
+    }
+
     fn fill(&mut self, name: &str) -> Aged {
         self.control.progress.begin(name, Phase::Fill);
         let sectors = self.drive.user_sectors();
-        let mut sector = 0;
+        // A drive that was resumed behind its fill is full.
+        let mut sector = self.filled.unwrap_or(sectors);
         let mut requests = 0_u64;
         while sector < sectors {
             let length = FILL_SECTORS.min(sectors - sector);
@@ -279,11 +361,15 @@ impl Ageing<'_> {
             requests += 1;
             if requests.is_multiple_of(FILLS_PER_LOOK) {
                 self.control.progress.advance(sector * SECTOR_BYTES, Some(sectors * SECTOR_BYTES));
-                if self.control.stopped() {
+                self.filled = Some(sector);
+                let stopped = self.control.stopped();
+                self.keep_checkpoint(stopped);
+                if stopped {
                     return Aged::Stopped;
                 }
             }
         }
+        self.filled = None;
         Aged::Done
     }
 
@@ -316,7 +402,7 @@ impl Ageing<'_> {
         let flash = self.drive.counters().flash;
         Mark {
             written: self.record.written_bytes,
-            programmed: flash.total(OpKind::Program) + flash.total(OpKind::Copyback),
+            programmed: self.programmed_before + flash.total(OpKind::Program) + flash.total(OpKind::Copyback),
         }
     }
 
@@ -336,10 +422,13 @@ impl Ageing<'_> {
         next_look: &mut u64,
         look: &mut dyn FnMut(&mut Self) -> Option<u64>,
     ) -> Result<Pass, ReplayError> {
-        // The workload's own clock goes on, though the drive's stands still.
-        let mut clock = Nanos::ZERO;
         let user_sectors = self.drive.user_sectors();
-        let (mut requests, mut outstanding, mut turns) = (0_u64, 0_u64, 0_u64);
+        // The workload's own clock goes on, though the drive's stands still.
+        let Drawn { mut clock, mut requests, stopped } = self.draw_again(workload)?;
+        if stopped {
+            return Ok(Pass::Stopped);
+        }
+        let (mut outstanding, mut in_order) = (0_u64, true);
         let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
         loop {
             // Asking ahead of sending lets the processor fetch what the drive will need.
@@ -373,10 +462,13 @@ impl Ageing<'_> {
                 }
                 _ => {}
             }
+            let mut tags = batch[..gathered].iter().map(|request| request.tag);
             for completion in self.completions().drain(..) {
                 outstanding -= 1;
+                in_order &= tags.next() == Some(completion.tag);
                 workload.completed(clock, completion.tag);
             }
+            in_order &= outstanding == 0;
             if then == Some(Next::Done) {
                 return Ok(Pass::Whole);
             }
@@ -386,22 +478,58 @@ impl Ageing<'_> {
                     None => return Ok(Pass::Enough),
                 }
             }
-            turns += 1;
-            if turns.is_multiple_of(TURNS_PER_LOOK) {
-                if self.control.stopped() {
-                    return Ok(Pass::Stopped);
-                }
+            self.turns += 1;
+            if self.turns.is_multiple_of(TURNS_PER_LOOK) {
                 if self.unsent_reads >= READS_IN_A_ROW_MAX {
                     return Ok(Pass::NoWrites);
+                }
+                let stopped = self.control.stopped();
+                match &mut self.keeper {
+                    Some(keeper) if !in_order => {
+                        keeper.give_up("requests did not complete in the order they were sent")
+                    }
+                    _ => self.keep_checkpoint(stopped),
+                }
+                if stopped {
+                    return Ok(Pass::Stopped);
                 }
             }
         }
     }
 
+    /// Lets a workload draw what was sent of it before the drive was resumed: every request completes at once and in its
+    /// turn, as it did then.
+    fn draw_again(&mut self, workload: &mut dyn Workload) -> Result<Drawn, ReplayError> {
+        let mut drawn = Drawn { clock: Nanos::ZERO, requests: 0, stopped: false };
+        self.turns = std::mem::take(&mut self.turns_before);
+        let mut tags = Vec::with_capacity(BATCH);
+        for turn in 0..self.turns {
+            let mut then = None;
+            tags.clear();
+            while tags.len() < BATCH && then.is_none() {
+                match workload.next(drawn.clock)? {
+                    Next::Request(request) => tags.push(request.tag),
+                    other => then = Some(other),
+                }
+            }
+            if let Some(Next::WaitUntil(until)) = then {
+                drawn.clock = until.max(Nanos(drawn.clock.0.saturating_add(1)));
+            }
+            drawn.requests += tags.len() as u64;
+            tags.iter().for_each(|tag| workload.completed(drawn.clock, *tag));
+            if turn.is_multiple_of(TURNS_PER_LOOK << 10) && self.control.stopped() {
+                drawn.stopped = true;
+                break;
+            }
+        }
+        Ok(drawn)
+    }
+
     fn once(&mut self, name: &str, workload: &mut dyn Workload) -> Result<Aged, ReplayError> {
         const STEP: u64 = 64 << 20;
         self.control.progress.begin(name, Phase::Age);
-        let mut next_look = STEP;
+        self.filled = None;
+        let mut next_look = self.record.written_bytes + STEP;
         let ended = self.pass(workload, &mut next_look, &mut |ageing| {
             ageing.control.progress.advance(ageing.record.written_bytes, None);
             Some(ageing.record.written_bytes + STEP)
@@ -417,46 +545,65 @@ impl Ageing<'_> {
     fn steady(&mut self, name: &str, measured: &dyn WorkloadSource) -> Result<Aged, ReplayError> {
         self.control.progress.begin(name, Phase::Age);
         let config = self.drive.config();
-        let mut steadiness = Steadiness::new(config.user_bytes, u64::from(config.ftl.mapping_unit));
-        let window_bytes = steadiness.window_bytes;
-        let most = (CAPACITIES_MAX * config.user_bytes).max(WINDOWS_MAX * window_bytes);
-        let start = self.mark();
-        let mut window = start;
-        let mut next_look = start.written + window_bytes.min(64 << 20);
-        let mut passes = 0;
+        let user_bytes = config.user_bytes;
+        let fresh = Steadiness::new(user_bytes, u64::from(config.ftl.mapping_unit));
+        let window_bytes = fresh.window_bytes;
+        let most = (CAPACITIES_MAX * user_bytes).max(WINDOWS_MAX * window_bytes);
+        // The pass that a resumed drive is in is not begun again.
+        let mut begun = self.search.is_some();
+        let here = self.mark();
+        let search = self.search.get_or_insert(Search {
+            steadiness: fresh,
+            pass: 0,
+            start: here,
+            window: here,
+            pass_start: here,
+        });
+        let start = search.start;
+        let mut next_look = (search.window.written + window_bytes).min(here.written + (64 << 20));
         loop {
             // A pass may be too short to look at the flag itself.
             if self.control.stopped() {
                 return Ok(Aged::Stopped);
             }
-            passes += 1;
-            let pass = self.mark();
-            let mut workload = measured.open(self.drive.config(), passes)?;
+            let here = self.mark();
+            let search = self.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
+            if !std::mem::take(&mut begun) {
+                search.pass += 1;
+                search.pass_start = here;
+            }
+            let (pass, pass_start) = (search.pass, search.pass_start);
+            let mut workload = measured.open(self.drive.config(), pass)?;
             let ended = self.pass(&mut *workload, &mut next_look, &mut |ageing| {
                 ageing.control.progress.advance(ageing.record.written_bytes - start.written, Some(most));
+                let here = ageing.mark();
+                let mut window = ageing.search.as_ref().map_or(start, |search| search.window);
                 let (written, write_amplification) = ageing.since(window);
                 if written >= window_bytes {
-                    steadiness.window(written, write_amplification);
-                    window = ageing.mark();
-                    if steadiness.is_steady() || steadiness.is_exhausted() {
+                    window = here;
+                    let search = ageing.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
+                    search.window = here;
+                    search.steadiness.window(written, write_amplification);
+                    if search.steadiness.is_steady() || search.steadiness.is_exhausted() {
                         return None;
                     }
                 }
-                let window_end = window.written + window_bytes;
-                Some(window_end.min(ageing.record.written_bytes + (64 << 20)))
+                Some((window.written + window_bytes).min(here.written + (64 << 20)))
             })?;
-            let (written, write_amplification) = self.since(pass);
+            let (written, write_amplification) = self.since(pass_start);
+            let search = self.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
             match ended {
                 Pass::Stopped => return Ok(Aged::Stopped),
                 Pass::NoWrites => break,
                 Pass::Whole if written == 0 => break,
-                Pass::Whole => steadiness.pass(written, write_amplification),
+                Pass::Whole => search.steadiness.pass(written, write_amplification),
                 Pass::Enough => {}
             }
-            if steadiness.is_steady() || steadiness.is_exhausted() {
+            if search.steadiness.is_steady() || search.steadiness.is_exhausted() {
                 break;
             }
         }
+        let Some(Search { steadiness, .. }) = self.search.take() else { unreachable!("the search was begun") };
         self.record.window_bytes = window_bytes;
         let steady = steadiness.is_steady();
         let (written, _) = self.since(start);

@@ -36,7 +36,12 @@ impl Phase {
 }
 
 /// Somebody who shows progress. Called often; it must be quick and thin out by itself what it draws.
-pub trait Progress {
+pub trait Progress: Sync {
+    /// Somebody who shows one of several drives that are at work at the same time.
+    fn beside(&self) -> Box<dyn Progress + '_> {
+        Box::new(Quiet)
+    }
+
     /// `device` enters a phase.
     fn begin(&self, device: &str, phase: Phase) {
         let _ = (device, phase);
@@ -45,6 +50,11 @@ pub trait Progress {
     /// So much of the phase is done, of so much where that is known.
     fn advance(&self, done: u64, total: Option<u64>) {
         let _ = (done, total);
+    }
+
+    /// Something that a person should know at once, as a sentence.
+    fn note(&self, sentence: &str) {
+        let _ = sentence;
     }
 
     /// The run is over, or has failed.
@@ -57,18 +67,34 @@ pub struct Quiet;
 
 impl Progress for Quiet {}
 
-/// The strings that hold long work: who watches it, and the flag that ends it early.
+/// What steers long work: who watches it, and the flags that end it early.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
     /// Set by a signal handler or another thread; the work then ends soon, with what it has.
     pub stop: &'a AtomicBool,
     /// Who watches.
     pub progress: &'a dyn Progress,
+    /// Set when nobody wants the results any more.
+    cancelled: Option<&'a AtomicBool>,
 }
 
-impl Control<'_> {
+impl<'a> Control<'a> {
+    /// Work that `stop` ends early.
+    pub const fn new(stop: &'a AtomicBool, progress: &'a dyn Progress) -> Control<'a> {
+        Control { stop, progress, cancelled: None }
+    }
+
+    /// A part of the work, which `cancelled` ends as well, and which somebody else watches.
+    #[must_use]
+    pub const fn part<'b>(&self, progress: &'b dyn Progress, cancelled: &'b AtomicBool) -> Control<'b>
+    where
+        'a: 'b,
+    {
+        Control { stop: self.stop, progress, cancelled: Some(cancelled) }
+    }
+
     /// Whether the work shall end.
     pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }
 }

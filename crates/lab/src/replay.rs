@@ -18,8 +18,10 @@ use ssdlab_host::BlockDevice;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 use crate::breakdown::Gathered;
+use crate::jobs::Jobs;
 use crate::latency::Latencies;
 use crate::progress::Control;
+use crate::rate::RateCounter;
 use crate::result::Timeline;
 use crate::timeline::{Axis, Sampler};
 
@@ -215,6 +217,10 @@ pub struct Recorder {
     pub(crate) outstanding_max: u64,
     /// Integral of the requests in the drive over time: request-nanoseconds.
     pub(crate) occupancy: u128,
+    /// How evenly requests completed.
+    pub(crate) rate: RateCounter,
+    /// The workload's jobs, where there are several.
+    pub(crate) jobs: Jobs,
     sampler: Sampler,
     /// What requests waited for, where that was asked for.
     pub(crate) breakdown: Option<Box<Gathered>>,
@@ -238,11 +244,24 @@ impl Recorder {
             outstanding: 0,
             outstanding_max: 0,
             occupancy: 0,
+            rate: RateCounter::new(None),
+            jobs: Jobs::default(),
             sampler: Sampler::new(axis, counters),
             breakdown: None,
             occupancy_until: 0,
             unit_mask: unit_sectors.saturating_sub(1),
         }
+    }
+
+    /// Over time, with intervals of this length, which at first has no request.
+    pub(crate) fn with_interval(self, interval: Nanos, counters: Counters) -> Recorder {
+        let sampler = Sampler::every(interval.0, counters);
+        Recorder { sampler, rate: RateCounter::new(Some(interval.0)), ..self }
+    }
+
+    /// For a workload with jobs of these names.
+    pub(crate) fn of_jobs(self, names: Vec<String>) -> Recorder {
+        Recorder { jobs: Jobs::new(names), ..self }
     }
 
     #[inline]
@@ -279,6 +298,7 @@ impl Recorder {
         }
         self.latencies[class].record(latency);
         self.sampler.completed(class, latency);
+        self.rate.completed(completion.at.0);
     }
 
     /// Closes the timeline at `now_ns`; what comes later belongs to no interval.
@@ -356,6 +376,9 @@ pub fn replay<T: Target + ?Sized>(
         }
         for completion in target.completions().drain(..) {
             recorder.completed(&completion);
+            if !recorder.jobs.is_empty() {
+                recorder.jobs.completed(workload.job_of(completion.tag), &completion);
+            }
             workload.completed(now, completion.tag);
         }
         if recorder.sampler.due(now.0) {
@@ -436,6 +459,9 @@ fn send<T: Target + ?Sized>(
         }
         for request in &batch[..gathered] {
             recorder.submitted(request);
+            if !recorder.jobs.is_empty() {
+                recorder.jobs.submitted(workload.job_of(request.tag), request);
+            }
             target.submit(request);
         }
         if let Some(ended) = ended {

@@ -86,6 +86,9 @@ pub struct DeviceResult {
     pub wall_precondition_s: f64,
     /// Rates over the virtual time.
     pub throughput: Throughput,
+    /// How much the rate varies over the run.
+    #[serde(default)]
+    pub rate_variation: RateVariation,
     /// Requests in the drive, as a mean over virtual time and at most.
     pub outstanding: Outstanding,
     /// Flash operations.
@@ -132,12 +135,64 @@ pub struct DeviceResult {
     /// What requests waited for, where that was asked for.
     #[serde(default)]
     pub latency_breakdown: Option<LatencyBreakdown>,
+    /// The jobs, where the workload is a job file with several.
+    #[serde(default)]
+    pub jobs: Vec<JobResult>,
     /// The sub-tests, where the run was divided.
     #[serde(default)]
     pub subtests: Vec<Subtest>,
     /// What was recorded from the Ready/Busy lines, where that was asked for.
     #[serde(default)]
     pub ready_busy: Option<ReadyBusy>,
+}
+
+/// A job of the workload, its clones together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// The section of the job file.
+    pub name: String,
+    /// Requests completed.
+    pub requests: PerOp<u64>,
+    /// Bytes of those that succeeded.
+    pub bytes: PerOp<u64>,
+    /// Requests that ended with an error.
+    pub failed_requests: u64,
+    /// The first request's arrival, in nanoseconds of virtual time.
+    pub begun_ns: u64,
+    /// The last completion.
+    pub ended_ns: u64,
+    /// Rates over the time between the two.
+    pub throughput: Throughput,
+    /// Latencies; `null` where no request of the kind completed.
+    pub latency_ns: Latencies,
+}
+
+impl JobResult {
+    /// The kinds of request that it completed: name, requests, bytes, latencies.
+    pub(crate) fn by_kind(&self) -> Vec<(&'static str, u64, u64, Option<LatencySummary>)> {
+        let (requests, bytes, latency) = (&self.requests, &self.bytes, &self.latency_ns);
+        let kinds = [
+            ("read", requests.read, bytes.read, latency.read),
+            ("write", requests.write, bytes.write, latency.write),
+            ("trim", requests.trim, bytes.trim, latency.trim),
+            ("flush", requests.flush, bytes.flush, latency.flush),
+        ];
+        let some: Vec<_> = kinds.into_iter().filter(|(_, requests, ..)| *requests > 0).collect();
+        // A job that sent nothing still has its line.
+        if some.is_empty() { vec![("", 0, 0, None)] } else { some }
+    }
+}
+
+/// How much the rate varies from interval to interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateVariation {
+    /// Length of the intervals of virtual time.
+    pub interval_ns: u64,
+    /// Whole intervals up to the last completion.
+    pub intervals: u64,
+    /// Standard deviation over mean of the requests that completed in an interval: the coefficient of variation. `null` for
+    /// fewer than two intervals, for a run that takes no time, and for one in sub-tests.
+    pub cv: Option<f64>,
 }
 
 /// The host's side of a sub-test.
@@ -561,6 +616,23 @@ pub struct WearHistogram {
     pub erases: Vec<u32>,
     /// Blocks in each bin.
     pub blocks: Vec<u64>,
+}
+
+impl Throughput {
+    /// Rates over so many nanoseconds; zero over none.
+    pub(crate) fn over(requests: &PerOp<u64>, bytes: &PerOp<u64>, span_ns: u64) -> Throughput {
+        if span_ns == 0 {
+            return Throughput::default();
+        }
+        let seconds = span_ns as f64 / 1e9;
+        Throughput {
+            iops: (requests.read + requests.write + requests.trim + requests.flush) as f64 / seconds,
+            read_iops: requests.read as f64 / seconds,
+            write_iops: requests.write as f64 / seconds,
+            read_bytes_per_s: bytes.read as f64 / seconds,
+            write_bytes_per_s: bytes.write as f64 / seconds,
+        }
+    }
 }
 
 impl RunResult {

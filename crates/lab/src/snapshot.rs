@@ -8,6 +8,10 @@
 //! magic (20 bytes) | key (32) | length of the record (4, little endian) | record (JSON) | drive state | BLAKE3 of all (32)
 //! ```
 //!
+//! Beside them are checkpoints (`.checkpoint`) of drives whose preconditioning is not at its end, at most one for each
+//! identity; they have the same layout, with the position of the preconditioning as their record, and go when the
+//! preconditioned drive is kept.
+//!
 //! The directory is `$SSDLAB_CACHE`, else `$XDG_CACHE_HOME/ssdlab`, else `~/.cache/ssdlab`. Files appear by renaming,
 //! so a reader never sees half of one; a damaged or foreign file is reported and made again, never believed. The
 //! least recently used files are removed when all together exceed a limit.
@@ -15,10 +19,12 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ssdlab_device::{Drive, DriveConfig, Options};
 
+use crate::precondition::Position;
 use crate::result::{Precondition, VERSION};
 
 /// Name and version of the file's format.
@@ -36,8 +42,12 @@ const LIMIT_BYTES: u64 = 16 << 30;
 /// Ageing that took less than this is not worth a file.
 const WORTH_KEEPING: Duration = Duration::from_millis(500);
 
-/// Unfinished files older than this were left by a run that was killed.
+/// Preconditioning that takes longer leaves a checkpoint so often.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
+
+/// Unfinished files older than this were left by a run that was killed; sooner where its process is known to be gone.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
+const ABANDONED_WITHOUT_PROCESS_AFTER: Duration = Duration::from_secs(600);
 
 /// Everything that an aged drive's state depends on.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +93,7 @@ pub struct SnapshotCache {
     directory: PathBuf,
     limit_bytes: u64,
     worth_keeping: Duration,
+    checkpoint_every: Duration,
 }
 
 /// What was found for an identity.
@@ -108,7 +119,12 @@ impl SnapshotCache {
 
     /// A cache in `directory`, which is made when the first snapshot is kept.
     pub fn at(directory: impl Into<PathBuf>) -> SnapshotCache {
-        SnapshotCache { directory: directory.into(), limit_bytes: LIMIT_BYTES, worth_keeping: WORTH_KEEPING }
+        SnapshotCache {
+            directory: directory.into(),
+            limit_bytes: LIMIT_BYTES,
+            worth_keeping: WORTH_KEEPING,
+            checkpoint_every: CHECKPOINT_EVERY,
+        }
     }
 
     /// The same cache with another limit for all files together, in bytes.
@@ -123,6 +139,16 @@ impl SnapshotCache {
         SnapshotCache { worth_keeping, ..self }
     }
 
+    /// The same cache, with a checkpoint of a drive that is being preconditioned so often.
+    #[must_use]
+    pub fn checkpoint_every(self, checkpoint_every: Duration) -> SnapshotCache {
+        SnapshotCache { checkpoint_every, ..self }
+    }
+
+    pub(crate) const fn checkpoint_interval(&self) -> Duration {
+        self.checkpoint_every
+    }
+
     /// Whether ageing that took this long is worth a snapshot.
     pub fn is_worth(&self, took: Duration) -> bool {
         took >= self.worth_keeping
@@ -130,6 +156,10 @@ impl SnapshotCache {
 
     fn path(&self, key: &[u8; 32]) -> PathBuf {
         self.directory.join(format!("{}.snapshot", blake3::Hash::from_bytes(*key).to_hex()))
+    }
+
+    fn checkpoint_path(&self, key: &[u8; 32]) -> PathBuf {
+        self.path(key).with_extension("checkpoint")
     }
 
     /// Looks for an aged drive.
@@ -141,7 +171,8 @@ impl SnapshotCache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
             Err(error) => return Found::Damaged(format!("snapshot {} cannot be opened: {error}", path.display())),
         };
-        match read(file, &key, identity) {
+        let restore = |from: &mut dyn Read| Drive::restore(identity.config, identity.options, from);
+        match read(file, &key, restore) {
             Ok((drive, record)) => {
                 // The time of last use decides what goes when the cache is full; a read-only cache just does not learn.
                 let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
@@ -154,24 +185,75 @@ impl SnapshotCache {
         }
     }
 
-    /// Keeps an aged drive. An error leaves nothing behind but what was there.
-    pub fn keep(&self, identity: &Identity<'_>, drive: &Drive, record: &Precondition) -> io::Result<()> {
-        fs::create_dir_all(&self.directory)?;
+    /// Looks for a drive that was being preconditioned; `Err` is a sentence on what cannot be used.
+    pub(crate) fn find_checkpoint(&self, identity: &Identity<'_>) -> Result<Option<(Drive, Position)>, String> {
         let key = identity.key();
-        let unfinished = self.directory.join(format!(
-            "{}.{}.part",
-            &blake3::Hash::from_bytes(key).to_hex()[..16],
-            std::process::id()
-        ));
-        let written = File::create(&unfinished).and_then(|file| write(file, &key, drive, record));
-        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, self.path(&key))) {
-            let _ = fs::remove_file(&unfinished);
-            return Err(error);
-        }
+        let path = self.checkpoint_path(&key);
+        let found = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => Err(error),
+            Ok(file) => read(file, &key, |from| Drive::resume(identity.config, identity.options, from)),
+        };
+        found.map(Some).map_err(|error| {
+            format!("checkpoint {} cannot be used and preconditioning began anew: {error}", path.display())
+        })
+    }
+
+    /// Keeps a preconditioned drive, and no checkpoint of it any more. An error leaves nothing behind but what was there.
+    pub fn keep(&self, identity: &Identity<'_>, drive: &Drive, record: &Precondition) -> io::Result<()> {
+        let key = identity.key();
+        self.place(&self.path(&key), &key, record, |to| drive.save(to))?;
+        let _ = fs::remove_file(self.checkpoint_path(&key));
         self.tidy()
     }
 
-    /// Removes the least recently used snapshots beyond the limit, and what killed runs left.
+    /// Keeps a drive that is being preconditioned, in the place of its checkpoint before.
+    pub(crate) fn keep_checkpoint(
+        &self,
+        identity: &Identity<'_>,
+        drive: &Drive,
+        position: &Position,
+    ) -> io::Result<()> {
+        let bytes = drive.checkpoint_bytes();
+        if bytes > self.limit_bytes {
+            let what = format!("a checkpoint of {bytes} bytes is more than the cache's limit of {}", self.limit_bytes);
+            return Err(io::Error::other(what));
+        }
+        let key = identity.key();
+        self.place(&self.checkpoint_path(&key), &key, position, |to| drive.checkpoint(to))?;
+        self.tidy()
+    }
+
+    /// A checkpoint that led to nothing, or to the end.
+    pub(crate) fn forget_checkpoint(&self, identity: &Identity<'_>) {
+        let _ = fs::remove_file(self.checkpoint_path(&identity.key()));
+    }
+
+    /// Writes a file under another name first, and renames it when it is whole.
+    fn place(
+        &self,
+        path: &Path,
+        key: &[u8; 32],
+        record: &impl serde::Serialize,
+        state: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(&self.directory)?;
+        let unfinished = self.directory.join(format!(
+            "{}.{}.{}.part",
+            &blake3::Hash::from_bytes(*key).to_hex()[..16],
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        ));
+        let written = File::create(&unfinished).and_then(|file| write(file, key, record, state));
+        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, path)) {
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Removes the least recently used files beyond the limit, and what killed runs left.
     fn tidy(&self) -> io::Result<()> {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
@@ -181,8 +263,8 @@ impl SnapshotCache {
             let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             let path = entry.path();
             match path.extension().and_then(|extension| extension.to_str()) {
-                Some("snapshot") => kept.push((used, metadata.len(), path)),
-                Some("part") if used.elapsed().is_ok_and(|age| age > ABANDONED_AFTER) => {
+                Some("snapshot" | "checkpoint") => kept.push((used, metadata.len(), path)),
+                Some("part") if used.elapsed().is_ok_and(|age| age > abandoned_after(&path)) => {
                     let _ = fs::remove_file(path);
                 }
                 _ => {}
@@ -199,6 +281,15 @@ impl SnapshotCache {
         }
         Ok(())
     }
+}
+
+/// When an unfinished file, KEY.PID.NUMBER.part, counts as left behind. Another machine may share the folder, so a
+/// process that is not here is no proof by itself.
+fn abandoned_after(path: &Path) -> Duration {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let process = name.split('.').nth(1).map(|pid| Path::new("/proc").join(pid));
+    let gone = Path::new("/proc/self").exists() && process.is_some_and(|process| !process.exists());
+    if gone { ABANDONED_WITHOUT_PROCESS_AFTER } else { ABANDONED_AFTER }
 }
 
 /// Hashes what passes on its way to the file.
@@ -219,7 +310,12 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-fn write(file: File, key: &[u8; 32], drive: &Drive, record: &Precondition) -> io::Result<()> {
+fn write(
+    file: File,
+    key: &[u8; 32],
+    record: &impl serde::Serialize,
+    state: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let record = serde_json::to_vec(record)?;
     let record_len = u32::try_from(record.len()).ok().filter(|&len| len <= RECORD_MAX);
     let record_len = record_len.ok_or_else(|| io::Error::other("the record of ageing is too long"))?;
@@ -228,14 +324,18 @@ fn write(file: File, key: &[u8; 32], drive: &Drive, record: &Precondition) -> io
     to.write_all(key)?;
     to.write_all(&record_len.to_le_bytes())?;
     to.write_all(&record)?;
-    drive.save(&mut to)?;
+    state(&mut to)?;
     let mut hashing = to.into_inner().map_err(io::IntoInnerError::into_error)?;
     let digest = hashing.hasher.finalize();
     hashing.inner.write_all(digest.as_bytes())?;
     hashing.inner.flush()
 }
 
-fn read(mut file: File, key: &[u8; 32], identity: &Identity<'_>) -> io::Result<(Drive, Precondition)> {
+fn read<R: serde::de::DeserializeOwned>(
+    mut file: File,
+    key: &[u8; 32],
+    restore: impl FnOnce(&mut dyn Read) -> io::Result<Drive>,
+) -> io::Result<(Drive, R)> {
     let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
     let length = file.metadata()?.len();
     let body = length.checked_sub(DIGEST_LEN).ok_or_else(|| damaged("it is too short"))?;
@@ -274,7 +374,7 @@ fn read(mut file: File, key: &[u8; 32], identity: &Identity<'_>) -> io::Result<(
     let mut record = vec![0; record_len as usize];
     from.read_exact(&mut record)?;
     let record = serde_json::from_slice(&record)?;
-    let drive = Drive::restore(identity.config, identity.options, &mut from)?;
+    let drive = restore(&mut from)?;
     if from.read(&mut [0])? != 0 {
         return Err(damaged("it has more than the drive's state"));
     }

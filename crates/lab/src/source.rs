@@ -8,8 +8,8 @@ pub(crate) mod walk;
 
 pub use text::{Sending, SourceError, TextSource};
 
-/// A workload that can be opened for one drive after another.
-pub trait WorkloadSource {
+/// A workload that can be opened for one drive after another, and for several at a time.
+pub trait WorkloadSource: Sync {
     /// The workload from its beginning, for this drive. Pass 0 is the measured run; the passes of ageing to the steady
     /// state count from 1, and a generator must draw other numbers in each (a trace is the same in all).
     fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError>;
@@ -18,8 +18,9 @@ pub trait WorkloadSource {
     /// [`crate::snapshot::file_identity`], with the options of both.
     fn identity(&self) -> String;
 
-    /// What a person should know of how it was read so far, a sentence each.
-    fn notes(&self) -> Vec<String> {
+    /// What a person should know of how it was read for this drive so far, a sentence each.
+    fn notes(&self, drive: &DriveConfig) -> Vec<String> {
+        let _ = drive;
         Vec::new()
     }
 

@@ -66,6 +66,9 @@ pub fn render(run: &RunResult) -> String {
     for (label, cells) in &rows {
         line(label, cells);
     }
+    for device in run.devices.iter().filter(|device| !device.jobs.is_empty()) {
+        text.push_str(&crate::jobs::render(&device.name, device.timed, &device.jobs));
+    }
     for device in &run.devices {
         if let Some(watched) = &device.ready_busy {
             text.push_str(&crate::ready_busy::render(device, watched));
@@ -105,6 +108,7 @@ fn rows() -> Vec<Row> {
             timed(|d| Some(format!("{:.1} / {}", subtests::outstanding_mean(d), count(d.outstanding.max)))),
         ),
         row("IOPS", timed(|d| Some(count(subtests::throughput(d).iops.round() as u64)))),
+        row("  variation (CV)", rate_variation),
         row(
             "read MB/s",
             timed(|d| positive(subtests::throughput(d).read_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}"))),
@@ -184,6 +188,14 @@ fn queue_depth(device: &DeviceResult) -> Option<String> {
 fn planes_per_die(device: &DeviceResult) -> u64 {
     let planes = device.configuration.get("flash").and_then(|flash| flash.get("planes_per_die"));
     planes.and_then(serde_json::Value::as_u64).unwrap_or(1)
+}
+
+/// How much the rate varies, and over which intervals; a dozen of them says something.
+fn rate_variation(device: &DeviceResult) -> Option<String> {
+    const INTERVALS_TO_JUDGE: u64 = 12;
+    let variation = &device.rate_variation;
+    let cv = variation.cv.filter(|_| variation.intervals >= INTERVALS_TO_JUDGE)?;
+    Some(format!("{} of {}", checks::percent(cv), Nanos(variation.interval_ns)))
 }
 
 /// Padding for each byte written, in the unit of write amplification.

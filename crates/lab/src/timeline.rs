@@ -2,7 +2,8 @@
 //!
 //! A run begins with intervals of a microsecond (or 64 requests, on a drive that takes no time). When there are
 //! [`SAMPLES_MAX`] of them, neighbours are merged and the interval doubles, so a run of any length ends with 512 to
-//! 1024 samples, or fewer if it is very short. The replay loop stops the drive exactly at an interval's end, so a
+//! 1024 samples, or fewer if it is very short. A run that asks for intervals of some length begins with those and merges
+//! no neighbours before there are [`ASKED_MAX`]. The replay loop stops the drive exactly at an interval's end, so a
 //! flash operation is counted in the interval in which it completed.
 
 use ssdlab_device::Counters;
@@ -13,6 +14,9 @@ use crate::result::{OpTimeline, Timeline};
 
 /// Samples at which neighbours are merged; even.
 const SAMPLES_MAX: usize = 1024;
+
+/// The same where an interval was asked for: 180 MB.
+const ASKED_MAX: usize = 65_536;
 
 /// The first interval: a microsecond.
 const FIRST_NS: u64 = 1_000;
@@ -177,6 +181,7 @@ impl Sample {
 pub(crate) struct Sampler {
     axis: Axis,
     interval: u64,
+    samples_max: usize,
     samples: Vec<Sample>,
     current: Sample,
     requests_total: u64,
@@ -195,12 +200,19 @@ impl Sampler {
         Sampler {
             axis,
             interval,
+            samples_max: SAMPLES_MAX,
             samples: Vec::with_capacity(SAMPLES_MAX),
             current: Sample::new(),
             requests_total: 0,
             boundary: interval,
             earlier: counters,
         }
+    }
+
+    /// Starts at time zero with intervals of so many nanoseconds.
+    pub(crate) fn every(interval: u64, counters: Counters) -> Sampler {
+        let interval = interval.max(1);
+        Sampler { interval, boundary: interval, samples_max: ASKED_MAX, ..Sampler::new(Axis::Time, counters) }
     }
 
     /// A request of a kind completed in the current interval.
@@ -236,7 +248,7 @@ impl Sampler {
     /// Closes the current interval at `now_ns`.
     pub(crate) fn tick(&mut self, now_ns: u64, counters: &Counters) {
         self.close(now_ns, counters);
-        if self.samples.len() == SAMPLES_MAX {
+        if self.samples.len() == self.samples_max {
             self.halve();
         }
         let position = match self.axis {
@@ -265,13 +277,13 @@ impl Sampler {
     }
 
     fn halve(&mut self) {
-        for pair in 0..SAMPLES_MAX / 2 {
+        for pair in 0..self.samples_max / 2 {
             let later = std::mem::replace(&mut self.samples[2 * pair + 1], Sample::new());
             let mut merged = std::mem::replace(&mut self.samples[2 * pair], Sample::new());
             merged.merge(&later);
             self.samples[pair] = merged;
         }
-        self.samples.truncate(SAMPLES_MAX / 2);
+        self.samples.truncate(self.samples_max / 2);
         self.interval = self.interval.saturating_mul(2);
     }
 

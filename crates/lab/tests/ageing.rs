@@ -2,12 +2,12 @@
 
 mod common;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run, without_wall_times};
 use ssdlab_device::{BufferConfig, Destage, DriveConfig};
-use ssdlab_lab::{Age, Control, Experiment, Quiet, SnapshotCache};
+use ssdlab_lab::{Age, Control, Experiment, Phase, Progress, Quiet, RunResult, SnapshotCache};
 
 #[test]
 fn a_steady_drive_has_the_amplification_that_theory_gives() {
@@ -234,7 +234,7 @@ fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
     let drives = entrants(&[drive("one")]);
     let workload = Random::writes(100_000);
     let stopped = AtomicBool::new(true);
-    let control = Control { stop: &stopped, progress: &Quiet };
+    let control = Control::new(&stopped, &Quiet);
     let steady = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Steady) };
     let result = ssdlab_lab::run(&steady, None, &control).expect("sound");
     assert!(!result.complete);
@@ -255,4 +255,108 @@ fn a_touched_drive_holds_data_wherever_the_workload_goes_and_nowhere_else() {
     assert!(written.is_multiple_of(extent), "{written}");
     assert!((10 * extent..=40 * extent).contains(&written), "{written}");
     assert_same(&result, &run(&experiment(&drives, &few, Age::Touched)));
+}
+
+/// Stops at the so-manieth look at the preconditioning.
+struct Impatient<'a> {
+    stop: &'a AtomicBool,
+    looks: AtomicU32,
+    patience: u32,
+}
+
+impl Progress for Impatient<'_> {
+    fn begin(&self, _device: &str, phase: Phase) {
+        if phase == Phase::Run {
+            // The measured run is not what is stopped here.
+            self.looks.store(u32::MAX / 2, Ordering::Relaxed);
+        }
+    }
+    fn advance(&self, _done: u64, _total: Option<u64>) {
+        if self.looks.fetch_add(1, Ordering::Relaxed) + 1 == self.patience {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs again and again, stopped each time a little later, until it is whole; how often it was stopped.
+fn in_pieces(asked: &Experiment<'_>) -> (RunResult, u32) {
+    for stopped in 0..200 {
+        let stop = AtomicBool::new(false);
+        let impatient = Impatient { stop: &stop, looks: AtomicU32::new(0), patience: 3 + stopped % 4 };
+        let result = ssdlab_lab::run(asked, None, &Control::new(&stop, &impatient)).expect("sound");
+        if result.complete {
+            return (result, stopped);
+        }
+        // Stopped at the last look of all, the drive is kept as a snapshot, and the measured run ends at once.
+        assert!(result.devices.iter().all(|device| !device.complete));
+    }
+    panic!("it never came to its end: no piece was kept");
+}
+
+#[test]
+fn preconditioning_in_pieces_ends_as_preconditioning_in_one() {
+    let mut buffered = drive("buffered");
+    buffered.buffer = BufferConfig { policy: "lru".to_string(), bytes: 256 * common::UNIT, ..buffered.buffer };
+    let mut drawing = drive("drawing");
+    drawing.gc.victim = "d-choices".to_string();
+    drawing.ftl.mapping_unit /= 4;
+    drawing.buffer = BufferConfig { policy: "fifo".to_string(), bytes: 64 * common::UNIT, ..drawing.buffer };
+    let workload = Random::mixed(150_000);
+    let long = Random::writes(900_000);
+    let cases = [
+        (drive("plain"), Age::Steady, 2),
+        (buffered.clone(), Age::Steady, 2),
+        (buffered, Age::Workload(&long), 2),
+        (drawing, Age::Steady, 2),
+    ];
+    for (config, age, least) in cases {
+        let drives = entrants(&[config]);
+        let whole = run(&experiment(&drives, &workload, age));
+        assert_checks_hold(&whole);
+        // At every look, and now and then, so that what lies behind the last checkpoint is done once more.
+        for every in [Duration::ZERO, Duration::from_millis(15)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO).checkpoint_every(every);
+            let kept = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, age) };
+            let (result, stopped) = in_pieces(&kept);
+            assert!(stopped >= least, "{}: stopped {stopped} times", drives[0].label);
+            assert_same(&whole, &result);
+            let left: Vec<_> =
+                std::fs::read_dir(folder.path()).expect("a cache").map(|file| file.expect("a file").path()).collect();
+            assert_eq!(left.len(), 1, "{left:?}");
+            assert!(left[0].extension().is_some_and(|extension| extension == "snapshot"), "{left:?}");
+            // The drive that is kept is the one that an uninterrupted run keeps.
+            let of_pieces = std::fs::read(&left[0]).expect("a snapshot");
+            let other = tempfile::tempdir().expect("a folder");
+            let cache = SnapshotCache::at(other.path()).worth_keeping(Duration::ZERO);
+            run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, age) });
+            let in_one = std::fs::read(other.path().join(left[0].file_name().expect("a name"))).expect("a snapshot");
+            assert!(of_pieces == in_one, "{}: the same snapshot, byte for byte", drives[0].label);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_a_note_and_a_new_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO).checkpoint_every(Duration::ZERO);
+    let drives = entrants(&[drive("one")]);
+    let workload = Random::mixed(50_000);
+    let whole = run(&experiment(&drives, &workload, Age::Steady));
+    let kept = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Steady) };
+    let stop = AtomicBool::new(false);
+    let impatient = Impatient { stop: &stop, looks: AtomicU32::new(0), patience: 5 };
+    let result = ssdlab_lab::run(&kept, None, &Control::new(&stop, &impatient)).expect("sound");
+    assert!(!result.complete);
+    let file = std::fs::read_dir(folder.path()).expect("a cache").next().expect("a file").expect("a file").path();
+    assert!(file.extension().is_some_and(|extension| extension == "checkpoint"), "{}", file.display());
+    let mut bytes = std::fs::read(&file).expect("a checkpoint");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).expect("written");
+    let mut result = run(&kept);
+    let notes = std::mem::take(&mut result.devices[0].precondition.notes);
+    assert!(notes.len() == 1 && notes[0].contains("began anew"), "{notes:?}");
+    result.devices[0].warnings.retain(|warning| !notes.contains(warning));
+    assert_same(&whole, &result);
 }

@@ -124,7 +124,7 @@ fn the_requests_of_a_window_are_in_the_trace() {
     let workload = Random::mixed(20_000);
     let window: TraceWindow = "10ms..14ms".parse().expect("a window");
     let (stop, progress) = (AtomicBool::new(false), Quiet);
-    let control = Control { stop: &stop, progress: &progress };
+    let control = Control::new(&stop, &progress);
     let asked = Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
     let outcome = run_into(&asked, &out, Some(window), &control).expect("it runs");
     outcome.written.expect("it is written");

@@ -201,7 +201,7 @@ fn a_folder_that_cannot_be_written_costs_no_run() {
     let drives = entrants(&[drive("one")]);
     let workload = Random::writes(1 << 40);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     for window in [None, Some(TraceWindow { from: Nanos(0), to: Nanos(1) })] {
         let error = run_into(&experiment(&drives, &workload, Age::None), &file, window, &control);
         assert!(error.expect_err("a file is no folder").to_string().contains("could not be written"));
@@ -228,7 +228,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let drives = entrants(&[drive("one"), drive("two")]);
     let workload = Random::mixed(40_000);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");

@@ -44,7 +44,7 @@ fn peak(experiment: &Experiment<'_>) -> u64 {
     let before = HEAP.load(Ordering::Relaxed) + mapped_bytes();
     PEAK.store(before, Ordering::Relaxed);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let result = ssdlab_lab::run(experiment, None, &control).expect("the experiment is sound");
     assert_eq!(result.devices.len(), experiment.drives.len());
     PEAK.load(Ordering::Relaxed) - before

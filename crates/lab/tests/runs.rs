@@ -109,16 +109,16 @@ fn counting_and_timing_agree_on_write_amplification() {
 #[test]
 fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
     /// Stops at the tenth look at the measured run of the second drive.
-    struct Interrupt<'a>(&'a AtomicBool, std::cell::Cell<(u32, u32)>);
+    struct Interrupt<'a>(&'a AtomicBool, std::sync::Mutex<(u32, u32)>);
     impl Progress for Interrupt<'_> {
         fn begin(&self, _device: &str, phase: Phase) {
-            let (runs, _) = self.1.get();
-            self.1.set((runs + u32::from(phase == Phase::Run), 0));
+            let mut seen = self.1.lock().expect("no panic");
+            *seen = (seen.0 + u32::from(phase == Phase::Run), 0);
         }
         fn advance(&self, _done: u64, _total: Option<u64>) {
-            let (runs, looks) = self.1.get();
-            self.1.set((runs, looks + 1));
-            if runs == 2 && looks == 10 {
+            let mut seen = self.1.lock().expect("no panic");
+            seen.1 += 1;
+            if *seen == (2, 11) {
                 self.0.store(true, Ordering::Relaxed);
             }
         }
@@ -126,8 +126,8 @@ fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
     let drives = entrants(&[drive("one"), drive("two"), drive("three")]);
     let workload = Random::writes(100_000);
     let stop = AtomicBool::new(false);
-    let interrupt = Interrupt(&stop, std::cell::Cell::new((0, 0)));
-    let control = Control { stop: &stop, progress: &interrupt };
+    let interrupt = Interrupt(&stop, std::sync::Mutex::new((0, 0)));
+    let control = Control::new(&stop, &interrupt);
     let result = ssdlab_lab::run(&experiment(&drives, &workload, Age::None), None, &control).expect("sound");
     assert!(!result.complete);
     assert_eq!(result.devices.len(), 2);
@@ -141,7 +141,7 @@ fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
 fn two_drives_of_one_name_are_refused() {
     let drives = entrants(&[drive("same"), drive("same")]);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Age::None), None, &control);
     assert!(matches!(error, Err(RunError::SameLabel { .. })));
 }
@@ -152,7 +152,7 @@ fn an_impossible_drive_is_refused_with_its_name_and_key() {
     config.user_bytes = config.flash.geometry.bytes();
     let drives = entrants(&[config]);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Age::None), None, &control);
     let error = error.expect_err("no spare").to_string();
     assert!(error.starts_with("too full: "), "{error}");
@@ -336,4 +336,99 @@ fn verified_drives_of_all_kinds_give_back_what_was_written() {
             assert!(compared > device.bytes.read / 512 + 100_000, "{detail}");
         }
     }
+}
+
+#[test]
+fn drives_side_by_side_give_the_results_of_drives_one_after_the_other() {
+    let mut small = drive("small");
+    small.flash.geometry.blocks_per_plane /= 2;
+    small.user_bytes /= 2;
+    let mut counting = drive("counting");
+    counting.timed = false;
+    let drives = entrants(&[drive("first"), small, counting, drive("last")]);
+    let workload = Random::mixed(40_000);
+    let alone = run(&experiment(&drives, &workload, Age::Fill));
+    assert_checks_hold(&alone);
+    assert_eq!(alone.devices.len(), 4);
+    for (jobs, memory_bytes) in [(2, 1 << 30), (4, 1 << 30), (1024, 1 << 30), (4, 1)] {
+        let together = Experiment { jobs, memory_bytes, ..experiment(&drives, &workload, Age::Fill) };
+        assert_same(&alone, &run(&together));
+    }
+}
+
+#[test]
+fn of_drives_side_by_side_that_fail_the_first_in_the_list_is_named() {
+    let mut second = drive("second");
+    second.user_bytes = second.flash.geometry.bytes();
+    let mut third = drive("third");
+    third.user_bytes = third.flash.geometry.bytes();
+    let drives = entrants(&[drive("first"), second, third, drive("fourth")]);
+    let workload = Random::writes(30_000);
+    for jobs in [1, 2, 4] {
+        let together = Experiment { jobs, ..experiment(&drives, &workload, Age::None) };
+        let stop = AtomicBool::new(false);
+        let error = ssdlab_lab::run(&together, None, &Control::new(&stop, &Quiet)).expect_err("no spare").to_string();
+        assert!(error.starts_with("second: "), "{jobs} at a time: {error}");
+    }
+}
+
+#[test]
+fn drives_side_by_side_that_are_stopped_leave_their_parts_in_order() {
+    /// Stops all drives at the fifth look at any measured run.
+    struct Stopping<'a>(&'a AtomicBool, std::sync::atomic::AtomicU32);
+    struct One<'a>(&'a Stopping<'a>, AtomicBool);
+    impl Progress for Stopping<'_> {
+        fn beside(&self) -> Box<dyn Progress + '_> {
+            Box::new(One(self, AtomicBool::new(false)))
+        }
+    }
+    impl Progress for One<'_> {
+        fn begin(&self, _device: &str, phase: Phase) {
+            self.1.store(phase == Phase::Run, Ordering::Relaxed);
+        }
+        fn advance(&self, _done: u64, _total: Option<u64>) {
+            if self.1.load(Ordering::Relaxed) && self.0.1.fetch_add(1, Ordering::Relaxed) == 5 {
+                self.0.0.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    let drives = entrants(&[drive("one"), drive("two"), drive("three")]);
+    let workload = Random::writes(2_000_000);
+    let stop = AtomicBool::new(false);
+    let stopping = Stopping(&stop, std::sync::atomic::AtomicU32::new(0));
+    let together = Experiment { jobs: 2, ..experiment(&drives, &workload, Age::None) };
+    let result = ssdlab_lab::run(&together, None, &Control::new(&stop, &stopping)).expect("sound");
+    assert!(!result.complete);
+    let names: Vec<&str> = result.devices.iter().map(|device| device.name.as_str()).collect();
+    assert!(names == ["one", "two"] || names == ["one"], "{names:?}");
+    assert!(result.devices.iter().all(|device| !device.complete && device.requests.write < 2_000_000));
+    assert_checks_hold(&result);
+}
+
+#[test]
+fn the_variation_of_the_rate_is_that_of_the_timeline_in_the_same_intervals() {
+    let drives = entrants(&[drive("one")]);
+    let workload = Random::writes(100_000);
+    let interval = Nanos::from_ms(2);
+    let asked = Experiment { timeline_interval: Some(interval), ..experiment(&drives, &workload, Age::Steady) };
+    let result = run(&asked);
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    let timeline = &device.timeline;
+    assert_eq!(timeline.interval, interval.0);
+    let whole = (device.virtual_time_ns / interval.0) as usize;
+    assert!(whole > 500, "{whole} intervals");
+    assert_eq!(device.rate_variation.intervals, whole as u64);
+    let rates: Vec<f64> = timeline.requests[..whole].iter().map(|&requests| requests as f64).collect();
+    let mean = rates.iter().sum::<f64>() / whole as f64;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / whole as f64;
+    let cv = device.rate_variation.cv.expect("intervals");
+    assert!((cv / (variance.sqrt() / mean) - 1.0).abs() < 1e-9, "{cv} against {}", variance.sqrt() / mean);
+    assert!(cv > 0.01, "collection is felt: {cv}");
+
+    // The same run with the timeline's own intervals: the same but for those, and the variation is over 100 ms.
+    let plain = run(&experiment(&drives, &workload, Age::Steady));
+    assert_eq!(plain.devices[0].rate_variation.interval_ns, 100_000_000);
+    assert_eq!(plain.devices[0].latency_ns, device.latency_ns);
+    assert!(plain.devices[0].timeline.time_ns.len() <= 1024);
 }

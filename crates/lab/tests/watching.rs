@@ -86,7 +86,7 @@ fn watching_changes_nothing_and_a_line_that_does_not_exist_is_refused() {
     assert_same(&run(&plain), &seen);
 
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let control = ssdlab_lab::Control { stop: &stop, progress: &ssdlab_lab::Quiet };
+    let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
     let far = Experiment { recording: Some(Recording { die: 4 }), ..experiment(&drives, &workload, Age::None) };
     let error = ssdlab_lab::run(&far, None, &control).expect_err("there are four dies").to_string();
     assert!(error.contains("found die 4, expected 0 to 3"), "{error}");

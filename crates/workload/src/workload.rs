@@ -35,6 +35,17 @@ pub trait Workload {
     /// The request with `tag` has completed at `now`.
     fn completed(&mut self, now: Nanos, tag: u32);
 
+    /// Names of the jobs that it is made of, where requests are to be reported for each; none where there are no several.
+    fn jobs(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The job, by its place in [`Workload::jobs`], whose request in flight has this tag.
+    fn job_of(&self, tag: u32) -> usize {
+        let _ = tag;
+        0
+    }
+
     /// Requests in all and requests sent so far, where the total is known, for progress.
     fn progress(&self) -> (u64, Option<u64>);
 

@@ -1,5 +1,6 @@
 //! From a drive that has run to its entry in the results.
 
+use ssdlab_base::Nanos;
 use ssdlab_device::{Counters, Drive};
 use ssdlab_flash::{OpCounts, OpKind};
 use ssdlab_host::RoomFigures;
@@ -14,7 +15,7 @@ use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
     Buffer, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding, PerOp,
-    Precondition, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
+    Precondition, RateVariation, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
 };
 use crate::smart::SmartLogs;
 use crate::theory;
@@ -38,6 +39,8 @@ pub(super) struct Measured {
     pub(super) subtests: Vec<Subtest>,
     /// What watched the lines, where that was asked for.
     pub(super) watch: Option<Watch>,
+    /// The timeline's interval, where one was asked for.
+    pub(super) timeline_interval: Option<Nanos>,
     pub(super) wall_time_s: f64,
     pub(super) wall_precondition_s: f64,
     /// What the warnings go by.
@@ -47,7 +50,8 @@ pub(super) struct Measured {
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
     let Measured { mut drive, recorder, ended, aged, smart_before, verifier, .. } = measured;
-    let Measured { breakdown, rooms, subtests, watch, wall_time_s, wall_precondition_s, circumstances, .. } = measured;
+    let Measured { breakdown, rooms, subtests, watch, timeline_interval, circumstances, .. } = measured;
+    let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let counters = drive.counters();
@@ -64,6 +68,11 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         max: recorder.outstanding_max,
     };
     let (misaligned_requests, failed_requests) = (recorder.misaligned, recorder.failed);
+    let rate_variation = if config.timed && subtests.is_empty() {
+        recorder.rate.variation(now)
+    } else {
+        RateVariation { interval_ns: 0, intervals: 0, cv: None }
+    };
     let utilization = utilization(&drive, virtual_time_ns);
     let memory = drive.memory().into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect();
     let design = drive.design().into_iter().collect();
@@ -103,7 +112,8 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         virtual_time_ns,
         wall_time_s,
         wall_precondition_s,
-        throughput: throughput(&requests, &bytes, virtual_time_ns),
+        throughput: Throughput::over(&requests, &bytes, virtual_time_ns),
+        rate_variation,
         outstanding,
         flash: flash(&counters.flash, &counters.multi_plane),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
@@ -132,10 +142,20 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         latency_cdf,
         wear_histogram,
         latency_breakdown: breakdown.map(|breakdown| breakdown.result()),
+        jobs: recorder.jobs.results(config.timed),
         subtests,
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
     result.warnings = checks::warnings(&result, config, circumstances);
+    if let Some(asked) = timeline_interval
+        && config.timed
+        && result.timeline.interval != asked.0
+    {
+        result.warnings.push(format!(
+            "the run is longer than the timeline holds intervals of {asked}: neighbours were merged, and they are {} long",
+            Nanos(result.timeline.interval)
+        ));
+    }
     result.warnings.extend(watch.as_ref().map(Watch::warnings).unwrap_or_default());
     result
 }
@@ -156,20 +176,6 @@ fn latencies(kinds: &[Latencies; 4]) -> (crate::result::Latencies, std::collecti
     let cdf = cdf.map(|(name, latencies)| ((*name).to_string(), latencies.cdf())).collect();
     let [all, read, write, trim, flush] = summaries;
     (crate::result::Latencies { all, read, write, trim, flush }, cdf)
-}
-
-fn throughput(requests: &PerOp<u64>, bytes: &PerOp<u64>, virtual_time_ns: u64) -> Throughput {
-    if virtual_time_ns == 0 {
-        return Throughput::default();
-    }
-    let seconds = virtual_time_ns as f64 / 1e9;
-    Throughput {
-        iops: (requests.read + requests.write + requests.trim + requests.flush) as f64 / seconds,
-        read_iops: requests.read as f64 / seconds,
-        write_iops: requests.write as f64 / seconds,
-        read_bytes_per_s: bytes.read as f64 / seconds,
-        write_bytes_per_s: bytes.write as f64 / seconds,
-    }
 }
 
 fn flash(counts: &OpCounts, multi_plane: &OpCounts) -> Flash {

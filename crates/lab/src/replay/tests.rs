@@ -1,6 +1,5 @@
 //! The loop and the laws against drives that keep them, and drives that do not.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
@@ -170,7 +169,7 @@ fn laws(fault: Fault, mut workload: Writes) -> (Ended, Vec<Check>, Recorder) {
     let mut fake = Fake::new(fault);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let ended = replay(&mut fake, &mut workload, &mut recorder, &control).expect("the workload fits");
     let timeline = recorder.take_timeline(fake.now.0, &fake.counters, 4096);
     let checks = checks::laws(&config(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
@@ -240,7 +239,7 @@ fn a_request_behind_the_drive_is_an_error_that_names_it() {
     let mut fake = Fake::new(Fault::None);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let mut workload = Writes { beyond: true, ..Writes::closed(100, 4) };
     let error = replay(&mut fake, &mut workload, &mut recorder, &control).expect_err("too far").to_string();
     assert!(error.contains("request 77"), "{error}");
@@ -250,18 +249,17 @@ fn a_request_behind_the_drive_is_an_error_that_names_it() {
 #[test]
 fn a_stopped_run_lets_what_is_in_the_drive_complete() {
     /// Stops the run at the third look.
-    struct Impatient<'a>(&'a AtomicBool, RefCell<u32>);
+    struct Impatient<'a>(&'a AtomicBool, std::sync::atomic::AtomicU32);
     impl Progress for Impatient<'_> {
         fn advance(&self, _done: u64, _total: Option<u64>) {
-            *self.1.borrow_mut() += 1;
-            if *self.1.borrow() == 3 {
+            if self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 2 {
                 self.0.store(true, std::sync::atomic::Ordering::Relaxed);
             }
         }
     }
     let stop = AtomicBool::new(false);
-    let impatient = Impatient(&stop, RefCell::new(0));
-    let control = Control { stop: &stop, progress: &impatient };
+    let impatient = Impatient(&stop, std::sync::atomic::AtomicU32::new(0));
+    let control = Control::new(&stop, &impatient);
     let mut fake = Fake::new(Fault::None);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let ended =
@@ -276,7 +274,7 @@ fn a_stopped_run_lets_what_is_in_the_drive_complete() {
 #[test]
 fn a_workload_that_waits_for_nothing_is_an_error() {
     let stop = AtomicBool::new(false);
-    let control = Control { stop: &stop, progress: &Quiet };
+    let control = Control::new(&stop, &Quiet);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let error = replay(&mut Fake::new(Fault::None), &mut Writes::closed(5, 0), &mut recorder, &control);
     assert!(matches!(error, Err(ReplayError::Deadlock { sent: 0 })));

@@ -16,6 +16,7 @@
 mod divided;
 mod figures;
 mod html;
+mod jobs;
 mod reproduction;
 mod rooms;
 mod tables;
@@ -55,6 +56,7 @@ pub fn render(run: &RunResult) -> String {
             ("same", same(run)),
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),
+            ("jobs", &jobs::section(run)),
             ("divided", &divided::section(run)),
             ("watched", &watched::section(run)),
             ("waited", &waited::section(run)),

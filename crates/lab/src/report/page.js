@@ -126,6 +126,13 @@
 
   // Time in seconds where every drive takes time, else requests: a drive that only counts has no clock.
   const clocked = drives.every((drive) => drive.timed && drive.timeline.axis === "time");
+  // How long the intervals are that are drawn as they are.
+  const intervalsOf = (looks) => {
+    if (looks !== thin) return "";
+    const lengths = drives.filter((drive) => drive.timeline.time_ns.length > 0).map((drive) => drive.timeline.interval);
+    const [least, most] = [Math.min(...lengths), Math.max(...lengths)];
+    return `, intervals of ${least === most ? nanos(least) : `${nanos(least)} to ${nanos(most)}`}`;
+  };
   const overTime = (pick, name, format, extra) => {
     const option = base();
     const longest = Math.max(...drives.map((drive) => drive.timeline.time_ns.at(-1) ?? 0));
@@ -139,7 +146,7 @@
     if (option.series.length === 0) return "This run has no timeline of it.";
     const calm = option.series.map((series) => ({ series, unrest: unrest(series.data) })).sort((a, b) => b.unrest - a.unrest);
     calm.forEach(({ series }, place) => { series.z = 2 + place; });
-    option.xAxis = axis(clocked ? `virtual time (${unit})` : "requests", { type: "value", max: "dataMax", splitLine: { show: false }, axisLabel: { color: css("--soft"), formatter: count } });
+    option.xAxis = axis(clocked ? `virtual time (${unit})${intervalsOf(extra)}` : "requests", { type: "value", max: "dataMax", splitLine: { show: false }, axisLabel: { color: css("--soft"), formatter: count } });
     option.yAxis = axis(name, { type: "value", min: 0, nameGap: 50, axisLabel: { color: css("--soft"), formatter: format } });
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: shown(format), axisPointer: { label: { formatter: (at) => `${trimmed(at.value, 4)}${clocked ? ` ${unit}` : ""}` } } };
     return option;
@@ -205,8 +212,8 @@
     return option;
   };
   const amplification = {
-    window: amplificationOf(amplified(smooth)),
     interval: amplificationOf((drive) => drive.timeline.write_amplification, thin),
+    window: amplificationOf(amplified(smooth)),
     whole: amplificationOf(amplified(running)),
   };
   const latencyOverTime = (key, kind) => {
@@ -410,12 +417,12 @@
     choices("subtest-amplification", { real: amplifications(2), counted: amplifications(1) }, ["Really", "Counted"]);
   }
   if (document.getElementById("subtest-rate")) place(document.getElementById("subtest-rate"), bySubtest(3, "bytes written", rate, 0));
-  const chosen = { way: "smoothed", kind: "requests" };
+  const chosen = { way: "interval", kind: "requests" };
   const chart = place(document.getElementById("throughput"), () => throughput[chosen.way][chosen.kind]());
   const [ways, whats] = document.querySelectorAll('[data-for="throughput"]');
-  buttons(ways, ["smoothed", "interval"], ["Smoothed", "Interval"], (way) => { chosen.way = way; show(chart); });
+  buttons(ways, ["interval", "smoothed"], ["Intervals", "Smoothed"], (way) => { chosen.way = way; show(chart); });
   buttons(whats, ["requests", "read", "write"], ["Requests", "Read", "Write"], (kind) => { chosen.kind = kind; show(chart); });
-  choices("write-amplification", amplification, ["Smoothed", "Interval", "From the start"]);
+  choices("write-amplification", amplification, ["Intervals", "Smoothed", "From the start"]);
   const late = { key: "latency_p99_ns", kind: "all" };
   const lateness = place(document.getElementById("latency-time"), () => latencyOverTime(late.key, late.kind));
   const [lateKeys, lateKinds] = document.querySelectorAll('[data-for="latency-time"]');

@@ -339,6 +339,9 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         recording: ready.run.recording,
         subtests,
         breakdown: None,
+        jobs: 1,
+        memory_bytes: settings.memory_bytes,
+        timeline_interval: None,
         asked: Asked {
             command: ready.command.split(' ').map(str::to_string).collect(),
             workload: ready.input.shown.clone(),
@@ -347,8 +350,10 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
             host: None,
         },
     };
-    let control = Control { stop: settings.stop, progress: &Quiet };
+    let control = Control::new(settings.stop, &Quiet);
     let mut result = crate::experiment::run(&experiment, None, &control).map_err(|error| error.to_string())?;
-    result.notes.extend(source.notes().into_iter().filter(|note| !result.notes.contains(note)).collect::<Vec<_>>());
+    result.notes.extend(
+        source.notes(&ready.config).into_iter().filter(|note| !result.notes.contains(note)).collect::<Vec<_>>(),
+    );
     Ok((result.complete && !result.devices.is_empty()).then_some(result))
 }

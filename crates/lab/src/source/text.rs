@@ -1,8 +1,8 @@
 //! A workload from text, as `--workload` and `--precondition` have it: a trace, a model of one, a fio job file, or fio's
 //! options in one line, opened for one drive after another.
 
-use std::cell::RefCell;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::DriveConfig;
@@ -76,7 +76,8 @@ pub struct TextSource {
     kind: Kind,
     sending: Sending,
     seed: u64,
-    notes: RefCell<Vec<String>>,
+    /// What reading it showed: for all drives, or for those of a user capacity.
+    notes: Mutex<Vec<(Option<u64>, String)>>,
 }
 
 /// `micro:NAME[,fio's options]`: a micro-benchmark by the name that a paper gives it, as a line of fio's options.
@@ -137,10 +138,10 @@ impl TextSource {
             }
         }
         let notes = match &kind {
-            Kind::Fio { job, .. } => job.notes(),
+            Kind::Fio { job, .. } => job.notes().into_iter().map(|note| (None, note)).collect(),
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
-        Ok(TextSource { kind, sending, seed, notes: RefCell::new(notes) })
+        Ok(TextSource { kind, sending, seed, notes: Mutex::new(notes) })
     }
 
     /// The replay discipline, for the results.
@@ -159,8 +160,9 @@ impl TextSource {
             limit: self.sending.limit,
         };
         let replay = TraceReplay::new(trace, settings, drive.user_bytes / SECTOR_BYTES)?;
-        let mut notes = self.notes.borrow_mut();
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         for note in replay.notes() {
+            let note = (Some(drive.user_bytes), note);
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -220,8 +222,10 @@ impl WorkloadSource for TextSource {
         }
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.notes.borrow().clone()
+    fn notes(&self, drive: &DriveConfig) -> Vec<String> {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_drive = |of: &Option<u64>| of.is_none_or(|user_bytes| user_bytes == drive.user_bytes);
+        notes.iter().filter(|(of, _)| of_drive(of)).map(|(_, note)| note.clone()).collect()
     }
 
     fn is_clocked(&self) -> bool {
@@ -277,6 +281,14 @@ impl<W: Workload> Workload for Limited<W> {
 
     fn completed(&mut self, now: Nanos, tag: u32) {
         self.inner.completed(now, tag);
+    }
+
+    fn jobs(&self) -> Vec<String> {
+        self.inner.jobs()
+    }
+
+    fn job_of(&self, tag: u32) -> usize {
+        self.inner.job_of(tag)
     }
 
     fn progress(&self) -> (u64, Option<u64>) {

@@ -191,13 +191,16 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         recording: None,
         subtests: None,
         breakdown: None,
+        jobs: 1,
+        memory_bytes: 1 << 30,
+        timeline_interval: None,
         asked,
     }
 }
 
 pub fn run(experiment: &Experiment<'_>) -> RunResult {
     let stop = AtomicBool::new(false);
-    ssdlab_lab::run(experiment, None, &Control { stop: &stop, progress: &Quiet }).expect("the experiment is sound")
+    ssdlab_lab::run(experiment, None, &Control::new(&stop, &Quiet)).expect("the experiment is sound")
 }
 
 /// Every check of every drive held; else says which did not.

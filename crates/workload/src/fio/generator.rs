@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 
@@ -21,6 +22,9 @@ pub struct FioWorkload {
     place: Vec<Place>,
     /// The job of each slot.
     owner: Vec<u32>,
+    /// Jobs as the file has them, clones together, and the place among them of each clone.
+    sections: Vec<String>,
+    section_of: Vec<u32>,
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     genesis: Option<Nanos>,
@@ -54,6 +58,8 @@ impl FioWorkload {
             jobs: Vec::new(),
             place: Vec::new(),
             owner: Vec::new(),
+            sections: Vec::new(),
+            section_of: Vec::new(),
             ready: VecDeque::with_capacity(plans.len()),
             timers: BinaryHeap::with_capacity(plans.len()),
             genesis: None,
@@ -71,6 +77,7 @@ impl FioWorkload {
 
     fn build(&mut self, plans: Vec<JobPlan>) {
         self.owner.clear();
+        self.name_sections(&plans);
         self.place = vec![Place::Off; plans.len()];
         self.jobs = plans
             .into_iter()
@@ -82,6 +89,19 @@ impl FioWorkload {
                 JobRun::new(plan, index as u16, first_tag)
             })
             .collect();
+    }
+
+    /// Clones of a job share its settings and follow each other.
+    fn name_sections(&mut self, plans: &[JobPlan]) {
+        self.sections.clear();
+        self.section_of.clear();
+        for (index, plan) in plans.iter().enumerate() {
+            let clone = index > 0 && Arc::ptr_eq(&plan.settings, &plans[index - 1].settings);
+            if !clone {
+                self.sections.push(plan.settings.name.clone());
+            }
+            self.section_of.push(self.sections.len() as u32 - 1);
+        }
     }
 
     /// How many jobs there are, clones counted.
@@ -242,6 +262,14 @@ impl Workload for FioWorkload {
             self.place[index as usize] = Place::Ready;
             self.ready.push_back(index);
         }
+    }
+
+    fn jobs(&self) -> Vec<String> {
+        if self.sections.len() > 1 { self.sections.clone() } else { Vec::new() }
+    }
+
+    fn job_of(&self, tag: u32) -> usize {
+        self.section_of[self.owner[tag as usize] as usize] as usize
     }
 
     fn progress(&self) -> (u64, Option<u64>) {
