@@ -45,6 +45,9 @@ impl Drive {
         if self.media.flash.may_fail() {
             return unsupported("the drive's description has faults");
         }
+        if self.media.pool.superblocks.width() > 1 {
+            return unsupported("the drive's blocks are tied into superblocks");
+        }
         let settled = self.stalled.is_empty()
             && self.orphans.is_empty()
             && self.holds.is_empty()
