@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ssdlab_base::Nanos;
 use ssdlab_device::{Description, DriveConfig};
@@ -63,7 +64,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     // The slowest are told apart by their breakdown, and the requests of a trace window show what they waited for.
     let breakdown = (args.latency_breakdown || args.slowest.is_some() || window.is_some())
         .then(|| Breakdown { slowest: args.slowest.unwrap_or(0) });
-    let snapshots = if args.no_snapshot { None } else { SnapshotCache::of_user() };
+    let snapshots = if args.no_snapshot { None } else { snapshots()? };
     let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
     let allowed = allowed(args.memory.as_deref())?;
     let experiment = Experiment {
@@ -177,6 +178,16 @@ fn interval(text: &str) -> Result<Nanos, Failure> {
         return Err(refused(&format!("found '{text}', which is shorter than 1us")));
     }
     Ok(interval)
+}
+
+/// The user's cache; `SSDLAB_CHECKPOINT_EVERY` says how often preconditioning leaves a checkpoint there.
+fn snapshots() -> Result<Option<SnapshotCache>, Failure> {
+    const EVERY: &str = "SSDLAB_CHECKPOINT_EVERY";
+    let cache = SnapshotCache::of_user();
+    let Some(text) = std::env::var_os(EVERY).filter(|text| !text.is_empty()) else { return Ok(cache) };
+    let every: Nanos = ssdlab_base::parse_duration(&text.to_string_lossy())
+        .map_err(|error| Failure::input(format!("{EVERY}: {error}; expected a time such as 10s")))?;
+    Ok(cache.map(|cache| cache.checkpoint_every(Duration::from_nanos(every.0))))
 }
 
 /// What `--replay`, `--wrap`, `--fit` and `--limit` say.

@@ -3,7 +3,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Counters, Drive, DriveConfig, Options};
+use ssdlab_device::{Counters, Drive, DriveConfig, Options, Superblock};
 use ssdlab_flash::{Contents, OpKind};
 use ssdlab_torture::configs;
 use ssdlab_torture::driver::assert_checks;
@@ -48,7 +48,7 @@ fn saved(drive: &mut Drive) -> Vec<u8> {
 
 #[test]
 fn a_resumed_drive_does_what_the_original_does() {
-    let mut resumed_with_units = 0;
+    let (mut resumed_with_units, mut tied, mut destaged) = (0, 0, 0);
     campaign("checkpoint", "a_resumed_drive_does_what_the_original_does", 150, |seed| {
         let mut rng = rng(seed, "checkpoint");
         let mut config = configs::random(&mut rng);
@@ -70,6 +70,8 @@ fn a_resumed_drive_does_what_the_original_does() {
             return;
         }
         resumed_with_units += u64::from(original.counters().buffer.pages_now > 0);
+        tied += u64::from(config.ftl.superblock != Superblock::None);
+        destaged += original.counters().buffer.destaged_pages;
         let options = Options { seed, contents: Contents::Nothing };
         let mut resumed = Drive::resume(&config, options, &mut bytes.as_slice()).expect("a checkpoint is resumed");
         assert_checks(&resumed);
@@ -90,6 +92,7 @@ fn a_resumed_drive_does_what_the_original_does() {
         assert!(first.2 == second.2, "what both save, byte for byte");
     });
     assert!(resumed_with_units > 0, "some checkpoint holds units of a write buffer");
+    assert!(tied > 0 && destaged > 0, "some drive has superblocks ({tied}), some destages ({destaged} pages)");
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn damaged_checkpoints_are_refused_or_are_drives() {
 /// A drive that keeps contents moves unit by unit, one that keeps none moves runs of pages where it can.
 #[test]
 fn relocation_in_runs_does_what_relocation_by_the_unit_does() {
-    let mut moved = [0_u64; 2];
+    let mut moved = [0_u64; 4];
     campaign("checkpoint", "relocation_in_runs_does_what_relocation_by_the_unit_does", 150, |seed| {
         let mut rng = rng(seed, "runs");
         let config = configs::random(&mut rng);
@@ -152,8 +155,12 @@ fn relocation_in_runs_does_what_relocation_by_the_unit_does() {
         }
         let units_per_page = config.flash.geometry.page_bytes / config.ftl.mapping_unit;
         let gc = figures[0].0.flash.get(OpKind::Program, ssdlab_flash::Cause::Gc);
-        moved[usize::from(units_per_page > 1)] += gc;
+        let tied = usize::from(config.ftl.superblock != Superblock::None);
+        moved[usize::from(units_per_page > 1) + 2 * tied] += gc;
         assert_eq!(figures[0], figures[1]);
     });
-    assert!(moved[0] > 0 && moved[1] > 0, "pages of one unit and of several were moved: {moved:?}");
+    assert!(
+        moved.iter().all(|moved| *moved > 0),
+        "pages of one unit and of several, without and with superblocks: {moved:?}"
+    );
 }

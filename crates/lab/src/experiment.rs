@@ -505,6 +505,9 @@ fn aged_drive(
         None => Drive::new(config, options).map_err(refused)?,
     };
     let was_resumed = from.is_some();
+    if let Some(position) = &from {
+        control.progress.note(&format!("{}: {}", entrant.label, position.resumed()));
+    }
     let mut keeper = kept.as_ref().map(|(cache, identity)| Keeper::new(cache, *identity, from.as_ref()));
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     let started = Instant::now();

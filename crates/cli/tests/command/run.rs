@@ -1,9 +1,10 @@
 //! Runs that succeed, runs that are interrupted, and disks that are full.
 
+use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::{Bench, Done, done};
+use crate::support::{Bench, Done, TINY, done};
 use serde_json::Value;
 
 const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
@@ -152,6 +153,64 @@ fn a_run_that_is_interrupted_while_its_drive_ages_leaves_no_file_and_says_so() {
         assert!(done.stderr.contains("no file was written"), "{}", done.stderr);
         assert!(!bench.path("out").exists());
     }
+}
+
+/// Starts a command, kills it (`kill -9`) once the cache has a checkpoint that it had not before, and says which that is;
+/// `None` if it came to its end before.
+fn killed_behind_a_checkpoint(bench: &Bench, arguments: &[&str], before: Option<SystemTime>) -> Option<SystemTime> {
+    let mut child = bench.command(arguments);
+    child.env("SSDLAB_CHECKPOINT_EVERY", "1ms").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child.spawn().expect("ssdlab starts");
+    loop {
+        let ended = child.try_wait().expect("its status");
+        let checkpoint = bench.listing("cache").into_iter().find(|name| name.ends_with(".checkpoint"));
+        let written = checkpoint.and_then(|name| fs::metadata(bench.path("cache").join(name)).ok());
+        let written = written.and_then(|metadata| metadata.modified().ok());
+        if ended.is_some() {
+            return None;
+        }
+        if written.is_some() && written != before {
+            child.kill().expect("a process that has not been waited for");
+            let ended = child.wait().expect("its status");
+            return written.filter(|_| ended.code().is_none());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_preconditions_goes_on_and_ends_as_one_that_was_not() {
+    let bench = Bench::new();
+    bench.write(
+        "tied.toml",
+        &format!("{TINY}[buffer]\npolicy = \"lru\"\nsize = \"128k\"\n[ftl]\nsuperblock = \"drive\"\n"),
+    );
+    let ageing = "rw=randwrite,bs=4k,size=100%,io_size=6g,norandommap";
+    let arguments = ["run", "-d", "tied.toml", "-w", SPEC, "-p", ageing, "--json"];
+    // A machine that is busy elsewhere may let the run end before its checkpoint is seen: then once more.
+    let killed_twice = (0..10).any(|_| {
+        let _ = fs::remove_dir_all(bench.path("cache"));
+        let first = killed_behind_a_checkpoint(&bench, &arguments, None);
+        first.is_some() && killed_behind_a_checkpoint(&bench, &arguments, first).is_some()
+    });
+    assert!(killed_twice, "it always ended before it could be killed");
+    let left = bench.listing("cache");
+    assert!(left.iter().any(|name| name.ends_with(".checkpoint")), "{left:?}");
+    assert!(!left.iter().any(|name| name.ends_with(".snapshot")), "it was killed before the drive was ready: {left:?}");
+    let resumed = bench.succeeds(&arguments);
+    let whole = bench.succeeds(&[&arguments[..], &["--no-snapshot"]].concat());
+    assert!(resumed.stderr.contains("tied: preconditioning goes on from a checkpoint"), "{}", resumed.stderr);
+    assert_eq!(comparable(json(&resumed.stdout)), comparable(json(&whole.stdout)));
+    assert!(bench.listing("cache").iter().all(|name| !name.ends_with(".checkpoint")), "it came to its end");
+}
+
+#[test]
+fn a_checkpoint_interval_that_is_no_time_is_refused() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["run", "-d", "tiny.toml", "-w", SPEC]);
+    let done = done(command.env("SSDLAB_CHECKPOINT_EVERY", "often").output().expect("ssdlab starts"));
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("SSDLAB_CHECKPOINT_EVERY") && done.stderr.contains("often"), "{}", done.stderr);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! [`Drive::save`] is for a drive that came to its end: its buffer is flushed and its policies begin their random numbers
 //! anew, whether it is restored or not. A checkpoint changes nothing, so the drive that is resumed from it does what the
-//! original does, bit for bit: it holds the units in the write buffer, in the policy's order, and where the policies are
-//! in their random numbers, too. Counters are not part of it; they begin at zero.
+//! original does, bit for bit: beside what is saved it holds the units in the write buffer, in the policy's order, where
+//! the policies are in their random numbers, whether the buffer is being destaged, and how many full victims each group
+//! had in a row. Counters are not part of it; they begin at zero.
 
 use std::io::{self, Read, Write};
 
@@ -45,9 +46,6 @@ impl Drive {
         if self.media.flash.may_fail() {
             return unsupported("the drive's description has faults");
         }
-        if self.media.pool.superblocks.width() > 1 {
-            return unsupported("the drive's blocks are tied into superblocks");
-        }
         let settled = self.stalled.is_empty()
             && self.orphans.is_empty()
             && self.holds.is_empty()
@@ -67,6 +65,9 @@ impl Drive {
         to.write_all(MAGIC)?;
         to.write_all(&rng_state(&self.media.rng))?;
         to.write_all(&self.writes_dispatched.to_le_bytes())?;
+        let destaging = self.destager.is_some_and(|destager| destager.is_on());
+        to.write_all(&[u8::from(destaging), u8::from(self.media.host_row_open)])?;
+        to.write_all(bytemuck::cast_slice(self.gc.full_in_a_row()))?;
         to.write_all(&(held.units.len() as u64).to_le_bytes())?;
         for HeldUnit { lpn, stream, mask, since } in &held.units {
             to.write_all(&lpn.to_le_bytes())?;
@@ -93,6 +94,12 @@ impl Drive {
         let mut rng = [0; RNG_BYTES];
         from.read_exact(&mut rng)?;
         let writes_dispatched = read_u64(from)?;
+        let mut flags = [0; 2];
+        from.read_exact(&mut flags)?;
+        let [destaging, host_row_open] = flags.map(|flag| flag != 0);
+        let groups = config.flash.geometry.planes() / config.ftl.superblock.planes(&config.flash.geometry);
+        let mut full_in_a_row = vec![0_u32; groups as usize];
+        from.read_exact(bytemuck::cast_slice_mut(&mut full_in_a_row))?;
         let count = read_u64(from)?;
         if count > UNITS_MAX.min(config.buffer.bytes / 512) {
             return Err(bad("the write buffer holds more units than it has sectors"));
@@ -123,6 +130,11 @@ impl Drive {
         }
         drive.media.rng = rng_at(rng);
         drive.writes_dispatched = writes_dispatched;
+        drive.media.host_row_open = host_row_open;
+        drive.gc.full_in_a_row_mut().copy_from_slice(&full_in_a_row);
+        if let Some(destager) = &mut drive.destager {
+            destager.set_on(destaging);
+        }
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the checkpoint is damaged"));

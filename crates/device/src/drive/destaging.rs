@@ -60,6 +60,16 @@ impl Destager {
             on: false,
         })
     }
+
+    /// Whether it has begun and is not down yet, for checkpoints.
+    pub(super) const fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// The same, to resume.
+    pub(super) const fn set_on(&mut self, on: bool) {
+        self.on = on;
+    }
 }
 
 impl Drive {

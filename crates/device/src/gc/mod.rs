@@ -102,6 +102,16 @@ impl Gc {
         &mut self.victims_since_wear_move
     }
 
+    /// Victims of each group that were valid from end to end since the last that was not, for checkpoints.
+    pub(crate) fn full_in_a_row(&self) -> &[u32] {
+        &self.full_in_a_row
+    }
+
+    /// The same, to resume.
+    pub(crate) fn full_in_a_row_mut(&mut self) -> &mut [u32] {
+        &mut self.full_in_a_row
+    }
+
     /// Forgets what was counted.
     pub(crate) fn reset_counters(&mut self) {
         self.victims = [0; 3];

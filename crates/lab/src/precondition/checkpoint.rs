@@ -36,6 +36,17 @@ pub(crate) struct Position {
     pub(crate) search: Option<Search>,
 }
 
+impl Position {
+    /// What a run says that goes on from here, as a sentence.
+    pub(crate) fn resumed(&self) -> String {
+        format!("preconditioning goes on from a checkpoint: {} were written before", gib(self.written_bytes))
+    }
+}
+
+fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
+}
+
 /// The search for the steady state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Search {
@@ -90,7 +101,6 @@ impl<'a> Keeper<'a> {
 
     /// What a stopped run leaves, as a sentence.
     pub(crate) fn left(&self) -> Option<String> {
-        let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64);
         match (self.kept_bytes, &self.off) {
             (Some(bytes), _) => Some(format!(
                 "preconditioning was stopped; its first {} written are kept, and the same command goes on from there",

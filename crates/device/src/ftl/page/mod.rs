@@ -8,6 +8,7 @@
 mod pages;
 mod recovery;
 mod relocation;
+mod rows;
 mod trim;
 mod units;
 

@@ -43,8 +43,11 @@ impl PageFtl {
         if self.units_per_page == 1 && !self.copyback && as_runs && alone {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
         }
-        if !media.flash.timed() && as_runs && alone && !self.copyback && !planted(Bug::SupersededMoved) {
-            return self.relocate_pages_of_units(media, victim, cursor, limit, cause);
+        if !media.flash.timed() && as_runs && !self.copyback && !planted(Bug::SupersededMoved) {
+            return match alone {
+                true => self.relocate_pages_of_units(media, victim, cursor, limit, cause),
+                false => self.relocate_rows(media, victim, cursor, limit, cause),
+            };
         }
         let group = media.pool.group_of(victim);
         let mut cursor = cursor;

@@ -13,7 +13,7 @@ use crate::ftl::bits::{clear_bits, set_bits};
 use crate::media::{Frontier, Media, Place};
 
 /// Units whose map entries are loaded ahead of the one that is moved: more than the misses that a core has in flight.
-const AHEAD: usize = 32;
+pub(super) const AHEAD: usize = 32;
 
 impl PageFtl {
     pub(super) fn relocate_pages_of_units(

@@ -1,0 +1,160 @@
+//! The same relocation without time where blocks are tied into superblocks and a page's OOB holds nothing but the map.
+//!
+//! The valid units of a victim come in the order in which its pages were given out, from all members in turn, and go to
+//! the relocation frontier page by page. As in `units.rs` the map entries of the next [`AHEAD`] units are loaded while
+//! earlier ones are stored, and an entry is stored without a look at what it held. `relocation.rs` says the same at
+//! length; a test holds the two against each other.
+
+use arrayvec::ArrayVec;
+use ssdlab_flash::{Cause, NO_LPN, NONE, OpKind};
+
+use super::PageFtl;
+use super::units::AHEAD;
+use crate::ftl::bits::{next_set, set_bits};
+use crate::ftl::{MAX_UNITS, Relocated};
+use crate::media::{Frontier, Media, Place};
+
+impl PageFtl {
+    pub(super) fn relocate_rows(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        cursor: u32,
+        limit: u32,
+        cause: Cause,
+    ) -> Relocated {
+        let group = media.pool.group_of(victim);
+        let mut coming = Coming { sources: Sources::new(media, victim, cursor), ring: [NONE; AHEAD], head: 0 };
+        for slot in 0..AHEAD {
+            coming.ring[slot] = coming.sources.next(self.valid.as_slice()).unwrap_or(NONE);
+            if coming.ring[slot] != NONE {
+                std::hint::black_box(self.map.get(media.flash.oob.lpn(coming.ring[slot]) as usize));
+            }
+        }
+        let mut started = 0;
+        while started < limit {
+            if coming.next() == NONE {
+                return Relocated { cursor: media.units_per_superblock(), started, stuck: false };
+            }
+            // What was moved is valid no more: the next turn may look for units from the same place on.
+            let Some(target) = media.take_page(group, Frontier::Gc) else {
+                return Relocated { cursor, started, stuck: true };
+            };
+            self.move_page_now(media, victim, target, &mut coming, cause);
+            started += 1;
+        }
+        Relocated { cursor, started, stuck: false }
+    }
+
+    /// Fills a page with the units to come.
+    #[inline]
+    fn move_page_now(&mut self, media: &mut Media, victim: u32, target: Place, coming: &mut Coming, cause: Cause) {
+        let per_page = self.units_per_page;
+        let to = media.unit_at(target);
+        let sequence = media.take_sequence(1);
+        let (lpns, low) = media.flash.oob.begin_run(target.block, target.page, sequence);
+        let map = self.map.as_mut_slice();
+        let valid = self.valid.as_mut_slice();
+        low[(to / per_page) as usize] = sequence as u32;
+        let mut pages: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut moved = 0;
+        while moved < per_page {
+            let source = coming.next();
+            if source == NONE {
+                break;
+            }
+            let later = coming.sources.next(valid).unwrap_or(NONE);
+            if later != NONE {
+                std::hint::black_box(map[lpns[later as usize] as usize]);
+            }
+            coming.advance(later);
+            // A page is read once for each page that it gives units to.
+            let page = source / per_page;
+            if pages.last() != Some(&page) {
+                pages.push(page);
+            }
+            let lpn = lpns[source as usize];
+            lpns[(to + moved) as usize] = lpn;
+            map[lpn as usize] = to + moved;
+            valid[source as usize / 64] &= !(1 << (source % 64));
+            moved += 1;
+        }
+        lpns[(to + moved) as usize..(to + per_page) as usize].fill(NO_LPN);
+        set_bits(valid, to, to + moved);
+        media.pool.move_valid(victim, media.pool.superblocks.of(target.block), moved);
+        for page in pages {
+            media.flash.execute_run(OpKind::Read, cause, media.place_of_page(page).block, 1);
+        }
+        media.flash.execute_run(OpKind::Program, cause, target.block, 1);
+        media.close_if_written(target.block);
+    }
+}
+
+/// A ring of the units that are moved next, whose map entries are on their way.
+struct Coming {
+    sources: Sources,
+    ring: [u32; AHEAD],
+    head: usize,
+}
+
+impl Coming {
+    /// The unit that is next, `NONE` at the end.
+    #[inline]
+    fn next(&self) -> u32 {
+        self.ring[self.head]
+    }
+
+    /// It was moved, and `later` is the one that comes last now.
+    #[inline]
+    fn advance(&mut self, later: u32) {
+        self.ring[self.head] = later;
+        self.head = (self.head + 1) % AHEAD;
+    }
+}
+
+/// The valid units of a superblock, one after another.
+struct Sources {
+    /// The first unit of each member, in the order in which they take pages.
+    members: Vec<u32>,
+    position: usize,
+    units_per_page: u32,
+    units_per_block: u32,
+    /// Of the page that is looked at: its place in its block in units, and where to go on in it.
+    page: u32,
+    within: u32,
+}
+
+impl Sources {
+    fn new(media: &Media, superblock: u32, cursor: u32) -> Sources {
+        let members = media.pool.superblocks.members(superblock);
+        let members: Vec<u32> = members.map(|block| media.unit_at(Place { block, page: 0 })).collect();
+        let units_per_page = media.units_per_page;
+        let number = cursor / units_per_page;
+        Sources {
+            position: number as usize % members.len(),
+            page: number / members.len() as u32 * units_per_page,
+            within: cursor % units_per_page,
+            units_per_page,
+            units_per_block: media.pages_per_block() * units_per_page,
+            members,
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, valid: &[u64]) -> Option<u32> {
+        while self.page < self.units_per_block {
+            let first = self.members[self.position] + self.page;
+            if let Some(unit) = next_set(valid, first + self.within, first + self.units_per_page) {
+                self.within = unit - first + 1;
+                return Some(unit);
+            }
+            self.within = 0;
+            self.position += 1;
+            if self.position == self.members.len() {
+                self.position = 0;
+                self.page += self.units_per_page;
+            }
+        }
+        None
+    }
+}
