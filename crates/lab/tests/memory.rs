@@ -1,5 +1,5 @@
 //! Memory that an experiment is said to take is held against what it takes: preconditioning, verification and snapshots
-//! included, drives one after the other.
+//! included, drives one after the other and side by side.
 #![allow(unsafe_code, reason = "an allocator that counts can only be written so")]
 
 mod common;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Random, drive, entrants, experiment};
 use ssdlab_flash::mapped_bytes;
 use ssdlab_lab::memory::BESIDES;
-use ssdlab_lab::{Age, Control, Experiment, Quiet, SnapshotCache};
+use ssdlab_lab::{Age, Control, Experiment, Memory, Quiet, SnapshotCache};
 
 /// Bytes handed out now.
 static HEAP: AtomicU64 = AtomicU64::new(0);
@@ -60,18 +60,31 @@ fn a_run_takes_what_it_is_said_to_take() {
     };
     let drives = entrants(&[large("first", 4096), large("second", 2048), large("third", 4096)]);
     let folder = tempfile::tempdir().expect("a folder");
-    let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
+    let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO).checkpoint_every(Duration::ZERO);
     let workload = Random::mixed(20_000);
-    for (what, run) in [
-        ("verified", Experiment { verify: true, ..experiment(&drives, &workload, Age::Fill) }),
-        ("kept", Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) }),
-        ("found", Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) }),
+    let alone = || experiment(&drives, &workload, Age::Fill);
+    let each = alone().memory().expect("known designs");
+    let verified = Experiment { verify: true, ..alone() }.memory().expect("known designs");
+    let largest = |each: &[Memory], count: usize| {
+        let mut bytes: Vec<u64> = each.iter().map(|memory| memory.total() + BESIDES).collect();
+        bytes.sort_unstable();
+        bytes.iter().rev().take(count).sum::<u64>()
+    };
+    let scarce = largest(&verified, 2) - 1;
+    let plenty = u64::MAX;
+    for (what, said, run) in [
+        ("verified", largest(&verified, 1), Experiment { verify: true, ..alone() }),
+        ("kept", largest(&each, 1), Experiment { snapshots: Some(&cache), ..alone() }),
+        ("found", largest(&each, 1), Experiment { snapshots: Some(&cache), ..alone() }),
+        ("two at a time", largest(&each, 2), Experiment { jobs: 2, memory_bytes: plenty, ..alone() }),
+        ("two verified", largest(&verified, 2), Experiment { jobs: 2, verify: true, memory_bytes: plenty, ..alone() }),
+        ("as many as fit", scarce, Experiment { jobs: 3, verify: true, memory_bytes: scarce, ..alone() }),
     ] {
-        let each = run.memory().expect("known designs");
-        let largest = each.iter().map(ssdlab_lab::Memory::total).max().expect("three drives");
         let taken = peak(&run);
-        println!("{what}: {largest} bytes said beside {BESIDES}, {taken} taken");
-        assert!(taken <= largest + BESIDES, "{what}: {taken} of {largest}");
-        assert!(taken as f64 >= largest as f64 * 0.8, "{what}: {taken} of {largest}");
+        println!("{what}: {said} bytes said, {taken} taken");
+        assert!(taken <= said, "{what}: {taken} of {said}");
+        // Side by side the peaks need not fall together, and what is said BESIDES is for what is larger than here.
+        let least = if run.jobs == 1 { (said - BESIDES) as f64 * 0.8 } else { 0.0 };
+        assert!(taken as f64 >= least, "{what}: {taken} of {said}");
     }
 }

@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run};
 use ssdlab_base::Nanos;
 use ssdlab_host::Host;
+use ssdlab_lab::memory::BESIDES;
 use ssdlab_lab::{Age, Control, Experiment, Phase, Progress, Quiet, RunError, table};
 
 #[test]
@@ -338,6 +340,15 @@ fn verified_drives_of_all_kinds_give_back_what_was_written() {
     }
 }
 
+/// Somebody who is told.
+struct Notes(Mutex<Vec<String>>);
+
+impl Progress for Notes {
+    fn note(&self, sentence: &str) {
+        self.0.lock().expect("no thread panicked").push(sentence.to_string());
+    }
+}
+
 #[test]
 fn drives_side_by_side_give_the_results_of_drives_one_after_the_other() {
     let mut small = drive("small");
@@ -350,9 +361,25 @@ fn drives_side_by_side_give_the_results_of_drives_one_after_the_other() {
     let alone = run(&experiment(&drives, &workload, Age::Fill));
     assert_checks_hold(&alone);
     assert_eq!(alone.devices.len(), 4);
-    for (jobs, memory_bytes) in [(2, 1 << 30), (4, 1 << 30), (1024, 1 << 30), (4, 1)] {
+    let each = experiment(&drives, &workload, Age::Fill).memory().expect("known designs");
+    let first_two = each[0].total() + each[3].total() + 2 * BESIDES;
+    for (jobs, memory_bytes, said) in [
+        (2, 1 << 30, None),
+        (4, 1 << 30, None),
+        (1024, 1 << 30, None),
+        (2, first_two, None),
+        (3, first_two, Some("the largest 3 would take")),
+        (4, 1, Some("the largest 1 fit")),
+    ] {
+        let notes = Notes(Mutex::new(Vec::new()));
         let together = Experiment { jobs, memory_bytes, ..experiment(&drives, &workload, Age::Fill) };
-        assert_same(&alone, &run(&together));
+        let stop = AtomicBool::new(false);
+        assert_same(&alone, &ssdlab_lab::run(&together, None, &Control::new(&stop, &notes)).expect("sound"));
+        let notes = notes.0.into_inner().expect("no thread panicked");
+        match said {
+            None => assert!(notes.is_empty(), "{notes:?}"),
+            Some(said) => assert!(notes.len() == 1 && notes[0].contains(said), "{notes:?}"),
+        }
     }
 }
 

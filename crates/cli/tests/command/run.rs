@@ -199,7 +199,7 @@ fn a_run_that_is_killed_while_it_preconditions_goes_on_and_ends_as_one_that_was_
     assert!(!left.iter().any(|name| name.ends_with(".snapshot")), "it was killed before the drive was ready: {left:?}");
     let resumed = bench.succeeds(&arguments);
     let whole = bench.succeeds(&[&arguments[..], &["--no-snapshot"]].concat());
-    assert!(resumed.stderr.contains("tied: preconditioning goes on from a checkpoint"), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("tiny: preconditioning goes on from a checkpoint"), "{}", resumed.stderr);
     assert_eq!(comparable(json(&resumed.stdout)), comparable(json(&whole.stdout)));
     assert!(bench.listing("cache").iter().all(|name| !name.ends_with(".checkpoint")), "it came to its end");
 }

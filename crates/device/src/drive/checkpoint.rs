@@ -1,10 +1,15 @@
 //! A drive in the middle of its preconditioning as bytes, to go on from there later.
 //!
+//! ```text
+//! magic | parts of the controller's state: count, then each with name, length, bytes | what `Drive::save` writes | magic
+//! ```
+//!
 //! [`Drive::save`] is for a drive that came to its end: its buffer is flushed and its policies begin their random numbers
 //! anew, whether it is restored or not. A checkpoint changes nothing, so the drive that is resumed from it does what the
-//! original does, bit for bit: beside what is saved it holds the units in the write buffer, in the policy's order, where
-//! the policies are in their random numbers, whether the buffer is being destaged, and how many full victims each group
-//! had in a row. Counters are not part of it; they begin at zero.
+//! original does, bit for bit: beside what is saved it holds what the controller has only in RAM, each as a part of its own
+//! ([`Drive::parts`] and [`Drive::take_parts`], one line in each). Counters are not part of it; they begin at zero.
+
+mod parts;
 
 use std::io::{self, Read, Write};
 
@@ -14,12 +19,10 @@ use super::state::read_u64;
 use super::{Drive, Options};
 use crate::DriveConfig;
 use crate::buffer::{HeldUnit, HeldUnits};
+use parts::Parts;
 
-/// First and last bytes; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab point 1\n\0";
-
-/// Most units that a buffer is believed to hold.
-const UNITS_MAX: u64 = 1 << 28;
+/// First and last bytes; the number changes with the layout, not with the parts.
+const MAGIC: &[u8; 16] = b"ssdlab point 2\n\0";
 
 impl Drive {
     /// Bytes of a checkpoint, without those of records of trims.
@@ -33,18 +36,18 @@ impl Drive {
     ///
     /// # Errors
     /// Those of the writer, and [`io::ErrorKind::Unsupported`] where something has a state that no checkpoint holds: a drive
-    /// that keeps contents, that may fail, or whose buffer's policy knows more of its units than an order.
+    /// that keeps contents, that may fail, or whose buffer's policy knows more of its units than an order. With
+    /// [`io::ErrorKind::WouldBlock`] there is work in hand that later commands bring to an end.
     pub fn checkpoint(&self, to: &mut dyn Write) -> io::Result<()> {
-        let unsupported = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what.to_string()));
         assert_eq!(self.outstanding, 0, "a checkpoint lies between two commands");
         if self.media.flash.timed() || self.next_event().is_some() {
-            return unsupported("the drive is at work");
+            return Err(not_now("the drive is at work"));
         }
         if self.media.flash.store.cell_bytes() > 0 {
-            return unsupported("the drive keeps contents");
+            return Err(unsupported("the drive keeps contents"));
         }
         if self.media.flash.may_fail() {
-            return unsupported("the drive's description has faults");
+            return Err(unsupported("the drive's description has faults"));
         }
         let settled = self.stalled.is_empty()
             && self.orphans.is_empty()
@@ -53,29 +56,11 @@ impl Drive {
             && self.media.opened.is_empty()
             && self.gc.is_idle();
         if !settled {
-            return unsupported("garbage collection has a block in hand");
+            return Err(not_now("garbage collection has a block in hand"));
         }
-        let held = match &self.buffer {
-            None => HeldUnits::default(),
-            Some(buffer) => match buffer.held() {
-                Some(held) => held,
-                None => return unsupported("the write buffer's policy knows more of its units than their order"),
-            },
-        };
+        let parts = self.parts()?;
         to.write_all(MAGIC)?;
-        to.write_all(&rng_state(&self.media.rng))?;
-        to.write_all(&self.writes_dispatched.to_le_bytes())?;
-        let destaging = self.destager.is_some_and(|destager| destager.is_on());
-        to.write_all(&[u8::from(destaging), u8::from(self.media.host_row_open)])?;
-        to.write_all(bytemuck::cast_slice(self.gc.full_in_a_row()))?;
-        to.write_all(&(held.units.len() as u64).to_le_bytes())?;
-        for HeldUnit { lpn, stream, mask, since } in &held.units {
-            to.write_all(&lpn.to_le_bytes())?;
-            to.write_all(&u32::from(*stream).to_le_bytes())?;
-            to.write_all(&mask.to_le_bytes())?;
-            to.write_all(&since.to_le_bytes())?;
-        }
-        to.write_all(bytemuck::cast_slice(&held.order))?;
+        parts.write(to)?;
         self.save_flash(to)?;
         to.write_all(MAGIC)
     }
@@ -85,60 +70,117 @@ impl Drive {
     /// # Errors
     /// Those of the reader, and [`io::ErrorKind::InvalidData`] for bytes that are no checkpoint of this drive.
     pub fn resume(config: &DriveConfig, options: Options, from: &mut dyn Read) -> io::Result<Drive> {
-        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
         let mut magic = [0; MAGIC.len()];
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("this is not a checkpoint of this version"));
         }
-        let mut rng = [0; RNG_BYTES];
-        from.read_exact(&mut rng)?;
-        let writes_dispatched = read_u64(from)?;
-        let mut flags = [0; 2];
-        from.read_exact(&mut flags)?;
-        let [destaging, host_row_open] = flags.map(|flag| flag != 0);
-        let groups = config.flash.geometry.planes() / config.ftl.superblock.planes(&config.flash.geometry);
-        let mut full_in_a_row = vec![0_u32; groups as usize];
-        from.read_exact(bytemuck::cast_slice_mut(&mut full_in_a_row))?;
-        let count = read_u64(from)?;
-        if count > UNITS_MAX.min(config.buffer.bytes / 512) {
-            return Err(bad("the write buffer holds more units than it has sectors"));
-        }
-        let mut held = HeldUnits::default();
-        for _ in 0..count {
-            let first = read_u64(from)?;
-            let stream = u16::try_from(first >> 32).map_err(|_| bad("a unit has an unknown stream"))?;
-            let (mask, since) = (read_u64(from)?, read_u64(from)?);
-            let lpn = first as u32;
-            if lpn >= config.user_units() || since > writes_dispatched {
-                return Err(bad("a unit in the write buffer is behind the drive"));
-            }
-            held.units.push(HeldUnit { lpn, stream, mask, since });
-        }
-        held.order = vec![0; held.units.len()];
-        from.read_exact(bytemuck::cast_slice_mut(&mut held.order))?;
+        let mut parts = Parts::read(from)?;
         let mut drive = Drive::restore(config, options, from)?;
         drive.set_timed(false);
-        match &mut drive.buffer {
-            Some(buffer) => {
-                if !buffer.refill(&held) {
-                    return Err(bad("the units in the write buffer do not agree with each other"));
-                }
-            }
-            None if held.units.is_empty() => {}
-            None => return Err(bad("it has units for a write buffer, and the drive has none")),
-        }
-        drive.media.rng = rng_at(rng);
-        drive.writes_dispatched = writes_dispatched;
-        drive.media.host_row_open = host_row_open;
-        drive.gc.full_in_a_row_mut().copy_from_slice(&full_in_a_row);
-        if let Some(destager) = &mut drive.destager {
-            destager.set_on(destaging);
-        }
+        drive.take_parts(&mut parts)?;
+        parts.end()?;
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the checkpoint is damaged"));
         }
         Ok(drive)
     }
+
+    /// What the controller has only in RAM.
+    fn parts(&self) -> io::Result<Parts> {
+        let mut parts = Parts::default();
+        parts.add("random numbers", rng_state(&self.media.rng).to_vec());
+        parts.add("write commands", self.writes_dispatched.to_le_bytes().to_vec());
+        parts.add("open host row", vec![u8::from(self.media.host_row_open)]);
+        parts.add("full victims in a row", bytemuck::cast_slice(self.gc.full_in_a_row()).to_vec());
+        if let Some(destager) = &self.destager {
+            parts.add("destaging", vec![u8::from(destager.is_on())]);
+        }
+        if let Some(buffer) = &self.buffer {
+            let Some(held) = buffer.held() else {
+                return Err(unsupported("the write buffer's policy knows more of its units than their order"));
+            };
+            parts.add("write buffer", bytes_of(&held));
+        }
+        Ok(parts)
+    }
+
+    /// The way back, on a drive that has what is on flash and in the tables.
+    fn take_parts(&mut self, parts: &mut Parts) -> io::Result<()> {
+        self.media.rng = rng_at(parts.exactly::<RNG_BYTES>("random numbers")?);
+        self.writes_dispatched = u64::from_le_bytes(parts.exactly("write commands")?);
+        self.media.host_row_open = parts.flag("open host row")?;
+        let full_in_a_row = self.gc.full_in_a_row_mut();
+        let bytes = parts.take("full victims in a row")?;
+        if bytes.len() != size_of_val(full_in_a_row) {
+            return Err(bad("it has other groups of blocks than the drive"));
+        }
+        bytemuck::cast_slice_mut(full_in_a_row).copy_from_slice(&bytes);
+        if let Some(destager) = &mut self.destager {
+            destager.set_on(parts.flag("destaging")?);
+        }
+        if let Some(buffer) = &mut self.buffer {
+            let held = held_units(&parts.take("write buffer")?)?;
+            let (user_units, commands) = (self.config.user_units(), self.writes_dispatched);
+            if held.units.iter().any(|unit| unit.lpn >= user_units || unit.since > commands) {
+                return Err(bad("a unit in the write buffer is behind the drive"));
+            }
+            if !buffer.refill(&held) {
+                return Err(bad("the units in the write buffer do not agree with each other"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+}
+
+fn unsupported(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, what.to_string())
+}
+
+fn not_now(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, what.to_string())
+}
+
+/// Bytes of a unit in the write buffer, beside its place in the order.
+const UNIT_BYTES: usize = 24;
+
+/// Bytes of its place.
+const PLACE_BYTES: usize = 4;
+
+/// Units and their order, little endian.
+fn bytes_of(held: &HeldUnits) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(held.units.len() * (UNIT_BYTES + PLACE_BYTES));
+    for HeldUnit { lpn, stream, mask, since } in &held.units {
+        bytes.extend(lpn.to_le_bytes());
+        bytes.extend(u32::from(*stream).to_le_bytes());
+        bytes.extend(mask.to_le_bytes());
+        bytes.extend(since.to_le_bytes());
+    }
+    bytes.extend(held.order.iter().flat_map(|place| place.to_le_bytes()));
+    bytes
+}
+
+fn held_units(mut bytes: &[u8]) -> io::Result<HeldUnits> {
+    let count = bytes.len() / (UNIT_BYTES + PLACE_BYTES);
+    if count * (UNIT_BYTES + PLACE_BYTES) != bytes.len() {
+        return Err(bad("the write buffer ends within a unit"));
+    }
+    let mut held = HeldUnits::default();
+    for _ in 0..count {
+        let first = read_u64(&mut bytes)?;
+        let stream = u16::try_from(first >> 32).map_err(|_| bad("a unit has an unknown stream"))?;
+        let (mask, since) = (read_u64(&mut bytes)?, read_u64(&mut bytes)?);
+        held.units.push(HeldUnit { lpn: first as u32, stream, mask, since });
+    }
+    for _ in 0..count {
+        let mut place = [0; PLACE_BYTES];
+        bytes.read_exact(&mut place)?;
+        held.order.push(u32::from_le_bytes(place));
+    }
+    Ok(held)
 }

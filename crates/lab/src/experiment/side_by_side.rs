@@ -8,6 +8,8 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use ssdlab_base::format_size;
+
 use super::{Entrant, Experiment, RunError, run_drive};
 use crate::memory::{BESIDES, Memory};
 use crate::progress::{Control, Progress};
@@ -24,9 +26,31 @@ fn memory_bytes(entrant: &Entrant, verify: bool) -> u64 {
     Memory::of(&entrant.label, &entrant.config, verify).map_or(0, |memory| memory.total().saturating_add(BESIDES))
 }
 
+/// How many drives will be at work together where memory, not `experiment.jobs`, decides that, as a sentence.
+fn told_of_memory(experiment: &Experiment<'_>) -> Option<String> {
+    let wanted = experiment.jobs.min(experiment.drives.len());
+    let mut bytes: Vec<u64> =
+        experiment.drives.iter().map(|entrant| memory_bytes(entrant, experiment.verify)).collect();
+    bytes.sort_unstable_by(|left, right| right.cmp(left));
+    let together = |jobs: usize| bytes[..jobs].iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    if together(wanted) <= experiment.memory_bytes {
+        return None;
+    }
+    let fit = (1..wanted).rev().find(|jobs| together(*jobs) <= experiment.memory_bytes).unwrap_or(1);
+    let most = format_size(experiment.memory_bytes);
+    Some(format!(
+        "not always {wanted} drives run at a time: the largest {wanted} would take {} of memory together, and all may take \
+         {most} (--memory); the largest {fit} fit",
+        format_size(together(wanted))
+    ))
+}
+
 /// Runs the experiment's drives, at most `experiment.jobs` at a time and as many as fit into `experiment.memory_bytes`; one
 /// always runs. Drives behind one that failed, and those that a stop came before, are missing from the end of the list.
 pub(super) fn run(experiment: &Experiment<'_>, control: &Control<'_>) -> Vec<Ran> {
+    if let Some(sentence) = told_of_memory(experiment) {
+        control.progress.note(&sentence);
+    }
     let drives = experiment.drives.len();
     let list = List {
         state: Mutex::new(State { next: 0, running: 0, memory_bytes: 0, ran: (0..drives).map(|_| None).collect() }),

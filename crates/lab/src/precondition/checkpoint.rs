@@ -7,9 +7,11 @@
 //! Checkpoints follow each other at [`SnapshotCache::checkpoint_every`], or later if writing one takes long: not more than
 //! one part in [`SHARE`] of the time goes into them. A new one replaces the one before by renaming.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use ssdlab_base::format_size;
 use ssdlab_device::Drive;
 
 use super::{Mark, Steadiness};
@@ -39,12 +41,8 @@ pub(crate) struct Position {
 impl Position {
     /// What a run says that goes on from here, as a sentence.
     pub(crate) fn resumed(&self) -> String {
-        format!("preconditioning goes on from a checkpoint: {} were written before", gib(self.written_bytes))
+        format!("preconditioning goes on from a checkpoint: {} were written before", format_size(self.written_bytes))
     }
-}
-
-fn gib(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
 }
 
 /// The search for the steady state.
@@ -67,6 +65,8 @@ pub(crate) struct Keeper<'a> {
     every: Duration,
     /// Why there are no more, as a sentence.
     off: Option<String>,
+    /// Why the last one was put off.
+    later: Option<String>,
     /// Bytes written at the last checkpoint of this run or the one it began with.
     kept_bytes: Option<u64>,
 }
@@ -74,7 +74,15 @@ pub(crate) struct Keeper<'a> {
 impl<'a> Keeper<'a> {
     pub(crate) fn new(cache: &'a SnapshotCache, identity: Identity<'a>, resumed: Option<&Position>) -> Keeper<'a> {
         let kept_bytes = resumed.map(|position| position.written_bytes);
-        Keeper { cache, identity, since: Instant::now(), every: cache.checkpoint_interval(), off: None, kept_bytes }
+        Keeper {
+            cache,
+            identity,
+            since: Instant::now(),
+            every: cache.checkpoint_interval(),
+            off: None,
+            later: None,
+            kept_bytes,
+        }
     }
 
     /// Whether a checkpoint should be written now; `stopped` says that there will be no other occasion.
@@ -87,7 +95,15 @@ impl<'a> Keeper<'a> {
     pub(crate) fn keep(&mut self, drive: &Drive, position: &Position) {
         let began = Instant::now();
         match self.cache.keep_checkpoint(&self.identity, drive, position) {
-            Ok(()) => self.kept_bytes = Some(position.written_bytes),
+            Ok(()) => {
+                self.kept_bytes = Some(position.written_bytes);
+                self.later = None;
+            }
+            // It stays due.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.later = Some(error.to_string());
+                return;
+            }
             Err(error) => self.off = Some(error.to_string()),
         }
         self.every = self.cache.checkpoint_interval().max(began.elapsed() * SHARE);
@@ -101,10 +117,10 @@ impl<'a> Keeper<'a> {
 
     /// What a stopped run leaves, as a sentence.
     pub(crate) fn left(&self) -> Option<String> {
-        match (self.kept_bytes, &self.off) {
+        match (self.kept_bytes, self.off.as_ref().or(self.later.as_ref())) {
             (Some(bytes), _) => Some(format!(
                 "preconditioning was stopped; its first {} written are kept, and the same command goes on from there",
-                gib(bytes)
+                format_size(bytes)
             )),
             (None, Some(why)) => Some(format!("preconditioning was stopped and nothing of it is kept: {why}")),
             (None, None) => None,

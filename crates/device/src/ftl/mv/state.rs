@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use ssdlab_flash::NONE;
+
 use super::MvFtl;
 use super::layout;
 use crate::media::Media;
@@ -38,7 +40,7 @@ impl MvFtl {
             for (index, ppn) in chain.iter().enumerate() {
                 let there = u64::from(*ppn) < pages && {
                     let place = media.place_of_page(*ppn);
-                    media.flash.is_written(place.block, place.page)
+                    media.flash.is_written(place.block, place.page) && media.pool.superblocks.of(place.block) != NONE
                 };
                 if !there || chain[..index].contains(ppn) || !self.holds(media, *ppn, lpn) {
                     return Err(bad("a map entry points to a page that holds something else"));

@@ -474,6 +474,7 @@ impl Ftl for PageFtl {
             if self.is_valid(unit)
                 || media.flash.oob.lpn(unit) != lpn
                 || !media.flash.is_written(place.block, place.page)
+                || media.pool.superblocks.of(place.block) == NONE
             {
                 return bad("a map entry points to a page that holds something else");
             }
