@@ -148,7 +148,7 @@ fn relocation_in_runs_does_what_relocation_by_the_unit_does() {
         let mut rng = rng(seed, "runs");
         let config = configs::random(&mut rng);
         tell(&config);
-        let mut figures = Vec::new();
+        let mut counted = Vec::new();
         for contents in [Contents::Nothing, Contents::Stamps] {
             let mut drive = untimed(&config, seed, contents);
             let units = config.user_bytes / u64::from(config.ftl.mapping_unit);
@@ -163,13 +163,13 @@ fn relocation_in_runs_does_what_relocation_by_the_unit_does() {
             assert_checks(&drive);
             let mut counters = drive.counters();
             counters.multi_plane = ssdlab_flash::OpCounts::default();
-            figures.push((counters, drive.erase_counts()));
+            counted.push((counters, drive.erase_counts()));
         }
         let units_per_page = config.flash.geometry.page_bytes / config.ftl.mapping_unit;
-        let gc = figures[0].0.flash.get(OpKind::Program, ssdlab_flash::Cause::Gc);
+        let gc = counted[0].0.flash.get(OpKind::Program, ssdlab_flash::Cause::Gc);
         let tied = usize::from(config.ftl.superblock != Superblock::None);
         moved[usize::from(units_per_page > 1) + 2 * tied] += gc;
-        assert_eq!(figures[0], figures[1]);
+        assert_eq!(counted[0], counted[1]);
     });
     assert!(
         moved.iter().all(|moved| *moved > 0),

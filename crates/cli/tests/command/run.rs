@@ -185,8 +185,8 @@ fn a_run_that_is_killed_while_it_preconditions_goes_on_and_ends_as_one_that_was_
         "tied.toml",
         &format!("{TINY}[buffer]\npolicy = \"lru\"\nsize = \"128k\"\n[ftl]\nsuperblock = \"drive\"\n"),
     );
-    let ageing = "rw=randwrite,bs=4k,size=100%,io_size=6g,norandommap";
-    let arguments = ["run", "-d", "tied.toml", "-w", SPEC, "-p", ageing, "--json"];
+    let preconditioning = "rw=randwrite,bs=4k,size=100%,io_size=6g,norandommap";
+    let arguments = ["run", "-d", "tied.toml", "-w", SPEC, "-p", preconditioning, "--json"];
     // A machine that is busy elsewhere may let the run end before its checkpoint is seen: then once more.
     let killed_twice = (0..10).any(|_| {
         let _ = fs::remove_dir_all(bench.path("cache"));

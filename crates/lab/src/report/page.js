@@ -190,7 +190,7 @@
     // At least one wide, so that chance is not blown up to a mountain range.
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const room = Math.max(.1 * (high - low), (1 - (high - low)) / 2);
-    const step = high - low > 4 ? 1 : high - low > 1.5 ? .5 : .2;
+    const step = high - low > 40 ? 10 : high - low > 4 ? 1 : high - low > 1.5 ? .5 : .2;
     option.yAxis.min = Math.max(0, Math.floor((low - room) / step + 1e-9) * step);
     option.yAxis.max = Math.ceil((high + room) / step - 1e-9) * step;
     option.yAxis.axisLabel.formatter = (value) => trimmed(value, 3);

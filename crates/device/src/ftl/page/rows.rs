@@ -24,23 +24,23 @@ impl PageFtl {
         cause: Cause,
     ) -> Relocated {
         let group = media.pool.group_of(victim);
-        let mut coming = Coming { sources: Sources::new(media, victim, cursor), ring: [NONE; AHEAD], head: 0 };
+        let mut lookahead = Lookahead { sources: Sources::new(media, victim, cursor), ring: [NONE; AHEAD], head: 0 };
         for slot in 0..AHEAD {
-            coming.ring[slot] = coming.sources.next(self.valid.as_slice()).unwrap_or(NONE);
-            if coming.ring[slot] != NONE {
-                std::hint::black_box(self.map.get(media.flash.oob.lpn(coming.ring[slot]) as usize));
+            lookahead.ring[slot] = lookahead.sources.next(self.valid.as_slice()).unwrap_or(NONE);
+            if lookahead.ring[slot] != NONE {
+                std::hint::black_box(self.map.get(media.flash.oob.lpn(lookahead.ring[slot]) as usize));
             }
         }
         let mut started = 0;
         while started < limit {
-            if coming.next() == NONE {
+            if lookahead.next() == NONE {
                 return Relocated { cursor: media.units_per_superblock(), started, stuck: false };
             }
             // What was moved is valid no more: the next turn may look for units from the same place on.
             let Some(target) = media.take_page(group, Frontier::Gc) else {
                 return Relocated { cursor, started, stuck: true };
             };
-            self.move_page_now(media, victim, target, &mut coming, cause);
+            self.move_page_now(media, victim, target, &mut lookahead, cause);
             started += 1;
         }
         Relocated { cursor, started, stuck: false }
@@ -48,7 +48,14 @@ impl PageFtl {
 
     /// Fills a page with the units to come.
     #[inline]
-    fn move_page_now(&mut self, media: &mut Media, victim: u32, target: Place, coming: &mut Coming, cause: Cause) {
+    fn move_page_now(
+        &mut self,
+        media: &mut Media,
+        victim: u32,
+        target: Place,
+        lookahead: &mut Lookahead,
+        cause: Cause,
+    ) {
         let per_page = self.units_per_page;
         let to = media.unit_at(target);
         let sequence = media.take_sequence(1);
@@ -59,15 +66,15 @@ impl PageFtl {
         let mut pages: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut moved = 0;
         while moved < per_page {
-            let source = coming.next();
+            let source = lookahead.next();
             if source == NONE {
                 break;
             }
-            let later = coming.sources.next(valid).unwrap_or(NONE);
+            let later = lookahead.sources.next(valid).unwrap_or(NONE);
             if later != NONE {
                 std::hint::black_box(map[lpns[later as usize] as usize]);
             }
-            coming.advance(later);
+            lookahead.advance(later);
             // A page is read once for each page that it gives units to.
             let page = source / per_page;
             if pages.last() != Some(&page) {
@@ -91,13 +98,13 @@ impl PageFtl {
 }
 
 /// A ring of the units that are moved next, whose map entries are on their way.
-struct Coming {
+struct Lookahead {
     sources: Sources,
     ring: [u32; AHEAD],
     head: usize,
 }
 
-impl Coming {
+impl Lookahead {
     /// The unit that is next, `NONE` at the end.
     #[inline]
     fn next(&self) -> u32 {

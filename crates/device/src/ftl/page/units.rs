@@ -63,7 +63,7 @@ impl PageFtl {
         let valid = self.valid.as_mut_slice();
         let mut sources = SetBits::new(valid, from, end);
         // A ring of the units to come, whose map entries are on their way.
-        let mut coming = [NONE; AHEAD];
+        let mut lookahead = [NONE; AHEAD];
         let mut seen = 0;
         let mut load = |source: Option<u32>| {
             let source = source.unwrap_or(NONE);
@@ -72,13 +72,13 @@ impl PageFtl {
             }
             source
         };
-        for slot in &mut coming {
+        for slot in &mut lookahead {
             *slot = load(sources.next(valid));
         }
         std::hint::black_box(seen);
         let (mut moved, mut reads, mut last, mut next_page) = (0, 0, from, NONE);
         while moved < run * per_page {
-            let slot = &mut coming[moved as usize % AHEAD];
+            let slot = &mut lookahead[moved as usize % AHEAD];
             let source = std::mem::replace(slot, NONE);
             if source == NONE {
                 break;
