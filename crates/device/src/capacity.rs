@@ -3,7 +3,7 @@
 use ssdlab_flash::Flash;
 
 use crate::ftl::DESIGNS;
-use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Spare, Superblock};
+use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, Spare, Superblock};
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
 const MAX_UNIT_BYTES: u32 = 32 << 10;
@@ -87,6 +87,30 @@ impl DriveConfig {
                 );
             }
         }
+        let planes = self.ftl.superblock.planes(geometry);
+        match self.ftl.parity {
+            Parity::None => {}
+            Parity::Page if planes < 2 => {
+                return refuse(
+                    "ftl.parity",
+                    "\"page\", but a stripe is one page: parity needs superblocks of at least two planes \
+                     (ftl.superblock = \"die\" or \"drive\")"
+                        .to_string(),
+                );
+            }
+            Parity::Die if self.ftl.superblock != Superblock::Drive || geometry.dies() < 2 => {
+                return refuse(
+                    "ftl.parity",
+                    format!(
+                        "\"die\", but a stripe is not on two dies or more: it needs ftl.superblock = \"drive\" (found \
+                         \"{}\") and at least 2 dies (found {})",
+                        self.ftl.superblock.word(),
+                        geometry.dies(),
+                    ),
+                );
+            }
+            Parity::Page | Parity::Die => {}
+        }
         if self.ftl.streams == 0 {
             return refuse("ftl.streams", "there is at least 1 stream".to_string());
         }
@@ -118,10 +142,11 @@ impl DriveConfig {
         Ok(())
     }
 
-    /// Pages in a superblock: in a block, where every block stands alone.
+    /// Pages in a superblock that hold data, all but parity: in a block, where every block stands alone.
     fn pages_per_superblock(&self) -> u64 {
         let geometry = &self.flash.geometry;
-        u64::from(geometry.pages_per_block) * u64::from(self.ftl.superblock.planes(geometry))
+        let data = self.ftl.superblock.planes(geometry) - self.ftl.parity_pages(geometry);
+        u64::from(geometry.pages_per_block) * u64::from(data)
     }
 
     /// Units that a group with so many good superblocks can hold beside what GC needs and the write frontiers.
@@ -167,7 +192,7 @@ impl DriveConfig {
     }
 
     /// The nominal and the effective spare. What GC keeps free is not spare, nor is, on average, half of every open
-    /// block beyond the first; bad blocks are not either.
+    /// block beyond the first; bad blocks and parity pages are not either.
     pub(crate) fn spare(&self, flash: &Flash, usable: &[u32]) -> Spare {
         let geometry = flash.geometry();
         let user = self.user_bytes as f64;

@@ -111,6 +111,8 @@ pub struct FtlConfig {
     pub allocation: Allocation,
     /// Which blocks are opened, written, collected and retired as one.
     pub superblock: Superblock,
+    /// Which pages of a stripe are parity.
+    pub parity: Parity,
     /// Relocations have a write frontier of their own.
     pub separate_gc_frontier: bool,
     /// Host write streams with a frontier each (at least 1).
@@ -212,6 +214,15 @@ impl Superblock {
         }
     }
 
+    /// The word that a description has for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Superblock::None => "none",
+            Superblock::Die => "die",
+            Superblock::Drive => "drive",
+        }
+    }
+
     /// What the members of one collection are called: blocks, or superblocks.
     pub(crate) const fn noun(self) -> &'static str {
         match self {
@@ -226,6 +237,40 @@ impl Superblock {
             Superblock::None => "a plane",
             Superblock::Die => "a die",
             Superblock::Drive => "in all",
+        }
+    }
+}
+
+/// Which pages of a stripe, the pages of a superblock's members at one offset, are parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Parity {
+    /// None.
+    #[default]
+    None,
+    /// One, of all others: any one page of the stripe may be lost.
+    Page,
+    /// One for each plane of a die, of the pages on that plane of the other dies: a whole die may be lost.
+    Die,
+}
+
+impl Parity {
+    /// The word that a description has for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Parity::None => "none",
+            Parity::Page => "page",
+            Parity::Die => "die",
+        }
+    }
+}
+
+impl FtlConfig {
+    /// Pages of a stripe that are parity.
+    pub const fn parity_pages(&self, geometry: &Geometry) -> u32 {
+        match self.parity {
+            Parity::None => 0,
+            Parity::Page => 1,
+            Parity::Die => geometry.planes_per_die,
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Mapping is the design's; order, space, pins and counting are kept here, so that no design can get them wrong.
 
+mod parity;
+
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
@@ -10,8 +12,11 @@ use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
 
 use crate::block_pool::{BlockPool, BlockState};
 use crate::planted::{Bug, planted};
+use crate::superblocks::Role;
 use crate::token::Owner;
-use crate::{DriveConfig, Options};
+use crate::{DriveConfig, Options, Parity};
+
+pub(crate) use parity::replace_cells;
 
 /// Which frontier a page goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +78,7 @@ pub(crate) struct Media {
     pub(crate) unit_bytes: u32,
     pages_per_block: u32,
     pages_per_superblock: u32,
+    data_pages_per_superblock: u32,
     by_pages_per_block: Divider,
     by_units_per_page: Divider,
     /// Superblocks of each group that only relocation may open.
@@ -81,7 +87,15 @@ pub(crate) struct Media {
     streams: u32,
     frontiers: Vec<OpenBlock>,
     /// Pages of a frontier that power cuts left behind the others: they are given out first.
-    gaps: Vec<VecDeque<Place>>,
+    gaps: Vec<VecDeque<(Place, Role)>>,
+    /// By frontier, with parity: programs of the stripe that it fills which waited for reads when they were started.
+    unready: Vec<Vec<(OpId, Place)>>,
+    /// Pages that were read without time through the rest of their stripe, to be dealt with by the drive.
+    pub(crate) rebuilt_untimed: Vec<Place>,
+    /// Pages that could not be read and were had from the rest of their stripe.
+    pub(crate) rebuilt_pages: u64,
+    /// Pages of open stripes that recovery has to read again for their parity.
+    pub(crate) reread: Vec<Place>,
     /// The last page of host data left room in its row: pages that its die can program with it.
     pub(crate) host_row_open: bool,
     /// Where planes are to program together: the row that each frontier fills.
@@ -117,6 +131,9 @@ impl Media {
     /// The controller's side over chips that exist already.
     pub(crate) fn over(config: &DriveConfig, options: Options, mut flash: Flash) -> Media {
         let geometry = *flash.geometry();
+        if config.ftl.parity != Parity::None {
+            flash.hold_failed_reads();
+        }
         let pool = BlockPool::new(config, &mut flash);
         let frontiers = pool.groups() * (config.ftl.streams + 1);
         let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
@@ -131,6 +148,12 @@ impl Media {
             by_units_per_page: Divider::new(geometry.page_bytes / config.ftl.mapping_unit),
             gc_reserve: config.gc_reserve(),
             pages_per_superblock: geometry.pages_per_block * pool.superblocks.width(),
+            data_pages_per_superblock: geometry.pages_per_block
+                * (pool.superblocks.width() - pool.superblocks.parity()),
+            unready: vec![Vec::new(); if pool.superblocks.parity() > 0 { frontiers as usize } else { 0 }],
+            rebuilt_untimed: Vec::new(),
+            rebuilt_pages: 0,
+            reread: Vec::new(),
             pool,
             separate_gc: config.ftl.separate_gc_frontier,
             streams: config.ftl.streams,
@@ -162,7 +185,19 @@ impl Media {
         self.pages_per_superblock
     }
 
-    /// Units in a superblock.
+    /// Pages in a superblock that hold data: all but parity.
+    #[inline]
+    pub(crate) const fn data_pages_per_superblock(&self) -> u32 {
+        self.data_pages_per_superblock
+    }
+
+    /// Units of data in a superblock.
+    #[inline]
+    pub(crate) const fn data_units_per_superblock(&self) -> u32 {
+        self.data_pages_per_superblock * self.units_per_page
+    }
+
+    /// Units in a superblock, those of parity pages included.
     #[inline]
     pub(crate) const fn units_per_superblock(&self) -> u32 {
         self.pages_per_superblock * self.units_per_page
@@ -250,9 +285,8 @@ impl Media {
 
     /// Pages that relocation has in a group, once the erases under way are done.
     pub(crate) fn relocation_room(&self, group: u32) -> u32 {
-        let open = self.frontiers[self.slot(group, Frontier::Gc)];
-        let left = if open.block == NONE { 0 } else { self.pages_per_superblock - open.next_page };
-        left + self.pool.free_or_erasing(group) * self.pages_per_superblock
+        let left = self.data_pages_left(self.slot(group, Frontier::Gc));
+        left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock
     }
 
     /// Whether a frontier has given out some pages of a row that a die programs at once, and not all.
@@ -262,23 +296,29 @@ impl Media {
         together > 1 && !self.frontiers[self.slot(group, frontier)].next_page.is_multiple_of(together)
     }
 
-    /// Pages that a frontier has still to give out of a row of `width` that it has begun.
-    pub(crate) fn row_left(&self, group: u32, frontier: Frontier, width: u32) -> u32 {
-        (width - self.frontiers[self.slot(group, frontier)].next_page % width) % width
+    /// Pages of data in a stripe.
+    pub(crate) const fn stripe_width(&self) -> u32 {
+        self.pool.superblocks.width() - self.pool.superblocks.parity()
+    }
+
+    /// Pages of data that a frontier has still to give out of a stripe that it has begun.
+    pub(crate) fn stripe_left(&self, group: u32, frontier: Frontier) -> u32 {
+        let begun = self.frontiers[self.slot(group, frontier)].next_page % self.pool.superblocks.width();
+        if begun == 0 { 0 } else { self.stripe_width().saturating_sub(begun) }
     }
 
     /// At most `limit` pages, so many that relocation's frontier ends with a whole row.
     pub(crate) fn whole_rows(&self, group: u32, limit: u32) -> u32 {
         let together = self.pool.superblocks.together();
         let next = self.frontiers[self.slot(group, Frontier::Gc)].next_page;
-        limit - ((next + limit) % together).min(limit)
+        limit - (self.number_after(next, limit) % together).min(limit)
     }
 
     /// The page that a frontier gives out next.
     #[inline]
     fn place_next(&self, slot: usize, open: OpenBlock) -> Place {
         match self.gaps[slot].front() {
-            Some(place) => *place,
+            Some((place, _)) => *place,
             None => self.pool.superblocks.place(open.block, open.next_page),
         }
     }
@@ -304,7 +344,8 @@ impl Media {
         open.next_page += 1;
         if !alone {
             self.gaps[slot].pop_front();
-            let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together());
+            let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together())
+                || self.pool.superblocks.role(open.next_page) == Role::Parity;
             self.host_row_open = frontier != Frontier::Gc && !ends_row;
         }
         if open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place) {
@@ -335,7 +376,10 @@ impl Media {
         let slot = self.slot(group, frontier);
         let open = self.frontiers[slot];
         if open.block != NONE {
-            return Some(self.place_next(slot, open));
+            // What comes before the next page of data is programmed with it.
+            let data = self.gaps[slot].iter().find(|(_, role)| *role == Role::Data);
+            let behind = || self.pool.superblocks.place(open.block, open.next_page + self.gaps[slot].len() as u32);
+            return Some(data.map_or_else(behind, |(place, _)| *place));
         }
         self.pool.next_free(group).map(|superblock| self.pool.superblocks.place(superblock, 0))
     }
@@ -368,12 +412,16 @@ impl Media {
         first
     }
 
-    /// Nothing more goes into the superblock of `block` if it is a frontier; programs in flight still end.
+    /// Nothing more goes into the superblock of `block` if it is a frontier; what its last stripe has stays without parity.
+    /// Programs in flight still end.
     pub(crate) fn abandon(&mut self, block: u32) {
         let superblock = self.pool.superblocks.of(block);
         if let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) {
             self.pool.fill_up(superblock, self.frontiers[slot].next_page);
             self.gaps[slot].clear();
+            if let Some(unready) = self.unready.get_mut(slot) {
+                unready.clear();
+            }
             self.frontiers[slot] = CLOSED;
             self.close_if_written(block);
         }
@@ -387,7 +435,8 @@ impl Media {
         self.pool.superblocks.members(superblock).map(|block| self.flash.blocks.get(block).programmed).sum()
     }
 
-    /// Makes a partly written superblock a frontier again after recovery; false if all frontiers are taken.
+    /// Makes a partly written superblock a frontier again after recovery; false if all frontiers are taken, or no page of it
+    /// is left for data.
     pub(crate) fn reopen(&mut self, superblock: u32) -> bool {
         let group = self.pool.group_of(superblock);
         let row = (group * (self.streams + 1)) as usize;
@@ -401,6 +450,11 @@ impl Media {
             return false;
         }
         self.set_frontier(slot, superblock);
+        if self.data_pages_left(slot) == 0 {
+            self.gaps[slot].clear();
+            self.frontiers[slot] = CLOSED;
+            return false;
+        }
         self.pool.adopt(superblock, BlockState::Open);
         true
     }
@@ -415,9 +469,13 @@ impl Media {
             let programmed = |block: u32| self.flash.blocks.get(block).programmed;
             let level = members.iter().map(|block| programmed(*block)).max().unwrap_or(0);
             let least = members.iter().map(|block| programmed(*block)).min().unwrap_or(0);
+            if self.pool.superblocks.parity() > 0 {
+                self.gaps[slot] = self.stripe_gaps(superblock, least..level);
+                return;
+            }
             for page in least..level {
                 let behind = members.iter().filter(|block| programmed(**block) <= page);
-                self.gaps[slot].extend(behind.map(|block| Place { block: *block, page }));
+                self.gaps[slot].extend(behind.map(|block| (Place { block: *block, page }, Role::Data)));
             }
         }
     }
@@ -442,7 +500,10 @@ impl Media {
         }
         self.set_frontier(slot, superblock);
         let written = self.programmed(superblock);
-        written == next_page && (1..self.pages_per_superblock).contains(&written)
+        // Parity follows the data at once: a frontier at rest comes to data next.
+        let data_next = self.stripe_page_due(slot).is_none();
+        self.reread.clear();
+        data_next && written == next_page && (1..self.pages_per_superblock).contains(&written)
     }
 
     /// Whether a superblock is a frontier.
@@ -476,6 +537,7 @@ impl Media {
             if failed {
                 self.failed_untimed.push(place);
             }
+            self.stripe_goes_on(place, write.frontier, NONE);
             return NONE;
         }
         if write.cause == Cause::Metadata {
@@ -523,6 +585,7 @@ impl Media {
         if (!write.after.is_empty() || leader != NONE) && self.flash.may_fail() {
             self.remember_sources(op, write.taken);
         }
+        self.stripe_goes_on(place, write.frontier, op);
         op
     }
 
@@ -563,6 +626,12 @@ impl Media {
         // A host write waits for what completes its page.
         let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
+        self.read_as(class, place, bytes, cause, owner)
+    }
+
+    /// As [`Media::read`], of a class of the die's queue.
+    #[inline]
+    fn read_as(&mut self, class: Class, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
         self.pool.pin(place.block);
         self.flash.submit(
             self.now,
@@ -597,6 +666,12 @@ impl Media {
     /// A page could not be read: what `waiting`, the program that waited for it, was to take from there is lost, and so
     /// is what programs behind it were to take from that.
     pub(crate) fn read_failed(&mut self, from: Place, waiting: OpId) {
+        self.taken_from(from, waiting, Media::lose);
+    }
+
+    /// Tells `each` of every unit in flight that is taken from a page by `waiting`, the program that waits for its read, or by
+    /// programs behind it.
+    fn taken_from(&mut self, from: Place, waiting: OpId, mut each: impl FnMut(&mut Media, u32)) {
         let stride = self.units_per_page;
         let first = self.unit_at(from);
         let mut lost: Vec<u32> = (first..first + stride).collect();
@@ -613,13 +688,13 @@ impl Media {
             let (block, page) = self.flash.target(op);
             let first = self.unit_at(Place { block, page });
             if self.several.get(&op).is_some_and(|several| several.sources.iter().any(|unit| lost.contains(unit))) {
-                self.flash.lose(first);
+                each(self, first);
                 lost.push(first);
             }
             for index in 0..stride {
                 let source = self.sources[(op * stride + index) as usize];
                 if source != NONE && lost.contains(&source) {
-                    self.flash.lose(first + index);
+                    each(self, first + index);
                     lost.push(first + index);
                 }
             }

@@ -48,11 +48,19 @@ pub enum Bug {
     MembersInStep,
     /// A superblock is free when the first of its members is erased.
     FreeAtFirstErase,
+    /// A page of the stripe is missing in its parity.
+    ParityMissesPage,
+    /// After a power cut a stripe goes on whose parity is on flash already.
+    StaleParityTrusted,
+    /// A page is rebuilt with a page of the next stripe in place of one of its own.
+    RebuiltFromNextStripe,
+    /// Parity does not wait for data that is still being read.
+    ParityDoesNotWait,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 21] = [
+    pub const ALL: [Bug; 25] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -74,6 +82,10 @@ impl Bug {
         Bug::ChainDropped,
         Bug::MembersInStep,
         Bug::FreeAtFirstErase,
+        Bug::ParityMissesPage,
+        Bug::StaleParityTrusted,
+        Bug::RebuiltFromNextStripe,
+        Bug::ParityDoesNotWait,
     ];
 
     /// What is wrong, in a few words.
@@ -100,6 +112,10 @@ impl Bug {
             Bug::ChainDropped => "recovery finds full pages and none of their versions",
             Bug::MembersInStep => "recovery takes a superblock's members for written equally far",
             Bug::FreeAtFirstErase => "a superblock is free when its first member is erased",
+            Bug::ParityMissesPage => "parity leaves out one page of its stripe",
+            Bug::StaleParityTrusted => "a stripe goes on after a power cut with the parity that it had before",
+            Bug::RebuiltFromNextStripe => "a page is rebuilt with one page of the next stripe",
+            Bug::ParityDoesNotWait => "parity does not wait for data that is still being read",
         }
     }
 }

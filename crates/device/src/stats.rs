@@ -62,6 +62,8 @@ pub struct Counters {
     pub victims: [u64; 3],
     /// Blocks gone bad since the factory.
     pub grown_bad_blocks: u64,
+    /// Pages that could not be read and were rebuilt from the rest of their stripes.
+    pub rebuilt_pages: u64,
     /// Time that host writes waited for GC to free a block, summed over commands.
     pub gc_stall: Nanos,
     /// How many commands waited so.

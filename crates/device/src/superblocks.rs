@@ -23,6 +23,17 @@ use ssdlab_flash::{Flash, Geometry, NONE};
 use crate::media::Place;
 use crate::{Allocation, DriveConfig, Level};
 
+/// What a page of a stripe is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Units of the FTL.
+    Data,
+    /// The parity of the stripe, or of its share of one plane of each die.
+    Parity,
+    /// Nothing: the parity of the stripe is on flash, and was made for what a power cut kept from this page.
+    Filler,
+}
+
 /// Which blocks make up which superblock.
 pub(crate) struct Superblocks {
     geometry: Geometry,
@@ -32,6 +43,10 @@ pub(crate) struct Superblocks {
     by_blocks_per_plane: Divider,
     /// Planes of a die in a group: pages that follow each other and that the die programs together.
     together: u32,
+    /// Pages of a stripe that are parity; the last ones.
+    parity: u32,
+    /// By how many places a stripe begins behind where the one before it does.
+    turn: u32,
     /// Planes of a group in the order in which they take pages.
     order: Vec<u32>,
     /// The members of each superblock in that order, `NONE` where one is missing; empty where a superblock is a block.
@@ -51,6 +66,14 @@ impl Superblocks {
             by_width: Divider::new(width),
             by_blocks_per_plane: Divider::new(geometry.blocks_per_plane),
             together: width.min(geometry.planes_per_die),
+            parity: config.ftl.parity_pages(&geometry),
+            turn: if config.ftl.parity_pages(&geometry) == 0 {
+                0
+            } else if width > geometry.planes_per_die {
+                geometry.planes_per_die
+            } else {
+                1
+            },
             order: order(config, width),
             members: Vec::new(),
             of_block: Vec::new(),
@@ -102,6 +125,32 @@ impl Superblocks {
         self.together
     }
 
+    /// Pages of a stripe that are parity.
+    #[inline]
+    pub(crate) const fn parity(&self) -> u32 {
+        self.parity
+    }
+
+    /// What the page that a superblock gives out as its `number`th is for.
+    #[inline]
+    pub(crate) fn role(&self, number: u32) -> Role {
+        if self.by_width.rem(number) < self.width - self.parity { Role::Data } else { Role::Parity }
+    }
+
+    /// The other pages of the stripe of a page that parity binds it to: all of them, or with a parity page for each plane
+    /// those on its plane of the other dies.
+    pub(crate) fn bound_to(&self, place: Place) -> impl Iterator<Item = Place> + use<> {
+        let superblock = self.of(place.block);
+        let per_plane = self.geometry.blocks_per_plane;
+        let planes = self.geometry.planes_per_die;
+        let each = self.parity > 1;
+        let plane = move |block: u32| block / per_plane % planes;
+        let others = self.members(superblock).filter(move |block| *block != place.block);
+        others
+            .filter(move |block| !each || plane(*block) == plane(place.block))
+            .map(move |block| Place { block, page: place.page })
+    }
+
     /// The superblock of a block; `NONE` for a bad block or one that is left over.
     #[inline]
     pub(crate) fn of(&self, block: u32) -> u32 {
@@ -137,6 +186,7 @@ impl Superblocks {
             return Place { block: superblock, page: number };
         }
         let (page, position) = (self.by_width.div(number), self.by_width.rem(number));
+        let position = if self.turn == 0 { position } else { self.by_width.rem(position + page * self.turn) };
         Place { block: self.members[(superblock * self.width + position) as usize], page }
     }
 

@@ -15,6 +15,8 @@ pub(crate) enum Owner {
     Idle,
     /// A read that goes on from version to version, by slot.
     Versions(u32),
+    /// A page that is had from the rest of its stripe, by slot.
+    Rebuild(u32),
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -30,6 +32,7 @@ impl Owner {
             Owner::Gc(group) => 3 << KIND_SHIFT | group,
             Owner::Idle => 4 << KIND_SHIFT,
             Owner::Versions(index) => 5 << KIND_SHIFT | index,
+            Owner::Rebuild(index) => 6 << KIND_SHIFT | index,
         }
     }
 
@@ -42,6 +45,7 @@ impl Owner {
             3 => Owner::Gc(index),
             4 => Owner::Idle,
             5 => Owner::Versions(index),
+            6 => Owner::Rebuild(index),
             _ => Owner::Nobody,
         }
     }

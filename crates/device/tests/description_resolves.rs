@@ -5,7 +5,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Description, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Superblock, VersionsConfig,
+    InterfaceConfig, InterfaceKind, Level, Parity, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -106,6 +106,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             separate_gc_frontier: true,
             streams: 1,
             superblock: Superblock::None,
+            parity: Parity::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {
@@ -339,6 +340,13 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                 (_, 1) => Superblock::Die,
                 _ => Superblock::Drive,
             };
+            let geometry = flash.geometry;
+            let parity = match (superblock, ftl.3 / 3) {
+                (Superblock::Drive, 1) if geometry.dies() > 1 => Parity::Die,
+                (Superblock::Die, 1 | 2) if geometry.planes_per_die > 1 => Parity::Page,
+                (Superblock::Drive, 2) if geometry.planes() > 1 => Parity::Page,
+                _ => Parity::None,
+            };
             let kind = if interface.0 { InterfaceKind::Sata } else { InterfaceKind::Nvme };
             DriveConfig {
                 name: "a \"name\" of one's own #1".to_string(),
@@ -372,6 +380,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     separate_gc_frontier: ftl.1,
                     streams: ftl.2,
                     superblock,
+                    parity,
                     versions: VersionsConfig::default(),
                 },
                 gc: GcConfig {

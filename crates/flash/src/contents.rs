@@ -130,6 +130,18 @@ pub(crate) type Records = BTreeMap<u32, Box<[u64]>>;
 /// The LPN of a unit that holds nothing.
 pub const NO_LPN: u32 = u32::MAX;
 
+/// In place of an LPN: the page is the parity of its stripe.
+pub const PARITY_LPN: u32 = u32::MAX - 1;
+
+/// In place of an LPN: the page holds nothing, and its stripe's parity was made for what a power cut kept from it.
+pub const FILLER_LPN: u32 = u32::MAX - 2;
+
+/// Whether a page that says this of its owner belongs to its stripe, and to no logical page.
+#[inline]
+pub const fn is_of_stripe(lpn: u32) -> bool {
+    lpn == PARITY_LPN || lpn == FILLER_LPN
+}
+
 impl Oob {
     pub(crate) fn new(geometry: &Geometry, units_per_page: u32) -> Oob {
         let pages = geometry.pages() as usize;

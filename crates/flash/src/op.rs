@@ -38,6 +38,10 @@ pub enum Cause {
     Recovery,
     /// Data moved off a block that goes bad, or programmed again after a failure.
     Retirement,
+    /// The parity pages of stripes, and pages that fill a stripe whose parity a power cut left behind.
+    Parity,
+    /// The other pages of a stripe are read in place of one that cannot be.
+    Rebuild,
 }
 
 impl OpKind {
@@ -57,7 +61,7 @@ impl OpKind {
 
 impl Cause {
     /// How many causes there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 11;
     /// All causes, in the order of their numbers.
     pub const ALL: [Cause; Cause::COUNT] = [
         Cause::Host,
@@ -69,6 +73,8 @@ impl Cause {
         Cause::Metadata,
         Cause::Recovery,
         Cause::Retirement,
+        Cause::Parity,
+        Cause::Rebuild,
     ];
 
     /// The name used as a key in results.
@@ -83,6 +89,8 @@ impl Cause {
             Cause::Metadata => "metadata",
             Cause::Recovery => "recovery",
             Cause::Retirement => "retirement",
+            Cause::Parity => "parity",
+            Cause::Rebuild => "rebuild",
         }
     }
 }

@@ -376,6 +376,9 @@ pub struct Flash {
     pub erases: FlashOps,
     /// Copybacks.
     pub copybacks: FlashOps,
+    /// Pages that could not be read and were rebuilt from the rest of their stripes.
+    #[serde(default)]
+    pub rebuilt_pages: u64,
 }
 
 /// Operations of one kind.

@@ -158,6 +158,7 @@ fn rows() -> Vec<Row> {
                 pairs.then(|| checks::percent(together as f64 / programs as f64))
             }),
         ),
+        row("  pages rebuilt", |d| positive(d.flash.rebuilt_pages as f64).map(|_| count(d.flash.rebuilt_pages))),
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("wear min / mean / max", |d| Some(format!("{} / {:.2} / {}", d.erases.min, d.erases.mean, d.erases.max))),
         row("stalled by GC", timed(|d| stalled(d).map(|_| count(d.gc.stalled_commands)))),

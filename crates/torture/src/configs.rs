@@ -4,8 +4,8 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, Drive, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Superblock, VersionIndex, VersionMasks, VersionsConfig,
-    registered,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Parity, Superblock, VersionIndex, VersionMasks,
+    VersionsConfig, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -176,6 +176,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             separate_gc_frontier: separate,
             streams,
             superblock: Superblock::None,
+            parity: Parity::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {
@@ -204,6 +205,19 @@ pub fn set_superblock(config: &mut DriveConfig) {
         _ => kinds[(config.flash.geometry.blocks_per_plane % 5) as usize],
     };
     config.gc.copyback &= config.ftl.superblock == Superblock::None;
+    set_parity(config);
+}
+
+/// Parity for two thirds of the drives whose superblocks allow it: taken from what is drawn already.
+fn set_parity(config: &mut DriveConfig) {
+    let geometry = &config.flash.geometry;
+    let wide = config.ftl.superblock == Superblock::Drive && geometry.dies() > 1;
+    config.ftl.parity = match (geometry.pages_per_block + geometry.blocks_per_plane) % 3 {
+        0 => Parity::None,
+        1 if wide => Parity::Die,
+        _ if wide || config.ftl.superblock != Superblock::None && geometry.planes_per_die > 1 => Parity::Page,
+        _ => Parity::None,
+    };
 }
 
 /// Gives a drive another FTL design, and draws what that wants of its own.
@@ -306,6 +320,7 @@ pub fn handful() -> DriveConfig {
             separate_gc_frontier: false,
             streams: 1,
             superblock: Superblock::None,
+            parity: Parity::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {

@@ -3,7 +3,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_device::{Drive, DriveConfig, Options, Parity};
 use ssdlab_flash::{Contents, FaultKind, Faults, ScriptedFault};
 
 use crate::case::{Again, Case, Cut, Moment, Step};
@@ -143,6 +143,7 @@ struct Habits {
 }
 
 fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
+    const READS: &[FaultKind] = &[FaultKind::Read];
     const KINDS: [&[FaultKind]; 4] = [
         &[FaultKind::Program],
         &[FaultKind::Erase],
@@ -150,8 +151,14 @@ fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
         &[FaultKind::Read, FaultKind::Program, FaultKind::Erase],
     ];
     let fails = if config.gc.free_blocks >= 3 { one_of(rng, &[0.0, 0.0, 0.0, 0.01, 0.05]) } else { 0.0 };
+    let mut fail = (fails, one_of(rng, &KINDS));
+    // Parity is there for reads that fail, wherever they do.
+    let parity = config.ftl.parity != Parity::None;
+    if parity && fail.0 == 0.0 && config.gc.free_blocks >= 3 {
+        fail = (0.1, READS);
+    }
     let habits = Habits {
-        fail: (fails, one_of(rng, &KINDS)),
+        fail,
         cut: one_of(rng, &[0.3, 0.1, 0.1, 0.03, 0.01]),
         run: one_of(rng, &[0.0, 0.1, 0.5]),
         pass: one_of(rng, &[0.0, 0.0, 0.05]),
@@ -176,7 +183,9 @@ fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
         let (request, _) = mix.next(rng);
         steps.push(Step::Command { request: ssdlab_base::Request { tag: 0, ..request }, depth });
         if rng.random_bool(habits.fail.0) {
-            steps.push(Step::Fail { kind: one_of(rng, habits.fail.1), block: None });
+            let kind = one_of(rng, habits.fail.1);
+            let block = parity.then(|| rng.random_range(0..config.flash.geometry.blocks()));
+            steps.push(Step::Fail { kind, block });
         }
         if rng.random_bool(habits.run) {
             steps.push(Step::Run(rng.random_range(1..12)));

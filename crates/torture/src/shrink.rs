@@ -1,7 +1,7 @@
 //! What of a failing case matters: steps and faults are left out, and the rest is made plainer, as long as it still fails.
 
 use ssdlab_base::{Nanos, Op};
-use ssdlab_device::Superblock;
+use ssdlab_device::{Parity, Superblock};
 use ssdlab_flash::{Faults, Latency, MultiPlane, SchedulerKind};
 
 use crate::case::{Case, Cut, Moment, Step};
@@ -222,7 +222,8 @@ const CHANGES: &[Change] = &[
     |drive| drive.buffer.latency = Nanos::ZERO,
     |drive| drive.flash.scheduler = SchedulerKind::Fifo,
     |drive| drive.flash.multi_plane = MultiPlane::Off,
-    |drive| drive.ftl.superblock = Superblock::None,
+    |drive| drive.ftl.parity = Parity::None,
+    |drive| (drive.ftl.superblock, drive.ftl.parity) = (Superblock::None, Parity::None),
     |drive| drive.flash.cache_program = false,
     |drive| drive.flash.copyback = false,
     |drive| (drive.flash.program_suspend, drive.flash.erase_suspend) = (false, false),

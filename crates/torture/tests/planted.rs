@@ -8,7 +8,7 @@ use ssdlab_device::planted::{Bug, plant};
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 21] = [
+const ALLOWED: [(Bug, u64); 25] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -30,6 +30,10 @@ const ALLOWED: [(Bug, u64); 21] = [
     (Bug::ChainDropped, 200),
     (Bug::MembersInStep, 100),
     (Bug::FreeAtFirstErase, 100),
+    (Bug::ParityMissesPage, 100),
+    (Bug::StaleParityTrusted, 3000),
+    (Bug::RebuiltFromNextStripe, 100),
+    (Bug::ParityDoesNotWait, 2000),
 ];
 
 /// The first seed that fails with the bug planted, and what it shrinks to.

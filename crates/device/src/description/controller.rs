@@ -10,7 +10,7 @@ use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use crate::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Superblock, VersionIndex, VersionMasks, VersionsConfig,
+    InterfaceConfig, InterfaceKind, Level, Parity, Superblock, VersionIndex, VersionMasks, VersionsConfig,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -263,6 +263,7 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
             None => Allocation::RoundRobin(CWDP),
         },
         superblock: ftl.get("superblock").map_or(Ok(Superblock::None), |field| field.choice(&SUPERBLOCKS))?,
+        parity: ftl.get("parity").map_or(Ok(Parity::None), |field| field.choice(&PARITIES))?,
         separate_gc_frontier: ftl.get("separate_gc_frontier").map_or(Ok(true), |field| field.boolean())?,
         streams: ftl.get("streams").map_or(Ok(1), |field| field.count(1, MOST_STREAMS))?,
         versions: versions(&ftl, page_bytes)?,
@@ -272,6 +273,9 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
 /// The words of `ftl.superblock`.
 pub(super) const SUPERBLOCKS: [(&str, Superblock); 3] =
     [("none", Superblock::None), ("die", Superblock::Die), ("drive", Superblock::Drive)];
+
+/// The words of `ftl.parity`.
+pub(super) const PARITIES: [(&str, Parity); 3] = [("none", Parity::None), ("page", Parity::Page), ("die", Parity::Die)];
 
 /// The words of `ftl.version_index`.
 pub(super) const VERSION_INDEXES: [(&str, VersionIndex); 2] =

@@ -6,7 +6,9 @@
 use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
 use toml::{Table, Value};
 
-use super::controller::{COMPACTION_INDEXES, DESTAGE, INTERFACE_KINDS, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS};
+use super::controller::{
+    COMPACTION_INDEXES, DESTAGE, INTERFACE_KINDS, PARITIES, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS,
+};
 use super::flash::{FAULT_KINDS, MULTI_PLANE};
 use super::quantity::{bandwidth, latency, size, span};
 use crate::{Allocation, DriveConfig, Level, VersionsConfig};
@@ -40,6 +42,7 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("mapping_unit", size(u64::from(config.ftl.mapping_unit))),
         ("allocation", allocation(config.ftl.allocation)),
         ("superblock", word(&SUPERBLOCKS, config.ftl.superblock)),
+        ("parity", word(&PARITIES, config.ftl.parity)),
         ("separate_gc_frontier", Value::Boolean(config.ftl.separate_gc_frontier)),
         ("streams", count(config.ftl.streams)),
     ]);

@@ -55,6 +55,7 @@ pub(crate) const FTL: &[&str] = &[
     "mapping_unit",
     "allocation",
     "superblock",
+    "parity",
     "separate_gc_frontier",
     "streams",
     "version_index",

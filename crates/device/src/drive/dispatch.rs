@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{Cause, NONE, OpKind};
+use ssdlab_flash::{Cause, NONE};
 
 use super::{Drive, ProgramWaiter, Timer};
 use crate::Status;
@@ -224,7 +224,7 @@ impl Drive {
             return;
         }
         if !self.media.flash.timed() {
-            if self.media.flash.execute(OpKind::Read, Cause::Host, place.block, place.page) {
+            if self.media.read_now(place, Cause::Host) {
                 self.commands[command as usize].status = Status::UncorrectableRead;
             }
             return;

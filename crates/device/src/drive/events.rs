@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Done, NONE, OpKind};
+use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
 use super::paths::Ends;
 use super::{Drive, ProgramWaiter, Timer};
@@ -130,7 +130,24 @@ impl Drive {
 
     #[inline]
     fn read_done(&mut self, done: &Done) {
+        if done.failed && self.begin_rebuild(done) {
+            return;
+        }
+        if let Owner::Rebuild(slot) = Owner::unpack(done.token) {
+            self.media.release_pins(done);
+            self.stripe_page_read(slot, done.failed, done.op);
+            return;
+        }
         if done.failed {
+            self.read_ended(done, true, done.op);
+        }
+        self.media.release_pins(done);
+        self.owner_served(done.token);
+    }
+
+    /// A read that failed at first has ended for whoever waits: by the operation `by`, with the page's data or without.
+    pub(super) fn read_ended(&mut self, done: &Done, failed: bool, by: OpId) {
+        if failed {
             let from = Place { block: done.block, page: done.page };
             if done.then != NONE {
                 self.media.read_failed(from, done.then);
@@ -141,8 +158,9 @@ impl Drive {
                 _ => {}
             }
         }
-        self.media.release_pins(done);
-        self.owner_served(done.token);
+        if done.then != NONE && self.media.flash.holds_failed_reads() {
+            self.media.flash.release_waiter(done.then, by, self.media.now);
+        }
     }
 
     #[inline]
@@ -197,6 +215,7 @@ impl Drive {
             Owner::Eviction(slot) => self.evicted(slot),
             Owner::Idle => self.idle_work_done(),
             Owner::Versions(slot) => self.read_next_version(slot),
+            Owner::Rebuild(_) => {}
             Owner::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),
         }
     }
@@ -255,6 +274,12 @@ impl Drive {
     /// Untimed, every consequence follows at once.
     pub(super) fn settle_untimed(&mut self) {
         self.collect_garbage();
+        while let Some(place) = self.media.rebuilt_untimed.pop() {
+            self.page_was_rebuilt(place);
+            let group = self.media.group_of(place.block);
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
+            self.collect_garbage();
+        }
         while let Some(place) = self.media.failed_untimed.pop() {
             self.program_failed_untimed(place);
             let group = self.media.group_of(place.block);

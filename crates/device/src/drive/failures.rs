@@ -160,7 +160,7 @@ impl Drive {
     pub(super) fn give_up_orphans(&mut self, status: Status) {
         for index in 0..self.holds.len() {
             match self.holds[index].owner {
-                Owner::Nobody | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) => continue,
+                Owner::Nobody | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) => continue,
                 Owner::Command(command) => self.commands[command as usize].status = status,
                 Owner::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.evictions[slot as usize];

@@ -17,6 +17,7 @@ mod keeping;
 mod memory;
 mod paths;
 mod power;
+mod rebuild;
 mod registry;
 mod state;
 mod versions;
@@ -217,6 +218,9 @@ pub struct Drive {
     /// Reads that go on from version to version, by slot, and the slots that are free.
     version_reads: Vec<VersionRead>,
     free_version_reads: Vec<u32>,
+    /// Pages that are being had from the rest of their stripes, by slot, and the slots that are free.
+    rebuilds: Vec<rebuild::Rebuild>,
+    free_rebuilds: Vec<u32>,
     scratch: Vec<u8>,
     sectors_per_unit: u64,
     /// What requests wait for, while somebody asks.
@@ -286,6 +290,8 @@ impl Drive {
             companions: Vec::new(),
             version_reads: Vec::new(),
             free_version_reads: Vec::new(),
+            rebuilds: Vec::new(),
+            free_rebuilds: Vec::new(),
             scratch: Vec::new(),
             paths: None,
         };

@@ -196,11 +196,22 @@ impl Drive {
                 self.media.pool.adopt(superblock, BlockState::Closed);
             }
         }
+        // The XOR of open stripes was in RAM.
+        let reread = std::mem::take(&mut self.media.reread);
+        self.media.flash.count(OpKind::Read, Cause::Recovery, reread.len() as u64);
+        recovery.pages_read += reread.len() as u64;
+        let page_time = timing.command + self.media.flash.transfer_time(geometry.page_bytes);
+        for place in reread {
+            let die = self.media.flash.die_of(place.block);
+            die_time[die as usize] += timing.read[place.page as usize % timing.read.len()].max;
+            channel_time[(die / (geometry.chips_per_channel * geometry.dies_per_chip)) as usize] += page_time;
+        }
         self.media.pool.rebuild_free(&self.media.flash);
         self.media.pool.mend_all(&mut self.media.flash);
         let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
         recovery.time = slowest(die_time).max(slowest(channel_time));
         self.retire_suspects();
+        self.media.fill_stripes();
         for group in 0..self.media.pool.groups() {
             self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }

@@ -32,6 +32,7 @@ impl Drive {
             padding_bytes: self.media.padding_bytes,
             victims: self.gc.victims,
             grown_bad_blocks: self.gc.grown_bad,
+            rebuilt_pages: self.media.rebuilt_pages,
             ..self.counters
         }
     }
@@ -110,7 +111,7 @@ impl Drive {
     /// The design's own figures.
     pub fn design(&self) -> Vec<(String, f64)> {
         let victims: u64 = self.gc.victims[..2].iter().sum();
-        let units = victims as f64 * f64::from(self.media.units_per_superblock());
+        let units = victims as f64 * f64::from(self.media.data_units_per_superblock());
         let share = if victims == 0 { 0.0 } else { self.gc.valid_in_victims as f64 / units };
         let mut figures = vec![
             ("victims_foreground", self.gc.victims[0] as f64),
@@ -188,6 +189,7 @@ impl Drive {
         self.interface.restart();
         self.media.now = Nanos::ZERO;
         self.media.padding_bytes = 0;
+        self.media.rebuilt_pages = 0;
         self.counters = Counters::default();
         if let Some(buffer) = &mut self.buffer {
             buffer.reset_figures();

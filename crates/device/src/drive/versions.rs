@@ -1,7 +1,7 @@
 //! Units that are in several versions on flash: reading them one after another, and merging them while the drive is idle.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, OpKind};
+use ssdlab_flash::Cause;
 
 use super::{Drive, ProgramWaiter};
 use crate::ftl::VersionPart;
@@ -115,7 +115,7 @@ impl Drive {
             from = self.media.place_of_page(source);
         }
         if !self.media.flash.timed() {
-            if self.media.flash.execute(OpKind::Read, Cause::Host, from.block, from.page) {
+            if self.media.read_now(from, Cause::Host) {
                 self.commands[command as usize].status = Status::UncorrectableRead;
             }
             return false;

@@ -51,15 +51,15 @@ pub(super) struct Pick {
 /// wait.
 pub(super) fn pick(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32, full_in_a_row: u32) -> Option<Pick> {
     let first = group * media.pool.per_group;
-    let pages = media.pages_per_superblock();
-    let view = media.pool.view(group, media.units_per_superblock());
+    let pages = media.data_pages_per_superblock();
+    let view = media.pool.view(group, media.data_units_per_superblock());
     let named = first + policy.choose(&view, &mut media.rng)?;
     assert_eq!(media.pool.state(named), BlockState::Closed, "policy {} chose an open block", policy.name());
     let patience = 2 * media.pool.per_group;
     let block = if full_in_a_row < patience && has_room_for(media, group, pages_needed(media, named)) {
         named
     } else {
-        first + media.pool.view(group, media.units_per_superblock()).fewest_valid()?
+        first + media.pool.view(group, media.data_units_per_superblock()).fewest_valid()?
     };
     let needed = pages_needed(media, block);
     let full = needed == pages;
@@ -71,7 +71,7 @@ pub(super) fn pick(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32,
 
 /// Whether the reserve of a group is whole, and stays large enough for a job of so many pages if power is cut during it.
 pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
-    let pages = media.pages_per_superblock();
+    let pages = media.data_pages_per_superblock();
     let room = media.relocation_room(group);
     let torn =
         if media.flash.timed() { (RELOCATIONS_IN_FLIGHT * media.pool.superblocks.width()).min(pages) } else { 0 };
@@ -81,8 +81,8 @@ pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
 /// Whether emptying closed blocks of a group could ever make one more free: together with what is left of the frontier
 /// they have the pages of a block to gain.
 fn can_win_a_block(media: &Media, group: u32) -> bool {
-    let pages = media.pages_per_superblock();
-    let view = media.pool.view(group, media.units_per_superblock());
+    let pages = media.data_pages_per_superblock();
+    let view = media.pool.view(group, media.data_units_per_superblock());
     let mut gain = u64::from(media.relocation_room(group) - media.pool.free_or_erasing(group) * pages);
     for block in (0..view.len()).filter(|block| view.is_closed(*block)) {
         gain += u64::from(pages - view.valid(block).div_ceil(media.units_per_page));

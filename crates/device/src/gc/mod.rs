@@ -192,7 +192,7 @@ impl Gc {
     fn choose(&mut self, media: &mut Media, group: u32) -> Option<(u32, Cause)> {
         let retiring = &mut self.retiring[group as usize];
         // A retired block gives nothing back: a block's room must be left to collect with.
-        let left = media.pages_per_superblock();
+        let left = media.data_pages_per_superblock();
         let fits = |media: &Media, block: u32| pages_needed(media, block) + left <= media.relocation_room(group);
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
         if let Some(index) = retiring.iter().position(closed) {
@@ -339,11 +339,11 @@ impl Gc {
     fn all_erased(&mut self, media: &mut Media, superblock: u32) {
         let good = media.pool.is_good(superblock, &media.flash);
         let wear = media.pool.wear(superblock, &media.flash);
-        media.pool.erased(superblock, wear, good);
         let group = media.pool.group_of(superblock);
         if media.pool.is_retiring(superblock) {
             self.retiring[group as usize].retain(|other| *other != superblock);
         }
+        media.pool.erased(superblock, wear, good);
         if !good {
             media.pool.mend(group, &mut media.flash);
         }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Superblock, VersionsConfig,
+    InterfaceConfig, InterfaceKind, Level, Options, Parity, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -115,6 +115,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             separate_gc_frontier: true,
             streams: 1,
             superblock: Superblock::None,
+            parity: Parity::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {

@@ -36,13 +36,14 @@ impl Flash {
                 failed,
                 then,
             });
+            let held = failed && self.holds_failed_reads && submit.kind == OpKind::Read;
             if let Some(waits) = &mut self.waits {
                 waits.done(op, now);
-                if then != NONE && self.flights[then as usize].waits_for == 1 {
+                if then != NONE && !held && self.flights[then as usize].waits_for == 1 {
                     waits.released(then, op, now);
                 }
             }
-            if then != NONE {
+            if then != NONE && !held {
                 self.release(then, now);
             }
             op = next;
@@ -62,7 +63,13 @@ impl Flash {
                 assert_eq!(flight.waits_for, 0, "a follower waits for nothing else");
                 let next = flight.follower;
                 self.set_ready(follower);
+                if !self.on_ready.is_empty() {
+                    self.tell_ready(follower, now);
+                }
                 follower = next;
+            }
+            if !self.on_ready.is_empty() {
+                self.tell_ready(op, now);
             }
             let state = &self.dies[die as usize];
             // The die that is completing its group right now goes on by itself.
@@ -71,6 +78,15 @@ impl Flash {
             } else {
                 self.stage(die, now);
             }
+        }
+    }
+
+    /// Whoever waits until `op` is ready waits for one thing less.
+    fn tell_ready(&mut self, op: u32, now: Nanos) {
+        let Some(waiter) = self.on_ready.get_mut(op as usize) else { return };
+        let waiter = std::mem::replace(waiter, NONE);
+        if waiter != NONE {
+            self.release(waiter, now);
         }
     }
 
@@ -190,6 +206,7 @@ impl Flash {
         }
         self.queues.fill(EMPTY);
         self.flights.clear();
+        self.on_ready.clear();
         (self.free, self.ended) = (NONE, NONE);
         self.in_flight = 0;
         self.done.clear();

@@ -211,6 +211,10 @@ pub struct Flash {
     observer: Option<Box<dyn Observer>>,
     /// What operations waited for, while somebody asks.
     waits: Option<Box<waits::Waits>>,
+    /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
+    on_ready: Vec<u32>,
+    /// Whoever waits for a read that fails is released by the controller.
+    holds_failed_reads: bool,
 }
 
 impl Flash {
@@ -268,6 +272,8 @@ impl Flash {
             done: Vec::new(),
             observer: None,
             waits: None,
+            on_ready: Vec::new(),
+            holds_failed_reads: false,
         }
     }
 
@@ -644,6 +650,38 @@ impl Flash {
         let flight = &mut self.flights[earlier as usize];
         assert_eq!(flight.follower, NONE, "one operation follows another");
         flight.follower = later;
+    }
+
+    /// Makes `later` wait until `earlier`, which waits for reads, is ready: until its data is in the controller's RAM. It was
+    /// submitted with `waits_for` counting this.
+    pub fn link_ready(&mut self, earlier: OpId, later: OpId) {
+        assert!(self.waits(earlier), "what is ready holds nobody up");
+        if self.on_ready.len() <= earlier as usize {
+            self.on_ready.resize(self.flights.len(), NONE);
+        }
+        assert_eq!(self.on_ready[earlier as usize], NONE, "one operation waits until another is ready");
+        self.on_ready[earlier as usize] = later;
+    }
+
+    /// From now on who waits for a read that fails goes on waiting, until [`Flash::release_waiter`].
+    pub fn hold_failed_reads(&mut self) {
+        self.holds_failed_reads = true;
+    }
+
+    /// What a failed read was to bring is there by other means, or never will be: `waiter`, which [`Done::then`] named, goes
+    /// on; `by` is the operation that ended last for it.
+    pub fn release_waiter(&mut self, waiter: OpId, by: OpId, now: Nanos) {
+        if let Some(waits) = &mut self.waits
+            && self.flights[waiter as usize].waits_for == 1
+        {
+            waits.released(waiter, by, now);
+        }
+        self.release(waiter, now);
+    }
+
+    /// Whether who waits for a failed read waits on.
+    pub const fn holds_failed_reads(&self) -> bool {
+        self.holds_failed_reads
     }
 
     /// Makes `later`, which waits already, wait for the read `earlier` as well.

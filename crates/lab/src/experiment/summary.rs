@@ -115,7 +115,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         throughput: Throughput::over(&requests, &bytes, virtual_time_ns),
         rate_variation,
         outstanding,
-        flash: flash(&counters.flash, &counters.multi_plane),
+        flash: flash(&counters),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
         theory: if uniform { overwrites(entrant, &spare) } else { None },
         erases: Erases { total: wear.total, mean: wear.mean, min: wear.min, max: wear.max, stddev: wear.stddev },
@@ -178,7 +178,8 @@ fn latencies(kinds: &[Latencies; 4]) -> (crate::result::Latencies, std::collecti
     (crate::result::Latencies { all, read, write, trim, flush }, cdf)
 }
 
-fn flash(counts: &OpCounts, multi_plane: &OpCounts) -> Flash {
+fn flash(counters: &Counters) -> Flash {
+    let (counts, multi_plane) = (&counters.flash, &counters.multi_plane);
     let ops = |kind| FlashOps {
         total: counts.total(kind),
         by_cause: by_cause(|cause| counts.get(kind, cause)),
@@ -189,6 +190,7 @@ fn flash(counts: &OpCounts, multi_plane: &OpCounts) -> Flash {
         programs: ops(OpKind::Program),
         erases: ops(OpKind::Erase),
         copybacks: ops(OpKind::Copyback),
+        rebuilt_pages: counters.rebuilt_pages,
     }
 }
 

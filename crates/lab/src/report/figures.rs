@@ -177,6 +177,7 @@ impl Body<'_> {
         });
         self.row("Stalled by GC, sum over them", |device| device.timed.then(|| nanos(device.gc.stall_ns as f64)));
         self.row("Blocks gone bad", |device| Some(whole(device.gc.grown_bad_blocks)));
+        self.row("Pages rebuilt", |device| Some(device.flash.rebuilt_pages).filter(|&pages| pages > 0).map(whole));
         self.row("Buffer hits", |device| Some(whole(device.buffer.hits)));
         self.row("Buffer evictions", |device| Some(whole(device.buffer.evictions)));
         self.row("Buffer evictions, full pages", |device| Some(whole(device.buffer.full_pages)));

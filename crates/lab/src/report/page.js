@@ -17,6 +17,7 @@
   const titles = {
     host: "Host", rmw: "Read-modify-write", merge: "Merge", gc: "Garbage collection", mapping: "Mapping",
     wear_levelling: "Wear levelling", metadata: "Metadata", recovery: "Recovery", retirement: "Bad blocks",
+    parity: "Parity", rebuild: "Rebuilding",
   };
 
   // ---- numbers as people read them ----

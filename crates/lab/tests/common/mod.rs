@@ -8,7 +8,7 @@ use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Superblock, VersionsConfig,
+    InterfaceKind, Level, Parity, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -73,6 +73,7 @@ pub fn drive(name: &str) -> DriveConfig {
             separate_gc_frontier: true,
             streams: 1,
             superblock: Superblock::None,
+            parity: Parity::None,
             versions: VersionsConfig::default(),
         },
         gc: GcConfig {

@@ -4,7 +4,7 @@
 //! wanted (section 3.2, "Page reads"). A write or a merge that needs all of a page reads all versions at once, since the
 //! map says where they are; what the patterns say is known only when they are there.
 
-use ssdlab_flash::{Cause, OpId, OpKind};
+use ssdlab_flash::{Cause, OpId};
 
 use super::MvFtl;
 use super::layout::{self, Version};
@@ -145,7 +145,7 @@ impl MvFtl {
                 let op = media.read(place, bytes, cause, Owner::Nobody);
                 return Held::Awaited { op, from: ppn, read: true };
             }
-            return Held::Read { failed: media.flash.execute(OpKind::Read, cause, place.block, place.page) };
+            return Held::Read { failed: media.read_now(place, cause) };
         }
         let Some(program) = media.flash.find_program(place.block, place.page) else { return Held::Here };
         if let Some(source) = media.flash.copyback_source(program) {

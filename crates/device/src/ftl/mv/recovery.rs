@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::NO_LPN;
+use ssdlab_flash::{NO_LPN, is_of_stripe};
 
 use super::MvFtl;
 use super::entry::UNMAPPED;
@@ -75,6 +75,9 @@ impl MvFtl {
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(media.flash.oob.sequence(block, page));
                 if !media.flash.blocks.readable(ppn) && !planted(Bug::TornPageTrusted) {
+                    continue;
+                }
+                if is_of_stripe(media.flash.oob.lpn(ppn)) {
                     continue;
                 }
                 if media.flash.oob.lpn(ppn) != NO_LPN {

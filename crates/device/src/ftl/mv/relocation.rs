@@ -4,7 +4,7 @@
 //! needs: a full page is moved, a page of a chain becomes the merged page of its whole chain, and a compacted page with
 //! several valid versions is compacted anew with those. When only one is left its chain is merged.
 
-use ssdlab_flash::{Cause, NO_LPN, OpKind};
+use ssdlab_flash::{Cause, NO_LPN, OpKind, is_of_stripe};
 
 use super::MvFtl;
 use super::gather::{Part, Sources};
@@ -105,7 +105,7 @@ impl MvFtl {
                 sources.after.push(media.read(from, media.unit_bytes, write.cause, Owner::Nobody));
                 // What a record says is in RAM as well.
                 sources.taken.extend((!is_record).then_some(ppn));
-            } else if media.flash.execute(OpKind::Read, write.cause, from.block, from.page) && !is_record {
+            } else if media.read_now(from, write.cause) && !is_record {
                 media.flash.lose(to);
             }
         }
@@ -223,6 +223,9 @@ impl MvFtl {
     pub(super) fn pages_of(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
         let ppn = media.unit_at(place);
         let lpn = media.flash.oob.lpn(ppn);
+        if is_of_stripe(lpn) {
+            return false;
+        }
         let lpns = if lpn == NO_LPN {
             layout::versions(media, ppn, self.patterns, self.full_mask).iter().map(|version| version.lpn).collect()
         } else {

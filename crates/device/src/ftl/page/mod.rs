@@ -15,7 +15,7 @@ mod units;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, HugeArray, NO_LPN, NONE, OpId, OpKind};
+use ssdlab_flash::{Cause, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
 
 use crate::ftl::placement::Placement;
 use crate::ftl::trims::TrimState;
@@ -141,7 +141,7 @@ impl PageFtl {
                 let op = media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody);
                 return OldVersion::Awaited { op, unit: old };
             }
-            let failed = media.flash.execute(OpKind::Read, Cause::ReadModifyWrite, place.block, place.page);
+            let failed = media.read_now(place, Cause::ReadModifyWrite);
             return if failed { OldVersion::Lost } else { OldVersion::Here };
         }
         let Some(program) = media.flash.find_program(place.block, place.page) else { return OldVersion::Here };
@@ -370,7 +370,7 @@ impl Ftl for PageFtl {
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
         let lpns = media.flash.oob.lpns(media.unit_at(place), self.units_per_page);
         let mut trimmed = false;
-        for lpn in lpns.iter().filter(|lpn| **lpn != NO_LPN) {
+        for lpn in lpns.iter().filter(|lpn| **lpn != NO_LPN && !is_of_stripe(**lpn)) {
             match self.map.get(*lpn as usize) {
                 UNMAPPED => trimmed = true,
                 unit => pages.push(unit / self.units_per_page),

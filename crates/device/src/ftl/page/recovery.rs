@@ -4,7 +4,7 @@
 //! torn page counts for nothing. A unit that the newest bitmap of its segment calls unmapped, and that was written
 //! before that bitmap, was trimmed.
 
-use ssdlab_flash::NO_LPN;
+use ssdlab_flash::{NO_LPN, is_of_stripe};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::trims::TrimRecord;
@@ -51,7 +51,7 @@ impl PageFtl {
                 }
                 for unit in first..first + self.units_per_page {
                     let lpn = media.flash.oob.lpn(unit);
-                    if lpn == NO_LPN {
+                    if lpn == NO_LPN || is_of_stripe(lpn) {
                         continue;
                     }
                     assert!(lpn < entries, "unit {unit} names LPN {lpn}, behind the map");

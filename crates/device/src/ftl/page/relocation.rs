@@ -43,7 +43,8 @@ impl PageFtl {
         if self.units_per_page == 1 && !self.copyback && as_runs && alone {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
         }
-        if !media.flash.timed() && as_runs && !self.copyback && !planted(Bug::SupersededMoved) {
+        let stripes = media.pool.superblocks.parity() > 0;
+        if !media.flash.timed() && as_runs && !self.copyback && !stripes && !planted(Bug::SupersededMoved) {
             return match alone {
                 true => self.relocate_pages_of_units(media, victim, cursor, limit, cause),
                 false => self.relocate_rows(media, victim, cursor, limit, cause),
@@ -150,7 +151,7 @@ impl PageFtl {
                     let bytes = page_units as u32 * media.unit_bytes;
                     after.push(media.read(from, bytes, cause, Owner::Nobody));
                 } else {
-                    read_failed = media.flash.execute(OpKind::Read, cause, from.block, from.page);
+                    read_failed = media.read_now(from, cause);
                 }
             }
             let at_risk = read && lpn < self.user_units;

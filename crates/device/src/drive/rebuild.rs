@@ -1,0 +1,102 @@
+//! Pages that cannot be read and are had from the rest of their stripe.
+//!
+//! Whoever waits for such a page waits for the reads of the others. Then it goes on as if the page had been read. The
+//! stripe has lost its protection, so the superblock is emptied as soon as it is closed; it is used again after its erase.
+//! If one of the others cannot be read either, the page is lost.
+
+use ssdlab_flash::{Cause, Done, NONE, OpId};
+
+use super::Drive;
+use crate::media::{Place, replace_cells};
+use crate::token::Owner;
+
+/// A page that is being had from the rest of its stripe.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rebuild {
+    /// The read that failed; its pin is kept.
+    done: Done,
+    /// Reads of the rest that have not ended.
+    left: u32,
+    failed: bool,
+}
+
+impl Drive {
+    /// A read failed: true if the rest of the page's stripe is read in its stead.
+    pub(super) fn begin_rebuild(&mut self, done: &Done) -> bool {
+        let place = Place { block: done.block, page: done.page };
+        if done.cause == Cause::Rebuild || !self.media.can_rebuild(place) {
+            return false;
+        }
+        let rebuild = Rebuild { done: *done, left: 0, failed: false };
+        let slot = match self.free_rebuilds.pop() {
+            Some(slot) => {
+                self.rebuilds[slot as usize] = rebuild;
+                slot
+            }
+            None => {
+                self.rebuilds.push(rebuild);
+                self.rebuilds.len() as u32 - 1
+            }
+        };
+        let reads = self.media.read_stripe(place, done.cause, Owner::Rebuild(slot));
+        self.rebuilds[slot as usize].left = reads;
+        if reads == 0 {
+            self.rebuild_ended(slot, done.op);
+        }
+        true
+    }
+
+    /// A page of the rest of a stripe was read, by the operation `by`.
+    pub(super) fn stripe_page_read(&mut self, slot: u32, failed: bool, by: OpId) {
+        let rebuild = &mut self.rebuilds[slot as usize];
+        rebuild.left -= 1;
+        rebuild.failed |= failed;
+        if rebuild.left == 0 {
+            self.rebuild_ended(slot, by);
+        }
+    }
+
+    /// All that was wanted of a stripe was read, last by the operation `by`.
+    fn rebuild_ended(&mut self, slot: u32, by: OpId) {
+        let Rebuild { done, failed, .. } = self.rebuilds[slot as usize];
+        self.free_rebuilds.push(slot);
+        if !failed {
+            let place = Place { block: done.block, page: done.page };
+            let wrong = self.media.rebuilt(place, done.then);
+            if let Owner::Command(command) = Owner::unpack(done.token) {
+                self.answer_rebuilt(command, &wrong);
+            }
+            self.page_was_rebuilt(place);
+        }
+        self.read_ended(&done, failed, by);
+        if done.pin != NONE && self.media.pool.unpin(done.pin) {
+            self.media.unpinned.push(self.media.pool.superblocks.of(done.pin));
+        }
+        self.owner_served(done.token);
+    }
+
+    /// A read is answered with what was rebuilt.
+    fn answer_rebuilt(&mut self, command: u32, wrong: &[(u32, Vec<u8>, Vec<u8>)]) {
+        let cell = self.media.flash.store.cell_bytes();
+        for (unit, before, now) in wrong {
+            let first = u64::from(self.media.flash.oob.lpn(*unit)) * self.sectors_per_unit;
+            let state = &mut self.commands[command as usize];
+            for index in 0..self.sectors_per_unit {
+                let sector = first + index;
+                if (state.request.sector..state.request.end()).contains(&sector) && !state.cells.is_empty() {
+                    let at = (sector - state.request.sector) as usize * cell;
+                    let from = index as usize * cell..(index as usize + 1) * cell;
+                    replace_cells(&mut state.cells[at..at + cell], cell, &before[from.clone()], &now[from]);
+                }
+            }
+        }
+    }
+
+    /// What else is valid beside a page that could not be read leaves as well, while the rest of its stripe can be read.
+    pub(super) fn page_was_rebuilt(&mut self, place: Place) {
+        let superblock = self.media.pool.superblocks.of(place.block);
+        if superblock != NONE {
+            self.gc.retire(&mut self.media, superblock);
+        }
+    }
+}

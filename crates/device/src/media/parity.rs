@@ -1,0 +1,385 @@
+//! Parity of stripes: when it is programmed, what it holds, and what it gives back.
+//!
+//! A stripe is the pages at one offset of a superblock's members. Its last page, or its last die's pages, hold the XOR of
+//! the others. Stripes begin a die further on each time, so that every die has its share of reads and of parity.
+//!
+//! ```text
+//!              die 0          die 1          die 2
+//!   stripe 0   d0 d1          d2 d3          P0 P1       ftl.parity = "die", two planes a die: P0 is d0 ^ d2
+//!   stripe 1   P0 P1          d0 d1          d2 d3
+//!   stripe 2   d2 d3          P0 P1          d0 d1
+//! ```
+//!
+//! The controller keeps the XOR of an open stripe in RAM. As soon as the last page of data is given out parity follows it;
+//! its program begins when all data of the stripe is in RAM. A page is protected from the moment on in which it is on flash:
+//! by what is there of its stripe, and by what is in RAM.
+//!
+//! A power cut takes the XOR of open stripes away. Where no parity page of such a stripe was programmed the stripe goes on:
+//! what it has is read again. Where one was it was made for pages that the cut may have kept from flash: what is missing
+//! is filled with pages that say so, and the stripe stays unprotected until its data is moved.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use ssdlab_flash::{Cause, Class, FILLER_LPN, NO_LPN, NONE, OpId, OpKind, PARITY_LPN, Submit};
+
+use super::{CLOSED, Frontier, Media, Place};
+use crate::ftl::MAX_UNITS;
+use crate::planted::{Bug, planted};
+use crate::superblocks::Role;
+use crate::token::Owner;
+
+/// Where the controller has a page of a stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// It can be read.
+    OnFlash,
+    /// Its program has not ended.
+    InRam,
+    /// It was not given out yet, and the parity of the stripe was not either.
+    ToCome,
+    /// It is lost, or the parity of the stripe is not of these pages.
+    Nowhere,
+}
+
+impl Media {
+    /// The number that a frontier comes to from `next` with so many more pages of data.
+    pub(super) fn number_after(&self, next: u32, data: u32) -> u32 {
+        let (width, stripe) = (self.pool.superblocks.width(), self.stripe_width());
+        if width == stripe {
+            return next + data;
+        }
+        let given = next / width * stripe + (next % width).min(stripe) + data;
+        given / stripe * width + given % stripe
+    }
+
+    /// Pages of data that the superblock of a frontier has still to give; 0 where none is open.
+    pub(super) fn data_pages_left(&self, slot: usize) -> u32 {
+        let open = self.frontiers[slot];
+        if open.block == NONE {
+            return 0;
+        }
+        let (width, stripe) = (self.pool.superblocks.width(), self.stripe_width());
+        if width == stripe {
+            return self.pages_per_superblock - open.next_page;
+        }
+        let gaps = &self.gaps[slot];
+        let next = open.next_page + gaps.len() as u32;
+        let in_gaps = gaps.iter().filter(|(_, role)| *role == Role::Data).count() as u32;
+        in_gaps + self.data_pages_per_superblock - (next / width * stripe + (next % width).min(stripe))
+    }
+
+    /// A page of data was programmed: its stripe's parity follows if it was the last.
+    #[inline]
+    pub(super) fn stripe_goes_on(&mut self, place: Place, frontier: Frontier, op: OpId) {
+        if self.pool.superblocks.parity() == 0 {
+            return;
+        }
+        let slot = self.slot(self.group_of(place.block), frontier);
+        if op != NONE && self.flash.waits(op) {
+            self.unready[slot].push((op, place));
+        }
+        self.fill_stripe(slot, frontier);
+    }
+
+    /// Programs the pages that each frontier has before its next page of data, after recovery.
+    pub(crate) fn fill_stripes(&mut self) {
+        for slot in 0..self.frontiers.len() {
+            let relocates = self.separate_gc && slot as u32 % (self.streams + 1) == self.streams;
+            self.fill_stripe(slot, if relocates { Frontier::Gc } else { Frontier::Host(0) });
+        }
+    }
+
+    /// Programs the pages that a frontier has before its next page of data.
+    fn fill_stripe(&mut self, slot: usize, frontier: Frontier) {
+        if self.pool.superblocks.parity() == 0 {
+            return;
+        }
+        while let Some((place, role)) = self.stripe_page_due(slot) {
+            let mut open = self.frontiers[slot];
+            self.gaps[slot].pop_front();
+            open.next_page += 1;
+            if open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place) {
+                self.pool.fill_up(open.block, open.next_page);
+                self.gaps[slot].clear();
+                open = CLOSED;
+            }
+            self.frontiers[slot] = open;
+            self.program_of_stripe(slot, frontier, place, role);
+            if self.stripe_page_due(slot).is_none() {
+                self.unready[slot].clear();
+            }
+        }
+    }
+
+    /// The page that comes next in a frontier, unless that holds data.
+    pub(super) fn stripe_page_due(&self, slot: usize) -> Option<(Place, Role)> {
+        let open = self.frontiers[slot];
+        if open.block == NONE {
+            return None;
+        }
+        let superblocks = &self.pool.superblocks;
+        let by_number = || (superblocks.place(open.block, open.next_page), superblocks.role(open.next_page));
+        let next = self.gaps[slot].front().copied().unwrap_or_else(by_number);
+        (next.1 != Role::Data).then_some(next)
+    }
+
+    fn program_of_stripe(&mut self, slot: usize, frontier: Frontier, place: Place, role: Role) {
+        let owner = if role == Role::Parity { PARITY_LPN } else { FILLER_LPN };
+        let sequence = self.take_sequence(1);
+        self.flash.oob.write(place.block, place.page, &[owner; MAX_UNITS][..self.units_per_page as usize], sequence);
+        self.bind_stripe_page(place, role);
+        if !self.flash.timed() {
+            if self.flash.execute(OpKind::Program, Cause::Parity, place.block, place.page) {
+                self.failed_untimed.push(place);
+            }
+            self.close_if_written(place.block);
+            return;
+        }
+        let of_it: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
+        let mut unready = self.unready[slot].clone();
+        unready.retain(|(op, data)| {
+            of_it.contains(data) && self.flash.awaits_reads(*op, data.block, data.page) && role == Role::Parity
+        });
+        if planted(Bug::ParityDoesNotWait) {
+            unready.clear();
+        }
+        let shared = !self.separate_gc;
+        let class = if frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
+        let op = self.flash.submit(
+            self.now,
+            Submit {
+                kind: OpKind::Program,
+                cause: Cause::Parity,
+                class,
+                block: place.block,
+                page: place.page,
+                source: NONE,
+                bytes: self.unit_bytes * self.units_per_page,
+                token: Owner::Nobody.pack(),
+                pin: NONE,
+                waits_for: unready.len() as u16,
+            },
+        );
+        if self.units_per_page > 1 {
+            self.remember_pins(op, &[]);
+        }
+        for (data, _) in unready {
+            self.flash.link_ready(data, op);
+        }
+    }
+
+    /// What a page of parity or a filler holds, where contents are kept.
+    fn bind_stripe_page(&mut self, place: Place, role: Role) {
+        if self.flash.store.cell_bytes() == 0 {
+            return;
+        }
+        let first = self.unit_at(place);
+        for index in 0..self.units_per_page {
+            let mut others: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
+            if role == Role::Filler {
+                others.clear();
+            }
+            if planted(Bug::ParityMissesPage) {
+                others.pop();
+            }
+            let cells = self.xor_of(&others, index);
+            self.flash.store.write(first + index, &cells);
+        }
+    }
+
+    /// The XOR of a unit of several pages; units that hold nothing count as zeroes.
+    fn xor_of(&self, pages: &[Place], index: u32) -> Vec<u8> {
+        let length = self.flash.store.unit_cells();
+        let (mut sum, mut cells) = (vec![0; length], vec![0; length]);
+        for place in pages {
+            let unit = self.unit_at(*place) + index;
+            if self.units_per_page > 1 && self.flash.oob.lpn(unit) == NO_LPN {
+                continue;
+            }
+            // Damage shows: what is built from it does not agree with what was there.
+            _ = self.flash.store.read(unit, 0, &mut cells);
+            sum.iter_mut().zip(&cells).for_each(|(sum, cell)| *sum ^= cell);
+        }
+        sum
+    }
+
+    /// What a unit in flight was to hold is lost; the parity that waits for it takes up what is there instead.
+    pub(crate) fn lose(&mut self, unit: u32) {
+        self.flash.lose(unit);
+        self.rebind_parity(self.place_of(unit));
+    }
+
+    fn rebind_parity(&mut self, place: Place) {
+        if self.pool.superblocks.parity() == 0 || self.flash.store.cell_bytes() == 0 {
+            return;
+        }
+        let superblock = self.pool.superblocks.of(place.block);
+        if superblock == NONE {
+            return;
+        }
+        let width = self.pool.superblocks.width();
+        let bound: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
+        let numbers = place.page * width + self.stripe_width()..(place.page + 1) * width;
+        let parity = numbers.map(|number| self.pool.superblocks.place(superblock, number));
+        let in_flight = |at: &Place| self.flash.find_program(at.block, at.page).is_some();
+        if let Some(at) = parity.into_iter().filter(|at| bound.contains(at)).find(in_flight) {
+            self.bind_stripe_page(at, Role::Parity);
+        }
+    }
+
+    /// The pages of a superblock's stripes `rows` that are not written, in the order in which they are to be; notes what has
+    /// to be read again for the parity of stripes that go on.
+    pub(super) fn stripe_gaps(&mut self, superblock: u32, rows: Range<u32>) -> VecDeque<(Place, Role)> {
+        let width = self.pool.superblocks.width();
+        let mut gaps = VecDeque::new();
+        for row in rows {
+            let numbers = row * width..(row + 1) * width;
+            let pages: Vec<(Place, Role)> = numbers
+                .map(|number| (self.pool.superblocks.place(superblock, number), self.pool.superblocks.role(number)))
+                .collect();
+            let written = |place: &Place| self.flash.blocks.get(place.block).programmed > row;
+            let stale = pages.iter().any(|(place, role)| *role == Role::Parity && written(place))
+                && !planted(Bug::StaleParityTrusted);
+            for (place, role) in pages {
+                match (written(&place), stale) {
+                    (true, false) => self.reread.push(place),
+                    (true, true) => {}
+                    (false, false) => gaps.push_back((place, role)),
+                    (false, true) => gaps.push_back((place, Role::Filler)),
+                }
+            }
+        }
+        gaps
+    }
+
+    /// Whether a page that cannot be read can be had from the rest of its stripe: all of that is in RAM or can be read from
+    /// flash, and the parity among it is of these pages.
+    pub(crate) fn can_rebuild(&self, place: Place) -> bool {
+        if self.pool.superblocks.parity() == 0 || self.flash.oob.lpn(self.unit_at(place)) == FILLER_LPN {
+            return false;
+        }
+        let superblock = self.pool.superblocks.of(place.block);
+        superblock != NONE
+            && self.pool.superblocks.is_whole(superblock)
+            && self.flash.is_written(place.block, place.page)
+            && self.pool.superblocks.bound_to(place).all(|other| self.held(superblock, other) != Held::Nowhere)
+    }
+
+    /// Where the controller has a page of a stripe.
+    fn held(&self, superblock: u32, place: Place) -> Held {
+        let filler = || self.flash.oob.lpn(self.unit_at(place)) == FILLER_LPN;
+        if self.flash.is_written(place.block, place.page) {
+            let kept = self.flash.blocks.readable(self.page_of(place)) && !filler();
+            return if kept { Held::OnFlash } else { Held::Nowhere };
+        }
+        if self.flash.find_program(place.block, place.page).is_some() {
+            return if filler() { Held::Nowhere } else { Held::InRam };
+        }
+        // It is still to come, and so is the parity, which is in RAM as far as it goes.
+        let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) else { return Held::Nowhere };
+        let fills = self.gaps[slot].contains(&(place, Role::Filler));
+        if fills { Held::Nowhere } else { Held::ToCome }
+    }
+
+    fn page_of(&self, place: Place) -> u32 {
+        place.block * self.pages_per_block + place.page
+    }
+
+    /// What is on flash of the rest of a page's stripe.
+    fn on_flash(&self, place: Place) -> Vec<Place> {
+        let superblock = self.pool.superblocks.of(place.block);
+        let others = self.pool.superblocks.bound_to(place);
+        others.filter(|other| self.held(superblock, *other) == Held::OnFlash).collect()
+    }
+
+    /// Starts the reads of the rest of a stripe, as far as that is not in RAM, for `owner`; returns how many.
+    pub(crate) fn read_stripe(&mut self, place: Place, cause: Cause, owner: Owner) -> u32 {
+        let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);
+        let class = if waited_for { Class::HostRead } else { Class::GcRead };
+        let others = self.on_flash(place);
+        let bytes = self.unit_bytes * self.units_per_page;
+        for other in &others {
+            self.read_as(class, *other, bytes, Cause::Rebuild, owner);
+        }
+        others.len() as u32
+    }
+
+    /// Reads a page without time, from the rest of its stripe if need be; true if it is lost.
+    pub(crate) fn read_now(&mut self, place: Place, cause: Cause) -> bool {
+        if !self.flash.execute(OpKind::Read, cause, place.block, place.page) {
+            return false;
+        }
+        if !self.can_rebuild(place) {
+            return true;
+        }
+        let mut failed = false;
+        for other in self.on_flash(place) {
+            failed |= self.flash.execute(OpKind::Read, Cause::Rebuild, other.block, other.page);
+        }
+        if !failed {
+            self.rebuilt(place, NONE);
+            self.rebuilt_untimed.push(place);
+        }
+        failed
+    }
+
+    /// The rest of a page's stripe was read: what it gives is what the page holds, and what `waiting` and the programs behind
+    /// it take from there. Returns the units, with the cells before and now, that are not what was programmed: none, unless
+    /// parity is wrong.
+    pub(crate) fn rebuilt(&mut self, place: Place, waiting: OpId) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
+        self.rebuilt_pages += 1;
+        if self.flash.store.cell_bytes() == 0 {
+            return Vec::new();
+        }
+        let mut others: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
+        let superblock = self.pool.superblocks.of(place.block);
+        if others.iter().any(|other| self.held(superblock, *other) == Held::ToCome) {
+            // The XOR of what is there is in RAM and nowhere else: it has what the page holds.
+            return Vec::new();
+        }
+        if planted(Bug::RebuiltFromNextStripe) {
+            others[0].page = (others[0].page + 1) % self.pages_per_block;
+        }
+        let first = self.unit_at(place);
+        let mut wrong = Vec::new();
+        for index in 0..self.units_per_page {
+            let unit = first + index;
+            if self.units_per_page > 1 && self.flash.oob.lpn(unit) == NO_LPN {
+                continue;
+            }
+            let mut before = vec![0; self.flash.store.unit_cells()];
+            _ = self.flash.store.read(unit, 0, &mut before);
+            let now = self.xor_of(&others, index);
+            if before != now {
+                self.flash.store.write(unit, &now);
+                wrong.push((unit, before, now));
+            }
+        }
+        if !wrong.is_empty() && waiting != NONE {
+            self.taken_from(place, waiting, |media, unit| media.take_over(unit, &wrong));
+        }
+        wrong
+    }
+
+    /// What a unit in flight took from a page is what was rebuilt of it.
+    fn take_over(&mut self, unit: u32, wrong: &[(u32, Vec<u8>, Vec<u8>)]) {
+        let cell = self.flash.store.cell_bytes();
+        let mut cells = vec![0; self.flash.store.unit_cells()];
+        _ = self.flash.store.read(unit, 0, &mut cells);
+        for (_, before, now) in wrong {
+            replace_cells(&mut cells, cell, before, now);
+        }
+        self.flash.store.write(unit, &cells);
+        self.rebind_parity(self.place_of(unit));
+    }
+}
+
+/// Cells that are those of `before` become those of `now`.
+pub(crate) fn replace_cells(cells: &mut [u8], cell: usize, before: &[u8], now: &[u8]) {
+    for ((cells, before), now) in cells.chunks_mut(cell).zip(before.chunks(cell)).zip(now.chunks(cell)) {
+        if cells == before {
+            cells.copy_from_slice(now);
+        }
+    }
+}
