@@ -206,7 +206,7 @@ pub enum Superblock {
 
 impl Superblock {
     /// Planes that have their free list, frontiers and collection in common.
-    pub(crate) const fn planes(self, geometry: &Geometry) -> u32 {
+    pub const fn planes(self, geometry: &Geometry) -> u32 {
         match self {
             Superblock::None => 1,
             Superblock::Die => geometry.planes_per_die,

@@ -289,6 +289,13 @@ impl Media {
         left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock
     }
 
+    /// Pages for data of a group that hold none: in superblocks that are free or will be, and left in frontiers.
+    pub(crate) fn empty_pages(&self, group: u32) -> u32 {
+        let first = (group * (self.streams + 1)) as usize;
+        let left: u32 = (first..=first + self.streams as usize).map(|slot| self.data_pages_left(slot)).sum();
+        left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock
+    }
+
     /// Whether a frontier has given out some pages of a row that a die programs at once, and not all.
     #[inline]
     pub(crate) fn is_within_row(&self, group: u32, frontier: Frontier) -> bool {

@@ -513,7 +513,7 @@ mod tests {
             result.write_amplification =
                 Some(crate::result::WriteAmplification { total: measured, by_cause: Default::default() });
             let model = "random victims: a / (a - 1)".to_string();
-            result.theory = Some(crate::result::Theory { model, write_amplification: 4.0 });
+            result.theory = Some(crate::result::Theory { model, write_amplification: 4.0, effective_spare: 0.1 });
             result.design.insert("victims_by_guard".to_string(), guarded);
             result.precondition.steady = steady;
             let mut warnings = Vec::new();

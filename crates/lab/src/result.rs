@@ -407,8 +407,11 @@ pub struct WriteAmplification {
 pub struct Theory {
     /// Which model was used, with its source.
     pub model: String,
-    /// The write amplification it gives.
+    /// The write amplification it gives: of the writes that the buffer lets through, and with the parity of the stripes.
     pub write_amplification: f64,
+    /// The effective spare as collection found it.
+    #[serde(default)]
+    pub effective_spare: f64,
 }
 
 /// Erase counts.

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ssdlab_device::description::to_toml;
-use ssdlab_device::{Drive, DriveConfig, OnImageError, Options, Recovery};
+use ssdlab_device::{Description, Drive, DriveConfig, OnImageError, Options, Recovery};
 use ssdlab_flash::{Contents, Image, ImageError};
 
 /// The file that holds the description an image was made from.
@@ -67,12 +67,18 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
         options.open(&path).and_then(|mut file| file.write_all(expected.as_bytes())).map_err(io)?;
     } else {
         let found = std::fs::read_to_string(&path).map_err(io)?;
-        if let Some(difference) = difference(&found, &expected) {
+        if let Some(difference) = difference(&in_full(&found), &expected) {
             return Err(OpenError::Description { path, difference });
         }
     }
     let (drive, recovery) = Drive::on_image(config, Options { seed, contents: Contents::Bytes }, image)?;
     Ok(Opened { drive, recovery, fresh })
+}
+
+/// A description as this version writes it: one of an earlier version lacks the keys that came later, and means their defaults.
+fn in_full(found: &str) -> String {
+    let config = Description::parse(found, DESCRIPTION).and_then(|description| description.resolve());
+    config.map_or_else(|_| found.to_string(), |config| to_toml(&config))
 }
 
 /// The first line that two descriptions do not share.
@@ -94,7 +100,47 @@ fn difference(found: &str, expected: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::difference;
+    use super::*;
+
+    /// A drive of superblocks with parity on pages that another layout would read otherwise: each other layout is refused by its
+    /// key, and what is in the image stays. An image of a version that knew no parity is one without.
+    #[test]
+    fn an_image_of_other_superblocks_or_parity_is_refused() {
+        let config = |superblock: &str, parity: &str| {
+            let text = format!(
+                "[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\ntiming = \"none\"\n\
+                 blocks_per_plane = 20\npages_per_block = 4\npage_size = \"4k\"\n[capacity]\nuser = \"128k\"\n\
+                 [ftl]\nsuperblock = \"{superblock}\"\nparity = \"{parity}\"\n"
+            );
+            Description::parse(&text, "drive.toml").and_then(|description| description.resolve()).expect("a drive")
+        };
+        let layouts = [("none", "none"), ("die", "none"), ("die", "page"), ("drive", "page"), ("drive", "die")];
+        for made in layouts {
+            let dir = tempfile::tempdir().expect("a directory");
+            drop(open(dir.path(), &config(made.0, made.1), 1).expect("a new image"));
+            for asked in layouts {
+                match open(dir.path(), &config(asked.0, asked.1), 1) {
+                    Ok(opened) => assert!(made == asked && !opened.fresh, "{asked:?} on an image of {made:?}"),
+                    Err(error) => {
+                        let said = error.to_string();
+                        let key = if made.1 == asked.1 { "superblock" } else { "parity" };
+                        let words = if made.1 == asked.1 { (made.0, asked.0) } else { (made.1, asked.1) };
+                        let line = |word: &str| format!("`{key} = \"{word}\"`");
+                        assert!(made != asked, "{made:?} is refused: {said}");
+                        assert!(said.contains("[ftl]"), "{said}");
+                        assert!(said.contains(&line(words.0)) && said.contains(&line(words.1)), "{said}");
+                    }
+                }
+            }
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        drop(open(dir.path(), &config("die", "none"), 1).expect("a new image"));
+        let path = dir.path().join(DESCRIPTION);
+        let text = std::fs::read_to_string(&path).expect("a description");
+        std::fs::write(&path, text.replace("parity = \"none\"\n", "")).expect("written");
+        assert!(open(dir.path(), &config("die", "none"), 1).is_ok(), "an image of a version without the key");
+        assert!(open(dir.path(), &config("die", "page"), 1).is_err());
+    }
 
     #[test]
     fn the_first_difference_is_named_with_its_section() {

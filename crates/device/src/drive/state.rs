@@ -97,6 +97,22 @@ impl Drive {
         self.config.spare(&self.media.flash, &self.usable())
     }
 
+    /// The effective spare as collection found it: what of the physical pages held data, current or stale, when its victims
+    /// were chosen, on average; `None` before the first. [`Drive::spare`] says the same of a drive that collects without
+    /// time: all at once when a frontier is opened. In time hosts write while a victim is emptied, so less is empty.
+    pub fn spare_at_collection(&self) -> Option<f64> {
+        let victims: u64 = self.gc.victims[..2].iter().sum();
+        if victims == 0 {
+            return None;
+        }
+        let pages = f64::from(self.media.data_pages_per_superblock());
+        let usable: f64 = self.usable().iter().map(|usable| f64::from(*usable)).sum();
+        let empty = self.gc.empty_pages as f64 / victims as f64 * f64::from(self.media.pool.groups());
+        let bytes = (usable * pages - empty) * f64::from(self.config.flash.geometry.page_bytes);
+        let user = self.config.user_bytes as f64;
+        Some((bytes - user) / user)
+    }
+
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();

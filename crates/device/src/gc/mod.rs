@@ -53,6 +53,8 @@ pub(crate) struct Gc {
     pub(crate) victims: [u64; 3],
     /// Valid units found in victims, for the mean.
     pub(crate) valid_in_victims: u64,
+    /// Pages for data that held none when these were chosen: free, or not yet given out by a frontier.
+    pub(crate) empty_pages: u64,
     /// Victims of each group that were valid from end to end since the last that was not.
     full_in_a_row: Vec<u32>,
     /// Victims that were valid from end to end.
@@ -80,6 +82,7 @@ impl Gc {
             await_metadata: Vec::new(),
             victims: [0; 3],
             valid_in_victims: 0,
+            empty_pages: 0,
             full_in_a_row: vec![0; groups],
             full_victims: 0,
             guarded_victims: 0,
@@ -116,6 +119,7 @@ impl Gc {
     pub(crate) fn reset_counters(&mut self) {
         self.victims = [0; 3];
         self.valid_in_victims = 0;
+        self.empty_pages = 0;
         self.full_in_a_row.fill(0);
         self.full_victims = 0;
         self.guarded_victims = 0;
@@ -219,6 +223,7 @@ impl Gc {
         self.guarded_victims += u64::from(pick.guarded);
         self.victims[usize::from(free >= self.config.free_blocks)] += 1;
         self.valid_in_victims += u64::from(media.pool.valid(victim));
+        self.empty_pages += u64::from(media.empty_pages(group));
         let since = &mut self.victims_since_wear_move[group as usize];
         *since = since.saturating_add(1);
         Some((victim, Cause::Gc))

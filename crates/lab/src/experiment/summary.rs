@@ -117,7 +117,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         outstanding,
         flash: flash(&counters),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
-        theory: if uniform { overwrites(entrant, &spare) } else { None },
+        theory: if uniform { overwrites(entrant, &spare, drive.spare_at_collection(), &counters) } else { None },
         erases: Erases { total: wear.total, mean: wear.mean, min: wear.min, max: wear.max, stddev: wear.stddev },
         buffer: buffer(&counters),
         map_cache: MapCache::default(),
@@ -247,16 +247,21 @@ fn utilization(drive: &Drive, virtual_time_ns: u64) -> Utilization {
 }
 
 /// The closed form for the drive's victim policy, where there is one.
-fn overwrites(entrant: &Entrant, spare: &Spare) -> Option<Theory> {
+///
+/// It is of the writes that come to flash, at what holds data when victims are chosen; parity comes on top of both.
+fn overwrites(entrant: &Entrant, spare: &Spare, at_collection: Option<f64>, counters: &Counters) -> Option<Theory> {
     let config = &entrant.config;
     let geometry = &config.flash.geometry;
     if config.buffer.policy == "none" && config.ftl.mapping_unit < geometry.page_bytes {
         // A unit takes a page of its own: the closed forms know no padding.
         return None;
     }
-    let a = 1.0 + spare.effective;
-    // Units that share a page die together with it only by chance: a block is so many units to a victim policy.
-    let units = geometry.pages_per_block * (geometry.page_bytes / config.ftl.mapping_unit.max(1));
+    let effective = at_collection.unwrap_or(spare.effective);
+    let a = 1.0 + effective;
+    let (planes, parity) = (config.ftl.superblock.planes(geometry), config.ftl.parity_pages(geometry));
+    // Units that share a page die together with it only by chance: a superblock is so many units to a victim policy.
+    let pages = geometry.pages_per_block * (planes - parity);
+    let units = pages * (geometry.page_bytes / config.ftl.mapping_unit.max(1));
     let (model, write_amplification) = match config.gc.victim.as_str() {
         "fifo" => ("FIFO cleaning, Desnoyers 2012: a / (a + W(-a e^-a))", theory::fifo(a)),
         "greedy" => {
@@ -266,7 +271,14 @@ fn overwrites(entrant: &Entrant, spare: &Spare) -> Option<Theory> {
         "d-choices" => ("d-choices, mean field (Van Houdt 2013)", theory::d_choices(a, units, config.gc.choices)),
         _ => return None,
     };
-    write_amplification.map(|write_amplification| Theory { model: model.to_string(), write_amplification })
+    let ssdlab_device::BufferCounters { write_hits, write_misses, .. } = counters.buffer;
+    let written = (write_hits + write_misses).max(1) as f64;
+    let with_parity = f64::from(planes) / f64::from(planes - parity);
+    write_amplification.map(|of_flash| Theory {
+        model: model.to_string(),
+        write_amplification: of_flash * (1.0 - write_hits as f64 / written) * with_parity,
+        effective_spare: effective,
+    })
 }
 
 /// The description with everything filled in.

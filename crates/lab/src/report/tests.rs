@@ -108,7 +108,7 @@ fn a_name_cannot_break_out_of_the_page() {
     run.devices[0].warnings.push(name.to_string());
     run.devices[0].precondition.notes.push(name.to_string());
     run.devices[0].checks.push(Check { name: name.into(), held: false, detail: name.into() });
-    run.devices[0].theory = Some(Theory { model: name.into(), write_amplification: 2.0 });
+    run.devices[0].theory = Some(Theory { model: name.into(), write_amplification: 2.0, effective_spare: 0.1 });
     run.devices[0].memory.insert(name.into(), 1);
     run.devices[0].design.insert(name.into(), 1.0);
     let page = render(&run);
