@@ -177,6 +177,9 @@ mod tests {
         write(&run(Vec::new()), &mut file).expect("a vector takes everything");
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("Parquet");
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 15 + 3 * 4 + 2 * 9);
+        assert_eq!(
+            reader.metadata().file_metadata().schema_descr().num_columns(),
+            15 + 3 * 4 + 2 * ssdlab_flash::Cause::COUNT
+        );
     }
 }
