@@ -1,8 +1,8 @@
 //! The same relocation without time where blocks are tied into superblocks and a page's OOB holds nothing but the map.
 //!
 //! The valid units of a victim come in the order in which its pages were given out, from all members in turn, and go to
-//! the relocation frontier page by page. As in `units.rs` the map entries of the next [`AHEAD`] units are loaded while
-//! earlier ones are stored, and an entry is stored without a look at what it held. `relocation.rs` says the same at
+//! the relocation frontier page by page. As in `units.rs` the map entries of the next [`AHEAD`] units are loaded side by
+//! side, and an entry is stored without a look at what it held. `relocation.rs` says the same at
 //! length; a test holds the two against each other.
 
 use arrayvec::ArrayVec;
@@ -25,12 +25,8 @@ impl PageFtl {
     ) -> Relocated {
         let group = media.pool.group_of(victim);
         let mut lookahead = Lookahead { sources: Sources::new(media, victim, cursor), ring: [NONE; AHEAD], head: 0 };
-        for slot in 0..AHEAD {
-            lookahead.ring[slot] = lookahead.sources.next(self.valid.as_slice()).unwrap_or(NONE);
-            if lookahead.ring[slot] != NONE {
-                std::hint::black_box(self.map.get(media.flash.oob.lpn(lookahead.ring[slot]) as usize));
-            }
-        }
+        let units = (media.flash.geometry().pages() * u64::from(self.units_per_page)) as u32;
+        lookahead.fill(self.valid.as_slice(), media.flash.oob.lpns(0, units), self.map.as_slice());
         let mut started = 0;
         while started < limit {
             if lookahead.next() == NONE {
@@ -70,11 +66,6 @@ impl PageFtl {
             if source == NONE {
                 break;
             }
-            let later = lookahead.sources.next(valid).unwrap_or(NONE);
-            if later != NONE {
-                std::hint::black_box(map[lpns[later as usize] as usize]);
-            }
-            lookahead.advance(later);
             // A page is read once for each page that it gives units to.
             let page = source / per_page;
             if pages.last() != Some(&page) {
@@ -85,6 +76,10 @@ impl PageFtl {
             map[lpn as usize] = to + moved;
             valid[source as usize / 64] &= !(1 << (source % 64));
             moved += 1;
+            lookahead.head += 1;
+            if lookahead.head == AHEAD {
+                lookahead.fill(valid, lpns, map);
+            }
         }
         lpns[(to + moved) as usize..(to + per_page) as usize].fill(NO_LPN);
         set_bits(valid, to, to + moved);
@@ -97,7 +92,7 @@ impl PageFtl {
     }
 }
 
-/// A ring of the units that are moved next, whose map entries are on their way.
+/// The units that are moved next, whose map entries are on their way.
 struct Lookahead {
     sources: Sources,
     ring: [u32; AHEAD],
@@ -111,11 +106,19 @@ impl Lookahead {
         self.ring[self.head]
     }
 
-    /// It was moved, and `later` is the one that comes last now.
+    /// Takes the next units, all of which were moved, and loads their map entries. Loads that wait in a row of their own
+    /// overlap; between the instructions of a move only some of them would fit into what a core looks ahead itself.
     #[inline]
-    fn advance(&mut self, later: u32) {
-        self.ring[self.head] = later;
-        self.head = (self.head + 1) % AHEAD;
+    fn fill(&mut self, valid: &[u64], lpns: &[u32], map: &[u32]) {
+        for slot in &mut self.ring {
+            *slot = self.sources.next(valid).unwrap_or(NONE);
+        }
+        let mut seen = 0;
+        for source in self.ring.iter().take_while(|source| **source != NONE) {
+            seen ^= map[lpns[*source as usize] as usize];
+        }
+        std::hint::black_box(seen);
+        self.head = 0;
     }
 }
 

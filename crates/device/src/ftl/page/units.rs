@@ -1,8 +1,8 @@
 //! The same relocation without time where several units share a page and a page's OOB holds nothing but the map.
 //!
 //! Preconditioning a large drive spends most of its time here, waiting for map entries that no cache holds. So this
-//! knows the units of a victim before it moves them: the entries of the next [`AHEAD`] units are loaded while earlier
-//! ones are stored, and an entry is stored without a look at what it held, for what is moved was current.
+//! knows the units of a victim before it moves them: the entries of the next [`AHEAD`] units are loaded side by side, and
+//! an entry is stored without a look at what it held, for what is moved was current.
 //! `relocation.rs` says the same at length; a test holds the two against each other.
 
 use ssdlab_flash::{Cause, NO_LPN, NONE, OpKind};
@@ -12,7 +12,7 @@ use crate::ftl::Relocated;
 use crate::ftl::bits::{clear_bits, set_bits};
 use crate::media::{Frontier, Media, Place};
 
-/// Units whose map entries are loaded ahead of the one that is moved: more than the misses that a core has in flight.
+/// Units whose map entries are loaded at a time: more than the misses that a core has in flight.
 pub(super) const AHEAD: usize = 32;
 
 impl PageFtl {
@@ -62,30 +62,16 @@ impl PageFtl {
         let map = self.map.as_mut_slice();
         let valid = self.valid.as_mut_slice();
         let mut sources = SetBits::new(valid, from, end);
-        // A ring of the units to come, whose map entries are on their way.
         let mut lookahead = [NONE; AHEAD];
-        let mut seen = 0;
-        let mut load = |source: Option<u32>| {
-            let source = source.unwrap_or(NONE);
-            if source != NONE {
-                seen ^= map[lpns[source as usize] as usize];
-            }
-            source
-        };
-        for slot in &mut lookahead {
-            *slot = load(sources.next(valid));
-        }
-        std::hint::black_box(seen);
         let (mut moved, mut reads, mut last, mut next_page) = (0, 0, from, NONE);
         while moved < run * per_page {
-            let slot = &mut lookahead[moved as usize % AHEAD];
-            let source = std::mem::replace(slot, NONE);
+            let slot = moved as usize % AHEAD;
+            if slot == 0 {
+                load(&mut lookahead, &mut sources, valid, lpns, map);
+            }
+            let source = lookahead[slot];
             if source == NONE {
                 break;
-            }
-            if let Some(later) = sources.next(valid) {
-                *slot = later;
-                std::hint::black_box(map[lpns[later as usize] as usize]);
             }
             // A page is read once for each page that it gives units to.
             let page = source / per_page;
@@ -112,6 +98,20 @@ impl PageFtl {
         media.close_if_written(target.block);
         last + 1
     }
+}
+
+/// Takes the next units, all of which before were moved, and loads their map entries. Loads that wait in a row of their own
+/// overlap; between the instructions of a move only some of them would fit into what a core looks ahead itself.
+#[inline]
+fn load(lookahead: &mut [u32; AHEAD], sources: &mut SetBits, valid: &[u64], lpns: &[u32], map: &[u32]) {
+    for slot in &mut *lookahead {
+        *slot = sources.next(valid).unwrap_or(NONE);
+    }
+    let mut seen = 0;
+    for source in lookahead.iter().take_while(|source| **source != NONE) {
+        seen ^= map[lpns[*source as usize] as usize];
+    }
+    std::hint::black_box(seen);
 }
 
 /// The set bits of a range, one after another.
