@@ -247,7 +247,7 @@ fn totals_json(totals: &Totals, wall: Option<Duration>) -> Value {
         "cuts": {
             "total": totals.cuts, "program": kinds[0], "erase": kinds[1], "recovery": kinds[2], "idle": kinds[3],
         },
-        "faults": { "read": faults[0], "program": faults[1], "erase": faults[2], "factory": faults[3] },
+        "faults": { "read": faults[0], "program": faults[1], "erase": faults[2], "factory": faults[3], "die": faults[4] },
         "read_only_ends": totals.read_only,
         "commands_refused": totals.refused,
         "reads_failed": totals.unreadable,
@@ -278,7 +278,7 @@ fn table(totals: &Totals, wall: Duration) -> String {
     };
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let [program, erase, recovery, idle] = totals.cuts_by_kind;
-    let [reads, programs, erases, factory] = totals.faults;
+    let [reads, programs, erases, factory, dies] = totals.faults;
     stdout::aligned(&[
         row("seeds", count(totals.cases)),
         row("commands", count(totals.commands)),
@@ -292,6 +292,7 @@ fn table(totals: &Totals, wall: Duration) -> String {
         row("  programs", count(programs)),
         row("  erases", count(erases)),
         row("  bad from the factory", count(factory)),
+        row("  lost dies", count(dies)),
         row("read-only ends", count(totals.read_only)),
         row("sectors compared", count(totals.sectors_compared)),
         row("power cuts/s of a core", count(totals.cuts_per_core_second() as u64)),

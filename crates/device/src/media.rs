@@ -419,11 +419,12 @@ impl Media {
         first
     }
 
-    /// Nothing more goes into the superblock of `block` if it is a frontier; what its last stripe has stays without parity.
-    /// Programs in flight still end.
+    /// No more data goes into the superblock of `block` if it is a frontier; its last stripe is closed. Programs in flight still
+    /// end.
     pub(crate) fn abandon(&mut self, block: u32) {
         let superblock = self.pool.superblocks.of(block);
         if let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) {
+            self.close_stripe(slot);
             self.pool.fill_up(superblock, self.frontiers[slot].next_page);
             self.gaps[slot].clear();
             if let Some(unready) = self.unready.get_mut(slot) {

@@ -30,6 +30,8 @@ pub(crate) enum Role {
     Data,
     /// The parity of the stripe, or of its share of one plane of each die.
     Parity,
+    /// Zeroes: its superblock is given up, and the stripe is closed so that what it has is protected.
+    Pad,
     /// Nothing: the parity of the stripe is on flash, and was made for what a power cut kept from this page.
     Filler,
 }

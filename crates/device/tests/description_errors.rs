@@ -205,7 +205,7 @@ fn the_controller_s_limits_are_refused_with_the_reason() {
             &["flash.faults.script=[{kind=\"program\", block=512}]"],
             "flash.faults.script[0].block: found 512, expected a whole number from 0 to 511",
         ),
-        (&["flash.faults.script=[{kind=\"burn\", block=5}]"], "expected read, program, erase or factory"),
+        (&["flash.faults.script=[{kind=\"burn\", block=5}]"], "expected read, program, erase, factory or die"),
         (&["flash.faults.script=[{block=5}]"], "flash.faults.script[0].kind: missing"),
         (&["flash.scheduler=lifo"], "expected fifo, reads-first or host-first; did you mean 'fifo'?"),
         (&["name=a/b"], "expected a name of 1 to 100 characters"),

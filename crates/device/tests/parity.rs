@@ -256,3 +256,84 @@ fn what_cannot_work_is_refused() {
     let unknown = refusal(2, 2, "superblock = \"die\"\nparity = \"raid\"");
     assert!(unknown.contains("found \"raid\", expected none, page or die"), "{unknown}");
 }
+
+/// A die is lost for good: nothing on it can be read, programmed or erased any more. With parity for each plane of a die the drive
+/// still has everything that it acknowledged, before and after a power cut; it goes on taking writes for as long as it finds
+/// superblocks, and then it is only read.
+#[test]
+fn a_drive_that_loses_a_die_loses_nothing() {
+    let (mut drives, mut rebuilt) = (0, 0);
+    campaign("parity", "a_drive_that_loses_a_die_loses_nothing", 300, |seed| {
+        let mut rng = rng(seed, "dies");
+        let Some(mut config) = protected(&mut rng) else { return };
+        if config.ftl.parity != Parity::Die {
+            return;
+        }
+        config.timed = rng.random_bool(0.8);
+        tell(&config);
+        let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
+        lives.oracle.may_end_read_only = true;
+        lives.drive().expect_faults();
+        let mut mix = Mix::draw(&mut rng, &config);
+        let depth = configs::one_of(&mut rng, &[1, 4, 32]);
+        drives += 1;
+        let count = rng.random_range(1..400);
+        lives.work(&mut mix, &mut rng, depth, count);
+        if rng.random_bool(0.5) {
+            lives.drain();
+        }
+        let block = rng.random_range(0..config.flash.geometry.blocks());
+        lives.drive().fail_next(FaultKind::Die, Some(block));
+        let count = rng.random_range(0..200);
+        lives.work(&mut mix, &mut rng, depth, count);
+        lives.drain();
+        // What is only read may have data in RAM that no flush brings to flash any more; without time that may be data of collection,
+        // whose victims are erased at once.
+        if config.timed && rng.random_bool(0.5) {
+            lives.cut(&mut rng, 0);
+            lives.work(&mut mix, &mut rng, depth, 50);
+            lives.drain();
+        }
+        lives.compare();
+        rebuilt += lives.drive().counters().rebuilt_pages;
+    });
+    println!("{drives} drives lost a die, {rebuilt} pages rebuilt");
+    if std::env::var("SSDLAB_SEED").is_err() {
+        assert!(drives > 20 && rebuilt > 5 * drives, "{drives} drives, {rebuilt} pages");
+    }
+}
+
+/// Without parity, or with a page of it for planes of several dies, a lost die takes data with it. The host hears of that, is told
+/// nothing wrong, and the drive comes to its end as one that is only read.
+#[test]
+fn a_drive_without_parity_says_what_it_lost_with_a_die() {
+    let (mut drives, mut unreadable) = (0, 0);
+    campaign("parity", "a_drive_without_parity_says_what_it_lost_with_a_die", 200, |seed| {
+        let mut rng = rng(seed, "dies without parity");
+        let mut config = configs::random(&mut rng);
+        config.gc.free_blocks = config.gc.free_blocks.max(3);
+        config.flash.geometry.blocks_per_plane += 4;
+        let Some(most) = configs::most_user_units(&config) else { return };
+        config.user_bytes = rng.random_range(1..=most) * u64::from(config.ftl.mapping_unit);
+        tell(&config);
+        let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
+        lives.oracle.may_end_read_only = true;
+        lives.oracle.faulty = true;
+        lives.drive().expect_faults();
+        let mut mix = Mix::draw(&mut rng, &config);
+        drives += 1;
+        lives.work(&mut mix, &mut rng, 8, 200);
+        let block = rng.random_range(0..config.flash.geometry.blocks());
+        lives.drive().fail_next(FaultKind::Die, Some(block));
+        lives.work(&mut mix, &mut rng, 8, 100);
+        lives.drain();
+        if config.timed && rng.random_bool(0.5) {
+            lives.cut(&mut rng, 0);
+        }
+        lives.compare();
+        unreadable += lives.oracle.unreadable;
+    });
+    if std::env::var("SSDLAB_SEED").is_err() {
+        assert!(drives > 100 && unreadable > drives, "{drives} drives, {unreadable} sectors");
+    }
+}

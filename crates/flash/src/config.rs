@@ -119,6 +119,8 @@ pub enum FaultKind {
     Erase,
     /// The block is bad from the factory (`nth` is ignored).
     Factory,
+    /// The die of the block is lost: its `nth` operation of any kind and all later ones fail.
+    Die,
 }
 
 /// What the chips keep of what is written to them.

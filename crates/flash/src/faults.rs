@@ -16,18 +16,30 @@ pub(crate) struct FaultPlan {
     /// How often each kind of operation has been tried on each block.
     tried: BTreeMap<(u8, u32), u32>,
     struck: Vec<ScriptedFault>,
+    blocks_per_die: u32,
+    /// Dies of which every operation fails.
+    lost: Vec<u32>,
     /// Asked for while running: the next operation of a kind fails, on any block or on one.
     next: Vec<(FaultKind, Option<u32>)>,
 }
 
 impl FaultPlan {
-    pub(crate) fn new(faults: &Faults, rng: Rng) -> FaultPlan {
+    pub(crate) fn new(faults: &Faults, blocks_per_die: u32, rng: Rng) -> FaultPlan {
         let active = faults.program_failure > 0.0
             || faults.erase_failure > 0.0
             || faults.uncorrectable_read > 0.0
             || faults.endurance.is_some()
             || faults.script.iter().any(|fault| fault.kind != FaultKind::Factory);
-        FaultPlan { faults: faults.clone(), active, rng, tried: BTreeMap::new(), struck: Vec::new(), next: Vec::new() }
+        FaultPlan {
+            faults: faults.clone(),
+            active,
+            rng,
+            tried: BTreeMap::new(),
+            struck: Vec::new(),
+            blocks_per_die,
+            lost: Vec::new(),
+            next: Vec::new(),
+        }
     }
 
     /// Blocks that are bad from the factory, by number.
@@ -75,11 +87,32 @@ impl FaultPlan {
         if let Some(index) = asked {
             self.next.swap_remove(index);
         }
+        if self.die_is_lost(block) {
+            return true;
+        }
         let strikes = drawn || worn || asked.is_some() || self.faults.script.contains(&this);
         if strikes {
             self.struck.push(this);
         }
         strikes
+    }
+
+    /// Counts an operation of a block's die, and says whether that is lost by now.
+    fn die_is_lost(&mut self, block: u32) -> bool {
+        let die = block / self.blocks_per_die;
+        if self.lost.contains(&die) {
+            return true;
+        }
+        let of_die = |fault: &&ScriptedFault| fault.kind == FaultKind::Die && fault.block / self.blocks_per_die == die;
+        let Some(fault) = self.faults.script.iter().find(of_die).copied() else { return false };
+        let tried = self.tried.entry((FaultKind::Die as u8, die)).or_default();
+        *tried += 1;
+        let lost = *tried >= fault.nth;
+        if lost {
+            self.lost.push(die);
+            self.struck.push(fault);
+        }
+        lost
     }
 
     /// From now on faults may be asked for.
@@ -90,6 +123,11 @@ impl FaultPlan {
     /// The next operation of `kind` fails, on `block` or wherever it is.
     pub(crate) fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
         assert!(self.active, "faults were expected before they were asked for");
+        if let (FaultKind::Die, Some(block)) = (kind, block) {
+            self.lost.push(block / self.blocks_per_die);
+            self.struck.push(ScriptedFault { kind, block, nth: 1 });
+            return;
+        }
         self.next.push((kind, block));
     }
 

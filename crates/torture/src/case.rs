@@ -89,6 +89,7 @@ impl Case {
             FaultKind::Program => faults.program_failure > 0.0,
             FaultKind::Erase => faults.erase_failure > 0.0 || faults.endurance.is_some(),
             FaultKind::Factory => faults.factory_bad > 0.0,
+            FaultKind::Die => false,
         };
         by_rate
             || faults.script.iter().any(|fault| fault.kind == kind)

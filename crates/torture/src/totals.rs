@@ -30,7 +30,7 @@ pub struct Totals {
     pub cuts_by_kind: [u64; 4],
     /// Faults that struck: uncorrectable reads, program failures, erase failures (worn-out blocks among them), blocks
     /// bad from the factory.
-    pub faults: [u64; 4],
+    pub faults: [u64; 5],
     /// Drives that ended read-only.
     pub read_only: u64,
     /// Commands refused by them.

@@ -52,7 +52,7 @@ fn drives_survive_power_cuts_and_faults() {
     assert!(totals.cuts >= totals.cases * 8, "few power cuts: {}", counts(&totals));
     assert!(totals.cuts_by_kind[0] > totals.cases, "few of them in programs: {}", counts(&totals));
     assert!(totals.cuts_by_kind[1] > totals.cases / 2, "few of them in erases: {}", counts(&totals));
-    assert!(totals.faults.iter().all(|faults| *faults > totals.cases / 20), "few faults: {}", counts(&totals));
+    assert!(totals.faults[..4].iter().all(|faults| *faults > totals.cases / 20), "few faults: {}", counts(&totals));
 }
 
 #[test]

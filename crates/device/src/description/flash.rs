@@ -47,11 +47,12 @@ pub(super) const MULTI_PLANE: [(&str, MultiPlane); 3] =
     [("off", MultiPlane::Off), ("same-offset", MultiPlane::SameOffset), ("relaxed", MultiPlane::Relaxed)];
 
 /// The words of a scripted fault's `kind`.
-pub(super) const FAULT_KINDS: [(&str, FaultKind); 4] = [
+pub(super) const FAULT_KINDS: [(&str, FaultKind); 5] = [
     ("read", FaultKind::Read),
     ("program", FaultKind::Program),
     ("erase", FaultKind::Erase),
     ("factory", FaultKind::Factory),
+    ("die", FaultKind::Die),
 ];
 
 const COUNT: &str = "a whole number of at least 1";
@@ -278,7 +279,7 @@ fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, Descriptio
     if let Some(field) = faults.get("script") {
         for entry in field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")? {
             let entry = entry.section(keys::SCRIPT)?;
-            let kind = entry.require("kind", "read, program, erase or factory")?.choice(&FAULT_KINDS)?;
+            let kind = entry.require("kind", "read, program, erase, factory or die")?.choice(&FAULT_KINDS)?;
             script.push(ScriptedFault {
                 kind,
                 block: entry

@@ -173,7 +173,8 @@ impl Drive {
             self.owner_served(done.token);
         }
         let superblock = self.media.pool.superblocks.of(done.block);
-        if self.media.pool.state(superblock) == BlockState::Full {
+        // Of programs that ended together one before may have closed it, and collection found nothing in it and members bad.
+        if superblock != NONE && self.media.pool.state(superblock) == BlockState::Full {
             self.media.close_if_written(done.block);
             // A superblock that has just been closed may be the victim that its group was waiting for.
             if self.media.pool.state(superblock) == BlockState::Closed {

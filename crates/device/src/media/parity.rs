@@ -85,9 +85,14 @@ impl Media {
     /// Programs the pages that each frontier has before its next page of data, after recovery.
     pub(crate) fn fill_stripes(&mut self) {
         for slot in 0..self.frontiers.len() {
-            let relocates = self.separate_gc && slot as u32 % (self.streams + 1) == self.streams;
-            self.fill_stripe(slot, if relocates { Frontier::Gc } else { Frontier::Host(0) });
+            self.fill_stripe(slot, self.frontier_of(slot));
         }
+    }
+
+    /// Whose frontier it is: relocation's, or a host's.
+    fn frontier_of(&self, slot: usize) -> Frontier {
+        let relocates = self.separate_gc && slot as u32 % (self.streams + 1) == self.streams;
+        if relocates { Frontier::Gc } else { Frontier::Host(0) }
     }
 
     /// Programs the pages that a frontier has before its next page of data.
@@ -112,6 +117,22 @@ impl Media {
         }
     }
 
+    /// Ends the stripe that a frontier has begun, without more data.
+    pub(super) fn close_stripe(&mut self, slot: usize) {
+        let superblocks = &self.pool.superblocks;
+        let (width, superblock) = (superblocks.width(), self.frontiers[slot].block);
+        if superblocks.parity() == 0 || !self.gaps[slot].is_empty() {
+            return;
+        }
+        while !self.frontiers[slot].next_page.is_multiple_of(width) {
+            let number = self.frontiers[slot].next_page;
+            let place = self.pool.superblocks.place(superblock, number);
+            let role = if self.pool.superblocks.role(number) == Role::Data { Role::Pad } else { Role::Parity };
+            self.frontiers[slot].next_page += 1;
+            self.program_of_stripe(slot, self.frontier_of(slot), place, role);
+        }
+    }
+
     /// The page that comes next in a frontier, unless that holds data.
     pub(super) fn stripe_page_due(&self, slot: usize) -> Option<(Place, Role)> {
         let open = self.frontiers[slot];
@@ -125,7 +146,7 @@ impl Media {
     }
 
     fn program_of_stripe(&mut self, slot: usize, frontier: Frontier, place: Place, role: Role) {
-        let owner = if role == Role::Parity { PARITY_LPN } else { FILLER_LPN };
+        let owner = if role == Role::Filler { FILLER_LPN } else { PARITY_LPN };
         let sequence = self.take_sequence(1);
         self.flash.oob.write(place.block, place.page, &[owner; MAX_UNITS][..self.units_per_page as usize], sequence);
         self.bind_stripe_page(place, role);
@@ -177,7 +198,7 @@ impl Media {
         let first = self.unit_at(place);
         for index in 0..self.units_per_page {
             let mut others: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
-            if role == Role::Filler {
+            if role != Role::Parity {
                 others.clear();
             }
             if planted(Bug::ParityMissesPage) {

@@ -223,7 +223,11 @@ impl Flash {
         // What this takes, `Flash::simulator_bytes` says beforehand: a table that grows with the chips belongs there, too.
         let geometry = config.geometry;
         let mut blocks = Blocks::new(&geometry);
-        let mut faults = FaultPlan::new(&config.faults, rng(seed, "flash faults"));
+        let mut faults = FaultPlan::new(
+            &config.faults,
+            geometry.planes_per_die * geometry.blocks_per_plane,
+            rng(seed, "flash faults"),
+        );
         for block in faults.factory_bad(geometry.blocks()) {
             blocks.retire(block);
         }
@@ -406,7 +410,11 @@ impl Flash {
     /// Draws latencies and faults from the beginning of a seed's streams.
     pub fn reseed(&mut self, seed: u64) {
         self.rng = rng(seed, "flash latencies");
-        self.faults = FaultPlan::new(&self.config.faults, rng(seed, "flash faults"));
+        self.faults = FaultPlan::new(
+            &self.config.faults,
+            self.geometry.planes_per_die * self.geometry.blocks_per_plane,
+            rng(seed, "flash faults"),
+        );
     }
 
     /// Counts operations that were modelled as a whole.
