@@ -310,6 +310,8 @@ pub struct GcConfig {
     pub free_blocks: u32,
     /// Background GC, when the drive has been idle for `idle_after`, runs until this many are free; 0 switches it off.
     pub background_free_blocks: u32,
+    /// Whether collection keeps pace with what the host writes.
+    pub pacing: Pacing,
     /// How long without host commands counts as idle.
     pub idle_after: Nanos,
     /// Move pages inside their plane by copyback where whole pages are valid.
@@ -318,6 +320,23 @@ pub struct GcConfig {
     pub dynamic_wear_levelling: bool,
     /// Static wear levelling: move cold data when a plane's erase counts differ by more than this; 0 switches it off.
     pub static_wear_threshold: u32,
+}
+
+/// When collection works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// From the moment a plane is short of free blocks until it is not.
+    #[default]
+    Off,
+    /// All the time, in proportion to what the host writes.
+    Proportional,
+}
+
+impl Pacing {
+    /// Whether there is any.
+    pub fn is_on(self) -> bool {
+        self != Pacing::Off
+    }
 }
 
 /// A whole drive.

@@ -21,7 +21,8 @@ mod token;
 
 pub use config::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Parity, Superblock, VersionIndex, VersionMasks, VersionsConfig,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Pacing, Parity, Superblock, VersionIndex, VersionMasks,
+    VersionsConfig,
 };
 pub use description::{Description, DescriptionError};
 pub use drive::{

@@ -107,7 +107,7 @@ pub(crate) struct Media {
     sources: Vec<u32>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
     several: FxHashMap<OpId, Several>,
-    /// Groups in which a superblock was opened since GC last looked.
+    /// Groups in which a superblock was opened, or of which paced collection took note, since GC last looked.
     pub(crate) opened: Vec<u32>,
     /// Superblocks whose last pin went: their erase is due.
     pub(crate) unpinned: Vec<u32>,
@@ -117,6 +117,65 @@ pub(crate) struct Media {
     pub(crate) metadata_in_flight: u32,
     /// Pages whose untimed program failed, to be dealt with by the drive.
     pub(crate) failed_untimed: Vec<Place>,
+    /// What paced collection has to know of the host, and tells it.
+    pub(crate) host_pace: HostPace,
+}
+
+/// The host's side of paced collection, by group.
+pub(crate) struct HostPace {
+    /// Collection keeps pace with what the host takes.
+    on: bool,
+    /// Pages that the host may take before collection looks at the group again; with 0 it waits for a relocation to end.
+    allowed: Vec<u32>,
+    /// The superblock that is being emptied, and whether it comes back.
+    victims: Vec<Option<(u32, bool)>>,
+    /// A group that allowed nothing does: who waits for a page may try again.
+    pub(crate) released: bool,
+}
+
+impl HostPace {
+    fn new(config: &DriveConfig, groups: u32) -> HostPace {
+        HostPace {
+            on: config.gc.pacing.is_on(),
+            allowed: vec![u32::MAX; groups as usize],
+            victims: vec![None; groups as usize],
+            released: false,
+        }
+    }
+
+    /// The host may take so many pages of a group before collection looks at it again.
+    pub(crate) fn allow(&mut self, group: u32, pages: u32) {
+        let before = std::mem::replace(&mut self.allowed[group as usize], pages);
+        self.released |= before == 0 && pages > 0;
+    }
+
+    /// A superblock is being emptied.
+    pub(crate) fn job_begins(&mut self, group: u32, victim: u32, comes_back: bool) {
+        self.victims[group as usize] = Some((victim, comes_back));
+        self.released = true;
+    }
+
+    /// It is empty.
+    pub(crate) fn job_ends(&mut self, group: u32) {
+        self.victims[group as usize] = None;
+    }
+
+    /// The host takes what there is.
+    pub(crate) fn release(&mut self) {
+        self.allowed.fill(u32::MAX);
+        self.victims.fill(None);
+    }
+}
+
+/// Pages left in the open superblocks of a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrontierPages {
+    /// In all that the host writes to.
+    pub(crate) host: u32,
+    /// In the relocations' own one.
+    pub(crate) relocation: u32,
+    /// Superblocks that are open, with one at least for the host and one for relocation where that has its own.
+    pub(crate) frontiers: u32,
 }
 
 impl Media {
@@ -137,6 +196,8 @@ impl Media {
         let pool = BlockPool::new(config, &mut flash);
         let frontiers = pool.groups() * (config.ftl.streams + 1);
         let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
+        let pages_per_superblock = geometry.pages_per_block * pool.superblocks.width();
+        let host_pace = HostPace::new(config, pool.groups());
         Media {
             flash,
             now: Nanos::ZERO,
@@ -147,7 +208,7 @@ impl Media {
             by_pages_per_block: Divider::new(geometry.pages_per_block),
             by_units_per_page: Divider::new(geometry.page_bytes / config.ftl.mapping_unit),
             gc_reserve: config.gc_reserve(),
-            pages_per_superblock: geometry.pages_per_block * pool.superblocks.width(),
+            pages_per_superblock,
             data_pages_per_superblock: geometry.pages_per_block
                 * (pool.superblocks.width() - pool.superblocks.parity()),
             unready: vec![Vec::new(); if pool.superblocks.parity() > 0 { frontiers as usize } else { 0 }],
@@ -170,6 +231,7 @@ impl Media {
             padding_bytes: 0,
             metadata_in_flight: 0,
             failed_untimed: Vec::new(),
+            host_pace,
         }
     }
 
@@ -267,11 +329,64 @@ impl Media {
         if frontier == Frontier::Gc {
             open || free > 0 && self.can_open(group)
         } else {
-            // A frontier that relocation shares and that it opened out of the reserve is relocation's alone until a
-            // block is free again: a job that was begun must find the pages it was begun for.
-            let lent = slot == self.slot(group, Frontier::Gc) && free < self.gc_reserve;
-            open && !lent || !open && free > self.gc_reserve && self.can_open(group)
+            // What pages of a row go together is not held back half-way.
+            let allowed = self.host_pace.allowed[group as usize] > 0 || self.is_within_row(group, frontier);
+            allowed && self.host_has_room(group, slot, free) && (open || self.can_open(group))
         }
+    }
+
+    /// Whether relocation keeps what it needs though the host takes a page from a frontier, or opens a superblock for it.
+    #[inline]
+    fn host_has_room(&self, group: u32, slot: usize, free: u32) -> bool {
+        let open = self.frontiers[slot].block != NONE;
+        // A frontier that relocation shares and that it opened out of the reserve is relocation's alone until a block is
+        // free again: a job that was begun must find the pages it was begun for.
+        let lent = slot == self.slot(group, Frontier::Gc) && free < self.gc_reserve;
+        open && !lent || !open && free > self.gc_reserve || self.job_leaves_room(group, slot, free)
+    }
+
+    /// Under paced collection, whether the job in work leaves the reserve whole though the host takes a page now: room of
+    /// the reserve is lent to the host while the victim's own block is on its way back.
+    fn job_leaves_room(&self, group: u32, slot: usize, free: u32) -> bool {
+        let Some((victim, comes_back)) = self.host_pace.victims[group as usize] else { return false };
+        let pages = self.data_pages_per_superblock;
+        let left = self.data_pages_left(self.slot(group, Frontier::Gc));
+        let shared = slot == self.slot(group, Frontier::Gc);
+        let opens = self.frontiers[slot].block == NONE;
+        if opens && free == 0 {
+            return false;
+        }
+        // Relocation goes on where the host does if they share a frontier.
+        let taken = if shared { 1 } else { pages };
+        let comes_back = if comes_back { pages } else { 0 };
+        let still_to_move = self.pool.valid(victim).div_ceil(self.units_per_page);
+        left + free * pages + comes_back >= self.gc_reserve * pages + still_to_move + taken
+    }
+
+    /// Whether a stream of the host has no superblock in a group and may not open one.
+    pub(crate) fn host_is_blocked(&self, group: u32) -> bool {
+        let free = self.pool.free_blocks(group);
+        let row = (group * (self.streams + 1)) as usize;
+        (row..row + self.streams as usize).any(|slot| !self.host_has_room(group, slot, free))
+    }
+
+    /// Pages left in the open superblocks of a group.
+    pub(crate) fn frontier_pages(&self, group: u32) -> FrontierPages {
+        let row = (group * (self.streams + 1)) as usize;
+        let host = row..row + self.streams as usize;
+        let open = host.clone().filter(|slot| self.frontiers[*slot].block != NONE).count() as u32;
+        FrontierPages {
+            host: host.map(|slot| self.data_pages_left(slot)).sum(),
+            relocation: if self.separate_gc { self.data_pages_left(row + self.streams as usize) } else { 0 },
+            frontiers: open.max(1) + u32::from(self.separate_gc),
+        }
+    }
+
+    /// Collection looks at the group: the host took a page.
+    fn note_host_page(&mut self, group: u32) {
+        let allowed = &mut self.host_pace.allowed[group as usize];
+        *allowed = allowed.saturating_sub(1);
+        self.opened.push(group);
     }
 
     /// Whether the group's next free superblock may be opened: not where an image's host has no space for it.
@@ -355,7 +470,11 @@ impl Media {
                 || self.pool.superblocks.role(open.next_page) == Role::Parity;
             self.host_row_open = frontier != Frontier::Gc && !ends_row;
         }
-        if open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place) {
+        let full = open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place);
+        if self.host_pace.on && frontier != Frontier::Gc && self.flash.timed() {
+            self.note_host_page(group);
+        }
+        if full {
             self.pool.fill_up(open.block, open.next_page);
             self.gaps[slot].clear();
             open = CLOSED;

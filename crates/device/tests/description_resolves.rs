@@ -5,7 +5,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Description, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Parity, Superblock, VersionsConfig,
+    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -114,6 +114,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             choices: 10,
             free_blocks: 3,
             background_free_blocks: 0,
+            pacing: Pacing::Off,
             idle_after: Nanos::from_ms(100),
             copyback: false,
             dynamic_wear_levelling: true,
@@ -388,6 +389,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     choices: gc.1,
                     free_blocks: gc.2,
                     background_free_blocks: if gc.3 { gc.2 + 1 } else { 0 },
+                    pacing: if gc.6 % 2 == 0 { Pacing::Off } else { Pacing::Proportional },
                     idle_after: gc.4,
                     copyback: gc.5[0] && flash.copyback && superblock == Superblock::None,
                     dynamic_wear_levelling: gc.5[1],

@@ -272,7 +272,8 @@ fn without_time_the_same_leaves_as_when_the_chips_always_keep_up() {
     for (superblock, victims) in [("none", 100), ("drive", 100 / 16)] {
         let superblock = format!("ftl.superblock={superblock}");
         let settings = ["flash.blocks_per_plane=24", "flash.pages_per_block=16", "capacity.over_provisioning=60%"];
-        let config = shipped("demo-tlc", &[&settings[..], &["buffer.size=2m", &superblock]].concat());
+        let more = ["buffer.size=2m", "gc.pacing=off", &superblock];
+        let config = shipped("demo-tlc", &[&settings[..], &more].concat());
         let run = |timed| {
             let drive = churn(&config, timed, 30_000, &mut rng(3, "churn"));
             assert!(drive.check().iter().all(|check| check.held));

@@ -86,7 +86,7 @@ fn damaged_bytes_give_an_error_or_a_drive_that_works() {
         let mut rng = rng(seed, "damage");
         let config = configs::random(&mut rng);
         tell(&config);
-        let drive = aged(&config, seed, &mut rng);
+        let mut drive = aged(&config, seed, &mut rng);
         let mut bytes = Vec::new();
         drive.save(&mut bytes).expect("an idle drive is saved");
         for _ in 0..60 {

@@ -535,7 +535,7 @@ fn aged_drive(
     if let Some((cache, identity)) = &kept {
         if was_resumed || cache.is_worth(started.elapsed()) {
             control.progress.begin(&entrant.label, Phase::Save);
-            if let Err(error) = cache.keep(identity, &drive, &record) {
+            if let Err(error) = cache.keep(identity, &mut drive, &record) {
                 record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
             }
         } else {

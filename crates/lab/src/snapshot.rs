@@ -200,7 +200,7 @@ impl SnapshotCache {
     }
 
     /// Keeps a preconditioned drive, and no checkpoint of it any more. An error leaves nothing behind but what was there.
-    pub fn keep(&self, identity: &Identity<'_>, drive: &Drive, record: &Precondition) -> io::Result<()> {
+    pub fn keep(&self, identity: &Identity<'_>, drive: &mut Drive, record: &Precondition) -> io::Result<()> {
         let key = identity.key();
         self.place(&self.path(&key), &key, record, |to| drive.save(to))?;
         let _ = fs::remove_file(self.checkpoint_path(&key));

@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, Drive, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Parity, Superblock, VersionIndex, VersionMasks,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, Superblock, VersionIndex, VersionMasks,
     VersionsConfig, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
@@ -184,6 +184,8 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             choices: rng.random_range(1..=4),
             free_blocks,
             background_free_blocks: one_of(rng, &[0, 0, free_blocks + 2]),
+            // As the buffer's keys: from what is drawn already.
+            pacing: if geometry.blocks_per_plane.is_multiple_of(2) { Pacing::Proportional } else { Pacing::Off },
             idle_after: Nanos(50_000),
             copyback: rng.random_bool(0.5),
             dynamic_wear_levelling: rng.random_bool(0.5),
@@ -328,6 +330,7 @@ pub fn handful() -> DriveConfig {
             choices: 2,
             free_blocks: 2,
             background_free_blocks: 0,
+            pacing: Pacing::Off,
             idle_after: Nanos::ZERO,
             copyback: false,
             dynamic_wear_levelling: false,

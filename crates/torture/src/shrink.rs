@@ -1,7 +1,7 @@
 //! What of a failing case matters: steps and faults are left out, and the rest is made plainer, as long as it still fails.
 
 use ssdlab_base::{Nanos, Op};
-use ssdlab_device::{Parity, Superblock};
+use ssdlab_device::{Pacing, Parity, Superblock};
 use ssdlab_flash::{Faults, Latency, MultiPlane, SchedulerKind};
 
 use crate::case::{Case, Cut, Moment, Step};
@@ -230,6 +230,7 @@ const CHANGES: &[Change] = &[
     |drive| (drive.interface.queues, drive.interface.bandwidth) = (1, 0),
     |drive| drive.interface.command_overhead = Nanos::ZERO,
     |drive| drive.gc.background_free_blocks = 0,
+    |drive| drive.gc.pacing = Pacing::Off,
     |drive| drive.gc.static_wear_threshold = 0,
     |drive| drive.gc.dynamic_wear_levelling = false,
     |drive| drive.gc.victim = "greedy".to_string(),

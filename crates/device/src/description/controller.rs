@@ -10,7 +10,7 @@ use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use crate::{
     Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Parity, Superblock, VersionIndex, VersionMasks, VersionsConfig,
+    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, Superblock, VersionIndex, VersionMasks, VersionsConfig,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -363,6 +363,9 @@ fn order_of(order: &str) -> Option<[Level; 4]> {
     levels.try_into().ok()
 }
 
+/// The words of `gc.pacing`.
+pub(super) const PACINGS: [(&str, Pacing); 2] = [("off", Pacing::Off), ("proportional", Pacing::Proportional)];
+
 /// Reads `[gc]`.
 pub(super) fn gc(
     root: &Section<'_>,
@@ -416,6 +419,7 @@ pub(super) fn gc(
         choices: gc.get("choices").map_or(Ok(CHOICES), |field| field.count(1, u32::MAX))?,
         free_blocks,
         background_free_blocks,
+        pacing: gc.get("pacing").map_or(Ok(Pacing::Off), |field| field.choice(&PACINGS))?,
         idle_after: duration(&gc, "idle_after", Nanos::from_ms(100))?,
         copyback,
         dynamic_wear_levelling: gc.get("dynamic_wear_levelling").map_or(Ok(true), |field| field.boolean())?,

@@ -7,7 +7,7 @@ use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
 use toml::{Table, Value};
 
 use super::controller::{
-    COMPACTION_INDEXES, DESTAGE, INTERFACE_KINDS, PARITIES, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS,
+    COMPACTION_INDEXES, DESTAGE, INTERFACE_KINDS, PACINGS, PARITIES, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS,
 };
 use super::flash::{FAULT_KINDS, MULTI_PLANE};
 use super::quantity::{bandwidth, latency, size, span};
@@ -59,6 +59,7 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("background_free_blocks", count(gc.background_free_blocks)),
         ("idle_after", span(gc.idle_after)),
         ("copyback", Value::Boolean(gc.copyback)),
+        ("pacing", word(&PACINGS, gc.pacing)),
         ("dynamic_wear_levelling", Value::Boolean(gc.dynamic_wear_levelling)),
         ("static_wear_threshold", count(gc.static_wear_threshold)),
     ]);

@@ -76,6 +76,7 @@ pub(super) const GC: &[&str] = &[
     "choices",
     "free_blocks",
     "background_free_blocks",
+    "pacing",
     "idle_after",
     "copyback",
     "dynamic_wear_levelling",

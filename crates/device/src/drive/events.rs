@@ -226,6 +226,7 @@ impl Drive {
     pub(super) fn settle(&mut self) {
         loop {
             self.settle_unpinned();
+            self.room_freed |= std::mem::take(&mut self.media.host_pace.released);
             if self.room_freed {
                 self.room_freed = false;
                 self.adopt_orphans();
@@ -237,7 +238,7 @@ impl Drive {
             }
             self.destage();
             self.collect_garbage();
-            if self.media.unpinned.is_empty() && !self.room_freed {
+            if self.media.unpinned.is_empty() && !self.room_freed && !self.media.host_pace.released {
                 return;
             }
         }
@@ -317,9 +318,12 @@ impl Drive {
         }
         let before = (self.stalled.len(), self.orphans.len(), self.outstanding);
         self.storage_was_full();
+        self.gc.set_urgent(true);
         for group in 0..self.media.pool.groups() {
             self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }
+        self.gc.set_urgent(false);
+        self.media.host_pace.release();
         self.room_freed = true;
         self.settle();
         if self.next_event().is_none() && (self.stalled.len(), self.orphans.len(), self.outstanding) == before {

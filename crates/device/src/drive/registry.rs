@@ -31,7 +31,7 @@ pub(super) fn pick<T: Copy>(key: &str, name: &str, known: &[(&'static str, &'sta
 /// A policy or design that a description can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// The kind: `ftl.design`, `gc.victim`, `buffer.policy`, `flash.scheduler`.
+    /// The kind: `ftl.design`, `gc.victim`, `gc.pacing`, `buffer.policy`, `flash.scheduler`.
     pub kind: &'static str,
     /// The name.
     pub name: &'static str,
@@ -52,8 +52,13 @@ pub fn registered() -> Vec<Registered> {
         ("reads-first", "reads before programs and erases", ()),
         ("host-first", "the host's operations before GC's, with a starvation bound", ()),
     ];
+    const PACINGS: &[(&str, &str, ())] = &[
+        ("off", "collection from the moment a plane is short of free blocks until it is not", ()),
+        ("proportional", "collection all the time, in proportion to what the host writes", ()),
+    ];
     rows("ftl.design", DESIGNS)
         .chain(rows("gc.victim", VICTIMS))
+        .chain(rows("gc.pacing", PACINGS))
         .chain(rows("buffer.policy", BUFFERS))
         .chain(rows("flash.scheduler", SCHEDULERS))
         .collect()

@@ -185,7 +185,11 @@ impl Drive {
     /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle.
     pub fn set_timed(&mut self, timed: bool) {
         self.quiesce();
+        if timed && !self.media.flash.timed() && self.gc.is_paced() {
+            self.fill_headroom();
+        }
         self.media.flash.set_timed(timed);
+        self.media.host_pace.release();
         self.forget_idle_times();
     }
 
@@ -195,6 +199,33 @@ impl Drive {
         self.forget_idle_times();
         while let Some(at) = self.next_event() {
             self.run_until(at);
+        }
+        if self.gc.is_paced() && self.media.flash.timed() {
+            self.end_jobs();
+        }
+    }
+
+    /// Brings victims that paced collection has in work to their end: a saved drive has none.
+    fn end_jobs(&mut self) {
+        self.gc.set_draining(true);
+        self.pump_all();
+        while let Some(at) = self.next_event() {
+            self.run_until(at);
+        }
+        self.gc.set_draining(false);
+    }
+
+    /// Where collection keeps pace, a drive that was written without time begins with the headroom of its steady state.
+    fn fill_headroom(&mut self) {
+        self.gc.set_filling(true);
+        self.pump_all();
+        self.settle_untimed();
+        self.gc.set_filling(false);
+    }
+
+    fn pump_all(&mut self) {
+        for group in 0..self.media.pool.groups() {
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }
     }
 
@@ -216,9 +247,10 @@ impl Drive {
         self.order = 0;
     }
 
-    /// Writes the whole state; only while idle, and only where contents are not kept.
-    pub fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        assert_eq!(self.outstanding, 0, "only an idle drive can be saved");
+    /// Writes the whole state, once what the drive does by itself has come to its end; only while no command is
+    /// outstanding, and only where contents are not kept.
+    pub fn save(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        self.quiesce();
         if self.media.flash.store.cell_bytes() > 0 {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a drive that keeps contents is not saved"));
         }

@@ -14,6 +14,10 @@
 //! that is valid from end to end is a legal victim: it takes one block of pages and gives one back, and its turn is over.
 //! Nothing here asks whose the frontier is, or why the block is moved: static wear levelling's moves are jobs like others.
 //!
+//! During a job the room is not less than `(R - 1) B` and what is still valid in the victim, which makes `R B` when the
+//! victim is back. Paced collection, whose jobs are in work all the time, lends the host what is there beyond that
+//! (`Media::job_leaves_room`): the host need not wait for the end of a job to open a block, and both bounds hold as before.
+//!
 //! **Collection ends.** When fewer than `gc.free_blocks` are free, the closed blocks of a plane (of some plane, where data
 //! may go to any) have at least `B` pages to gain: `DriveConfig::check_space` accepts no drive where they might not. No
 //! move makes that less, and every victim with something to gain brings it closer to a free block. FIFO comes to one

@@ -6,6 +6,7 @@
 //! job that was begun can be finished whatever the host does: [`choice`] has the argument.
 
 mod choice;
+mod pacing;
 pub(crate) mod victim;
 
 use ssdlab_base::Nanos;
@@ -17,6 +18,7 @@ use crate::media::Media;
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 use crate::{DriveConfig, GcConfig};
+use pacing::Space;
 use victim::VictimPolicy;
 
 /// Relocations of one job in flight for each plane it works on: enough to keep a die busy, few enough that the host is not queued behind a block.
@@ -30,6 +32,8 @@ struct Job {
     victim: u32,
     cursor: u32,
     cause: Cause,
+    /// Pages that its valid units filled when it was chosen.
+    valid_pages: u32,
 }
 
 /// The jobs of all groups.
@@ -43,6 +47,12 @@ pub(crate) struct Gc {
     in_flight_most: u32,
     /// The drive is idle: the background's threshold holds.
     background: bool,
+    /// Jobs in work come to their end and no other begins.
+    draining: bool,
+    /// Somebody waits for a block and nothing is in flight: groups short of free blocks are collected, whatever the pace.
+    urgent: bool,
+    /// The setpoint is to be reached without time.
+    filling: bool,
     retiring: Vec<Vec<u32>>,
     /// Members of each superblock whose erase has been asked for and has not ended.
     erases_in_flight: Vec<u32>,
@@ -74,8 +84,15 @@ impl Gc {
             policy,
             jobs: vec![None; groups],
             in_flight: vec![0; groups],
-            in_flight_most: RELOCATIONS_IN_FLIGHT * width,
+            in_flight_most: if config.gc.pacing.is_on() {
+                pacing::in_flight_most(width)
+            } else {
+                RELOCATIONS_IN_FLIGHT * width
+            },
             background: false,
+            draining: false,
+            urgent: false,
+            filling: false,
             retiring: vec![Vec::new(); groups],
             erases_in_flight: vec![0; groups * geometry.blocks_per_plane as usize],
             victims_since_wear_move: vec![0; groups],
@@ -138,8 +155,35 @@ impl Gc {
         }
     }
 
+    /// Lets jobs in work come to their end, whatever the pace, and no other begin; `false` goes back to the pace.
+    pub(crate) fn set_draining(&mut self, on: bool) {
+        self.draining = on;
+    }
+
+    /// Collects to the setpoint, so that a drive that was filled without time begins at its pace.
+    pub(crate) fn set_filling(&mut self, on: bool) {
+        self.filling = on;
+    }
+
+    /// Groups that are short of free blocks are collected whatever the pace.
+    pub(crate) fn set_urgent(&mut self, on: bool) {
+        self.urgent = on;
+    }
+
+    /// Whether collection keeps pace with the host.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.config.pacing.is_on()
+    }
+
     /// Runs the job of a group as far as it goes now, starting one if the group needs it.
     pub(crate) fn pump(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
+        self.run_job(media, ftl, group);
+        if self.config.pacing.is_on() && media.flash.timed() {
+            self.tell_host(media, group);
+        }
+    }
+
+    fn run_job(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
         loop {
             let mut job = match self.jobs[group as usize] {
                 Some(job) => job,
@@ -148,11 +192,7 @@ impl Gc {
                     None => return,
                 },
             };
-            let limit = if media.flash.timed() {
-                media.whole_rows(group, self.in_flight_most.saturating_sub(self.in_flight[group as usize]))
-            } else {
-                u32::MAX
-            };
+            let limit = self.may_start(media, group, &job);
             if limit > 0 {
                 let owner = Owner::Gc(group);
                 let moved = ftl.relocate(media, job.victim, job.cursor, limit, job.cause, owner);
@@ -166,6 +206,10 @@ impl Gc {
                 }
             }
             if job.cursor < media.units_per_superblock() {
+                if limit > 0 && self.config.pacing.is_on() && media.pool.valid(job.victim) == 0 {
+                    // The pace was just enough for what was left: the victim is done.
+                    continue;
+                }
                 return;
             }
             // All that was valid is on its way, and pins the victim until it is there: the job need not wait.
@@ -173,6 +217,7 @@ impl Gc {
                 return;
             }
             self.jobs[group as usize] = None;
+            media.host_pace.job_ends(group);
         }
     }
 
@@ -185,10 +230,74 @@ impl Gc {
         }
     }
 
+    /// Whether collection works at the host's pace now, and not until a threshold is reached.
+    fn keeps_pace(&self, media: &Media) -> bool {
+        self.config.pacing.is_on() && media.flash.timed() && !self.background && !self.draining && !self.urgent
+    }
+
+    /// Relocations of a job that may start now.
+    fn may_start(&self, media: &Media, group: u32, job: &Job) -> u32 {
+        if !media.flash.timed() {
+            return u32::MAX;
+        }
+        let in_flight = self.in_flight[group as usize];
+        let most = self.in_flight_most.saturating_sub(in_flight);
+        if !self.keeps_pace(media) || job.cause != Cause::Gc {
+            return media.whole_rows(group, most);
+        }
+        let space = self.space(media, group);
+        let paced = pacing::pace(&space, in_flight).relocations;
+        let whole = media.whole_rows(group, paced);
+        // Less than a row is moved as a row, so that planes program together, if nothing else is in flight.
+        let row = media.pool.superblocks.together();
+        let rounded = if whole == 0 && paced > 0 && in_flight == 0 { row } else { whole };
+        rounded.max(u32::from(media.pool.valid(job.victim) == 0))
+    }
+
+    /// Decides how far the host may go on in a group.
+    fn tell_host(&self, media: &mut Media, group: u32) {
+        let allowed = if self.keeps_pace(media) {
+            pacing::pace(&self.space(media, group), self.in_flight[group as usize]).host_pages
+        } else {
+            u32::MAX
+        };
+        media.host_pace.allow(group, allowed);
+    }
+
+    /// A group's space, as pacing sees it.
+    fn space(&self, media: &Media, group: u32) -> Space {
+        let open = media.frontier_pages(group);
+        let pages = media.data_pages_per_superblock();
+        let (valid, left) = match self.jobs[group as usize] {
+            Some(Job { victim, cause: Cause::Gc, valid_pages, .. }) => (valid_pages, pages_needed(media, victim)),
+            _ => (0, 0),
+        };
+        Space {
+            block_pages: pages,
+            planes: media.pool.superblocks.width(),
+            free_blocks: media.pool.free_or_erasing(group),
+            host_left: open.host,
+            relocation_left: open.relocation,
+            keep_free: self.config.free_blocks - 1,
+            frontiers: open.frontiers,
+            host_is_blocked: media.host_is_blocked(group),
+            victim_valid: valid,
+            victim_left: left,
+        }
+    }
+
     fn begin(&mut self, media: &mut Media, group: u32) -> Option<Job> {
+        if self.draining {
+            return None;
+        }
         let (victim, cause) = self.choose(media, group)?;
+        let valid_pages = pages_needed(media, victim);
         media.pool.collect(victim);
-        let job = Job { victim, cursor: 0, cause };
+        if self.is_paced() && media.flash.timed() {
+            // A retired block does not come back.
+            media.host_pace.job_begins(group, victim, cause != Cause::Retirement);
+        }
+        let job = Job { victim, cursor: 0, cause, valid_pages };
         self.jobs[group as usize] = Some(job);
         Some(job)
     }
@@ -208,7 +317,9 @@ impl Gc {
             self.config.free_blocks
         };
         let free = media.pool.free_or_erasing(group);
-        if free >= wanted {
+        let paced = self.filling || self.keeps_pace(media);
+        let enough = if paced { self.space(media, group).owed() == 0 } else { free >= wanted };
+        if enough {
             return None;
         }
         if let Some(cold) = self.cold_block(media, group) {
@@ -217,11 +328,15 @@ impl Gc {
         }
         let in_a_row = self.full_in_a_row[group as usize];
         let pick = choice::pick(&mut *self.policy, media, group, in_a_row)?;
+        if pick.full && paced && free >= self.config.free_blocks {
+            // Ahead of need collection takes what gives something; `choice` shows that a round of full blocks ends below.
+            return None;
+        }
         let victim = pick.block;
         self.full_in_a_row[group as usize] = if pick.full { in_a_row.saturating_add(1) } else { 0 };
         self.full_victims += u64::from(pick.full);
         self.guarded_victims += u64::from(pick.guarded);
-        self.victims[usize::from(free >= self.config.free_blocks)] += 1;
+        self.victims[usize::from(!paced && free >= self.config.free_blocks)] += 1;
         self.valid_in_victims += u64::from(media.pool.valid(victim));
         self.empty_pages += u64::from(media.empty_pages(group));
         let since = &mut self.victims_since_wear_move[group as usize];

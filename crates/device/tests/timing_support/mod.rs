@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Parity, Superblock, VersionsConfig,
+    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -123,6 +123,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             choices: 10,
             free_blocks: 3,
             background_free_blocks: 0,
+            pacing: Pacing::Off,
             idle_after: Nanos::from_ms(100),
             copyback: false,
             dynamic_wear_levelling: true,

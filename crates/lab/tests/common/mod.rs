@@ -8,7 +8,7 @@ use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
     Allocation, BufferConfig, BufferPolicies, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Parity, Superblock, VersionsConfig,
+    InterfaceKind, Level, Pacing, Parity, Superblock, VersionsConfig,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -81,6 +81,7 @@ pub fn drive(name: &str) -> DriveConfig {
             choices: 10,
             free_blocks: 3,
             background_free_blocks: 0,
+            pacing: Pacing::Off,
             idle_after: Nanos::from_ms(10),
             copyback: false,
             dynamic_wear_levelling: true,

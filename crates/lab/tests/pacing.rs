@@ -1,0 +1,74 @@
+//! Collection that keeps pace with the host (`gc.pacing`): in steady state the host's rate stays level, and write
+//! amplification is what it is without pacing.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Random, assert_checks_hold, entrants, experiment, run};
+use ssdlab_base::Nanos;
+use ssdlab_device::{Description, DriveConfig};
+use ssdlab_lab::{Age, DeviceResult};
+
+/// A demonstration drive with blocks of a quarter of their pages, so that it is soon in steady state.
+fn drive(name: &str, pacing: &str) -> DriveConfig {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices").join(format!("{name}.toml"));
+    let mut description = Description::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let pages = description.resolve().expect("it ships").flash.geometry.pages_per_block / 4;
+    for setting in [format!("flash.pages_per_block={pages}"), "capacity.user=2g".into(), format!("gc.pacing={pacing}")]
+    {
+        description.set(&setting).unwrap_or_else(|error| panic!("{error}"));
+    }
+    description.resolve().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// One drive in steady state under writes, or under 70 % of reads.
+fn steady(config: DriveConfig, read_percent: u32, requests: u64) -> DeviceResult {
+    let drives = entrants(&[config]);
+    let workload = Random { read_percent, ..Random::writes(requests) };
+    let mut result = run(&experiment(&drives, &workload, Age::Steady));
+    assert_checks_hold(&result);
+    result.devices.remove(0)
+}
+
+/// Standard deviation over mean of the requests of 100 ms intervals, without the first tenth of the run: the buffer and
+/// the headroom that the drive began with are used up there.
+fn variation(device: &DeviceResult) -> f64 {
+    let (times, requests) = (&device.timeline.time_ns, &device.timeline.requests_total);
+    let end = *times.last().expect("a run has intervals");
+    let until = |time: u64| {
+        let index = times.partition_point(|end| *end < time);
+        let (from, before) = index.checked_sub(1).map_or((0, 0), |before| (times[before], requests[before]));
+        let part = (time - from) as f64 / (times[index] - from) as f64;
+        before as f64 + part * (requests[index] - before) as f64
+    };
+    let step = Nanos::from_ms(100).0;
+    let edges: Vec<f64> = (end / 10 / step..=end / step).map(|number| until((number * step).max(1))).collect();
+    let rates: Vec<f64> = edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(rates.len() >= 30, "{} intervals", rates.len());
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64).sqrt() / mean
+}
+
+#[test]
+fn paced_collection_keeps_the_rate_level_and_write_amplification_as_it_was() {
+    for name in ["demo-slc", "demo-tlc", "demo-qlc"] {
+        let [off, on] = ["off", "proportional"].map(|pacing| steady(drive(name, pacing), 0, 150_000));
+        let [off_wa, on_wa] = [&off, &on].map(|device| device.write_amplification.as_ref().expect("it wrote").total);
+        assert!((on_wa / off_wa - 1.0).abs() < 0.01, "{name}: {on_wa} with pacing, {off_wa} without");
+        let [off, on] = [&off, &on].map(variation);
+        println!("{name}: {on_wa:.3} of {off_wa:.3}, {on:.3} of {off:.3}");
+        assert!(on < 0.1, "{name}: the rate varies by {on} with pacing");
+        assert!(off > 2.0 * on, "{name}: the rate varies by {off} without pacing, {on} with it");
+    }
+}
+
+#[test]
+fn reads_beside_paced_collection_wait_less() {
+    let [off, on] = ["off", "proportional"].map(|pacing| {
+        let device = steady(drive("demo-tlc", pacing), 70, 300_000);
+        device.latency_ns.read.expect("it read").p999
+    });
+    println!("{on} of {off}");
+    assert!(on * 4 < off * 3, "p99.9 of reads is {on} ns with pacing, {off} ns without");
+}
