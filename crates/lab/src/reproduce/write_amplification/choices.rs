@@ -1,6 +1,7 @@
 //! What the paper leaves open, and what it changes: never instead of a figure's value, always beside it.
 
 use super::common::{self, Column, columns, point};
+use super::walvd::{self, SubTest};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
 
 /// A choice: its name, what it sets, the age.
@@ -19,9 +20,10 @@ const CHOICES: [Choice; 6] = [
 /// The corners of the figures.
 const INPUTS: [&str; 4] = ["512B-RD-100%-W-N", "4KiB-RD-100%-W-Y", "4KiB-SQ-100%-W-Y", "32KiB-SQ-100%-W-Y"];
 
-/// A sequence long enough to renew the drive: the volume by which Figures 7 and 8 decide what "sequential" shows.
+/// The sub-tests of Figures 7 and 8 on whole drives: 75 GiB, long enough for a sequence to renew each.
+const LONG_DRIVES: [&str; 3] = ["SSD-I", "SSD-M", "SSD-S"];
 const LONG: &str = "32KiB-SQ-100%-W-Y";
-const LONG_COUNT: u64 = 12;
+const LONG_COUNT: u64 = 15;
 const LONG_VOLUME: u64 = 5 << 30;
 
 const VOLUME: u64 = 512 << 20;
@@ -47,10 +49,12 @@ fn rows(scene: &Scene) -> Vec<(&Input, &'static str, Run)> {
     rows
 }
 
-fn long(scene: &Scene) -> Option<(&Input, Run)> {
-    let input = scene.input(LONG)?;
-    let run = common::steady(scene, "SSD-I", input, VOLUME);
-    Some((input, run.divided(common::volumes(scene, LONG_COUNT, LONG_VOLUME))))
+/// The long runs, by drive.
+fn long(scene: &Scene) -> Vec<(&Input, &'static str, Run)> {
+    let Some(input) = scene.input(LONG) else { return Vec::new() };
+    let volumes = format!("{}:level", common::volumes(scene, LONG_COUNT, LONG_VOLUME));
+    let run = |drive| common::steady(scene, drive, input, LONG_VOLUME).divided(volumes.clone());
+    LONG_DRIVES.map(|drive| (input, drive, run(drive))).to_vec()
 }
 
 impl Figure for Choices {
@@ -59,14 +63,15 @@ impl Figure for Choices {
     }
 
     fn title(&self) -> &'static str {
-        "what the paper leaves open, and what it changes on SSD-I"
+        "what the paper leaves open, and what it changes"
     }
 
     fn about(&self) -> &'static str {
-        "Runs as those of Figure 8. Planes tied: a die programs both planes as one page of 8 KB, which is what a two-plane \
-         drive with a coarser map does, and a write of 4 KB is then a read-modify-write. Written once in order instead of 12 \
-         hours of random writes. The sub-tests at the end are a sequence of 60 GiB in steps of 5 GiB: how much of it is \
-         measured decides what sequential writes cost after random ones."
+        "Runs of 512 MiB on SSD-I, as those that stand beside Figure 8. Planes tied: a die programs both planes as one page of \
+         8 KB, which is what a two-plane drive with a coarser map does, and a write of 4 KB is then a read-modify-write. Written \
+         once in order instead of 12 hours of random writes. The sub-tests at the end are those of Figure 8 on whole drives: 15 \
+         of 5 GiB, until a level stands for the rest. How much of a sequence is measured decides what it costs after random \
+         writes."
     }
 
     fn series(&self) -> &'static [&'static str] {
@@ -75,7 +80,7 @@ impl Figure for Choices {
 
     fn runs(&self, scene: &Scene) -> Vec<Run> {
         let all = rows(scene).into_iter().map(|(_, _, run)| run);
-        all.chain(long(scene).map(|(_, run)| run)).collect()
+        all.chain(long(scene).into_iter().map(|(_, _, run)| run)).collect()
     }
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
@@ -85,14 +90,23 @@ impl Figure for Choices {
                 point(input, "SSD-I", name, series, value, unit)
             });
         }
-        if let Some((input, run)) = long(scene)
-            && let Some(measured) = outcomes.get(&run)
-        {
-            for (index, test) in super::walvd::sub_tests(measured).iter().enumerate() {
-                let setting = format!("{} to {} GiB", 5 * index, 5 * (index + 1));
-                drawn.points.push(point(input, "SSD-I", &setting, "WA", test.recorded, ""));
-                drawn.points.push(point(input, "SSD-I", &setting, "true WA", test.real, ""));
+        for (input, drive, run) in long(scene) {
+            let Some(measured) = outcomes.get(&run) else { continue };
+            let tests = walvd::sub_tests(measured);
+            let mut row = |setting: &str, tests: &[SubTest]| {
+                let values = [
+                    ("WA", walvd::mean(tests, |test| test.recorded)),
+                    ("true WA", walvd::mean(tests, |test| test.real)),
+                ];
+                let points = values
+                    .into_iter()
+                    .filter_map(|(series, value)| Some(point(input, drive, setting, series, value?, "")));
+                drawn.points.extend(points);
+            };
+            for (index, test) in tests.iter().enumerate() {
+                row(&format!("{} to {} GiB", 5 * index, 5 * (index + 1)), std::slice::from_ref(test));
             }
+            row("mean of 15 sub-tests", &tests);
         }
         drawn
     }

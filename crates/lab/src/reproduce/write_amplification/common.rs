@@ -35,6 +35,24 @@ pub(super) fn steady(scene: &Scene, drive: &str, input: &Input, bytes: u64) -> R
     run.prepared(Preparation::Steady).recorded(DIE).divided(volumes(scene, 1, bytes))
 }
 
+/// Settings of a product.
+type Settings = [&'static str; 2];
+
+/// Products with an eighth of their blocks, for runs that would take an hour on the whole drive. Collection keeps as many
+/// blocks of a plane free as before, so the user capacity is what leaves the effective over-provisioning as it was:
+/// `user (B/8 - 3.5) / (B - 3.5)` with `B` blocks a plane. The cache is not scaled.
+const EIGHTHS: [(&str, Settings); 3] = [
+    ("SSD-I", ["flash.blocks_per_plane=256", "capacity.user=4.594g"]),
+    ("SSD-M", ["flash.blocks_per_plane=256", "capacity.user=7.361g"]),
+    ("SSD-S", ["flash.blocks_per_plane=128", "capacity.user=3.428g"]),
+];
+
+/// A run of a product as a run of its eighth. Quick runs have their own small drive.
+pub(super) fn eighth(scene: &Scene, drive: &str, run: Run) -> Run {
+    let of_drive = EIGHTHS.into_iter().filter(|(name, _)| *name == drive && !scene.quick);
+    of_drive.flat_map(|(_, settings)| settings).fold(run, |run, set| run.with(set))
+}
+
 /// A column: its name, its unit, and how it is read from a run.
 pub(super) type Column = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
 
@@ -65,4 +83,31 @@ pub(super) fn magnitude(share: Option<f64>) -> Option<f64> {
 /// A factor of the recorder's WA, as what it adds or takes away, per cent.
 pub(super) fn level(run: &Measured, level: &str) -> Option<f64> {
     percent(run.number(&format!("ready_busy.levels.{level}")).map(|factor| factor - 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdlab_device::{Drive, Options};
+    use ssdlab_flash::Contents;
+
+    use super::*;
+    use crate::reproduce::Library;
+    use crate::reproduce::write_amplification::PAPER;
+
+    #[test]
+    fn an_eighth_of_a_product_has_its_effective_over_provisioning() {
+        // Opened as for quick runs, which look at a part of the inputs; then drives are whole.
+        let mut scene = Scene::open(&PAPER, &Library::default(), true).expect("the paper's data is right");
+        scene.quick = false;
+        for (name, settings) in EIGHTHS {
+            let of = |set: &[&str]| {
+                let config = scene.variant(name, "described", set).expect("known keys");
+                let drive = Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("a drive");
+                (config.flash.geometry.pages(), drive.spare().effective)
+            };
+            let ((pages, whole), (of_eighth, eighth)) = (of(&[]), of(&settings));
+            assert_eq!(8 * of_eighth, pages, "{name}");
+            assert!((eighth / whole - 1.0).abs() < 2e-3, "{name}: {eighth} for {whole}");
+        }
+    }
 }

@@ -39,10 +39,11 @@ impl Figure for Levels {
     }
 
     fn about(&self) -> &'static str {
-        "Every run of Figures 5 to 11. The true WA is the sum of its causes. The recorder's WA is the true one times six \
-         factors, shown as what each adds or takes away: what sampling misses or merges, what the window takes for a program \
-         that is none, M_p against the pages that a program of the die really was, and how the watched die, its chip and its \
-         channel stand to their neighbours. Runs in sub-tests are taken as a whole, initial data included."
+        "Every run of Figures 5 to 11, of Figures 7 and 8 those of 512 MiB. The true WA is the sum of its causes. The \
+         recorder's WA is the true one times six factors, shown as what each adds or takes away: what sampling misses or \
+         merges, what the window takes for a program that is none, M_p against the pages that a program of the die really \
+         was, and how the watched die, its chip and its channel stand to their neighbours. Runs in sub-tests are taken as a \
+         whole, initial data included."
     }
 
     fn series(&self) -> &'static [&'static str] {

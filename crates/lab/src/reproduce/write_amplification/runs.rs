@@ -10,7 +10,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<(&'static str, &Input, &'static str, Ru
         rows.extend(figure.rows(scene).into_iter().map(|(input, _, run)| ("SSD-v", input, name, run)));
     }
     for (figure, name) in [(&steady::FIGURE07, "Figure 7"), (&steady::FIGURE08, "Figure 8")] {
-        rows.extend(figure.rows(scene).into_iter().map(|(drive, input, run)| (drive, input, name, run)));
+        rows.extend(figure.rows(scene).into_iter().map(|(drive, input, _, run)| (drive, input, name, run)));
     }
     rows.extend(figure09::rows(scene).into_iter().map(|(input, run)| ("SSD-I", input, "Figure 9", run)));
     for (figure, name) in [(&financial::FIGURE10, "Figure 10"), (&financial::FIGURE11, "Figure 11")] {

@@ -1,12 +1,9 @@
 //! Beyond the paper: how the choice of victims decides whether write amplification falls under F1 and F2.
 
-use super::common::{DIE, point, volumes};
+use super::common::{DIE, eighth, point, volumes};
 use super::financial::REPLAY;
 use super::walvd;
 use crate::reproduce::{Curve, Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
-
-/// SSD-I with an eighth of its blocks and of its user space, so that six runs and three steady states take minutes.
-const EIGHTH: [&str; 2] = ["flash.blocks_per_plane=256", "capacity.user=4.65g"];
 
 /// A policy: as `gc.victim`, and the columns that it has.
 type Policy = (&'static str, &'static str, &'static str);
@@ -28,9 +25,7 @@ fn rows(scene: &Scene) -> Vec<(&Input, Vec<(Policy, Run)>)> {
     let of_input = |input, volume| {
         let run = |policy: Policy| {
             let run = scene.run("SSD-I", "described", input, REPLAY).prepared(Preparation::Steady);
-            // Quick runs have their own small drive.
-            let set: &[&str] = if scene.quick { &[] } else { &EIGHTH };
-            let run = set.iter().fold(run, |run, &set| run.with(set)).with(format!("gc.victim={}", policy.0));
+            let run = eighth(scene, "SSD-I", run).with(format!("gc.victim={}", policy.0));
             (policy, run.recorded(DIE).divided(volumes(scene, COUNT, volume)))
         };
         (input, POLICIES.map(run).to_vec())
@@ -49,9 +44,9 @@ impl Figure for Victims {
     }
 
     fn about(&self) -> &'static str {
-        "The runs of Figures 10 and 11 on an eighth of the blocks, the user space, the model's footprint and the sub-test's \
-         volume, with three policies of gc.victim, each in its own steady state. The cache is not scaled, so the levels are a \
-         little lower than in the figures. True WA: the chips' own count."
+        "The runs of Figures 10 and 11 on an eighth of the blocks, the model's footprint and the sub-test's volume, at the same \
+         effective over-provisioning, with three policies of gc.victim, each in its own steady state. The cache is not scaled, so \
+         the levels are lower than in the figures. True WA: the chips' own count."
     }
 
     fn series(&self) -> &'static [&'static str] {
