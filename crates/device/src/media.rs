@@ -363,9 +363,10 @@ impl Media {
         left + free * pages + comes_back >= self.gc_reserve * pages + still_to_move + taken
     }
 
-    /// Whether a stream of the host has no superblock in a group and may not open one.
+    /// Whether a stream of the host has no superblock in a group and may not open one, not even when the erases under way
+    /// have ended.
     pub(crate) fn host_is_blocked(&self, group: u32) -> bool {
-        let free = self.pool.free_blocks(group);
+        let free = self.pool.free_or_erasing(group);
         let row = (group * (self.streams + 1)) as usize;
         (row..row + self.streams as usize).any(|slot| !self.host_has_room(group, slot, free))
     }

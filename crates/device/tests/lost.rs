@@ -132,7 +132,7 @@ fn when_every_read_fails_all_that_was_completed_from_flash_is_lost() {
         // Saving brings a victim in work to its end.
         drive.save(&mut saved).expect("an idle drive is saved");
         let counts = drive.counters().flash;
-        let moved: u64 = [Cause::Gc, Cause::WearLevelling]
+        let moved: u64 = [Cause::Gc, Cause::WearLevelling, Cause::Retirement]
             .iter()
             .map(|cause| counts.get(OpKind::Program, *cause) + counts.get(OpKind::Copyback, *cause))
             .sum();

@@ -188,7 +188,7 @@ impl JobResult {
 pub struct RateVariation {
     /// Length of the intervals of virtual time.
     pub interval_ns: u64,
-    /// Whole intervals up to the last completion.
+    /// Whole intervals up to the last completion, without the first tenth of the run.
     pub intervals: u64,
     /// Standard deviation over mean of the requests that completed in an interval: the coefficient of variation. `null` for
     /// fewer than two intervals, for a run that takes no time, and for one in sub-tests.

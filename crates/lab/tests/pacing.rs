@@ -6,7 +6,6 @@ mod common;
 use std::path::Path;
 
 use common::{Random, assert_checks_hold, entrants, experiment, run};
-use ssdlab_base::Nanos;
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_lab::{Age, DeviceResult};
 
@@ -31,23 +30,11 @@ fn steady(config: DriveConfig, read_percent: u32, requests: u64) -> DeviceResult
     result.devices.remove(0)
 }
 
-/// Standard deviation over mean of the requests of 100 ms intervals, without the first tenth of the run: the buffer and
-/// the headroom that the drive began with are used up there.
+/// Standard deviation over mean of the requests of 100 ms intervals.
 fn variation(device: &DeviceResult) -> f64 {
-    let (times, requests) = (&device.timeline.time_ns, &device.timeline.requests_total);
-    let end = *times.last().expect("a run has intervals");
-    let until = |time: u64| {
-        let index = times.partition_point(|end| *end < time);
-        let (from, before) = index.checked_sub(1).map_or((0, 0), |before| (times[before], requests[before]));
-        let part = (time - from) as f64 / (times[index] - from) as f64;
-        before as f64 + part * (requests[index] - before) as f64
-    };
-    let step = Nanos::from_ms(100).0;
-    let edges: Vec<f64> = (end / 10 / step..=end / step).map(|number| until((number * step).max(1))).collect();
-    let rates: Vec<f64> = edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(rates.len() >= 30, "{} intervals", rates.len());
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64).sqrt() / mean
+    let variation = device.rate_variation;
+    assert!(variation.interval_ns == 100_000_000 && variation.intervals >= 30, "{variation:?}");
+    variation.cv.expect("intervals")
 }
 
 #[test]
