@@ -67,7 +67,7 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
         options.open(&path).and_then(|mut file| file.write_all(expected.as_bytes())).map_err(io)?;
     } else {
         let found = std::fs::read_to_string(&path).map_err(io)?;
-        if let Some(difference) = difference(&in_full(&found), &expected) {
+        if let Some(difference) = difference(&in_full(&found), &in_full(&expected)) {
             return Err(OpenError::Description { path, difference });
         }
     }
