@@ -300,8 +300,9 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
     if victims == 0 {
         warnings.push(format!(
             "garbage collection never ran: {} of the user capacity was written, so write amplification and write \
-             latencies are those of a drive with free blocks (use --precondition fill or steady)",
-            percent(overwritten)
+             latencies are those of a drive with free blocks ({})",
+            percent(overwritten),
+            if result.precondition.written_bytes == 0 { "use --precondition fill or steady" } else { "write more" }
         ));
         return;
     }
@@ -319,7 +320,7 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
     if circumstances.is_steady_of_this && is_too_short(written, &result.precondition) {
         return;
     }
-    let drifted = drift(&result.timeline, result.requests.write);
+    let drifted = drift(&result.timeline, config.flash.geometry.page_bytes, result.requests.write);
     if let Some((earlier, later, difference)) = drifted.filter(|(.., d)| !aged_to_steady || *d > WANDERING) {
         warnings.push(format!(
             "write amplification is not steady: it was {earlier:.3} over the third quarter of what was \
@@ -370,18 +371,20 @@ fn is_too_short(written: u64, age: &Precondition) -> bool {
 
 /// Write amplification of the third and the last quarter of the written bytes, and how far they are apart, when that
 /// is more than 1 % and more than chance explains: twice the inverse root of the writes in a quarter.
-fn drift(timeline: &Timeline, writes: u64) -> Option<(f64, f64, f64)> {
+fn drift(timeline: &Timeline, page_bytes: u32, writes: u64) -> Option<(f64, f64, f64)> {
     let total: u64 = timeline.write_bytes.iter().sum();
     let mut seen = 0;
     // Bytes written and bytes programmed of the two quarters.
     let mut quarters = [(0.0, 0.0); 2];
-    for (&written, amplification) in timeline.write_bytes.iter().zip(&timeline.write_amplification) {
+    for (interval, &written) in timeline.write_bytes.iter().enumerate() {
         seen += written;
         let quarter = (u128::from(seen) * 4).div_ceil(u128::from(total.max(1)));
         if quarter >= 3 {
             let (bytes, programmed) = &mut quarters[usize::from(quarter > 3)];
             *bytes += written as f64;
-            *programmed += amplification.unwrap_or(0.0) * written as f64;
+            // Also of intervals in which nothing was written, while the buffer or collection programmed.
+            let pages: u64 = timeline.programs.values().filter_map(|pages| pages.get(interval)).sum();
+            *programmed += pages as f64 * f64::from(page_bytes);
         }
     }
     let [earlier, later] = quarters.map(|(bytes, programmed)| programmed / bytes);
@@ -482,18 +485,23 @@ mod tests {
     fn timeline(amplifications: &[f64]) -> Timeline {
         Timeline {
             write_bytes: vec![1 << 20; amplifications.len()],
-            write_amplification: amplifications.iter().map(|&wa| Some(wa)).collect(),
+            programs: [("host".to_string(), amplifications.iter().map(|wa| (wa * 256.0) as u64).collect())].into(),
             ..Timeline::default()
         }
     }
 
     #[test]
     fn a_rise_in_the_last_quarter_is_seen_and_a_settled_run_is_not_blamed() {
-        assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.0]), 1_000_000), None);
-        let (earlier, later, difference) = drift(&timeline(&[1.0, 2.0, 3.0, 4.0]), 1_000_000).expect("a drift");
+        assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.0]), 4096, 1_000_000), None);
+        let (earlier, later, difference) = drift(&timeline(&[1.0, 2.0, 3.0, 4.0]), 4096, 1_000_000).expect("a drift");
         assert_eq!((earlier, later, difference), (3.0, 4.0, 0.25));
         // A hundred writes in a quarter say nothing to a percent.
-        assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.1]), 400), None);
+        assert_eq!(drift(&timeline(&[1.0, 2.0, 3.0, 3.1]), 4096, 400), None);
+        // What is programmed while nothing is written belongs to the quarter it falls into.
+        let mut late = timeline(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
+        late.write_bytes = vec![1 << 20, 0, 1 << 20, 0, 1 << 20, 0, 1 << 20, 0];
+        late.programs = [("host".to_string(), vec![0, 256, 0, 256, 0, 256, 0, 256])].into();
+        assert_eq!(drift(&late, 4096, 1_000_000), None);
     }
 
     #[test]

@@ -147,6 +147,11 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
     result.warnings = checks::warnings(&result, config, circumstances);
+    if drive.is_read_only() {
+        let warning = "the drive became read-only, since it ran out of spare blocks: commands that ended with an error are \
+                       counted in rates and latencies";
+        result.warnings.insert(0, warning.to_string());
+    }
     if let Some(asked) = timeline_interval
         && config.timed
         && result.timeline.interval != asked.0
