@@ -325,14 +325,19 @@ impl Media {
     pub(crate) fn has_page(&self, group: u32, frontier: Frontier) -> bool {
         let slot = self.slot(group, frontier);
         let open = self.frontiers[slot].block != NONE;
-        let free = self.pool.free_blocks(group);
         if frontier == Frontier::Gc {
-            open || free > 0 && self.can_open(group)
-        } else {
-            // What pages of a row go together is not held back half-way.
-            let allowed = self.host_pace.allowed[group as usize] > 0 || self.is_within_row(group, frontier);
-            allowed && self.host_has_room(group, slot, free) && (open || self.can_open(group))
+            return open || self.pool.free_blocks(group) > 0 && self.can_open(group);
         }
+        // Nothing can stand against an open frontier that is the host's alone.
+        open && self.separate_gc && !self.host_pace.on || self.host_has_page(group, frontier, slot, open)
+    }
+
+    #[cold]
+    fn host_has_page(&self, group: u32, frontier: Frontier, slot: usize, open: bool) -> bool {
+        // What pages of a row go together is not held back half-way.
+        let allowed = self.host_pace.allowed[group as usize] > 0 || self.is_within_row(group, frontier);
+        let free = self.pool.free_blocks(group);
+        allowed && self.host_has_room(group, slot, free) && (open || self.can_open(group))
     }
 
     /// Whether relocation keeps what it needs though the host takes a page from a frontier, or opens a superblock for it.
