@@ -21,7 +21,7 @@ SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/planted-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz bench bench-serve build fmt lint clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz test-results bench bench-serve build fmt lint clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -72,6 +72,9 @@ test-fuzz: need-rust
 
 fuzz: need-rust ## Run every fuzz target for SECONDS=600, with another seed each time
 	@CARGO="$(CARGO)" scripts/fuzz $(SECONDS_LONG) 0
+
+test-results: build need-python ## Hold the results of 95 small runs against the recorded ones, to the nanosecond
+	$(PYTHON) tests/results/run.py $(SSDLAB)
 
 bench: need-rust need-python ## Measure requests a second and bytes a page, beside the last recorded figures
 	@CARGO="$(CARGO)" benches/run

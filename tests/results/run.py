@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Hold the results of many small runs against recorded ones, to the nanosecond and the operation.
+
+tests/results/run.py BINARY [--record] [--list] [NAME ...]
+
+Each run is a line of `runs()`: a shipped drive made small, a design, a buffer, a scheduler, a fault, a trace or a
+generator. What counts is kept in recorded.json: virtual time, latencies, flash operations by kind and cause, wear, and
+the counters of buffer, collection and host. `--record` writes that file anew; do it only in a commit that means to change
+results, and say so there. NAMEs pick runs by the start of their names.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RECORDED = HERE / "recorded.json"
+RECORDING = "examples/recordings/"
+
+OVERWRITES = "rw=randwrite,bs=4k,iodepth=16,size=100%,norandommap,number_ios={count}"
+MIXED = "rw=randrw,rwmixread=60,bs=4k,iodepth=16,size=100%,norandommap,number_ios={count}"
+PARTIAL = "rw=randwrite,bsrange=512-16k,blockalign=512,iodepth=8,size=100%,norandommap,number_ios={count}"
+TRIMS = "rw=trimwrite,bs=64k,iodepth=4,size=100%,number_ios={count}"
+SEQUENTIAL = "rw=write,bs=128k,iodepth=4,size=100%,number_ios={count}"
+SYNCED = "rw=randwrite,bs=4k,iodepth=4,fsync=8,size=100%,norandommap,number_ios={count}"
+
+BUFFERS = (
+    "none", "fifo", "lru", "mca", "pc-lru", "arc", "pc-arc", "lirs", "pc-lirs", "cflru", "fab", "bplru",
+)
+VICTIMS = "greedy", "cost-benefit", "fifo", "random", "d-choices"
+
+
+def small(device, blocks=32, used=0.78):
+    """Settings that make a shipped drive small: `blocks` blocks a plane of at most 64 pages, `used` of them the host's."""
+    flash = tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text())["flash"]
+    pages = min(flash["pages_per_block"], 64)
+    size = flash["page_size"]
+    page = int(size[:-1]) * 1024 if isinstance(size, str) else size
+    channels = min(flash["channels"], 4)
+    chips = min(flash.get("chips_per_channel", 1), 2)
+    planes = channels * chips * flash.get("dies_per_chip", 1) * flash.get("planes_per_die", 1)
+    user = int(planes * blocks * pages * page * used) // 65536 * 65536
+    sets = [
+        f"flash.channels={channels}", f"flash.chips_per_channel={chips}", f"flash.pages_per_block={pages}",
+        f"flash.blocks_per_plane={blocks}", f"capacity.user={user}",
+    ]
+    if "buffer" in tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text()):
+        sets.append("buffer.size=1m")
+    return sets
+
+
+def run(name, device, workload, *options, sets=(), count=12000, precondition="fill"):
+    arguments = ["run", "-d", device, "-w", workload.format(count=count), "-p", precondition, "--no-snapshot", "--json"]
+    for value in [*small(device), *sets]:
+        arguments += ["--set", value]
+    return name, [*arguments, *options]
+
+
+def runs():
+    devices = sorted(path.stem for path in (ROOT / "devices").glob("*.toml"))
+    for device in devices:
+        yield run(f"device/{device}", device, OVERWRITES, count=60000)
+    for device in ("demo-slc", "demo-tlc", "waflash-256g-8k", "wa-ssd-s-32g"):
+        yield run(f"mixed/{device}", device, MIXED, count=80000)
+        yield run(f"partial/{device}", device, PARTIAL)
+        yield run(f"trims/{device}", device, TRIMS, count=2000)
+    for buffer in BUFFERS:
+        yield run(f"buffer/page/{buffer}", "waflash-256g-8k", PARTIAL, sets=[f"buffer.policy={buffer}"])
+        if buffer != "bplru":
+            sets = [f"buffer.policy={buffer}", "ftl.design=mv"]
+            yield run(f"buffer/mv/{buffer}", "waflash-256g-8k", PARTIAL, sets=sets)
+    compacted = ["ftl.design=mv", "ftl.compaction=true"]
+    yield run("mv/compaction", "waflash-256g-8k", PARTIAL, sets=compacted)
+    yield run("mv/compaction-oob", "waflash-256g-8k", PARTIAL, sets=[*compacted, "ftl.compaction_index=oob"])
+    for victim in VICTIMS:
+        yield run(f"victim/{victim}", "bench-32g", OVERWRITES, sets=[f"gc.victim={victim}"], count=20000)
+    for scheduler in ("fifo", "reads-first", "host-first"):
+        yield run(f"scheduler/{scheduler}", "demo-tlc", MIXED, sets=[f"flash.scheduler={scheduler}"], count=80000)
+    suspend = [
+        "flash.scheduler=reads-first", "flash.program_suspend=true", "flash.erase_suspend=true",
+        "flash.timing.suspend=10us", "flash.timing.resume=10us",
+    ]
+    yield run("scheduler/suspend", "demo-tlc", MIXED, sets=suspend, count=80000)
+    for key in ("flash.copyback=true", "flash.cache_program=true", "flash.multi_plane=off"):
+        yield run(f"chips/{key}", "bench-32g", MIXED, sets=[key])
+    faults = ["flash.faults.program_failure=0.0005", "flash.faults.erase_failure=0.002", "gc.free_blocks=3"]
+    for device in ("demo-slc", "waflash-256g-8k"):
+        yield run(f"faults/{device}", device, MIXED, sets=[*faults, "flash.faults.uncorrectable_read=0.001"], count=80000)
+    yield run("faults/mv", "waflash-256g-8k", PARTIAL, sets=[*faults, "ftl.design=mv"], count=20000)
+    yield run("synced/lru", "demo-slc", SYNCED)
+    yield run("synced/none", "bench-32g", SYNCED)
+    yield run("sequential", "tlc-nvme-1t", SEQUENTIAL, count=2000)
+    yield run("streams", "bench-32g", OVERWRITES, sets=["ftl.streams=2"])
+    yield run("shared-frontier", "bench-32g", OVERWRITES, sets=["ftl.separate_gc_frontier=false"], count=20000)
+    yield run("allocation/static", "bench-32g", OVERWRITES, sets=["ftl.allocation=cwdp"])
+    yield run("untimed", "bench-32g", OVERWRITES, sets=["flash.timing=none"], count=60000)
+    yield run("untimed/mv", "waflash-256g-8k", PARTIAL, sets=["ftl.design=mv", "flash.timing=none"], count=20000)
+    yield run("steady", "demo-slc", OVERWRITES, precondition="steady")
+    yield run("touched", "demo-slc", MIXED, precondition="touched")
+    yield run("verify/page", "demo-tlc", MIXED, "--verify", count=80000)
+    yield run("verify/mv", "waflash-256g-8k", PARTIAL, "--verify", sets=["ftl.design=mv"])
+    for trace in sorted(path.name for path in (ROOT / RECORDING).glob("*.csv.zst")):
+        if "_direct" in trace:
+            continue
+        options = ["--limit", "6000", "--wrap", "--replay", "closed:8"]
+        yield run(f"trace/{trace.split('.')[0]}", "demo-tlc", RECORDING + trace, *options)
+    yield run("trace/timed", "demo-slc", RECORDING + "postgresql_pgbench_ext4.csv.zst", "--limit", "6000", "--wrap")
+    for model in ("msnfs", "web", "financial1"):
+        yield run(f"model/{model}", "waflash-256g-8k", f"model:{model},requests=6000", "--wrap", "--replay", "timed*0.1")
+
+
+# What of a drive's result counts. Wall times, estimates, configuration, checks and prose do not.
+KEPT = (
+    "requests", "bytes", "latency_ns", "virtual_time_ns", "flash", "write_amplification", "erases", "buffer", "map_cache",
+    "gc", "utilization", "spare", "host",
+)
+
+
+def flatten(value, name, into):
+    """Leaves by dotted key; zeroes and nulls are left out, so that a counter that is added later changes nothing."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            flatten(inner, f"{name}.{key}" if name else key, into)
+    elif isinstance(value, list):
+        into[name] = json.dumps(value)
+    elif value:
+        into[name] = value
+
+
+def measure(binary, name, arguments, cache):
+    environment = dict(os.environ, SSDLAB_CACHE=cache)
+    done = subprocess.run([binary, *arguments], cwd=ROOT, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        return f"exit code {done.returncode}: {done.stderr.strip()}\n  {' '.join(arguments)}"
+    kept = {}
+    for device in json.loads(done.stdout)["devices"]:
+        flatten({key: device[key] for key in KEPT if key in device}, "", kept)
+    return kept
+
+
+def differences(found, expected):
+    for key in sorted(found.keys() | expected.keys()):
+        was, now = expected.get(key, 0), found.get(key, 0)
+        if was != now:
+            yield f"{key}: recorded {was}, now {now}"
+
+
+def main():
+    flags = {argument for argument in sys.argv[1:] if argument.startswith("--")}
+    words = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+    if unknown := flags - {"--record", "--list"}:
+        sys.exit(f"error: unknown option {sorted(unknown)[0]}; known: --list, --record")
+    if "--list" in flags:
+        for name, arguments in runs():
+            print(f"{name:36} ssdlab {' '.join(arguments)}")
+        return 0
+    if not words:
+        sys.exit(__doc__)
+    binary, prefixes = str(pathlib.Path(words[0]).resolve()), tuple(words[1:])
+    chosen = [(name, arguments) for name, arguments in runs() if not prefixes or name.startswith(prefixes)]
+    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="ssdlab-results-") as cache:
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = pool.map(lambda case: measure(binary, *case, cache), chosen)
+            for (name, arguments), found in zip(chosen, results):
+                if isinstance(found, str):
+                    failed += 1
+                    print(f"FAILED {name}: {found}")
+                elif "--record" in flags:
+                    recorded[name] = found
+                elif name not in recorded:
+                    failed += 1
+                    print(f"FAILED {name}: not recorded")
+                elif lines := list(differences(found, recorded[name])):
+                    failed += 1
+                    print(f"FAILED {name}: {len(lines)} values differ: ssdlab {' '.join(arguments)}")
+                    for line in lines[:8]:
+                        print(f"  {line}")
+    if "--record" in flags and not failed:
+        names = {name for name, _ in runs()}
+        kept = {name: recorded[name] for name in sorted(recorded) if name in names}
+        lines = (f"{json.dumps(name)}: {json.dumps(values, sort_keys=True)}" for name, values in kept.items())
+        RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"results: {len(chosen) - failed} passed; {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
