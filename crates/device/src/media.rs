@@ -55,6 +55,17 @@ pub(crate) struct Place {
     pub(crate) page: u32,
 }
 
+/// A program that failed without time.
+#[derive(Clone, Debug)]
+pub(crate) struct FailedProgram {
+    pub(crate) place: Place,
+    pub(crate) cause: Cause,
+    /// Who waits for it.
+    pub(crate) owner: Owner,
+    /// Blocks whose units it superseded; they are pinned, and its own is.
+    pub(crate) pins: Vec<u32>,
+}
+
 /// What a program of one unit pins and takes beyond the first.
 #[derive(Clone, Debug, Default)]
 struct Several {
@@ -115,8 +126,8 @@ pub(crate) struct Media {
     pub(crate) padding_bytes: u64,
     /// Programs of metadata that are not done, and pages of it whose programs failed and that are not on flash since.
     pub(crate) metadata_in_flight: u32,
-    /// Pages whose untimed program failed, to be dealt with by the drive.
-    pub(crate) failed_untimed: Vec<Place>,
+    /// Programs that failed without time, to be dealt with by the drive.
+    pub(crate) failed_untimed: Vec<FailedProgram>,
     /// What paced collection has to know of the host, and tells it.
     pub(crate) host_pace: HostPace,
 }
@@ -165,17 +176,6 @@ impl HostPace {
         self.allowed.fill(u32::MAX);
         self.victims.fill(None);
     }
-}
-
-/// Pages left in the open superblocks of a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrontierPages {
-    /// In all that the host writes to.
-    pub(crate) host: u32,
-    /// In the relocations' own one.
-    pub(crate) relocation: u32,
-    /// Superblocks that are open, with one at least for the host and one for relocation where that has its own.
-    pub(crate) frontiers: u32,
 }
 
 impl Media {
@@ -332,7 +332,8 @@ impl Media {
         open && self.separate_gc && !self.host_pace.on || self.host_has_page(group, frontier, slot, open)
     }
 
-    #[cold]
+    /// The same for the host, where pacing, a shared frontier or a new superblock is to be thought of.
+    #[inline(never)]
     fn host_has_page(&self, group: u32, frontier: Frontier, slot: usize, open: bool) -> bool {
         // What pages of a row go together is not held back half-way.
         let allowed = self.host_pace.allowed[group as usize] > 0 || self.is_within_row(group, frontier);
@@ -376,16 +377,12 @@ impl Media {
         (row..row + self.streams as usize).any(|slot| !self.host_has_room(group, slot, free))
     }
 
-    /// Pages left in the open superblocks of a group.
-    pub(crate) fn frontier_pages(&self, group: u32) -> FrontierPages {
+    /// Superblocks of a group that are open, with one at least for the host and one for relocation where that has its own.
+    pub(crate) fn open_frontiers(&self, group: u32) -> u32 {
         let row = (group * (self.streams + 1)) as usize;
         let host = row..row + self.streams as usize;
-        let open = host.clone().filter(|slot| self.frontiers[*slot].block != NONE).count() as u32;
-        FrontierPages {
-            host: host.map(|slot| self.data_pages_left(slot)).sum(),
-            relocation: if self.separate_gc { self.data_pages_left(row + self.streams as usize) } else { 0 },
-            frontiers: open.max(1) + u32::from(self.separate_gc),
-        }
+        let open = host.filter(|slot| self.frontiers[*slot].block != NONE).count() as u32;
+        open.max(1) + u32::from(self.separate_gc)
     }
 
     /// Collection looks at the group: the host took a page.
@@ -668,7 +665,7 @@ impl Media {
             };
             self.close_if_written(place.block);
             if failed {
-                self.failed_untimed.push(place);
+                self.program_failed_now(place, write.cause, write.owner, write.pins);
             }
             self.stripe_goes_on(place, write.frontier, NONE);
             return NONE;
@@ -720,6 +717,18 @@ impl Media {
         }
         self.stripe_goes_on(place, write.frontier, op);
         op
+    }
+
+    /// A program without time failed. It counts as in flight until the drive deals with it: what it superseded is the only
+    /// good copy, and what comes next may empty the block of that.
+    #[cold]
+    fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[u32]) {
+        let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { pins };
+        for block in pins.iter().chain(&[place.block]) {
+            self.pool.pin(*block);
+        }
+        self.metadata_in_flight += u32::from(cause == Cause::Metadata);
+        self.failed_untimed.push(FailedProgram { place, cause, owner, pins: pins.to_vec() });
     }
 
     /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;

@@ -89,3 +89,21 @@ fn a_case_reads_back_from_its_text_and_does_the_same() {
         assert_eq!((first.cuts_by_kind, first.faults), (second.cuts_by_kind, second.faults));
     }
 }
+
+/// Each case once found a fault of this drive's own.
+#[test]
+fn cases_that_found_a_fault_find_nothing_now() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder of cases") {
+        let path = entry.expect("a case").path();
+        let text = std::fs::read_to_string(&path).expect("a case");
+        let case = Case::parse(&text, &path.display().to_string()).expect("a case is well formed");
+        let mut totals = Totals::default();
+        if let Err(finding) = run(&case, &mut totals) {
+            panic!("{}: {finding:?}", path.display());
+        }
+        replayed += 1;
+    }
+    assert!(replayed >= 2, "{replayed} cases in {folder}");
+}

@@ -295,7 +295,8 @@ impl Drive {
         }
         self.programs_sent += 1;
         self.counters.buffer.compacted_pages += if compacted { slots.len() as u64 } else { 0 };
-        if !self.media.flash.timed() {
+        let timed = self.media.flash.timed();
+        if !timed && self.media.failed_untimed.is_empty() {
             buffer.release(sectors);
             self.free_evictions.push(slot);
             self.settle_untimed();
@@ -307,6 +308,12 @@ impl Drive {
         self.leaving_sectors += sectors;
         if let Some(command) = waiter {
             self.commands[command as usize].remaining += 1;
+        }
+        if !timed {
+            if !self.media.failed_untimed.iter().any(|failed| failed.owner == owner) {
+                self.evicted(slot);
+            }
+            self.settle_untimed();
         }
         Ok(())
     }

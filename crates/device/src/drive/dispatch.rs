@@ -49,10 +49,11 @@ impl Drive {
         if let Err(stall) = self.take_effect(command) {
             self.stall(command, stall);
             self.stalled.push_back(command);
-            if !self.media.flash.timed() {
-                // No event will come to its help.
-                while self.break_deadlock() {}
-            }
+        }
+        let somebody_waits = !self.stalled.is_empty() || !self.holds.is_empty();
+        if somebody_waits && !self.media.flash.timed() {
+            // No event will come to their help.
+            while self.break_deadlock() {}
         }
         self.destage();
         self.collect_garbage();
@@ -401,13 +402,19 @@ impl Drive {
             self.force_out(command, first as u32, end as u32)?;
         }
         self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+        self.await_metadata(command);
+        Ok(())
+    }
+
+    /// A command waits for the records of trims that are not on flash.
+    fn await_metadata(&mut self, command: u32) {
         if !self.media.flash.timed() {
             self.settle_untimed();
-        } else if self.media.metadata_in_flight > 0 {
+        }
+        if self.media.metadata_in_flight > 0 {
             self.commands[command as usize].remaining += 1;
             self.metadata_waiters.push(command);
         }
-        Ok(())
     }
 
     /// Whole units are unmapped; a unit that is covered in part is written with zeroes there if it holds data.
@@ -486,14 +493,7 @@ impl Drive {
         if !planted(Bug::TrimForgotten) {
             self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
         }
-        if !self.media.flash.timed() {
-            self.settle_untimed();
-            return Ok(());
-        }
-        if self.media.metadata_in_flight > 0 {
-            self.commands[command as usize].remaining += 1;
-            self.metadata_waiters.push(command);
-        }
+        self.await_metadata(command);
         if !self.evicting.is_empty() && !planted(Bug::FlushReturnsEarly) {
             self.commands[command as usize].remaining += 1;
             let until = self.evictions_base + self.evicting.len() as u64;

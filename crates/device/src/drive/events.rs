@@ -166,7 +166,9 @@ impl Drive {
     #[inline]
     fn program_done(&mut self, done: &Done) {
         if done.failed {
-            self.program_failed(done);
+            let place = Place { block: done.block, page: done.page };
+            let pins = self.media.pins_of(done);
+            self.program_failed(place, done.cause, Owner::unpack(done.token), pins);
         } else {
             self.media.release_pins(done);
             self.page_is_on_flash(done);
@@ -225,6 +227,7 @@ impl Drive {
     #[inline]
     pub(super) fn settle(&mut self) {
         loop {
+            self.settle_failed_untimed();
             self.settle_unpinned();
             self.room_freed |= std::mem::take(&mut self.media.host_pace.released);
             if self.room_freed {
@@ -265,6 +268,13 @@ impl Drive {
         self.gc.pump(&mut self.media, &mut *self.ftl, group);
     }
 
+    /// Collection looks at every group.
+    pub(super) fn pump_all(&mut self) {
+        for group in 0..self.media.pool.groups() {
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
+        }
+    }
+
     /// Every group in which a superblock was opened may need collection.
     #[inline]
     pub(super) fn collect_garbage(&mut self) {
@@ -274,25 +284,31 @@ impl Drive {
     }
 
     /// Untimed, every consequence follows at once.
+    #[inline]
     pub(super) fn settle_untimed(&mut self) {
         self.collect_garbage();
-        while let Some(place) = self.media.rebuilt_untimed.pop() {
-            self.page_was_rebuilt(place);
-            let group = self.media.group_of(place.block);
-            self.gc.pump(&mut self.media, &mut *self.ftl, group);
-            self.collect_garbage();
+        if self.media.flash.may_fail() || self.gc.grown_bad > 0 {
+            self.settle_faults_untimed();
         }
-        while let Some(place) = self.media.failed_untimed.pop() {
-            self.program_failed_untimed(place);
-            let group = self.media.group_of(place.block);
-            self.gc.pump(&mut self.media, &mut *self.ftl, group);
-            self.collect_garbage();
+    }
+
+    #[cold]
+    fn settle_faults_untimed(&mut self) {
+        loop {
+            while let Some(place) = self.media.rebuilt_untimed.pop() {
+                self.page_was_rebuilt(place);
+                let group = self.media.group_of(place.block);
+                self.gc.pump(&mut self.media, &mut *self.ftl, group);
+                self.collect_garbage();
+            }
+            self.settle_failed_untimed();
+            self.adopt_orphans();
+            self.settle_unpinned();
+            if self.media.rebuilt_untimed.is_empty() && self.media.failed_untimed.is_empty() {
+                break;
+            }
         }
-        self.adopt_orphans();
-        self.settle_unpinned();
-        if self.gc.grown_bad > 0 {
-            self.check_spares();
-        }
+        self.check_spares();
     }
 
     /// When bad blocks have eaten what garbage collection needs, the drive stops taking writes.
@@ -319,9 +335,7 @@ impl Drive {
         let before = (self.stalled.len(), self.orphans.len(), self.outstanding);
         self.storage_was_full();
         self.gc.set_urgent(true);
-        for group in 0..self.media.pool.groups() {
-            self.gc.pump(&mut self.media, &mut *self.ftl, group);
-        }
+        self.pump_all();
         self.gc.set_urgent(false);
         self.media.host_pace.release();
         self.room_freed = true;

@@ -11,35 +11,50 @@ use ssdlab_flash::{Cause, Done, NONE};
 use super::{Drive, Eviction, HeldTrim, Hold, Orphan};
 use crate::Status;
 use crate::ftl::{NoSpace, TrimTarget};
-use crate::media::{Frontier, Place};
+use crate::media::{FailedProgram, Frontier, Place};
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 impl Drive {
-    /// A program failed: its units go elsewhere, and what it superseded is held.
-    pub(super) fn program_failed(&mut self, done: &Done) {
-        let place = Place { block: done.block, page: done.page };
-        let owner = Owner::unpack(done.token);
-        let frontier = if matches!(owner, Owner::Gc(_)) { Frontier::Gc } else { Frontier::Host(0) };
-        let cause = if done.cause == Cause::Metadata { Cause::Metadata } else { Cause::Retirement };
-        let blocks = self.media.pins_of(done);
-        self.retire_block_of(place);
+    /// A program failed that has pinned `blocks`: its units go elsewhere, and what it superseded is held.
+    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Owner, blocks: Vec<u32>) {
+        let relocates = matches!(owner, Owner::Gc(_));
+        let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
+        // Without time no job waits for what it relocates.
+        let owner = if relocates && !self.media.flash.timed() { Owner::Nobody } else { owner };
         let record = cause == Cause::Metadata;
+        let cause = if record { Cause::Metadata } else { Cause::Retirement };
+        self.retire_block_of(place);
         self.media.metadata_in_flight += u32::from(record);
         self.holds.push(Hold { pages: vec![self.page_number(place)], blocks, trim: HeldTrim::Done, record, owner });
         self.rewrite_or_orphan(Orphan { place, frontier, cause });
     }
 
-    /// Untimed, nothing is in flight: the failed page is rewritten at once or is an orphan.
-    pub(super) fn program_failed_untimed(&mut self, place: Place) {
-        self.retire_block_of(place);
-        self.rewrite_or_orphan(Orphan { place, frontier: Frontier::Host(0), cause: Cause::Retirement });
+    /// Programs that failed without time are dealt with as if they had just ended.
+    pub(super) fn settle_failed_untimed(&mut self) {
+        while let Some(FailedProgram { place, cause, owner, pins }) = self.media.failed_untimed.pop() {
+            if let Owner::Command(command) = owner {
+                // Without time it waits for nothing but what fails.
+                self.commands[command as usize].remaining += 1;
+            }
+            self.program_failed(place, cause, owner, pins);
+            if self.media.pool.unpin(place.block) {
+                self.media.unpinned.push(self.media.pool.superblocks.of(place.block));
+            }
+            if cause == Cause::Metadata {
+                self.media.metadata_in_flight -= 1;
+                self.metadata_ended();
+            }
+            let group = self.media.group_of(place.block);
+            self.gc.pump(&mut self.media, &mut *self.ftl, group);
+            self.collect_garbage();
+        }
     }
 
     fn retire_block_of(&mut self, place: Place) {
         let superblock = self.media.pool.superblocks.of(place.block);
         if superblock == NONE {
-            // Without time, collection may have emptied it already, and it is bad.
+            // Of programs that failed together one before may have had it emptied, and it is bad.
             return;
         }
         self.media.abandon(place.block);

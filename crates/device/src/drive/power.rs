@@ -212,9 +212,7 @@ impl Drive {
         recovery.time = slowest(die_time).max(slowest(channel_time));
         self.retire_suspects();
         self.media.fill_stripes();
-        for group in 0..self.media.pool.groups() {
-            self.gc.pump(&mut self.media, &mut *self.ftl, group);
-        }
+        self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
         self.read_only = self.spares_are_gone();
         if self.media.flash.timed() {

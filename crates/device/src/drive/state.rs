@@ -185,7 +185,7 @@ impl Drive {
     /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle.
     pub fn set_timed(&mut self, timed: bool) {
         self.quiesce();
-        if timed && !self.media.flash.timed() && self.gc.is_paced() {
+        if timed && !self.media.flash.timed() && self.config.gc.pacing.is_on() {
             self.fill_headroom();
         }
         self.media.flash.set_timed(timed);
@@ -200,7 +200,7 @@ impl Drive {
         while let Some(at) = self.next_event() {
             self.run_until(at);
         }
-        if self.gc.is_paced() && self.media.flash.timed() {
+        if self.gc.is_paced(&self.media) {
             self.end_jobs();
         }
     }
@@ -221,12 +221,6 @@ impl Drive {
         self.pump_all();
         self.settle_untimed();
         self.gc.set_filling(false);
-    }
-
-    fn pump_all(&mut self) {
-        for group in 0..self.media.pool.groups() {
-            self.gc.pump(&mut self.media, &mut *self.ftl, group);
-        }
     }
 
     /// Forgets counters, utilization and virtual time; keeps data, mapping and wear. Only while idle.

@@ -170,15 +170,15 @@ impl Gc {
         self.urgent = on;
     }
 
-    /// Whether collection keeps pace with the host.
-    pub(crate) fn is_paced(&self) -> bool {
-        self.config.pacing.is_on()
+    /// Whether collection keeps pace with the host, which it does in time only.
+    pub(crate) fn is_paced(&self, media: &Media) -> bool {
+        self.config.pacing.is_on() && media.flash.timed()
     }
 
     /// Runs the job of a group as far as it goes now, starting one if the group needs it.
     pub(crate) fn pump(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
         self.run_job(media, ftl, group);
-        if self.config.pacing.is_on() && media.flash.timed() {
+        if self.is_paced(media) {
             self.tell_host(media, group);
         }
     }
@@ -232,7 +232,7 @@ impl Gc {
 
     /// Whether collection works at the host's pace now, and not until a threshold is reached.
     fn keeps_pace(&self, media: &Media) -> bool {
-        self.config.pacing.is_on() && media.flash.timed() && !self.background && !self.draining && !self.urgent
+        self.is_paced(media) && !self.background && !self.draining && !self.urgent
     }
 
     /// Relocations of a job that may start now.
@@ -266,20 +266,16 @@ impl Gc {
 
     /// A group's space, as pacing sees it.
     fn space(&self, media: &Media, group: u32) -> Space {
-        let open = media.frontier_pages(group);
-        let pages = media.data_pages_per_superblock();
         let (valid, left) = match self.jobs[group as usize] {
             Some(Job { victim, cause: Cause::Gc, valid_pages, .. }) => (valid_pages, pages_needed(media, victim)),
             _ => (0, 0),
         };
         Space {
-            block_pages: pages,
+            block_pages: media.data_pages_per_superblock(),
             planes: media.pool.superblocks.width(),
-            free_blocks: media.pool.free_or_erasing(group),
-            host_left: open.host,
-            relocation_left: open.relocation,
+            empty_pages: media.empty_pages(group),
             keep_free: self.config.free_blocks - 1,
-            frontiers: open.frontiers,
+            frontiers: media.open_frontiers(group),
             host_is_blocked: media.host_is_blocked(group),
             victim_valid: valid,
             victim_left: left,
@@ -293,7 +289,7 @@ impl Gc {
         let (victim, cause) = self.choose(media, group)?;
         let valid_pages = pages_needed(media, victim);
         media.pool.collect(victim);
-        if self.is_paced() && media.flash.timed() {
+        if self.is_paced(media) {
             // A retired block does not come back.
             media.host_pace.job_begins(group, victim, cause != Cause::Retirement);
         }

@@ -33,12 +33,8 @@ pub(super) struct Space {
     pub(super) block_pages: u32,
     /// Planes of the group.
     pub(super) planes: u32,
-    /// Blocks that are free or whose erase is on its way.
-    pub(super) free_blocks: u32,
-    /// Pages left in all open blocks that the host writes to.
-    pub(super) host_left: u32,
-    /// Pages left in the relocations' own open block.
-    pub(super) relocation_left: u32,
+    /// Pages that hold nothing: of blocks that are free or whose erase is on its way, and left in open ones.
+    pub(super) empty_pages: u32,
     /// Blocks to keep free.
     pub(super) keep_free: u32,
     /// Blocks that are open.
@@ -54,10 +50,10 @@ pub(super) struct Space {
 impl Space {
     /// What can still be written, with the victim in work in proportion.
     fn headroom(&self) -> u32 {
-        let free = self.free_blocks * self.block_pages + self.host_left + self.relocation_left;
         let moved = self.victim_valid.saturating_sub(self.victim_left);
-        free + (u64::from(self.block_pages) * u64::from(moved)).checked_div(u64::from(self.victim_valid)).unwrap_or(0)
-            as u32
+        self.empty_pages
+            + (u64::from(self.block_pages) * u64::from(moved)).checked_div(u64::from(self.victim_valid)).unwrap_or(0)
+                as u32
     }
 
     /// Headroom to keep.
@@ -114,6 +110,9 @@ mod tests {
     /// A group that is counted and nothing else: every victim has as many valid pages, relocations take no time.
     struct Group {
         space: Space,
+        free_blocks: u32,
+        host_left: u32,
+        relocation_left: u32,
         in_work: bool,
     }
 
@@ -122,29 +121,28 @@ mod tests {
             let space = Space {
                 block_pages,
                 planes: 1,
-                free_blocks: 4,
-                host_left: block_pages,
-                relocation_left: 0,
+                empty_pages: 5 * block_pages,
                 keep_free: 2,
                 frontiers: 2,
                 host_is_blocked: false,
                 victim_valid: valid,
                 victim_left: valid,
             };
-            Group { space, in_work: false }
+            Group { space, free_blocks: 4, host_left: block_pages, relocation_left: 0, in_work: false }
         }
 
         /// The host takes a page by the rule of the reserve of two blocks.
         fn host_page(&mut self) {
-            let Group { space, in_work } = self;
-            if space.host_left == 0 {
-                let back = if *in_work { space.block_pages - space.victim_left } else { 0 };
-                let room = space.relocation_left + space.free_blocks * space.block_pages + back;
+            let space = &mut self.space;
+            if self.host_left == 0 {
+                let back = if self.in_work { space.block_pages - space.victim_left } else { 0 };
+                let room = self.relocation_left + self.free_blocks * space.block_pages + back;
                 assert!(room >= 3 * space.block_pages, "the host finds a block: {space:?}");
-                space.free_blocks -= 1;
-                space.host_left = space.block_pages;
+                self.free_blocks -= 1;
+                self.host_left = space.block_pages;
             }
-            space.host_left -= 1;
+            self.host_left -= 1;
+            space.empty_pages -= 1;
         }
 
         /// Relocates what is owed, and says how many pages that were.
@@ -156,17 +154,19 @@ mod tests {
                     (self.in_work, space.victim_left) = (true, space.victim_valid);
                 }
                 for _ in 0..space.owed().min(space.victim_left) {
-                    if space.relocation_left == 0 {
-                        assert!(space.free_blocks > 0, "relocation always has a block");
-                        space.free_blocks -= 1;
-                        space.relocation_left = space.block_pages;
+                    if self.relocation_left == 0 {
+                        assert!(self.free_blocks > 0, "relocation always has a block");
+                        self.free_blocks -= 1;
+                        self.relocation_left = space.block_pages;
                     }
-                    space.relocation_left -= 1;
+                    self.relocation_left -= 1;
+                    space.empty_pages -= 1;
                     space.victim_left -= 1;
                     sum += 1;
                 }
                 if space.victim_left == 0 {
-                    space.free_blocks += 1;
+                    self.free_blocks += 1;
+                    space.empty_pages += space.block_pages;
                     (self.in_work, space.victim_left) = (false, space.victim_valid);
                 }
             }
@@ -203,12 +203,10 @@ mod tests {
     #[test]
     fn what_is_owed_is_what_brings_the_headroom_back() {
         let mut space = Group::new(192, 160).space;
-        space.host_left = 0;
-        space.free_blocks = 3;
-        space.relocation_left = LAG_PAGES;
+        space.empty_pages = 3 * 192 + LAG_PAGES;
         assert_eq!((space.headroom(), space.setpoint(), space.owed()), (578, 578, 0));
         // 160 / 32 relocations a page.
-        space.relocation_left -= 1;
+        space.empty_pages -= 1;
         assert_eq!((space.headroom(), space.owed()), (577, 5));
         // Half of the victim is half a block.
         space.victim_left = 80;
@@ -221,14 +219,12 @@ mod tests {
     #[test]
     fn a_host_that_is_too_fast_waits_for_relocations_in_flight_and_for_nothing_else() {
         let mut space = Group::new(192, 160).space;
-        space.host_left = 0;
-        space.free_blocks = 3;
-        space.relocation_left = LAG_PAGES;
+        space.empty_pages = 3 * 192 + LAG_PAGES;
         assert_eq!(pace(&space, 0), Pace { relocations: 0, host_pages: LAG_PAGES });
-        space.relocation_left -= 1;
+        space.empty_pages -= 1;
         assert_eq!(pace(&space, 0), Pace { relocations: 3, host_pages: LAG_PAGES - 1 });
         assert_eq!(pace(&space, 2), Pace { relocations: 1, host_pages: LAG_PAGES - 1 });
-        space.relocation_left = 0;
+        space.empty_pages = 3 * 192;
         assert_eq!(pace(&space, 1), Pace { relocations: 2, host_pages: 0 });
         assert_eq!(pace(&space, 0).host_pages, 1);
     }
@@ -237,8 +233,7 @@ mod tests {
     fn victims_without_anything_valid_or_invalid_are_no_division_by_zero() {
         for valid in [0, 192] {
             let mut space = Group::new(192, valid).space;
-            space.free_blocks = 0;
-            space.host_left = 0;
+            space.empty_pages = 0;
             assert!(space.owed() > 0);
             assert!(pace(&space, 0).relocations > 0);
         }

@@ -152,7 +152,7 @@ impl Media {
         self.bind_stripe_page(place, role);
         if !self.flash.timed() {
             if self.flash.execute(OpKind::Program, Cause::Parity, place.block, place.page) {
-                self.failed_untimed.push(place);
+                self.program_failed_now(place, Cause::Parity, Owner::Nobody, &[]);
             }
             self.close_if_written(place.block);
             return;

@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, NO_LPN, NONE, OpKind};
 
 use super::PageFtl;
-use super::units::AHEAD;
+use super::units::{AHEAD, load};
 use crate::ftl::bits::{next_set, set_bits};
 use crate::ftl::{MAX_UNITS, Relocated};
 use crate::media::{Frontier, Media, Place};
@@ -106,18 +106,10 @@ impl Lookahead {
         self.ring[self.head]
     }
 
-    /// Takes the next units, all of which were moved, and loads their map entries. Loads that wait in a row of their own
-    /// overlap; between the instructions of a move only some of them would fit into what a core looks ahead itself.
+    /// Takes the next units; all before were moved.
     #[inline]
     fn fill(&mut self, valid: &[u64], lpns: &[u32], map: &[u32]) {
-        for slot in &mut self.ring {
-            *slot = self.sources.next(valid).unwrap_or(NONE);
-        }
-        let mut seen = 0;
-        for source in self.ring.iter().take_while(|source| **source != NONE) {
-            seen ^= map[lpns[*source as usize] as usize];
-        }
-        std::hint::black_box(seen);
+        load(&mut self.ring, || self.sources.next(valid), lpns, map);
         self.head = 0;
     }
 }

@@ -67,7 +67,7 @@ impl PageFtl {
         while moved < run * per_page {
             let slot = moved as usize % AHEAD;
             if slot == 0 {
-                load(&mut lookahead, &mut sources, valid, lpns, map);
+                load(&mut lookahead, || sources.next(valid), lpns, map);
             }
             let source = lookahead[slot];
             if source == NONE {
@@ -100,12 +100,12 @@ impl PageFtl {
     }
 }
 
-/// Takes the next units, all of which before were moved, and loads their map entries. Loads that wait in a row of their own
+/// Takes the next units, `NONE` at the end, and loads their map entries; all before were moved. Loads that wait in a row of their own
 /// overlap; between the instructions of a move only some of them would fit into what a core looks ahead itself.
 #[inline]
-fn load(lookahead: &mut [u32; AHEAD], sources: &mut SetBits, valid: &[u64], lpns: &[u32], map: &[u32]) {
+pub(super) fn load(lookahead: &mut [u32; AHEAD], mut next: impl FnMut() -> Option<u32>, lpns: &[u32], map: &[u32]) {
     for slot in &mut *lookahead {
-        *slot = sources.next(valid).unwrap_or(NONE);
+        *slot = next().unwrap_or(NONE);
     }
     let mut seen = 0;
     for source in lookahead.iter().take_while(|source| **source != NONE) {
