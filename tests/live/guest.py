@@ -144,7 +144,7 @@ def options(bench, script):
     ]
 
 
-def run(bench, socket, script, seconds=240):
+def run(bench, socket, script, seconds=900):
     """Boots a guest that has the export as /dev/vda and runs a shell script; returns what its console said."""
     guest = bench.start(
         "qemu-system-x86_64", *options(bench, script),

@@ -6,6 +6,8 @@
 //! seed that somebody handed down.
 
 mod closest;
+pub mod command_set;
+pub mod command_sets;
 mod divider;
 mod quantity;
 mod request;
@@ -13,6 +15,8 @@ mod rng;
 mod time;
 
 pub use closest::closest;
+pub use command_set::{Answer, CommandSet, CommandSpec, Event, EventKind, Opcode, Refusal};
+pub use command_sets::COMMAND_SETS;
 pub use divider::Divider;
 pub use quantity::{Amount, QuantityError, format_size, parse_amount, parse_duration, parse_size};
 pub use request::{Op, Request, SECTOR_BYTES};

@@ -1,6 +1,6 @@
 //! What a host asks of a drive.
 
-use crate::Nanos;
+use crate::{CommandSpec, Nanos, Opcode};
 
 /// Bytes in a logical sector, the unit of every host address.
 pub const SECTOR_BYTES: u64 = 512;
@@ -38,8 +38,10 @@ impl Op {
 pub struct Request {
     /// Arrival in virtual time.
     pub at: Nanos,
-    /// What is asked.
+    /// What is asked; of a command of the drive's own set, what carries it.
     pub op: Op,
+    /// Which command of the drive's own set it is; [`Opcode::BLOCK`] for block I/O.
+    pub opcode: Opcode,
     /// Force unit access: complete only when the data is on flash.
     pub fua: bool,
     /// Host queue the request arrives on.
@@ -54,10 +56,19 @@ pub struct Request {
     pub sectors: u64,
 }
 
+// A replay keeps many of them in its caches.
+const _: () = assert!(size_of::<Request>() == 40);
+
 impl Request {
     /// A request of `sectors` sectors from `sector`, arriving at time zero on queue 0.
     pub const fn new(op: Op, sector: u64, sectors: u64) -> Request {
-        Request { at: Nanos::ZERO, op, fua: false, queue: 0, stream: 0, tag: 0, sector, sectors }
+        let (at, opcode) = (Nanos::ZERO, Opcode::BLOCK);
+        Request { at, op, opcode, fua: false, queue: 0, stream: 0, tag: 0, sector, sectors }
+    }
+
+    /// A command of the drive's own set, as [`Request::new`].
+    pub const fn of_set(command: &CommandSpec, sector: u64, sectors: u64) -> Request {
+        Request { opcode: command.opcode, ..Request::new(command.carrier, sector, sectors) }
     }
 
     /// The first sector behind the request.

@@ -9,6 +9,7 @@ mod capacity;
 mod config;
 pub mod description;
 mod drive;
+mod event_queue;
 mod ftl;
 mod gc;
 mod interface;
@@ -26,6 +27,7 @@ pub use config::{
 };
 pub use description::{Description, DescriptionError};
 pub use drive::{
-    Data, Drive, DriveError, OnImageError, Options, Recovered, Recovery, Registered, registered, stamp_cell,
+    CommandCount, Data, Drive, DriveError, OnImageError, Options, Payload, Recovered, Recovery, Registered, registered,
+    stamp_cell,
 };
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

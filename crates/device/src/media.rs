@@ -11,6 +11,7 @@ use ssdlab_base::{Divider, Nanos, Rng, rng};
 use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
 
 use crate::block_pool::{BlockPool, BlockState};
+use crate::event_queue::EventQueue;
 use crate::planted::{Bug, planted};
 use crate::superblocks::Role;
 use crate::token::Owner;
@@ -130,6 +131,8 @@ pub(crate) struct Media {
     pub(crate) failed_untimed: Vec<FailedProgram>,
     /// What paced collection has to know of the host, and tells it.
     pub(crate) host_pace: HostPace,
+    /// What the design tells the host unasked.
+    pub(crate) events: EventQueue,
 }
 
 /// The host's side of paced collection, by group.
@@ -232,6 +235,7 @@ impl Media {
             metadata_in_flight: 0,
             failed_untimed: Vec::new(),
             host_pace,
+            events: EventQueue::default(),
         }
     }
 
@@ -366,7 +370,9 @@ impl Media {
         let taken = if shared { 1 } else { pages };
         let comes_back = if comes_back { pages } else { 0 };
         let still_to_move = self.pool.valid(victim).div_ceil(self.units_per_page);
-        left + free * pages + comes_back >= self.gc_reserve * pages + still_to_move + taken
+        // The victim's erase may have to wait for a record of trims; a second block of reserve has pages for that.
+        let record = u32::from(self.gc_reserve == 1);
+        left + free * pages + comes_back >= self.gc_reserve * pages + still_to_move + record + taken
     }
 
     /// Whether a stream of the host has no superblock in a group and may not open one, not even when the erases under way

@@ -1,6 +1,6 @@
 //! What a drive tells about itself. Results are read from here and nowhere else.
 
-use ssdlab_base::{Nanos, Op};
+use ssdlab_base::{Nanos, Op, Refusal};
 use ssdlab_flash::OpCounts;
 
 /// How a command ended.
@@ -16,6 +16,14 @@ pub enum Status {
     StorageFull,
     /// The range ends behind the drive's last sector.
     OutOfRange,
+    /// Nothing is there; of a command of the drive's own set.
+    Absent,
+    /// The drive's design refused a command of its own set, and nothing changed.
+    Refused(Refusal),
+    /// The drive does not know the command.
+    Unsupported,
+    /// The command's parameters are not what its set says.
+    Invalid,
 }
 
 /// A command that has ended.
@@ -25,6 +33,8 @@ pub struct Completion {
     pub tag: u32,
     /// The request's operation.
     pub op: Op,
+    /// There is an answer beside it ([`ssdlab_base::Answer`]).
+    pub has_answer: bool,
     /// How it ended.
     pub status: Status,
     /// When the request arrived.
@@ -36,6 +46,8 @@ pub struct Completion {
     /// Bytes of the request (0 for a flush).
     pub bytes: u64,
 }
+
+const _: () = assert!(size_of::<Completion>() == 40);
 
 /// Counters since the drive was made; cheap to copy, so a timeline samples them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -263,7 +263,7 @@ fn what_cannot_work_is_refused() {
 #[test]
 fn a_drive_that_loses_a_die_loses_nothing() {
     let (mut drives, mut rebuilt) = (0, 0);
-    campaign("parity", "a_drive_that_loses_a_die_loses_nothing", 300, |seed| {
+    campaign("parity", "a_drive_that_loses_a_die_loses_nothing", 400, |seed| {
         let mut rng = rng(seed, "dies");
         let Some(mut config) = protected(&mut rng) else { return };
         if config.ftl.parity != Parity::Die {

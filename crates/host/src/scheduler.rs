@@ -153,6 +153,7 @@ impl Scheduler {
                 self.completions.push(Completion {
                     tag: part.tag,
                     op: part.op,
+                    has_answer: completion.has_answer,
                     status: completion.status,
                     submitted: part.at,
                     at: completion.at,

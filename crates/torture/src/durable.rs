@@ -145,6 +145,9 @@ impl Durable {
                 let end = request.sector.checked_add(request.sectors);
                 assert!(end.is_none_or(|end| end > self.sectors.len() as u64), "{request:?} was out of range");
             }
+            Status::Absent | Status::Refused(_) | Status::Unsupported | Status::Invalid => {
+                assert!(!request.opcode.is_block(), "{request:?} is block I/O, but {completion:?}");
+            }
             Status::UncorrectableRead => {
                 assert!(self.faulty && request.op == Op::Read, "nothing failed, but {request:?}: {completion:?}");
                 self.unreadable += 1;
@@ -222,7 +225,12 @@ impl Durable {
     fn show(&mut self, effect: Effect) {
         let Effect { request, stamp, status, read } = effect;
         match status {
-            Status::OutOfRange | Status::UncorrectableRead => {}
+            Status::OutOfRange
+            | Status::UncorrectableRead
+            | Status::Absent
+            | Status::Refused(_)
+            | Status::Unsupported
+            | Status::Invalid => {}
             Status::ReadOnly | Status::StorageFull => {
                 for sector in request.sector..request.end() {
                     if let Some(cell) = written(&request, stamp, sector) {

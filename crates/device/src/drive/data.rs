@@ -13,6 +13,21 @@ pub enum Data<'a> {
     Bytes(&'a [u8]),
 }
 
+/// All that goes with a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// The data of its range.
+    pub data: Data<'a>,
+    /// Its parameters, where it is one of the drive's own set.
+    pub words: &'a [u64],
+}
+
+impl<'a> From<Data<'a>> for Payload<'a> {
+    fn from(data: Data<'a>) -> Payload<'a> {
+        Payload { data, words: &[] }
+    }
+}
+
 impl Data<'_> {
     /// What every sector of the request is to hold, in cells of `cell` bytes each ([`Drive::cell_bytes`]).
     pub fn cells(self, request: &Request, cell: usize) -> Vec<u8> {

@@ -1,10 +1,11 @@
 //! Dispatch: what each command decides, in one place a command.
 
 use arrayvec::ArrayVec;
+use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, NONE};
 
-use super::{Drive, ProgramWaiter, Timer};
+use super::{Command, Drive, ProgramWaiter, Timer};
 use crate::Status;
 use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
@@ -63,7 +64,10 @@ impl Drive {
     #[inline]
     fn take_effect(&mut self, command: u32) -> Result<(), Stall> {
         self.wants_no_more(command);
-        let op = self.commands[command as usize].request.op;
+        let Request { op, opcode, .. } = self.commands[command as usize].request;
+        if !opcode.is_block() {
+            return self.command_of_set(command);
+        }
         if self.read_only && op != Op::Read {
             return self.refuse(command);
         }
@@ -73,6 +77,13 @@ impl Drive {
             Op::Trim | Op::WriteZeroes => self.trim(command)?,
             Op::Flush => self.flush(command)?,
         }
+        self.takes_its_place(command);
+        Ok(())
+    }
+
+    /// A command has taken effect: it has its place in the order, and waits for what it started.
+    #[inline]
+    pub(super) fn takes_its_place(&mut self, command: u32) {
         self.wait_ended(command);
         let state = &mut self.commands[command as usize];
         state.order = self.order;
@@ -82,7 +93,6 @@ impl Drive {
         }
         self.order += 1;
         self.release_command(command);
-        Ok(())
     }
 
     fn refuse(&mut self, command: u32) -> Result<(), Stall> {
@@ -112,10 +122,14 @@ impl Drive {
     /// Whether a command touches sectors of one of the first `count` stalled ones. A flush covers completed writes
     /// only, so it waits for none.
     fn overlaps_stalled(&self, command: u32, count: usize) -> bool {
-        let request = &self.commands[command as usize].request;
+        let space = |command: &Command| command.of_set.as_ref().map_or(AddressSpace::Logical, |of_set| of_set.space());
+        let this = &self.commands[command as usize];
+        let overlaps = |first: &Request, second: &Request| first.sector < second.end() && second.sector < first.end();
         self.stalled.iter().take(count).any(|other| {
-            let other = &self.commands[*other as usize].request;
-            request.sector < other.end() && other.sector < request.end()
+            let other = &self.commands[*other as usize];
+            overlaps(&this.request, &other.request)
+                && space(this) == space(other)
+                && space(this) != AddressSpace::Nothing
         })
     }
 
@@ -144,7 +158,7 @@ impl Drive {
 
     // ---- read ----
 
-    fn read(&mut self, command: u32) {
+    pub(super) fn read(&mut self, command: u32) {
         let request = self.commands[command as usize].request;
         if request.sectors == 0 {
             return;
@@ -306,7 +320,7 @@ impl Drive {
 
     // ---- write ----
 
-    fn write(&mut self, command: u32) -> Result<(), Stall> {
+    pub(super) fn write(&mut self, command: u32) -> Result<(), Stall> {
         if self.buffer.is_some() {
             return self.write_buffered(command);
         }
@@ -407,7 +421,7 @@ impl Drive {
     }
 
     /// A command waits for the records of trims that are not on flash.
-    fn await_metadata(&mut self, command: u32) {
+    pub(super) fn await_metadata(&mut self, command: u32) {
         if !self.media.flash.timed() {
             self.settle_untimed();
         }

@@ -39,12 +39,12 @@ impl Drive {
         }
     }
 
-    /// Runs events up to `until` but stops as soon as a completion is there; true if one is. Virtual time is that of
+    /// Runs events up to `until` but stops as soon as a completion or an event for the host is there; true if one is. Virtual time is that of
     /// the last event, not `until`.
     #[inline]
     pub fn run_to_completion(&mut self, until: Nanos) -> bool {
         loop {
-            if !self.completions.is_empty() {
+            if !self.completions.is_empty() || self.media.events.has_news() {
                 return true;
             }
             match self.next_event() {

@@ -8,6 +8,7 @@
 
 mod buffering;
 mod checkpoint;
+mod commands;
 mod data;
 mod destaging;
 mod dispatch;
@@ -27,10 +28,11 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use arrayvec::ArrayVec;
 use rustc_hash::FxHashMap;
-use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_base::{Answer, CommandSet, Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
 use crate::buffer::{Slot, WriteBuffer};
+use crate::event_queue::EventQueue;
 use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
@@ -40,11 +42,13 @@ use crate::path::Part;
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
+use commands::OfSet;
 use destaging::Destager;
 use registry::{make_buffer, pick};
 use versions::{IdlePace, VersionRead};
 
-pub use data::{Data, stamp_cell};
+pub use commands::CommandCount;
+pub use data::{Data, Payload, stamp_cell};
 pub use power::{OnImageError, Recovered, Recovery};
 pub use registry::{Registered, registered};
 
@@ -85,6 +89,8 @@ struct Command {
     wanted_sectors: u64,
     /// Cells of a write, or of what a read found.
     cells: Vec<u8>,
+    /// What a command of the drive's own set has beyond that.
+    of_set: Option<Box<OfSet>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,6 +209,10 @@ pub struct Drive {
     counters: Counters,
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
+    /// The commands that the drive knows beyond block I/O, and how often each ended.
+    set: Option<&'static CommandSet>,
+    command_counts: Vec<CommandCount>,
+    answers: Vec<Answer>,
     done: Vec<ssdlab_flash::Done>,
     slots: Vec<Slot>,
     /// The FTL takes small partial units of a region into one page.
@@ -240,6 +250,8 @@ impl Drive {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let ftl = (design.make)(config);
+        let mut media = media;
+        media.events = EventQueue::new(design.commands);
         let compacts = ftl.compacts().is_some();
         let mut drive = Drive {
             gc: Gc::new(config, victim(&config.gc)),
@@ -280,6 +292,9 @@ impl Drive {
             counters: Counters::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
+            set: design.commands,
+            command_counts: vec![CommandCount::default(); design.commands.map_or(0, |set| set.commands.len())],
+            answers: Vec::new(),
             done: Vec::new(),
             slots: Vec::new(),
             compacts,
@@ -403,6 +418,12 @@ impl Drive {
 
     /// As [`Drive::submit`], with data. Data is ignored where contents are not kept.
     pub fn submit_with(&mut self, request: &Request, data: Data<'_>) {
+        let refused = if self.in_range(request) { None } else { Some(Status::OutOfRange) };
+        self.arrives(request, data, None, refused);
+    }
+
+    #[inline]
+    fn arrives(&mut self, request: &Request, data: Data<'_>, of_set: Option<Box<OfSet>>, refused: Option<Status>) {
         assert!(request.at >= self.media.now, "a request arrives at {}, in the past of {}", request.at, self.media.now);
         debug_assert!(self.next_event().is_none_or(|at| at >= request.at), "earlier events have run");
         self.media.now = request.at;
@@ -411,9 +432,9 @@ impl Drive {
             self.gc.set_background(false);
             self.load_has_grown();
         }
-        let command = self.new_command(request, data);
-        if !self.in_range(request) {
-            self.commands[command as usize].status = Status::OutOfRange;
+        let command = self.new_command(request, data, of_set, refused.is_none());
+        if let Some(status) = refused {
+            self.commands[command as usize].status = status;
             self.order += 1;
             self.commands[command as usize].order = self.order - 1;
             self.report(command);
@@ -431,13 +452,10 @@ impl Drive {
         request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.user_sectors())
     }
 
-    fn new_command(&mut self, request: &Request, data: Data<'_>) -> u32 {
+    fn new_command(&mut self, request: &Request, data: Data<'_>, of_set: Option<Box<OfSet>>, accepted: bool) -> u32 {
         let cell = self.media.flash.store.cell_bytes();
-        let cells = if cell > 0 && request.op == Op::Write && self.in_range(request) {
-            data.cells(request, cell)
-        } else {
-            Vec::new()
-        };
+        let brings_data = of_set.as_ref().map_or(request.op == Op::Write, |of_set| of_set.brings_data(request));
+        let cells = if cell > 0 && accepted && brings_data { data.cells(request, cell) } else { Vec::new() };
         let command = Command {
             request: *request,
             queue: self.interface.queue_of(request.queue),
@@ -449,6 +467,7 @@ impl Drive {
             stalled_since: None,
             wanted_sectors: 0,
             cells,
+            of_set,
         };
         let slot = if let Some(slot) = self.free_commands.pop() {
             self.commands[slot as usize] = command;
@@ -471,10 +490,12 @@ impl Drive {
         let mut data = 0;
         if self.media.flash.timed() {
             ready += self.interface.overhead();
-            if request.op == Op::Write {
-                data = request.bytes();
-                ready = self.interface.transfer(ready, data, Direction::ToDrive);
-            }
+            data = match &self.commands[command as usize].of_set {
+                None if request.op == Op::Write => request.bytes(),
+                None => 0,
+                Some(of_set) => of_set.bytes_in() + if of_set.brings_data(request) { request.bytes() } else { 0 },
+            };
+            ready = self.interface.transfer(ready, data, Direction::ToDrive);
         }
         if let Some(paths) = &mut self.paths {
             let on_link = self.interface.time_on_link(data);
@@ -512,9 +533,9 @@ impl Drive {
             self.keep_read(command);
         }
         self.wait_ended(command);
-        let request = &self.commands[command as usize].request;
-        if request.op == Op::Read && self.media.flash.timed() {
-            let bytes = request.bytes();
+        let Command { request, of_set, .. } = &self.commands[command as usize];
+        if (request.op == Op::Read || of_set.is_some()) && self.media.flash.timed() {
+            let bytes = of_set.as_ref().map_or(request.bytes(), |of_set| of_set.bytes_out(request));
             let ready = self.interface.transfer(self.media.now, bytes, Direction::ToHost);
             if let Some(paths) = &mut self.paths {
                 paths.put(command, Part::LinkWait, ready - self.interface.time_on_link(bytes));
@@ -554,6 +575,14 @@ impl Drive {
             let cells = std::mem::take(&mut state.cells);
             self.read_data.push((request.tag, cells));
         }
+        let of_set = self.commands[command as usize].of_set.take();
+        let mut has_answer = false;
+        if let Some(of_set) = of_set {
+            self.count_command(request.opcode, status);
+            let answer = of_set.answer(request.tag);
+            has_answer = answer.is_some();
+            self.answers.extend(answer);
+        }
         self.counters.commands[kind] += 1;
         if status == Status::Success {
             self.counters.bytes[kind] += bytes;
@@ -571,6 +600,7 @@ impl Drive {
         self.completions.push(Completion {
             tag: request.tag,
             op: request.op,
+            has_answer,
             status,
             submitted: request.at,
             at: self.media.now,

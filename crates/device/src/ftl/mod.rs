@@ -4,16 +4,20 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod bits;
+mod extended;
 pub(crate) mod mv;
 pub(crate) mod page;
 mod placement;
+mod tagged;
 mod trims;
 
+use ssdlab_base::command_sets::tags::TAGS;
+use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::Cause;
 
 use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError};
+use crate::{Check, DriveConfig, DriveError, Status};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -94,6 +98,34 @@ pub(crate) struct Compaction {
     pub(crate) most_runs: u32,
     /// Most units that a page takes; at most [`MAX_UNITS`].
     pub(crate) most_units: u32,
+}
+
+/// A command of the design's own set. The drive has checked it against what the set says.
+#[derive(Debug)]
+pub(crate) struct SetCommand<'a> {
+    pub(crate) opcode: Opcode,
+    pub(crate) request: &'a Request,
+    pub(crate) words: &'a [u64],
+}
+
+/// What a command of the design's own set came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) status: Status,
+    /// Words and bytes of the answer.
+    pub(crate) words: Vec<u64>,
+    pub(crate) bytes: Vec<u8>,
+    /// The command waits until every record of trims is on flash.
+    pub(crate) awaits_records: bool,
+    /// The range is read or written as block I/O now.
+    pub(crate) block_io: bool,
+}
+
+impl Outcome {
+    /// It ended, with nothing to tell.
+    pub(crate) const fn new(status: Status) -> Outcome {
+        Outcome { status, words: Vec::new(), bytes: Vec::new(), awaits_records: false, block_io: false }
+    }
 }
 
 /// A flash translation layer.
@@ -202,6 +234,11 @@ pub(crate) trait Ftl: Send {
     /// trimmed since.
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool;
 
+    /// Carries out a command of the design's own set. A refused one changes nothing; `Err` is tried again when there is space.
+    fn command(&mut self, _media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
+        unreachable!("{:?} is of no set of this design", command.opcode)
+    }
+
     /// Whether there is something that can be done while the drive is idle.
     fn has_idle_work(&self) -> bool {
         false
@@ -248,6 +285,8 @@ pub(crate) struct Design {
     pub(crate) check: fn(&DriveConfig) -> Result<(), DriveError>,
     /// Makes it; the configuration was checked.
     pub(crate) make: fn(&DriveConfig) -> Box<dyn Ftl>,
+    /// Its commands and events beyond block I/O.
+    pub(crate) commands: Option<&'static CommandSet>,
     /// Keys of `[ftl]` that it reads and not every design does: whoever sets one for another design is told.
     pub(crate) keys: &'static [&'static str],
     /// Bytes that it takes in the simulator at most, whatever is written.
@@ -262,6 +301,7 @@ pub(crate) const DESIGNS: &[(&str, &str, Design)] = &[
         Design {
             check: |_| Ok(()),
             make: |config| Box::new(page::PageFtl::new(config)),
+            commands: None,
             keys: &[],
             simulator_bytes: page::PageFtl::simulator_bytes,
         },
@@ -272,8 +312,20 @@ pub(crate) const DESIGNS: &[(&str, &str, Design)] = &[
         Design {
             check: mv::check,
             make: |config| Box::new(mv::MvFtl::new(config)),
+            commands: None,
             keys: crate::description::FTL,
             simulator_bytes: mv::MvFtl::simulator_bytes,
+        },
+    ),
+    (
+        "tagged",
+        "page mapping with a word for each unit in RAM: the example of a command set",
+        Design {
+            check: |_| Ok(()),
+            make: tagged::make,
+            commands: Some(&TAGS),
+            keys: &[],
+            simulator_bytes: page::PageFtl::simulator_bytes,
         },
     ),
 ];

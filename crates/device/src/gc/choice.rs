@@ -17,6 +17,7 @@
 //! During a job the room is not less than `(R - 1) B` and what is still valid in the victim, which makes `R B` when the
 //! victim is back. Paced collection, whose jobs are in work all the time, lends the host what is there beyond that
 //! (`Media::job_leaves_room`): the host need not wait for the end of a job to open a block, and both bounds hold as before.
+//! With `R = 1` it keeps a page of that for the record of trims which the victim's erase may wait for.
 //!
 //! **Collection ends.** When fewer than `gc.free_blocks` are free, the closed blocks of a plane (of some plane, where data
 //! may go to any) have at least `B` pages to gain: `DriveConfig::check_space` accepts no drive where they might not. No

@@ -288,7 +288,8 @@ mod tests {
         let request = Request { at: Nanos(at), ..Request::new(Op::Read, 8, 8) };
         let (op, status) = (Op::Read, Status::Success);
         let (submitted, end) = (Nanos(at), Nanos(until));
-        let completion = Completion { tag: 0, op, status, submitted, at: end, order: 0, bytes: 4096 };
+        let completion =
+            Completion { tag: 0, op, has_answer: false, status, submitted, at: end, order: 0, bytes: 4096 };
         gathered.completed(&completion, Path { request, segments });
     }
 
@@ -341,6 +342,7 @@ mod tests {
         let segment = |from, to| Segment { stage: Stage::Request, part: Part::Link, from: Nanos(from), to: Nanos(to) };
         let completion = Completion {
             tag: 0,
+            has_answer: false,
             op: Op::Write,
             status: Status::Success,
             submitted: Nanos(5),

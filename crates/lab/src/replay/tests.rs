@@ -76,6 +76,7 @@ impl Target for Fake {
             self.counters.bytes[request.op.class()] += bytes;
             let Request { tag, op, .. } = request;
             let completion = Completion {
+                has_answer: false,
                 tag,
                 op,
                 status: Status::Success,

@@ -496,7 +496,10 @@ fn result_of(completion: &Completion, broken: bool) -> Result<(), Failure> {
         Status::UncorrectableRead => Err(Failure::Io),
         Status::ReadOnly => Err(Failure::ReadOnly),
         Status::StorageFull => Err(Failure::NoSpace),
-        Status::OutOfRange => Err(Failure::Invalid),
+        // The last four are answers to commands of a drive's own set, which nobody sends here.
+        Status::OutOfRange | Status::Absent | Status::Refused(_) | Status::Unsupported | Status::Invalid => {
+            Err(Failure::Invalid)
+        }
     }
 }
 

@@ -1,0 +1,51 @@
+//! Every command set: a file each, and a line in [`COMMAND_SETS`].
+
+pub mod tags;
+
+use crate::command_set::CommandSet;
+
+/// Every set beyond block I/O.
+pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::COMMAND_SETS;
+    use crate::Op;
+    use crate::command_set::{AddressSpace, DataPhase, EVENT_WORDS, Merging, Opcode, Role, Words};
+
+    #[test]
+    fn every_set_is_well_formed() {
+        let names: BTreeSet<_> = COMMAND_SETS.iter().map(|set| set.name).collect();
+        assert_eq!(names.len(), COMMAND_SETS.len(), "names of sets differ");
+        for set in COMMAND_SETS {
+            let names: BTreeSet<_> = set.commands.iter().map(|command| command.name).collect();
+            assert_eq!(names.len(), set.commands.len(), "{}: names of commands differ", set.name);
+            for (index, command) in set.commands.iter().enumerate() {
+                let name = format!("{} {}", set.name, command.name);
+                assert_eq!(command.opcode, Opcode(index as u8 + 1), "{name}");
+                assert_eq!(set.command(command.opcode), Some(command), "{name}");
+                assert_eq!(set.find(command.name), Some(command), "{name}");
+                assert!(matches!(command.carrier, Op::Read | Op::Write | Op::Flush), "{name}: carrier");
+                let is_token = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+                assert!(command.name.bytes().all(is_token), "{name}: lower-case letters and dashes");
+                if command.carrier == Op::Flush {
+                    assert_ne!(command.data, DataPhase::Range, "{name}: the slow path has no data");
+                }
+                if command.data == DataPhase::Answer {
+                    assert_eq!(command.carrier, Op::Read, "{name}: what answers with bytes is carried by a read");
+                }
+                if command.merging == Merging::Neighbours {
+                    assert_ne!(command.address, AddressSpace::Nothing, "{name}: neighbours have addresses");
+                }
+                if command.role == Role::Acknowledge {
+                    assert_eq!(command.words_in, Words::Exactly(1), "{name}: the number of the event");
+                }
+            }
+            let acknowledges = set.commands.iter().any(|command| command.role == Role::Acknowledge);
+            assert_eq!(acknowledges, set.events.iter().any(|event| event.acknowledged), "{}", set.name);
+            assert!(set.events.iter().all(|event| usize::from(event.words) <= EVENT_WORDS), "{}", set.name);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Commands of the drive's own set: checked against what the set says of them, and carried out by the design.
+
+use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
+use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
+
+use super::dispatch::Stall;
+use super::{Drive, Payload};
+use crate::Status;
+use crate::ftl::SetCommand;
+
+/// Bytes of a word on the link.
+pub(super) const WORD_BYTES: u64 = 8;
+
+/// What a command of the drive's own set has beyond a block command.
+#[derive(Clone, Debug)]
+pub(super) struct OfSet {
+    /// `None` where the drive does not know it.
+    spec: Option<&'static CommandSpec>,
+    words: Vec<u64>,
+    answer: Answer,
+    /// The design has carried out its part; what is left is block I/O on the range.
+    carried_out: bool,
+}
+
+impl OfSet {
+    /// Bytes that it brings over the link beside the data of its range.
+    pub(super) fn bytes_in(&self) -> u64 {
+        self.words.len() as u64 * WORD_BYTES
+    }
+
+    /// Bytes that go back.
+    pub(super) fn bytes_out(&self, request: &Request) -> u64 {
+        let data = match self.spec.map_or(DataPhase::Nothing, |spec| spec.data) {
+            DataPhase::Range if request.op == Op::Read => request.bytes(),
+            DataPhase::Answer => self.answer.bytes.len() as u64,
+            _ => 0,
+        };
+        data + self.answer.words.len() as u64 * WORD_BYTES
+    }
+
+    /// Whether the sectors of its range come with it.
+    pub(super) fn brings_data(&self, request: &Request) -> bool {
+        request.op == Op::Write && self.spec.is_some_and(|spec| spec.data == DataPhase::Range)
+    }
+
+    pub(super) fn space(&self) -> AddressSpace {
+        self.spec.map_or(AddressSpace::Nothing, |spec| spec.address)
+    }
+
+    /// The answer, if there is one.
+    pub(super) fn answer(self, tag: u32) -> Option<Answer> {
+        let told = !(self.answer.words.is_empty() && self.answer.bytes.is_empty());
+        told.then_some(Answer { tag, ..self.answer })
+    }
+}
+
+/// How often a command of the drive's own set ended, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandCount {
+    /// Those that ended.
+    pub completed: u64,
+    /// ... of them refused.
+    pub refused: u64,
+    /// ... of them with another status than success.
+    pub failed: u64,
+}
+
+impl Drive {
+    /// The commands and events that the drive knows beyond block I/O.
+    pub fn command_set(&self) -> Option<&'static CommandSet> {
+        self.set
+    }
+
+    /// How often each command of the drive's own set ended, in the order of the set.
+    pub fn command_counts(&self) -> &[CommandCount] {
+        &self.command_counts
+    }
+
+    /// Answers of completed commands; the caller clears it.
+    pub fn answers(&mut self) -> &mut Vec<Answer> {
+        &mut self.answers
+    }
+
+    /// Events that the host was not told of, in order; afterwards it was.
+    pub fn take_events(&mut self, to: &mut Vec<Event>) {
+        self.media.events.deliver(to);
+    }
+
+    /// A host begins anew above a drive that kept its power: it is told again of what was not acknowledged.
+    pub fn host_restarted(&mut self) {
+        self.media.events.deliver_again();
+    }
+
+    /// Events sent, and of these the ones that still wait for their acknowledgement.
+    pub fn event_counts(&self) -> (u64, u64) {
+        (self.media.events.sent(), self.media.events.kept())
+    }
+
+    /// As [`Drive::submit_with`], a command of any set. Of a command that the drive does not know the completion says so.
+    ///
+    /// # Panics
+    ///
+    /// As [`Drive::submit`].
+    pub fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        if request.opcode.is_block() {
+            return self.submit_with(request, payload.data);
+        }
+        let spec = self.set.and_then(|set| set.command(request.opcode));
+        let of_set = OfSet { spec, words: payload.words.to_vec(), answer: Answer::default(), carried_out: false };
+        let refused = self.refuses(request, &of_set);
+        self.arrives(request, payload.data, Some(Box::new(of_set)), refused);
+    }
+
+    /// Why a command of the set cannot even be looked at.
+    fn refuses(&self, request: &Request, of_set: &OfSet) -> Option<Status> {
+        let Some(spec) = of_set.spec else { return Some(Status::Unsupported) };
+        if spec.carrier != request.op || !spec.words_in.allow(of_set.words.len()) {
+            return Some(Status::Invalid);
+        }
+        let sectors = match spec.address {
+            AddressSpace::Logical => self.user_sectors(),
+            AddressSpace::Physical => self.media.flash.geometry().bytes() / SECTOR_BYTES,
+            AddressSpace::Nothing => return None,
+        };
+        let fits = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
+        (!fits).then_some(Status::OutOfRange)
+    }
+
+    /// Lets a command of the set take effect: the design's part first, then block I/O on its range where the design says so.
+    pub(super) fn command_of_set(&mut self, command: u32) -> Result<(), Stall> {
+        let state = &mut self.commands[command as usize];
+        let request = state.request;
+        let mut of_set = state.of_set.take().expect("a command of a set");
+        let result = self.carry_out(command, &request, &mut of_set);
+        self.commands[command as usize].of_set = Some(of_set);
+        result?;
+        self.takes_its_place(command);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, command: u32, request: &Request, of_set: &mut OfSet) -> Result<(), Stall> {
+        let spec = of_set.spec.expect("an unknown command does not enter the drive");
+        if self.read_only && request.op == Op::Write {
+            self.commands[command as usize].status = Status::ReadOnly;
+            return Ok(());
+        }
+        if spec.role == Role::Acknowledge {
+            if !self.media.events.acknowledge(of_set.words[0]) {
+                self.commands[command as usize].status = Status::Invalid;
+            }
+            return Ok(());
+        }
+        if !of_set.carried_out {
+            let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words };
+            let outcome = self.ftl.command(&mut self.media, asked)?;
+            of_set.answer.words = outcome.words;
+            of_set.answer.bytes = outcome.bytes;
+            of_set.carried_out = true;
+            self.commands[command as usize].status = outcome.status;
+            if outcome.awaits_records {
+                self.await_metadata(command);
+            }
+            if !outcome.block_io {
+                return Ok(());
+            }
+        }
+        match request.op {
+            Op::Read => self.read(command),
+            Op::Write => self.write(command)?,
+            Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
+        }
+        Ok(())
+    }
+
+    /// Counts a command that ends.
+    pub(super) fn count_command(&mut self, opcode: Opcode, status: Status) {
+        let Some(count) = self.command_counts.get_mut(usize::from(opcode.0) - 1) else { return };
+        count.completed += 1;
+        count.refused += u64::from(matches!(status, Status::Refused(_)));
+        count.failed += u64::from(status != Status::Success);
+    }
+}

@@ -1,0 +1,127 @@
+//! FTL design `tagged`: the mapping of `page`, and the commands of the set `tags`.
+//!
+//! The smallest design with commands of its own: the one to test command sets with, and to copy. Tags are in RAM and gone
+//! after a power cut; a tag belongs to its unit, whatever block I/O writes or trims there.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use ssdlab_base::command_sets::tags::{
+    CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS_CLEARED, WRITE_TAGGED,
+    ZERO_TAG,
+};
+use ssdlab_base::{Request, SECTOR_BYTES};
+
+use super::extended::{Extended, Extension};
+use super::page::PageFtl;
+use super::{Ftl, NoSpace, Outcome, SetCommand, TrimTarget};
+use crate::media::Media;
+use crate::token::Owner;
+use crate::{DriveConfig, Status};
+
+/// The tags.
+pub(crate) struct Tags {
+    sectors_per_unit: u64,
+    /// By unit; none is zero.
+    tags: BTreeMap<u32, u64>,
+}
+
+/// Makes the design.
+pub(crate) fn make(config: &DriveConfig) -> Box<dyn Ftl> {
+    let sectors_per_unit = u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
+    let extension = Tags { sectors_per_unit, tags: BTreeMap::new() };
+    Box::new(Extended { ftl: Box::new(PageFtl::new(config)), extension })
+}
+
+impl Tags {
+    fn units(&self, request: &Request) -> std::ops::Range<u32> {
+        let end = request.end().div_ceil(self.sectors_per_unit);
+        (request.sector / self.sectors_per_unit) as u32..end as u32
+    }
+
+    fn write(&mut self, media: &mut Media, command: &SetCommand<'_>) -> Outcome {
+        let units = self.units(command.request);
+        let whole = |sector: u64| sector.is_multiple_of(self.sectors_per_unit);
+        if units.len() != command.words.len() || !whole(command.request.sector) || !whole(command.request.end()) {
+            return Outcome::new(Status::Refused(NOT_A_TAG_PER_UNIT));
+        }
+        if command.words.contains(&0) {
+            return Outcome::new(Status::Refused(ZERO_TAG));
+        }
+        for (unit, tag) in units.zip(command.words) {
+            if let Some(old) = self.tags.insert(unit, *tag).filter(|old| old != tag) {
+                media.events.send(media.now, TAG_REPLACED, &[u64::from(unit), old, *tag]);
+            }
+        }
+        Outcome { block_io: true, ..Outcome::new(Status::Success) }
+    }
+
+    fn read(&self, command: &SetCommand<'_>) -> Outcome {
+        let units = self.units(command.request);
+        let spec_allows = ssdlab_base::command_sets::tags::TAGS.command(READ_TAGGED);
+        if spec_allows.is_some_and(|spec| !spec.words_out.allow(units.len())) {
+            return Outcome::new(Status::Refused(NOT_A_TAG_PER_UNIT));
+        }
+        let words: Vec<u64> = units.map(|unit| self.tags.get(&unit).copied().unwrap_or(0)).collect();
+        if words.iter().all(|tag| *tag == 0) {
+            return Outcome::new(Status::Absent);
+        }
+        Outcome { words, block_io: true, ..Outcome::new(Status::Success) }
+    }
+
+    fn find(&self, tag: u64) -> Outcome {
+        let units = self.tags.iter().filter(|(_, other)| **other == tag);
+        let bytes: Vec<u8> = units.flat_map(|(unit, _)| u64::from(*unit).to_le_bytes()).collect();
+        if bytes.is_empty() {
+            return Outcome { words: vec![0], ..Outcome::new(Status::Absent) };
+        }
+        Outcome { words: vec![bytes.len() as u64 / 8], bytes, ..Outcome::new(Status::Success) }
+    }
+
+    fn clear(&mut self, media: &mut Media) -> Outcome {
+        let count = std::mem::take(&mut self.tags).len() as u64;
+        media.events.send(media.now, TAGS_CLEARED, &[count]);
+        Outcome { words: vec![count], ..Outcome::new(Status::Success) }
+    }
+}
+
+impl Extension for Tags {
+    fn command(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
+        Ok(match command.opcode {
+            WRITE_TAGGED => self.write(media, &command),
+            READ_TAGGED => self.read(&command),
+            FIND_TAG => self.find(command.words[0]),
+            CLEAR_TAGS => self.clear(media),
+            SAVE_TRIMS => {
+                let programmed = ftl.save_trims(media, TrimTarget::Host, Owner::Nobody)?;
+                Outcome { words: vec![u64::from(programmed)], awaits_records: true, ..Outcome::new(Status::Success) }
+            }
+            other => unreachable!("{other:?} is no command of the design's set"),
+        })
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        vec![("tag_bytes", self.tags.len() as u64 * 12)]
+    }
+
+    fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(&(self.tags.len() as u64).to_le_bytes())?;
+        for (unit, tag) in &self.tags {
+            to.write_all(&unit.to_le_bytes())?;
+            to.write_all(&tag.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        let (mut count, mut unit, mut tag) = ([0; 8], [0; 4], [0; 8]);
+        from.read_exact(&mut count)?;
+        self.tags.clear();
+        for _ in 0..u64::from_le_bytes(count) {
+            from.read_exact(&mut unit)?;
+            from.read_exact(&mut tag)?;
+            self.tags.insert(u32::from_le_bytes(unit), u64::from_le_bytes(tag));
+        }
+        Ok(())
+    }
+}
