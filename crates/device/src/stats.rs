@@ -84,6 +84,46 @@ pub struct Counters {
     pub failed_commands: u64,
 }
 
+impl Counters {
+    /// Adds those of another drive.
+    pub fn add(&mut self, other: &Counters) {
+        // Taken apart whole, so that no counter is forgotten.
+        let Counters {
+            flash,
+            multi_plane,
+            commands,
+            bytes,
+            padding_bytes,
+            buffer,
+            unmapped_sectors_read,
+            trimmed_mapped_sectors,
+            trimmed_buffered_sectors,
+            victims,
+            grown_bad_blocks,
+            rebuilt_pages,
+            gc_stall,
+            gc_stalled_commands,
+            failed_commands,
+        } = other;
+        let each = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        self.flash.0.iter_mut().zip(&flash.0).for_each(|(to, from)| each(to, from));
+        self.multi_plane.0.iter_mut().zip(&multi_plane.0).for_each(|(to, from)| each(to, from));
+        each(&mut self.commands, commands);
+        each(&mut self.bytes, bytes);
+        each(&mut self.victims, victims);
+        self.padding_bytes += padding_bytes;
+        self.buffer.add(buffer);
+        self.unmapped_sectors_read += unmapped_sectors_read;
+        self.trimmed_mapped_sectors += trimmed_mapped_sectors;
+        self.trimmed_buffered_sectors += trimmed_buffered_sectors;
+        self.grown_bad_blocks += grown_bad_blocks;
+        self.rebuilt_pages += rebuilt_pages;
+        self.gc_stall += *gc_stall;
+        self.gc_stalled_commands += gc_stalled_commands;
+        self.failed_commands += failed_commands;
+    }
+}
+
 /// What the write buffer did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferCounters {
@@ -117,6 +157,44 @@ pub struct BufferCounters {
     pub pages_now: u64,
     /// ... of them partial.
     pub partial_pages_now: u64,
+}
+
+impl BufferCounters {
+    /// Adds those of another drive.
+    pub fn add(&mut self, other: &BufferCounters) {
+        let BufferCounters {
+            write_hits,
+            write_misses,
+            read_hits,
+            read_misses,
+            evictions,
+            destaged_pages,
+            full_pages,
+            partial_pages,
+            compacted_pages,
+            padded_pages,
+            delayed_pages,
+            converted_pages,
+            full,
+            pages_now,
+            partial_pages_now,
+        } = other;
+        self.write_hits += write_hits;
+        self.write_misses += write_misses;
+        self.read_hits += read_hits;
+        self.read_misses += read_misses;
+        self.evictions += evictions;
+        self.destaged_pages += destaged_pages;
+        self.full_pages += full_pages;
+        self.partial_pages += partial_pages;
+        self.compacted_pages += compacted_pages;
+        self.padded_pages += padded_pages;
+        self.delayed_pages += delayed_pages;
+        self.converted_pages += converted_pages;
+        self.full += *full;
+        self.pages_now += pages_now;
+        self.partial_pages_now += partial_pages_now;
+    }
 }
 
 /// How much of the flash is spare.

@@ -6,7 +6,7 @@ use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::Drive;
 use ssdlab_device::description::{DescriptionError, Field, Section, Tree};
 
-use crate::BlockDevice;
+use crate::Device;
 use crate::scheduler::{self, Scheduler, SchedulerConfig};
 
 /// Every host room: name and summary.
@@ -51,8 +51,8 @@ impl Host {
     }
 
     /// Puts the rooms above a drive.
-    pub fn above(&self, drive: Drive) -> Box<dyn BlockDevice> {
-        let mut device: Box<dyn BlockDevice> = Box::new(drive);
+    pub fn above(&self, drive: Drive) -> Box<dyn Device> {
+        let mut device: Box<dyn Device> = Box::new(drive);
         for room in self.rooms.iter().rev() {
             let Room::Scheduler(config) = room;
             device = Box::new(Scheduler::new(device, *config));

@@ -1,11 +1,21 @@
-//! What takes requests at points in virtual time and completes them.
+//! What a device is asked, in three traits: the data path, administration, and power.
+//!
+//! ```text
+//!   BlockDevice       requests in, completions and bytes out, in virtual time
+//!   Administration    who it is, what its layers and drives have done, clocks and observers
+//!   Power             what a served device keeps when the process ends
+//! ```
+//!
+//! A bare [`Drive`] is all three, and so is every layer above one; [`Device`] is their sum. Whoever runs, serves or checks
+//! a stack uses these alone: a drive inside one is reached as a [`Part`], by name, for its counters and its chips, never
+//! for data.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use ssdlab_base::{Nanos, Request};
 use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Data, Drive};
+use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options};
 
 /// Requests and their bytes by kind: reads, writes, trims (write zeroes among them), flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,10 +50,13 @@ pub struct RoomFigures {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// A drive, or host software above one.
+/// The data path: what takes requests at points in virtual time and completes them.
 pub trait BlockDevice: Send {
     /// Capacity in sectors of 512 bytes.
     fn sectors(&self) -> u64;
+
+    /// Bytes that it keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
+    fn cell_bytes(&self) -> usize;
 
     /// Virtual time.
     fn now(&self) -> Nanos;
@@ -51,13 +64,19 @@ pub trait BlockDevice: Send {
     /// Takes a request at `request.at`; events before that time must have run. Data goes with writes.
     fn submit(&mut self, request: &Request, data: Data<'_>);
 
+    /// These requests will come soon: a hint that changes nothing.
+    fn prefetch(&mut self, requests: &[Request]) {
+        let _ = requests;
+    }
+
     /// When something happens next; `None` when nothing will.
     fn next_event(&self) -> Option<Nanos>;
 
     /// Runs every event up to and including `until`; virtual time is `until` then.
     fn run_until(&mut self, until: Nanos);
 
-    /// Runs events up to `until` but stops as soon as a completion is there; true if one is.
+    /// Runs events up to `until` but stops as soon as a completion is there; true if one is. Virtual time is that of the
+    /// last event then.
     fn run_to_completion(&mut self, until: Nanos) -> bool;
 
     /// Requests submitted and not completed.
@@ -81,33 +100,150 @@ pub trait BlockDevice: Send {
     /// Requests whose [`Completion::order`] lies in the same multiple of this took effect in one step of the drive's, and
     /// complete together; steps have no gaps. 1 for a drive.
     fn order_stride(&self) -> u64;
-
-    /// What the rooms have done up to now, the topmost first; nothing for a drive.
-    fn rooms(&self) -> Vec<RoomFigures>;
-
-    /// The drive at the bottom.
-    fn drive(&self) -> &Drive;
-
-    /// The same, to change.
-    fn drive_mut(&mut self) -> &mut Drive;
-
-    /// The same, without the rooms, which must be at rest.
-    fn into_drive(self: Box<Self>) -> Drive;
 }
 
+/// Who a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// A drive's name; for a layer, that of what is below it.
+    pub name: String,
+    /// Its design, where it is a drive.
+    pub design: String,
+    /// The unit in which it likes to be written, in bytes: a power of two, at least 512.
+    pub unit_bytes: u32,
+    /// It models time.
+    pub is_timed: bool,
+    /// A completed write may be lost with the power until it is flushed.
+    pub has_write_cache: bool,
+}
+
+/// A drive at the bottom of a stack.
+pub struct Part<'a> {
+    /// What the stack calls it.
+    pub name: String,
+    /// The drive.
+    pub drive: &'a Drive,
+}
+
+/// The same, to attach observers and set clocks: its data belongs to the layers above.
+pub struct PartMut<'a> {
+    /// What the stack calls it.
+    pub name: String,
+    /// The drive.
+    pub drive: &'a mut Drive,
+}
+
+/// The seed of a stack's drive by its place: drives of one kind do not do the same at the same time. The first has the
+/// stack's own.
+pub fn seed_of(seed: u64, index: usize) -> u64 {
+    seed.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Administration: what a device says of itself, and how its model is set.
+pub trait Administration {
+    /// Who it is.
+    fn identify(&self) -> Identity;
+
+    /// What the layers have done up to now, the topmost first; nothing for a drive.
+    fn rooms(&self) -> Vec<RoomFigures>;
+
+    /// The drives at the bottom, from left to right.
+    fn parts(&self) -> Vec<Part<'_>>;
+
+    /// The same, to change.
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>>;
+
+    /// Forgets counters and virtual time, and keeps data, maps and wear. Only while nothing is outstanding.
+    fn reset_statistics(&mut self);
+
+    /// Counters of all drives together.
+    fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        for part in self.parts() {
+            counters.add(&part.drive.counters());
+        }
+        counters
+    }
+
+    /// What the drives hold against themselves; a name is preceded by the drive's where there are several.
+    fn check(&self) -> Vec<(String, Check)> {
+        let parts = self.parts();
+        let several = parts.len() > 1;
+        let named = |part: &Part<'_>, check: Check| {
+            (if several { format!("{}: {}", part.name, check.name) } else { check.name.to_string() }, check)
+        };
+        let checks =
+            |part: &Part<'_>| part.drive.check().into_iter().map(|check| named(part, check)).collect::<Vec<_>>();
+        parts.iter().flat_map(checks).collect()
+    }
+
+    /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle.
+    fn set_timed(&mut self, timed: bool) {
+        self.parts_mut().into_iter().for_each(|part| part.drive.set_timed(timed));
+    }
+
+    /// Everything random in the drives is drawn from the beginning of the seed's streams from now on.
+    fn reseed(&mut self, options: Options) {
+        for (index, part) in self.parts_mut().into_iter().enumerate() {
+            part.drive.reseed(Options { seed: seed_of(options.seed, index), ..options });
+        }
+    }
+
+    /// Whether paths are recorded from now on.
+    fn record_paths(&mut self, on: bool) {
+        self.parts_mut().into_iter().for_each(|part| part.drive.record_paths(on));
+    }
+}
+
+/// Power: what a served device keeps when the process ends.
+pub trait Power: Administration {
+    /// Puts everything that has happened into the images' files, where there are any. Completions are told to nobody before.
+    fn persist(&mut self) {
+        self.parts_mut().into_iter().for_each(|part| part.drive.persist());
+    }
+
+    /// The end of the process: what is not in the images' files by now never will be.
+    fn forget(&mut self) {
+        self.parts_mut().into_iter().for_each(|part| part.drive.forget());
+    }
+
+    /// Why an image takes no more, if one does not.
+    fn broken_image(&self) -> Option<String> {
+        self.parts().iter().find_map(|part| part.drive.image()?.broken().map(str::to_string))
+    }
+}
+
+/// A bare drive, or a layer above devices: everything that can be asked.
+pub trait Device: BlockDevice + Administration + Power {}
+
+impl<T: BlockDevice + Administration + Power + ?Sized> Device for T {}
+
 impl BlockDevice for Drive {
+    #[inline]
     fn sectors(&self) -> u64 {
         self.user_sectors()
     }
 
+    fn cell_bytes(&self) -> usize {
+        Drive::cell_bytes(self)
+    }
+
+    #[inline]
     fn now(&self) -> Nanos {
         Drive::now(self)
     }
 
+    #[inline]
     fn submit(&mut self, request: &Request, data: Data<'_>) {
         self.submit_with(request, data);
     }
 
+    #[inline]
+    fn prefetch(&mut self, requests: &[Request]) {
+        Drive::prefetch(self, requests);
+    }
+
+    #[inline]
     fn next_event(&self) -> Option<Nanos> {
         Drive::next_event(self)
     }
@@ -116,14 +252,17 @@ impl BlockDevice for Drive {
         Drive::run_until(self, until);
     }
 
+    #[inline]
     fn run_to_completion(&mut self, until: Nanos) -> bool {
         Drive::run_to_completion(self, until)
     }
 
+    #[inline]
     fn outstanding(&self) -> u64 {
         Drive::outstanding(self)
     }
 
+    #[inline]
     fn completions(&mut self) -> &mut Vec<Completion> {
         Drive::completions(self)
     }
@@ -143,20 +282,52 @@ impl BlockDevice for Drive {
     fn order_stride(&self) -> u64 {
         1
     }
+}
+
+impl Administration for Drive {
+    fn identify(&self) -> Identity {
+        let config = self.config();
+        Identity {
+            name: config.name.clone(),
+            design: config.ftl.design.clone(),
+            unit_bytes: config.ftl.mapping_unit,
+            is_timed: config.timed,
+            has_write_cache: config.buffer.policy != "none",
+        }
+    }
 
     fn rooms(&self) -> Vec<RoomFigures> {
         Vec::new()
     }
 
-    fn drive(&self) -> &Drive {
-        self
+    fn parts(&self) -> Vec<Part<'_>> {
+        vec![Part { name: self.config().name.clone(), drive: self }]
     }
 
-    fn drive_mut(&mut self) -> &mut Drive {
-        self
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        vec![PartMut { name: self.config().name.clone(), drive: self }]
     }
 
-    fn into_drive(self: Box<Self>) -> Drive {
-        *self
+    fn reset_statistics(&mut self) {
+        Drive::reset_statistics(self);
+    }
+
+    fn counters(&self) -> Counters {
+        Drive::counters(self)
+    }
+}
+
+/// The served engine asks after every batch, so a drive answers without a list of its parts.
+impl Power for Drive {
+    fn persist(&mut self) {
+        Drive::persist(self);
+    }
+
+    fn forget(&mut self) {
+        Drive::forget(self);
+    }
+
+    fn broken_image(&self) -> Option<String> {
+        self.image().and_then(|image| image.broken().map(str::to_string))
     }
 }

@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
-use ssdlab_device::path::{Part, Path, Segment, Stage};
-use ssdlab_device::{Completion, Data, Drive};
+use ssdlab_device::path::{Part as PathPart, Path, Segment, Stage};
+use ssdlab_device::{Completion, Counters, Data};
 
-use crate::{BlockDevice, RoomFigures, Traffic};
+use crate::{Administration, BlockDevice, Device, Identity, Part, PartMut, Power, RoomFigures, Traffic};
 
 /// The room's name in descriptions.
 pub(crate) const KIND: &str = "scheduler";
@@ -39,7 +39,7 @@ struct Joined {
 
 /// First come, first served, merging.
 pub struct Scheduler {
-    below: Box<dyn BlockDevice>,
+    below: Box<dyn Device>,
     config: SchedulerConfig,
     waiting: VecDeque<Joined>,
     /// By tag below.
@@ -62,7 +62,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler above a device.
-    pub fn new(below: Box<dyn BlockDevice>, config: SchedulerConfig) -> Scheduler {
+    pub fn new(below: Box<dyn Device>, config: SchedulerConfig) -> Scheduler {
         Scheduler {
             below,
             config: SchedulerConfig { depth: config.depth.max(1), ..config },
@@ -172,7 +172,7 @@ impl Scheduler {
 
 /// The path of a part of a request below: it waited here until that was sent.
 fn waited_before(part: &Request, below: &Path) -> Path {
-    let waited = Segment { stage: Stage::Request, part: Part::HostLayers, from: part.at, to: below.request.at };
+    let waited = Segment { stage: Stage::Request, part: PathPart::HostLayers, from: part.at, to: below.request.at };
     let own = (waited.to > waited.from).then_some(waited);
     Path { request: *part, segments: own.into_iter().chain(below.segments.iter().copied()).collect() }
 }
@@ -190,7 +190,7 @@ impl BlockDevice for Scheduler {
         self.run_until(request.at);
         self.outstanding += 1;
         self.taken.add(request);
-        let cell = self.below.drive().cell_bytes();
+        let cell = self.below.cell_bytes();
         let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.below.sectors());
         let cells = match request.op {
             Op::Write if cell > 0 && in_range => data.cells(request, cell),
@@ -261,6 +261,16 @@ impl BlockDevice for Scheduler {
         self.below.order_stride() * PARTS_MAX
     }
 
+    fn cell_bytes(&self) -> usize {
+        self.below.cell_bytes()
+    }
+}
+
+impl Administration for Scheduler {
+    fn identify(&self) -> Identity {
+        self.below.identify()
+    }
+
     fn rooms(&self) -> Vec<RoomFigures> {
         let SchedulerConfig { depth, merge_bytes } = self.config;
         let configuration = [("depth", depth.to_string()), ("merge_size", format_size(merge_bytes))];
@@ -275,15 +285,35 @@ impl BlockDevice for Scheduler {
         std::iter::once(own).chain(self.below.rooms()).collect()
     }
 
-    fn drive(&self) -> &Drive {
-        self.below.drive()
+    fn parts(&self) -> Vec<Part<'_>> {
+        self.below.parts()
     }
 
-    fn drive_mut(&mut self) -> &mut Drive {
-        self.below.drive_mut()
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        self.below.parts_mut()
     }
 
-    fn into_drive(self: Box<Self>) -> Drive {
-        self.below.into_drive()
+    fn reset_statistics(&mut self) {
+        self.below.reset_statistics();
+        (self.merged, self.waiting_max) = (0, 0);
+        (self.taken, self.sent) = (Traffic::default(), Traffic::default());
+    }
+
+    fn counters(&self) -> Counters {
+        self.below.counters()
+    }
+}
+
+impl Power for Scheduler {
+    fn persist(&mut self) {
+        self.below.persist();
+    }
+
+    fn forget(&mut self) {
+        self.below.forget();
+    }
+
+    fn broken_image(&self) -> Option<String> {
+        self.below.broken_image()
     }
 }

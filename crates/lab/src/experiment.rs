@@ -15,8 +15,7 @@ use std::time::Instant;
 use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Geometry, Observer, OpKind};
-use ssdlab_host::{BlockDevice, Host};
-use ssdlab_measure::smart::SmartLog;
+use ssdlab_host::{Administration, BlockDevice, Device, Host};
 use ssdlab_workload::Workload;
 
 use crate::breakdown::{Breakdown, Gathered, RequestLanes};
@@ -27,7 +26,7 @@ use crate::perfetto::{Trace, TraceWindow};
 use crate::precondition::{Age, Aged, Interruptible, Keeper, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
 use crate::ready_busy::{Recording, Watch};
-use crate::replay::{Ended, Recorder, ReplayError, Target, replay};
+use crate::replay::{Ended, Recorder, ReplayError, replay};
 use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
 use crate::snapshot::{Found, Identity, SnapshotCache};
 use crate::source::WorkloadSource;
@@ -35,6 +34,7 @@ use crate::subtests::{Divided, Subtests};
 use crate::timeline::Axis;
 use crate::verify::{Verified, Verifier};
 
+mod parts;
 mod side_by_side;
 mod summary;
 
@@ -361,24 +361,27 @@ fn run_drive(
         drive.observe(Some(observer));
     }
     control.progress.begin(&entrant.label, Phase::Run);
-    let smart_before = SmartLog::of(&drive).to_json();
+    let smart_before = parts::logs(&drive);
     let started = Instant::now();
-    let mut rooms = Vec::new();
+    let mut device: Box<dyn Device>;
     let ended = match experiment.host {
         // The main job goes straight to the drive.
-        None if verifier.is_none() => send_all(&mut drive, &mut sent, &mut recorder, control),
-        None => through(&mut drive, verifier.as_mut(), &mut sent, &mut recorder, control),
-        Some(host) => {
-            let mut device = host.above(drive);
-            let ended = through(&mut *device, verifier.as_mut(), &mut sent, &mut recorder, control);
-            rooms = device.rooms();
-            drive = device.into_drive();
+        None if verifier.is_none() => {
+            let ended = send_all(&mut drive, &mut sent, &mut recorder, control);
+            device = Box::new(drive);
             ended
+        }
+        host => {
+            device = match host {
+                Some(host) => host.above(drive),
+                None => Box::new(drive),
+            };
+            through(&mut *device, verifier.as_mut(), &mut sent, &mut recorder, control)
         }
     }
     .map_err(failed)?;
     let wall_time_s = started.elapsed().as_secs_f64();
-    drive.observe(None);
+    device.parts_mut().into_iter().for_each(|part| part.drive.observe(None));
     let breakdown = recorder.breakdown.take();
 
     let subtests = match sent {
@@ -386,14 +389,13 @@ fn run_drive(
         Sent::Divided(divided) => divided.into_subtests(),
     };
     let measured = summary::Measured {
-        drive,
+        device,
         recorder,
         breakdown,
         ended,
         aged,
         smart_before,
         verifier,
-        rooms,
         subtests,
         watch,
         timeline_interval: experiment.timeline_interval,
@@ -411,7 +413,7 @@ fn run_drive(
 
 /// The run through a host, a verifier, or both.
 fn through(
-    device: &mut dyn BlockDevice,
+    device: &mut dyn Device,
     verifier: Option<&mut Verifier>,
     sent: &mut Sent<'_>,
     recorder: &mut Recorder,
@@ -424,7 +426,7 @@ fn through(
 }
 
 /// Replays the workload to its end; one that is divided says after each sub-test whether another follows.
-fn send_all<T: Target + ?Sized>(
+fn send_all<T: BlockDevice + Administration + ?Sized>(
     target: &mut T,
     sent: &mut Sent<'_>,
     recorder: &mut Recorder,

@@ -12,9 +12,8 @@
 //! came back, the time spent in the drive and the sum of latencies are counted apart, and `checks` compares them.
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Counters, Data, Drive, Status};
-use ssdlab_host::BlockDevice;
+use ssdlab_device::{Completion, Counters, Data, Status};
+use ssdlab_host::{Administration, BlockDevice};
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 use crate::breakdown::Gathered;
@@ -30,107 +29,6 @@ const TURNS_PER_LOOK: u64 = 1024;
 
 /// Requests asked for before the first of them is sent.
 pub(crate) const BATCH: usize = 32;
-
-/// What the loop drives: a drive, a host above one, or in tests something that misbehaves.
-pub trait Target {
-    /// Virtual time.
-    fn now(&self) -> Nanos;
-    /// Takes a request at `request.at`, which is not before `now`.
-    fn submit(&mut self, request: &Request);
-    /// These requests will come soon: a hint that changes nothing.
-    fn prefetch(&mut self, requests: &[Request]) {
-        let _ = requests;
-    }
-    /// Runs until something completes, but not beyond `until`; true if something did. Virtual time is that of the last
-    /// event then.
-    fn run_to_completion(&mut self, until: Nanos) -> bool;
-    /// Runs every event up to `until`, which is virtual time then.
-    fn run_until(&mut self, until: Nanos);
-    /// When something happens next.
-    fn next_event(&self) -> Option<Nanos>;
-    /// What has completed since the caller last cleared it.
-    fn completions(&mut self) -> &mut Vec<Completion>;
-    /// Moves the paths of the completions since the last call to the end of `to`, in the same order, where they are
-    /// recorded.
-    fn take_paths(&mut self, to: &mut Vec<Path>) {
-        let _ = to;
-    }
-    /// Counters up to now.
-    fn counters(&self) -> Counters;
-    /// User capacity in sectors.
-    fn user_sectors(&self) -> u64;
-}
-
-impl Target for Drive {
-    #[inline]
-    fn now(&self) -> Nanos {
-        Drive::now(self)
-    }
-    #[inline]
-    fn submit(&mut self, request: &Request) {
-        Drive::submit(self, request);
-    }
-    #[inline]
-    fn prefetch(&mut self, requests: &[Request]) {
-        Drive::prefetch(self, requests);
-    }
-    #[inline]
-    fn run_to_completion(&mut self, until: Nanos) -> bool {
-        Drive::run_to_completion(self, until)
-    }
-    fn run_until(&mut self, until: Nanos) {
-        Drive::run_until(self, until);
-    }
-    #[inline]
-    fn next_event(&self) -> Option<Nanos> {
-        Drive::next_event(self)
-    }
-    #[inline]
-    fn completions(&mut self) -> &mut Vec<Completion> {
-        Drive::completions(self)
-    }
-    fn take_paths(&mut self, to: &mut Vec<Path>) {
-        Drive::take_paths(self, to);
-    }
-    fn counters(&self) -> Counters {
-        Drive::counters(self)
-    }
-    #[inline]
-    fn user_sectors(&self) -> u64 {
-        Drive::user_sectors(self)
-    }
-}
-
-/// A host above a drive: contents are not kept.
-impl Target for dyn BlockDevice + '_ {
-    fn now(&self) -> Nanos {
-        BlockDevice::now(self)
-    }
-    fn submit(&mut self, request: &Request) {
-        BlockDevice::submit(self, request, Data::Nothing);
-    }
-    fn run_to_completion(&mut self, until: Nanos) -> bool {
-        BlockDevice::run_to_completion(self, until)
-    }
-    fn run_until(&mut self, until: Nanos) {
-        BlockDevice::run_until(self, until);
-    }
-    fn next_event(&self) -> Option<Nanos> {
-        BlockDevice::next_event(self)
-    }
-    fn completions(&mut self) -> &mut Vec<Completion> {
-        BlockDevice::completions(self)
-    }
-    fn take_paths(&mut self, to: &mut Vec<Path>) {
-        BlockDevice::take_paths(self, to);
-    }
-    fn counters(&self) -> Counters {
-        self.drive().counters()
-    }
-    fn user_sectors(&self) -> u64 {
-        self.sectors()
-    }
-}
 
 /// Why a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,14 +221,14 @@ impl Recorder {
     }
 }
 
-/// Drives `target` with `workload` until it has no more to send and everything has come back.
-pub fn replay<T: Target + ?Sized>(
+/// Drives `target`, a drive, a stack, or in tests something that misbehaves, with `workload` until it has no more to send and everything has come back.
+pub fn replay<T: BlockDevice + Administration + ?Sized>(
     target: &mut T,
     workload: &mut dyn Workload,
     recorder: &mut Recorder,
     control: &Control<'_>,
 ) -> Result<Ended, ReplayError> {
-    let user_sectors = target.user_sectors();
+    let user_sectors = target.sectors();
     let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
     let mut turns = 0_u64;
     let mut stopped = false;
@@ -389,7 +287,7 @@ pub fn replay<T: Target + ?Sized>(
 
 /// Brings the completions that are there and their paths together.
 #[cold]
-fn gather<T: Target + ?Sized>(target: &mut T, breakdown: &mut Gathered) {
+fn gather<T: BlockDevice + ?Sized>(target: &mut T, breakdown: &mut Gathered) {
     let mut paths = std::mem::take(&mut breakdown.paths);
     // A target may hand its completions over when it is asked for them, so that comes first.
     let completions = std::mem::take(target.completions());
@@ -418,7 +316,7 @@ enum Sent {
 
 /// Sends everything that the workload wants to send now.
 #[inline]
-fn send<T: Target + ?Sized>(
+fn send<T: BlockDevice + ?Sized>(
     target: &mut T,
     workload: &mut dyn Workload,
     recorder: &mut Recorder,
@@ -462,7 +360,7 @@ fn send<T: Target + ?Sized>(
             if !recorder.jobs.is_empty() {
                 recorder.jobs.submitted(workload.job_of(request.tag), request);
             }
-            target.submit(request);
+            target.submit(request, Data::Nothing);
         }
         if let Some(ended) = ended {
             return Ok(ended);

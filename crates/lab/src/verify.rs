@@ -15,9 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Status, stamp_cell};
 use ssdlab_flash::HugeArray;
-use ssdlab_host::BlockDevice;
+use ssdlab_host::{Administration, BlockDevice, Device, Identity, Part, PartMut, RoomFigures};
 
-use crate::replay::Target;
 use crate::result::Check;
 
 /// The check's stable key.
@@ -96,7 +95,7 @@ impl Verifier {
     }
 
     /// Hands a request to the device, stamped.
-    pub(crate) fn submit(&mut self, device: &mut dyn BlockDevice, request: &Request) {
+    pub(crate) fn submit<D: BlockDevice + ?Sized>(&mut self, device: &mut D, request: &Request) {
         self.stamp += 1;
         let sent = Sent { request: *request, stamp: self.stamp };
         let tag = match self.free.pop() {
@@ -114,7 +113,7 @@ impl Verifier {
 
     /// Takes what has completed out of the device, compares what can be compared, and gives the completions with the
     /// tags they were sent with.
-    pub(crate) fn collect(&mut self, device: &mut dyn BlockDevice) -> &mut Vec<Completion> {
+    pub(crate) fn collect<D: BlockDevice + ?Sized>(&mut self, device: &mut D) -> &mut Vec<Completion> {
         if !device.completions().is_empty() {
             let mut cells: HashMap<u32, Vec<u8>> = device.read_data().drain(..).collect();
             let mut completions = std::mem::take(device.completions());
@@ -207,8 +206,8 @@ impl Verifier {
     }
 
     /// Reads the whole device, which must be at rest, and compares it.
-    pub(crate) fn read_back(&mut self, device: &mut dyn BlockDevice) {
-        device.drive_mut().set_timed(false);
+    pub(crate) fn read_back(&mut self, device: &mut dyn Device) {
+        device.set_timed(false);
         let sectors = device.sectors();
         let mut sector = 0;
         while sector < sectors {
@@ -242,33 +241,45 @@ impl Verifier {
     }
 }
 
-/// A device whose answers are compared.
+/// A device whose answers are compared: a layer that stamps what is written.
 pub(crate) struct Verified<'a> {
-    /// The device, whose drive keeps stamps.
-    pub(crate) device: &'a mut dyn BlockDevice,
+    /// The device, whose drives keep stamps.
+    pub(crate) device: &'a mut dyn Device,
     /// What compares.
     pub(crate) verifier: &'a mut Verifier,
 }
 
-impl Target for Verified<'_> {
+impl BlockDevice for Verified<'_> {
+    fn sectors(&self) -> u64 {
+        self.device.sectors()
+    }
+
+    fn cell_bytes(&self) -> usize {
+        self.device.cell_bytes()
+    }
+
     fn now(&self) -> Nanos {
         self.device.now()
     }
 
-    fn submit(&mut self, request: &Request) {
+    fn submit(&mut self, request: &Request, _data: Data<'_>) {
         self.verifier.submit(self.device, request);
     }
 
-    fn run_to_completion(&mut self, until: Nanos) -> bool {
-        self.device.run_to_completion(until)
+    fn next_event(&self) -> Option<Nanos> {
+        self.device.next_event()
     }
 
     fn run_until(&mut self, until: Nanos) {
         self.device.run_until(until);
     }
 
-    fn next_event(&self) -> Option<Nanos> {
-        self.device.next_event()
+    fn run_to_completion(&mut self, until: Nanos) -> bool {
+        self.device.run_to_completion(until)
+    }
+
+    fn outstanding(&self) -> u64 {
+        self.device.outstanding()
     }
 
     fn completions(&mut self) -> &mut Vec<Completion> {
@@ -279,12 +290,42 @@ impl Target for Verified<'_> {
         self.device.take_paths(to);
     }
 
-    fn counters(&self) -> Counters {
-        self.device.drive().counters()
+    fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
+        self.device.read_data()
     }
 
-    fn user_sectors(&self) -> u64 {
-        self.device.sectors()
+    fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
+        self.device.mapped_run(sector, end)
+    }
+
+    fn order_stride(&self) -> u64 {
+        self.device.order_stride()
+    }
+}
+
+impl Administration for Verified<'_> {
+    fn identify(&self) -> Identity {
+        self.device.identify()
+    }
+
+    fn rooms(&self) -> Vec<RoomFigures> {
+        self.device.rooms()
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        self.device.parts()
+    }
+
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        self.device.parts_mut()
+    }
+
+    fn reset_statistics(&mut self) {
+        self.device.reset_statistics();
+    }
+
+    fn counters(&self) -> Counters {
+        self.device.counters()
     }
 }
 

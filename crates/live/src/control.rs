@@ -85,7 +85,7 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
         let Some(engine) = engine.upgrade() else { return Ok(()) };
         match line.trim() {
             "figures" => writeln!(to, "{}", figures_json(&engine.figures(true)))?,
-            "smart" => writeln!(to, "{}", engine.smart().to_json())?,
+            "smart" => writeln!(to, "{}", engine.smart())?,
             "record" => {
                 let recorder = Recorder::start(&engine, Box::new(to.try_clone()?))?;
                 // Until the asker hangs up, or at least stops reading.

@@ -1,12 +1,11 @@
 //! From a drive that has run to its entry in the results.
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{Counters, Drive};
+use ssdlab_device::Counters;
 use ssdlab_flash::{OpCounts, OpKind};
-use ssdlab_host::RoomFigures;
-use ssdlab_measure::smart::SmartLog;
+use ssdlab_host::Device;
 
-use super::Entrant;
+use super::{Entrant, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
 use crate::checks::{self, Circumstances};
@@ -14,7 +13,7 @@ use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, Cdf, Check, DeviceResult, Erases, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding, PerOp,
+    Buffer, Cdf, Check, DeviceResult, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding, PerOp,
     Precondition, RateVariation, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
 };
 use crate::smart::SmartLogs;
@@ -23,7 +22,8 @@ use crate::verify::Verifier;
 
 /// A drive after its run.
 pub(super) struct Measured {
-    pub(super) drive: Drive,
+    /// The whole stack.
+    pub(super) device: Box<dyn Device>,
     pub(super) recorder: Recorder,
     /// What requests waited for, where that was asked for.
     pub(super) breakdown: Option<Box<Gathered>>,
@@ -33,8 +33,6 @@ pub(super) struct Measured {
     pub(super) smart_before: serde_json::Value,
     /// What compared the reads, where that was asked for.
     pub(super) verifier: Option<Verifier>,
-    /// What the rooms of a host did, topmost first.
-    pub(super) rooms: Vec<RoomFigures>,
     /// Where the run was divided.
     pub(super) subtests: Vec<Subtest>,
     /// What watched the lines, where that was asked for.
@@ -49,19 +47,19 @@ pub(super) struct Measured {
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
-    let Measured { mut drive, recorder, ended, aged, smart_before, verifier, .. } = measured;
-    let Measured { breakdown, rooms, subtests, watch, timeline_interval, circumstances, .. } = measured;
+    let Measured { mut device, recorder, ended, aged, smart_before, verifier, .. } = measured;
+    let Measured { breakdown, subtests, watch, timeline_interval, circumstances, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
-    let counters = drive.counters();
-    let smart = SmartLogs { before: smart_before, after: SmartLog::of(&drive).to_json() };
-    let now = drive.now().0;
+    let rooms = device.rooms();
+    let counters = device.counters();
+    let smart = SmartLogs { before: smart_before, after: parts::logs(&*device) };
+    let now = device.now().0;
     let virtual_time_ns = if config.timed { now } else { 0 };
     let requests = per_op(recorder.completed);
     let bytes = per_op(recorder.succeeded_bytes());
-    let spare = drive.spare();
-    let spare = Spare { nominal: spare.nominal, effective: spare.effective };
+    let spare = parts::spare(&*device);
     let (latency_ns, latency_cdf) = latencies(&recorder.latencies);
     let outstanding = Outstanding {
         mean: if now == 0 { 0.0 } else { recorder.occupancy as f64 / now as f64 },
@@ -73,27 +71,24 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     } else {
         RateVariation { interval_ns: 0, intervals: 0, cv: None }
     };
-    let utilization = utilization(&drive, virtual_time_ns);
-    let memory = drive.memory().into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect();
-    let design = drive.design().into_iter().collect();
-    let wear = drive.wear();
-    let wear_histogram = WearHistogram::of(&drive.erase_counts());
+    let utilization = utilization(&*device, virtual_time_ns);
+    let memory = parts::memory(&*device);
+    let design = parts::design(&*device);
+    let erases = parts::erases(&*device);
+    let wear_histogram = WearHistogram::of(&parts::erase_counts(&*device));
 
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
     let mut checks = checks::laws(config, ended, &recorder, &counters, &rooms, &timeline, virtual_time_ns);
-    while let Some(next) = drive.next_event() {
-        drive.run_until(next);
+    while let Some(next) = device.next_event() {
+        device.run_until(next);
     }
-    checks.extend(drive.check().into_iter().map(|check| Check {
-        name: check.name.to_string(),
-        held: check.held,
-        detail: check.detail,
-    }));
+    let own = device.check().into_iter();
+    checks.extend(own.map(|(name, check)| Check { name, held: check.held, detail: check.detail }));
     if let Some(mut verifier) = verifier {
-        if drive.outstanding() == 0 {
-            verifier.read_back(&mut drive);
+        if device.outstanding() == 0 {
+            verifier.read_back(&mut *device);
         }
         checks.push(verifier.check());
     }
@@ -117,8 +112,12 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         outstanding,
         flash: flash(&counters),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
-        theory: if uniform { overwrites(entrant, &spare, drive.spare_at_collection(), &counters) } else { None },
-        erases: Erases { total: wear.total, mean: wear.mean, min: wear.min, max: wear.max, stddev: wear.stddev },
+        theory: if uniform {
+            overwrites(entrant, &spare, parts::spare_at_collection(&*device), &counters)
+        } else {
+            None
+        },
+        erases,
         buffer: buffer(&counters),
         map_cache: MapCache::default(),
         gc: gc(&counters),
@@ -147,7 +146,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
     result.warnings = checks::warnings(&result, config, circumstances);
-    if drive.is_read_only() {
+    if device.parts().iter().any(|part| part.drive.is_read_only()) {
         let warning = "the drive became read-only, since it ran out of spare blocks: commands that ended with an error are \
                        counted in rates and latencies";
         result.warnings.insert(0, warning.to_string());
@@ -243,8 +242,8 @@ fn gc(counters: &Counters) -> Gc {
     }
 }
 
-fn utilization(drive: &Drive, virtual_time_ns: u64) -> Utilization {
-    let busy = drive.utilization();
+fn utilization(device: &dyn Device, virtual_time_ns: u64) -> Utilization {
+    let busy = parts::utilization(device);
     let share = |busy: &ssdlab_base::Nanos| {
         if virtual_time_ns == 0 { 0.0 } else { busy.0 as f64 / virtual_time_ns as f64 }
     };

@@ -7,6 +7,7 @@ use super::*;
 use crate::checks;
 use crate::progress::{Progress, Quiet};
 use crate::result::Check;
+use ssdlab_host::{Identity, Part, PartMut, RoomFigures};
 
 /// How a drive misbehaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,12 +48,12 @@ impl Fake {
     }
 }
 
-impl Target for Fake {
+impl BlockDevice for Fake {
     fn now(&self) -> Nanos {
         self.now
     }
 
-    fn submit(&mut self, request: &Request) {
+    fn submit(&mut self, request: &Request, _data: Data<'_>) {
         assert!(request.at >= self.now);
         self.busy_until = self.busy_until.max(request.at) + Nanos(1_000 + request.sectors);
         self.queue.push_back((self.busy_until, *request));
@@ -107,12 +108,54 @@ impl Target for Fake {
         &mut self.done
     }
 
-    fn counters(&self) -> Counters {
-        self.counters
+    fn sectors(&self) -> u64 {
+        1 << 20
     }
 
-    fn user_sectors(&self) -> u64 {
-        1 << 20
+    fn cell_bytes(&self) -> usize {
+        0
+    }
+
+    fn outstanding(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    fn take_paths(&mut self, _to: &mut Vec<ssdlab_device::path::Path>) {}
+
+    fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
+        unreachable!("it keeps no contents")
+    }
+
+    fn mapped_run(&self, _sector: u64, end: u64) -> (bool, u64) {
+        (false, end)
+    }
+
+    fn order_stride(&self) -> u64 {
+        1
+    }
+}
+
+impl Administration for Fake {
+    fn identify(&self) -> Identity {
+        unreachable!("a replay does not ask who it drives")
+    }
+
+    fn rooms(&self) -> Vec<RoomFigures> {
+        Vec::new()
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        Vec::new()
+    }
+
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        Vec::new()
+    }
+
+    fn reset_statistics(&mut self) {}
+
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }
 

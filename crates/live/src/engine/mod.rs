@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Completion, Data, Status};
-use ssdlab_host::BlockDevice;
+use ssdlab_flash::Image;
+use ssdlab_host::{Device, Part};
 use ssdlab_measure::smart::SmartLog;
 
 use crate::seeded::{Bug, seeded};
@@ -48,7 +49,7 @@ struct Pending {
 type Outgoing = Vec<(Arc<dyn Sink>, Vec<Answer>)>;
 
 struct State {
-    device: Box<dyn BlockDevice>,
+    device: Box<dyn Device>,
     /// Nothing where answers leave at once.
     clock: Option<Clock>,
     /// Completed, and nobody knows.
@@ -90,17 +91,16 @@ pub struct Engine {
 
 impl Engine {
     /// Serves a device at a pace.
-    pub fn new(device: Box<dyn BlockDevice>, pace: Pace) -> std::io::Result<Engine> {
-        let config = device.drive().config();
-        let (name, preferred) = (config.name.clone(), config.ftl.mapping_unit);
-        let buffered = config.buffer.policy != "none";
+    pub fn new(device: Box<dyn Device>, pace: Pace) -> std::io::Result<Engine> {
+        let identity = device.identify();
+        let (name, preferred, buffered) = (identity.name, identity.unit_bytes, identity.has_write_cache);
         let bytes = device.sectors() * ssdlab_base::SECTOR_BYTES;
         let clock = match pace {
-            Pace::Model { slower } if config.timed => Some(Clock::new(slower)),
+            Pace::Model { slower } if identity.is_timed => Some(Clock::new(slower)),
             _ => None,
         };
         let shared = Arc::new(Shared {
-            description: format!("ssdlab {name}, {} design, {bytes} bytes", config.ftl.design),
+            description: format!("ssdlab {name}, {} design, {bytes} bytes", identity.design),
             name,
             bytes,
             preferred,
@@ -136,25 +136,35 @@ impl Engine {
     /// The drive at this moment; `fresh` begins a new interval of latencies.
     pub fn figures(&self, fresh: bool) -> Figures {
         let mut state = self.shared.lock();
-        let drive = state.device.drive();
-        let wear = drive.wear();
+        let parts = state.device.parts();
+        let wears: Vec<_> = parts.iter().map(|part| part.drive.wear()).collect();
+        let blocks = |part: &Part<'_>| u64::from(part.drive.config().flash.geometry.blocks());
+        let all_blocks: u64 = parts.iter().map(blocks).sum();
+        let weighed = parts.iter().zip(&wears).map(|(part, wear)| wear.mean * blocks(part) as f64);
+        let mean = match wears.as_slice() {
+            [only] => only.mean,
+            _ => weighed.sum::<f64>() / all_blocks as f64,
+        };
+        let least = wears.iter().map(|wear| wear.min).min().unwrap_or(0);
+        let most = wears.iter().map(|wear| wear.max).max().unwrap_or(0);
         let figures = Figures {
             name: self.shared.name.clone(),
             seconds: self.shared.started.elapsed().as_secs_f64(),
-            virtual_time: drive.now(),
-            counters: drive.counters(),
+            virtual_time: state.device.now(),
+            counters: state.device.counters(),
             outstanding: state.device.outstanding(),
-            free_blocks: drive.free_blocks(),
-            blocks: u64::from(drive.config().flash.geometry.blocks()),
-            erases: (wear.min, wear.mean, wear.max),
-            read_only: drive.is_read_only(),
-            broken: drive.image().and_then(|image| image.broken().map(str::to_string)),
-            image_bytes: drive.image().map_or(0, ssdlab_flash::Image::bytes_on_disk),
+            free_blocks: parts.iter().map(|part| part.drive.free_blocks()).sum(),
+            blocks: all_blocks,
+            erases: (least, mean, most),
+            read_only: parts.iter().any(|part| part.drive.is_read_only()),
+            broken: state.device.broken_image(),
+            image_bytes: parts.iter().filter_map(|part| part.drive.image()).map(Image::bytes_on_disk).sum(),
             latency: std::array::from_fn(|class| state.latency[class].spread()),
             lateness: state.lateness.spread(),
             lateness_in_all: state.lateness_in_all.spread(),
-            page_bytes: drive.config().flash.geometry.page_bytes,
+            page_bytes: parts.first().map_or(1, |part| part.drive.config().flash.geometry.page_bytes),
         };
+        drop(parts);
         if fresh {
             state.latency.iter_mut().for_each(Times::clear);
             state.lateness.clear();
@@ -162,10 +172,14 @@ impl Engine {
         figures
     }
 
-    /// The drive's log, as real drives keep one; its counters count from the start of serving, erases from the drive's.
-    pub fn smart(&self) -> SmartLog {
+    /// The drive's log, as real drives keep one, or an object with the logs of several by name; counters count from the
+    /// start of serving, erases from the drive's.
+    pub fn smart(&self) -> serde_json::Value {
         let state = self.shared.lock();
-        SmartLog::of(state.device.drive())
+        match state.device.parts().as_slice() {
+            [only] => SmartLog::of(only.drive).to_json(),
+            parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
+        }
     }
 
     /// From now on everything takes `slower` times as long as in the model; virtual time goes on from where it is. Nothing
@@ -209,7 +223,7 @@ impl Engine {
         {
             let mut state = self.shared.lock();
             state.stopping = true;
-            state.device.drive_mut().forget();
+            state.device.forget();
         }
         self.end_pacer();
     }
@@ -321,7 +335,7 @@ impl Shared {
                 break next;
             }
             // The time until then is good for what must be in the files before the answer.
-            state.device.drive_mut().persist();
+            state.device.persist();
             drop(state);
             deliver(std::mem::take(&mut outgoing));
             while next.is_some_and(|next| Instant::now() < next) {
@@ -337,7 +351,7 @@ impl Shared {
             self.wake.notify_one();
         }
         deliver(outgoing);
-        self.lock().device.drive_mut().persist();
+        self.lock().device.persist();
     }
 
     /// Runs until no command is in the drive, whatever the clock says.
@@ -359,11 +373,11 @@ impl Shared {
         // into the files when there is time.
         let promised = state.completions.iter().any(|completion| state.promise_of(completion).is_any());
         if promised && !seeded(Bug::AnswerBeforeFiles) {
-            state.device.drive_mut().persist();
+            state.device.persist();
         }
         let mut completions = std::mem::take(&mut state.completions);
         let mut data = std::mem::take(&mut state.read_data);
-        let broken = state.device.drive().image().is_some_and(|image| image.broken().is_some());
+        let broken = state.device.broken_image().is_some();
         let now = self.paced.then(Instant::now);
         for completion in &completions {
             state.latency[completion.op.class()].record((completion.at - completion.submitted).0);
@@ -411,7 +425,7 @@ impl Shared {
                 state = self.lock();
                 continue;
             }
-            state.device.drive_mut().persist();
+            state.device.persist();
             let until = state.next_event();
             match until {
                 Some(until) if until.saturating_duration_since(now) <= SPIN => {

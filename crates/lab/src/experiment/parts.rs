@@ -1,0 +1,110 @@
+//! What the drives of a stack say together: sums where they add up, lists in the drives' order where they do not.
+
+use std::collections::BTreeMap;
+
+use ssdlab_device::{Utilization, Wear};
+use ssdlab_host::{Device, Part};
+use ssdlab_measure::smart::SmartLog;
+
+use crate::result::{Erases, Spare};
+
+/// A drive's log; of several an object by their names.
+pub(super) fn logs(device: &dyn Device) -> serde_json::Value {
+    match device.parts().as_slice() {
+        [only] => SmartLog::of(only.drive).to_json(),
+        parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
+    }
+}
+
+/// The over-provisioning of all drives by their user capacity: what lies beyond it, together, by it.
+pub(super) fn spare(device: &dyn Device) -> Spare {
+    let parts = device.parts();
+    if let [only] = parts.as_slice() {
+        let spare = only.drive.spare();
+        return Spare { nominal: spare.nominal, effective: spare.effective };
+    }
+    let weighed = |of: fn(&ssdlab_device::Spare) -> f64| mean_by_capacity(&parts, |part| of(&part.drive.spare()));
+    Spare { nominal: weighed(|spare| spare.nominal), effective: weighed(|spare| spare.effective) }
+}
+
+/// What collection found it to be; nothing where there are several drives, or none has collected.
+pub(super) fn spare_at_collection(device: &dyn Device) -> Option<f64> {
+    match device.parts().as_slice() {
+        [only] => only.drive.spare_at_collection(),
+        _ => None,
+    }
+}
+
+fn mean_by_capacity(parts: &[Part<'_>], of: impl Fn(&Part<'_>) -> f64) -> f64 {
+    let bytes = |part: &Part<'_>| part.drive.config().user_bytes as f64;
+    parts.iter().map(|part| of(part) * bytes(part)).sum::<f64>() / parts.iter().map(bytes).sum::<f64>()
+}
+
+/// Modelled memory by name, all drives together, in bytes.
+pub(super) fn memory(device: &dyn Device) -> BTreeMap<String, u64> {
+    let mut memory = BTreeMap::new();
+    for (name, bytes) in device.parts().iter().flat_map(|part| part.drive.memory()) {
+        *memory.entry(name.to_string()).or_insert(0) += bytes;
+    }
+    memory
+}
+
+/// A design's own counts; of several drives each is preceded by its drive's name.
+pub(super) fn design(device: &dyn Device) -> BTreeMap<String, f64> {
+    match device.parts().as_slice() {
+        [only] => only.drive.design().into_iter().collect(),
+        parts => {
+            let of = |part: &Part<'_>| {
+                let name = part.name.clone();
+                part.drive.design().into_iter().map(move |(key, value)| (format!("{name}.{key}"), value))
+            };
+            parts.iter().flat_map(of).collect()
+        }
+    }
+}
+
+/// Erases of every block of all drives.
+pub(super) fn erase_counts(device: &dyn Device) -> Vec<u32> {
+    device.parts().iter().flat_map(|part| part.drive.erase_counts()).collect()
+}
+
+/// Erases over all blocks that are not bad.
+pub(super) fn erases(device: &dyn Device) -> Erases {
+    let wears: Vec<(Wear, f64)> = device
+        .parts()
+        .iter()
+        .map(|part| {
+            let wear = part.drive.wear();
+            // Blocks that are not bad; where none was erased it makes no difference.
+            let all = f64::from(part.drive.config().flash.geometry.blocks());
+            let blocks = if wear.mean > 0.0 { wear.total as f64 / wear.mean } else { all };
+            (wear, blocks)
+        })
+        .collect();
+    if let [(Wear { total, mean, min, max, stddev }, _)] = wears.as_slice() {
+        return Erases { total: *total, mean: *mean, min: *min, max: *max, stddev: *stddev };
+    }
+    let total = wears.iter().map(|(wear, _)| wear.total).sum();
+    let blocks = wears.iter().map(|(_, blocks)| blocks).sum::<f64>().max(1.0);
+    let mean = total as f64 / blocks;
+    let squares = |(wear, blocks): &(Wear, f64)| (wear.stddev.powi(2) + (wear.mean - mean).powi(2)) * blocks;
+    let variance = wears.iter().map(squares).sum::<f64>() / blocks;
+    Erases {
+        total,
+        mean,
+        min: wears.iter().map(|(wear, _)| wear.min).min().unwrap_or(0),
+        max: wears.iter().map(|(wear, _)| wear.max).max().unwrap_or(0),
+        stddev: variance.sqrt(),
+    }
+}
+
+/// Busy times of the channels and dies of all drives.
+pub(super) fn utilization(device: &dyn Device) -> Utilization {
+    let mut all = Utilization::default();
+    for part in device.parts() {
+        let Utilization { channels, dies } = part.drive.utilization();
+        all.channels.extend(channels);
+        all.dies.extend(dies);
+    }
+    all
+}
