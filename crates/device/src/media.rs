@@ -441,6 +441,9 @@ impl Media {
     /// At most `limit` pages, so many that relocation's frontier ends with a whole row.
     pub(crate) fn whole_rows(&self, group: u32, limit: u32) -> u32 {
         let together = self.pool.superblocks.together();
+        if together == 1 {
+            return limit;
+        }
         let next = self.frontiers[self.slot(group, Frontier::Gc)].next_page;
         limit - (self.number_after(next, limit) % together).min(limit)
     }
@@ -457,29 +460,26 @@ impl Media {
     /// Gives out the next page of a frontier, opening a superblock if need be.
     #[inline]
     pub(crate) fn take_page(&mut self, group: u32, frontier: Frontier) -> Option<Place> {
-        if !self.has_page(group, frontier) {
-            return None;
-        }
+        self.has_page(group, frontier).then(|| self.take_seen_page(group, frontier))
+    }
+
+    /// As [`Media::take_page`], of a frontier that was seen to have a page just now.
+    #[inline]
+    pub(crate) fn take_seen_page(&mut self, group: u32, frontier: Frontier) -> Place {
         let slot = self.slot(group, frontier);
         let mut open = self.frontiers[slot];
         if open.block == NONE {
-            open = OpenBlock { block: self.pool.open(group)?, next_page: 0 };
-            let mut members = self.pool.superblocks.members(open.block);
-            if let Some(suspect) = members.find(|block| self.flash.blocks.get(*block).suspect) {
-                panic!("block {suspect} failed a program: it is not opened");
-            }
-            self.opened.push(group);
+            open = self.open_superblock(group);
         }
-        let alone = self.pool.superblocks.width() == 1;
-        let place = if alone { Place { block: open.block, page: open.next_page } } else { self.place_next(slot, open) };
-        open.next_page += 1;
-        if !alone {
-            self.gaps[slot].pop_front();
-            let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together())
-                || self.pool.superblocks.role(open.next_page) == Role::Parity;
-            self.host_row_open = frontier != Frontier::Gc && !ends_row;
-        }
-        let full = open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place);
+        let (place, full) = if self.pool.superblocks.width() == 1 {
+            let place = Place { block: open.block, page: open.next_page };
+            open.next_page += 1;
+            // Whether the next page can be told from the first of its block by the numbers in their OOB.
+            let fits = place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1);
+            (place, open.next_page == self.pages_per_block || !fits)
+        } else {
+            self.take_from_row(slot, &mut open, frontier)
+        };
         if self.host_pace.on && frontier != Frontier::Gc && self.flash.timed() {
             self.note_host_page(group);
         }
@@ -489,15 +489,37 @@ impl Media {
             open = CLOSED;
         }
         self.frontiers[slot] = open;
-        Some(place)
+        place
     }
 
-    /// Whether the page after `place` can be told from the first of its block by the numbers in their OOB.
-    #[inline]
-    fn sequence_fits(&self, slot: usize, open: OpenBlock, place: Place) -> bool {
-        if self.pool.superblocks.width() == 1 {
-            return place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1);
+    /// A frontier's next superblock.
+    // Not inlined, as what follows: taking a page of an open block, which every write does, stays short.
+    #[inline(never)]
+    fn open_superblock(&mut self, group: u32) -> OpenBlock {
+        let superblock = self.pool.open(group).expect("a group that has a page has a superblock to open");
+        let mut members = self.pool.superblocks.members(superblock);
+        if let Some(suspect) = members.find(|block| self.flash.blocks.get(*block).suspect) {
+            panic!("block {suspect} failed a program: it is not opened");
         }
+        self.opened.push(group);
+        OpenBlock { block: superblock, next_page: 0 }
+    }
+
+    /// Takes the next page of a superblock of several blocks, and whether it is the last that can be taken.
+    #[inline(never)]
+    fn take_from_row(&mut self, slot: usize, open: &mut OpenBlock, frontier: Frontier) -> (Place, bool) {
+        let place = self.place_next(slot, *open);
+        open.next_page += 1;
+        self.gaps[slot].pop_front();
+        let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together())
+            || self.pool.superblocks.role(open.next_page) == Role::Parity;
+        self.host_row_open = frontier != Frontier::Gc && !ends_row;
+        (place, open.next_page == self.pages_per_superblock || !self.row_fits(slot, *open))
+    }
+
+    /// Whether the next page of a superblock of several blocks can be told from the first of its block by the numbers in
+    /// their OOB.
+    fn row_fits(&self, slot: usize, open: OpenBlock) -> bool {
         let next = self.place_next(slot, open);
         // The first page may just have been given out, and its number is still to come.
         next.page < 2 || self.flash.oob.sequence_fits(next.block, self.sequence + u64::from(self.pages_per_superblock))
@@ -684,7 +706,9 @@ impl Media {
         let page_bytes = self.unit_bytes * self.units_per_page;
         let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { write.pins };
         let pin = pins.first().copied().unwrap_or(NONE);
-        let leader = self.row_leader(place, &write);
+        // Where every block stands alone there are neither rows nor stripes.
+        let alone = self.pool.superblocks.width() == 1;
+        let leader = if alone { NONE } else { self.row_leader(place, &write) };
         let waits_for = if leader == NONE { write.after.len() as u16 } else { 1 };
         let op = self.flash.submit(
             self.now,
@@ -715,13 +739,13 @@ impl Media {
                 self.flash.link(*earlier, op);
             }
         }
-        if !self.rows.is_empty() {
-            self.join_row(place, &write, leader, op);
-        }
         if (!write.after.is_empty() || leader != NONE) && self.flash.may_fail() {
             self.remember_sources(op, write.taken);
         }
-        self.stripe_goes_on(place, write.frontier, op);
+        if !alone {
+            self.join_row(place, &write, leader, op);
+            self.stripe_goes_on(place, write.frontier, op);
+        }
         op
     }
 
@@ -739,7 +763,6 @@ impl Media {
 
     /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;
     /// `NONE` where there is none. Whoever waits for more than reads goes alone: a row must not wait for itself.
-    #[inline]
     fn row_leader(&self, place: Place, write: &Programming<'_>) -> OpId {
         if self.rows.is_empty() {
             return NONE;
@@ -756,6 +779,9 @@ impl Media {
 
     /// `op` fills its frontier's row: with `leader`, which then waits for its reads as well, or as the first of a new one.
     fn join_row(&mut self, place: Place, write: &Programming<'_>, leader: OpId, op: OpId) {
+        if self.rows.is_empty() {
+            return;
+        }
         let slot = self.slot(self.group_of(place.block), write.frontier);
         if leader == NONE {
             self.rows[slot] = Row { leader: op, last: op, place };

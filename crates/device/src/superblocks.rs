@@ -167,13 +167,14 @@ impl Superblocks {
 
     /// The members of a superblock in the order in which they take pages, without those that are missing.
     pub(crate) fn members(&self, superblock: u32) -> impl Iterator<Item = u32> + use<> {
-        let members = if self.width == 1 {
-            vec![superblock]
+        let alone = (self.width == 1).then_some(superblock);
+        let several = if self.width == 1 {
+            Vec::new()
         } else {
             let first = (superblock * self.width) as usize;
             self.members[first..first + self.width as usize].to_vec()
         };
-        members.into_iter().filter(|block| *block != NONE)
+        alone.into_iter().chain(several).filter(|block| *block != NONE)
     }
 
     /// Whether no member of a superblock is missing.

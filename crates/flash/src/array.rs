@@ -32,7 +32,7 @@ impl<T: Pod> HugeArray<T> {
     pub fn new(len: usize) -> HugeArray<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("array size fits in memory");
         // Not reserved: whoever takes more than the machine has was asked for it (`--memory`), and may not touch it all.
-        let map = MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon();
+        let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon();
         let map = map.expect("address space for the drive's tables");
         MAPPED.fetch_add(bytes as u64, Ordering::Relaxed);
         #[cfg(target_os = "linux")]
@@ -46,14 +46,14 @@ impl<T: Pod> HugeArray<T> {
     /// All entries.
     #[inline(always)]
     pub fn as_slice(&self) -> &[T] {
-        bytemuck::cast_slice(&self.map[..self.len * size_of::<T>()])
+        // The map is as long as the entries, to the byte.
+        bytemuck::cast_slice(&self.map)
     }
 
     /// All entries, to change.
     #[inline(always)]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        let bytes = self.len * size_of::<T>();
-        bytemuck::cast_slice_mut(&mut self.map[..bytes])
+        bytemuck::cast_slice_mut(&mut self.map)
     }
 
     /// One entry.

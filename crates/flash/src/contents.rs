@@ -186,7 +186,8 @@ impl Oob {
     }
 
     /// Writes the OOB of a page at the time its program is decided.
-    #[inline]
+    // Every program comes by here: rare callers must not make a call of it.
+    #[inline(always)]
     pub fn write(&mut self, block: u32, page: u32, lpns: &[u32], sequence: u64) {
         let ppn = block * self.pages_per_block + page;
         if page == 0 {

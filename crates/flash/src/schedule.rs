@@ -31,9 +31,9 @@ const GC_READS: Range<usize> = Class::GcRead as usize..Class::GcRead as usize + 
 const GC: Range<usize> = Class::GcRead as usize..CLASSES;
 const ALL: Range<usize> = 0..CLASSES;
 
-/// Whether a class is one of garbage collection's.
-pub(crate) const fn is_collection(class: usize) -> bool {
-    class >= GC.start
+/// Whether a queue of a die (`class * planes + plane`) is one of garbage collection's.
+pub(crate) const fn is_collection(queue: u32, planes: u32) -> bool {
+    queue >= GC.start as u32 * planes
 }
 
 /// The queue to serve next; `None` when no head is ready. `oldest` says which queue of some classes has the ready head

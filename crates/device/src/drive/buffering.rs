@@ -154,7 +154,11 @@ impl Drive {
     }
 
     /// A stalled command is tried again, or given up.
+    #[inline]
     pub(super) fn wants_no_more(&mut self, command: u32) {
+        if self.wanted_sectors == 0 {
+            return;
+        }
         let sectors = std::mem::take(&mut self.commands[command as usize].wanted_sectors);
         if sectors == 0 {
             return;

@@ -76,12 +76,15 @@ impl Drive {
     /// Sends batches of units to flash for as long as there is reason to and the chips have little to do.
     #[inline]
     pub(super) fn destage(&mut self) {
-        if self.destager.is_some() && !self.destage_waits && !self.read_only {
+        if self.destager.is_some() {
             self.destage_batches();
         }
     }
 
     fn destage_batches(&mut self) {
+        if self.destage_waits || self.read_only {
+            return;
+        }
         while let Some(pages) = self.next_batch() {
             let end = self.programs_sent + pages;
             let before = self.counters.buffer.evictions;

@@ -43,16 +43,14 @@ impl Drive {
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
         if !self.stalled.is_empty() && self.overlaps_stalled(command, self.stalled.len()) {
-            self.wait_begins(command, Stage::Overlap);
-            self.stalled.push_back(command);
+            self.begin_stall(command, None);
             return;
         }
         if let Err(stall) = self.take_effect(command) {
-            self.stall(command, stall);
-            self.stalled.push_back(command);
+            self.begin_stall(command, Some(stall));
         }
-        let somebody_waits = !self.stalled.is_empty() || !self.holds.is_empty();
-        if somebody_waits && !self.media.flash.timed() {
+        let nobody_waits = || self.stalled.is_empty() && self.holds.is_empty();
+        if !self.media.flash.timed() && !nobody_waits() {
             // No event will come to their help.
             while self.break_deadlock() {}
         }
@@ -110,6 +108,17 @@ impl Drive {
         self.order += 1;
         self.release_command(command);
         Ok(())
+    }
+
+    /// A command waits behind those that are stalled: it finds no room, or overlaps one of them.
+    #[cold]
+    #[inline(never)]
+    fn begin_stall(&mut self, command: u32, why: Option<Stall>) {
+        match why {
+            Some(why) => self.stall(command, why),
+            None => self.wait_begins(command, Stage::Overlap),
+        }
+        self.stalled.push_back(command);
     }
 
     pub(super) fn stall(&mut self, command: u32, why: Stall) {

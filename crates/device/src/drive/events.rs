@@ -226,6 +226,15 @@ impl Drive {
     /// What follows from a batch of finished operations: erases that nothing pins, commands that may find room.
     #[inline]
     pub(super) fn settle(&mut self) {
+        // After most batches nothing does: a few loads for each event, and no call.
+        let freed = self.room_freed || self.media.host_pace.released;
+        let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty();
+        if freed || !lists_are_empty || self.destager.is_some() || !self.media.failed_untimed.is_empty() {
+            self.settle_now();
+        }
+    }
+
+    fn settle_now(&mut self) {
         loop {
             self.settle_failed_untimed();
             self.settle_unpinned();
@@ -278,6 +287,13 @@ impl Drive {
     /// Every group in which a superblock was opened may need collection.
     #[inline]
     pub(super) fn collect_garbage(&mut self) {
+        if !self.media.opened.is_empty() {
+            self.collect_in_opened();
+        }
+    }
+
+    #[inline(never)]
+    fn collect_in_opened(&mut self) {
         while let Some(group) = self.media.opened.pop() {
             self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }

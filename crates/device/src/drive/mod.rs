@@ -38,7 +38,6 @@ use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
 use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
-use crate::path::Part;
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
@@ -497,12 +496,8 @@ impl Drive {
             };
             ready = self.interface.transfer(ready, data, Direction::ToDrive);
         }
-        if let Some(paths) = &mut self.paths {
-            let on_link = self.interface.time_on_link(data);
-            paths.enters(command, self.media.now);
-            paths.put(command, Part::Controller, ready.min(self.media.now + self.interface.overhead()));
-            paths.put(command, Part::LinkWait, ready - on_link.min(ready));
-            paths.put(command, Part::Link, ready);
+        if self.paths.is_some() {
+            self.path_enters(command, data, ready);
         }
         if ready > self.media.now {
             self.set_timer(ready, Timer::Dispatch(command));
@@ -537,11 +532,8 @@ impl Drive {
         if (request.op == Op::Read || of_set.is_some()) && self.media.flash.timed() {
             let bytes = of_set.as_ref().map_or(request.bytes(), |of_set| of_set.bytes_out(request));
             let ready = self.interface.transfer(self.media.now, bytes, Direction::ToHost);
-            if let Some(paths) = &mut self.paths {
-                paths.put(command, Part::LinkWait, ready - self.interface.time_on_link(bytes));
-                paths.put(command, Part::Link, ready);
-            }
             if ready > self.media.now {
+                self.path_to_host(command, bytes, ready);
                 self.set_timer(ready, Timer::Complete(command));
                 return;
             }

@@ -194,6 +194,28 @@ impl Drive {
         }
     }
 
+    /// The command enters the drive now; with its `data` bytes it is inside at `ready`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn path_enters(&mut self, command: u32, data: u64, ready: Nanos) {
+        let (now, on_link) = (self.media.now, self.interface.time_on_link(data));
+        if let Some(paths) = &mut self.paths {
+            paths.enters(command, now);
+            paths.put(command, Part::Controller, ready.min(now + self.interface.overhead()));
+            paths.put(command, Part::LinkWait, ready - on_link.min(ready));
+            paths.put(command, Part::Link, ready);
+        }
+    }
+
+    /// The command's data goes to the host and is there at `ready`.
+    #[inline]
+    pub(super) fn path_to_host(&mut self, command: u32, bytes: u64, ready: Nanos) {
+        if let Some(paths) = &mut self.paths {
+            paths.put(command, Part::LinkWait, ready - self.interface.time_on_link(bytes));
+            paths.put(command, Part::Link, ready);
+        }
+    }
+
     /// What ends waits from here on.
     #[cold]
     pub(super) fn waits_end_by(&mut self, ends: Ends) {

@@ -93,8 +93,15 @@ impl Placement {
     #[inline]
     pub(super) fn choose(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
         if self.last.is_empty() {
-            return self.choose_next(media, lpn, frontier);
+            self.choose_next(media, lpn, frontier)
+        } else {
+            self.choose_row(media, lpn, frontier)
         }
+    }
+
+    /// The same where a die programs several pages at once: a stream fills the row that it began.
+    #[inline(never)]
+    fn choose_row(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
         if let Some(group) = self.within_row(media, frontier) {
             return Some(group);
         }
@@ -106,7 +113,7 @@ impl Placement {
         Some(group)
     }
 
-    #[inline]
+    #[inline(always)]
     fn choose_next(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
         match self.kind {
             Kind::Static => {

@@ -104,7 +104,7 @@ impl Media {
             let mut open = self.frontiers[slot];
             self.gaps[slot].pop_front();
             open.next_page += 1;
-            if open.next_page == self.pages_per_superblock || !self.sequence_fits(slot, open, place) {
+            if open.next_page == self.pages_per_superblock || !self.row_fits(slot, open) {
                 self.pool.fill_up(open.block, open.next_page);
                 self.gaps[slot].clear();
                 open = CLOSED;

@@ -67,13 +67,8 @@ impl Flash {
         let channel = &mut self.channels[index as usize];
         channel.free_at = end;
         channel.busy += duration;
-        if self.observer.is_some() {
-            let state = &self.dies[die as usize];
-            let group = if state.phase == Phase::Array { state.staged } else { state.running };
-            self.report(Resource::Channel(index), group, now, end);
-        }
-        if self.waits.is_some() {
-            self.note_transfer(index, die, now, end);
+        if self.is_watched {
+            self.tell_transfer(index, die, now, end);
         }
         match self.dies[die as usize].phase {
             Phase::AwaitChannel => self.begin_array(die, now, end),
@@ -89,8 +84,21 @@ impl Flash {
             phase => unreachable!("die {die} got the channel in phase {phase:?}"),
         }
     }
-    /// The waits of the group whose commands or data are on the channel now.
+
+    /// The observer and the waits of the group whose commands or data are on the channel now.
     #[cold]
+    #[inline(never)]
+    fn tell_transfer(&mut self, index: u32, die: u32, now: Nanos, end: Nanos) {
+        if self.observer.is_some() {
+            let state = &self.dies[die as usize];
+            let group = if state.phase == Phase::Array { state.staged } else { state.running };
+            self.report(Resource::Channel(index), group, now, end);
+        }
+        if self.waits.is_some() {
+            self.note_transfer(index, die, now, end);
+        }
+    }
+
     fn note_transfer(&mut self, index: u32, die: u32, now: Nanos, end: Nanos) {
         let state = &self.dies[die as usize];
         let phase = state.phase;

@@ -133,7 +133,7 @@ impl Flash {
         let planes = self.geometry.planes_per_die;
         choose(
             self.config.scheduler,
-            self.dies[die as usize].collection_had_a_turn,
+            is_collection(self.dies[die as usize].last_queue, planes),
             |classes| {
                 let (first, end) = (classes.start as u32 * planes, classes.end as u32 * planes);
                 self.oldest_ready(die, waiting & ((1 << end) - (1 << first)))
@@ -195,7 +195,6 @@ impl Flash {
     pub(super) fn take_group(&mut self, die: u32, queue: u32) -> u32 {
         let group = self.pop(die, queue);
         let planes = self.geometry.planes_per_die;
-        self.dies[die as usize].collection_had_a_turn = is_collection(self.by_planes_per_die.div(queue) as usize);
         if !self.joins_planes() {
             return group;
         }
@@ -247,6 +246,7 @@ impl Flash {
             state.waiting &= !(1 << queue);
         }
         state.queued -= 1;
+        state.last_queue = queue;
         op
     }
 
@@ -275,9 +275,6 @@ impl Flash {
             duration = duration.max(self.array_time(submit.kind, submit.page, submit.source));
             op = next;
         }
-        if self.waits.is_some() {
-            self.note_waits(self.dies[die as usize].running, |waits, op| waits.array_from(op, start));
-        }
         let state = &mut self.dies[die as usize];
         state.phase = Phase::Array;
         state.array_start = start;
@@ -288,11 +285,21 @@ impl Flash {
             state.reads_let_pass = 0;
         }
         let read_waits = state.waiting & ((1 << self.geometry.planes_per_die) - 1) != 0;
-        self.edge(die, start, true);
+        if self.is_watched {
+            self.tell_array_begins(die, start);
+        }
         if kind != OpKind::Read && read_waits {
             self.consider_suspend(die, now);
         }
         self.stage(die, now);
+    }
+
+    /// The observer and the waits of the group whose array work is from `start` on.
+    #[cold]
+    #[inline(never)]
+    fn tell_array_begins(&mut self, die: u32, start: Nanos) {
+        self.note_waits(self.dies[die as usize].running, |waits, op| waits.array_from(op, start));
+        self.edge(die, start, true);
     }
 
     /// Cache program: the next program's data may come in while this one runs.

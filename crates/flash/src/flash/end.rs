@@ -11,10 +11,25 @@ const LOST: u8 = 0xdb;
 
 impl Flash {
     pub(super) fn complete_running(&mut self, die: u32, now: Nanos) {
+        match self.waits {
+            None => self.complete_group::<false>(die, now),
+            Some(_) => self.complete_recorded(die, now),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complete_recorded(&mut self, die: u32, now: Nanos) {
+        self.complete_group::<true>(die, now);
+    }
+
+    /// The running group has ended. With `RECORDED` its waits are told, too: asked once, and not of every operation.
+    #[inline(always)]
+    fn complete_group<const RECORDED: bool>(&mut self, die: u32, now: Nanos) {
         let mut op = self.dies[die as usize].running;
         self.dies[die as usize].running = NONE;
         let together = op != NONE && self.flights[op as usize].next != NONE;
-        if let Some(waits) = &mut self.waits {
+        if RECORDED && let Some(waits) = &mut self.waits {
             waits.occupied(die, now, None);
         }
         while op != NONE {
@@ -37,39 +52,32 @@ impl Flash {
                 then,
             });
             let held = failed && self.holds_failed_reads && submit.kind == OpKind::Read;
-            if let Some(waits) = &mut self.waits {
+            let then = if held { NONE } else { then };
+            if RECORDED && let Some(waits) = &mut self.waits {
                 waits.done(op, now);
-                if then != NONE && !held && self.flights[then as usize].waits_for == 1 {
+                if then != NONE && self.flights[then as usize].waits_for == 1 {
                     waits.released(then, op, now);
                 }
             }
-            if then != NONE && !held {
+            if then != NONE {
                 self.release(then, now);
             }
             op = next;
         }
     }
 
+    /// `op` waits for one thing less.
+    // Every relocated page comes by here: rare callers must not make a call of it.
+    #[inline(always)]
     pub(super) fn release(&mut self, op: u32, now: Nanos) {
         let flight = &mut self.flights[op as usize];
         assert!(flight.waits_for > 0, "an operation is released once for each link");
         flight.waits_for -= 1;
         if flight.waits_for == 0 {
-            let mut follower = flight.follower;
+            let follower = flight.follower;
             let die = self.set_ready(op);
-            while follower != NONE {
-                let flight = &mut self.flights[follower as usize];
-                flight.waits_for -= 1;
-                assert_eq!(flight.waits_for, 0, "a follower waits for nothing else");
-                let next = flight.follower;
-                self.set_ready(follower);
-                if !self.on_ready.is_empty() {
-                    self.tell_ready(follower, now);
-                }
-                follower = next;
-            }
-            if !self.on_ready.is_empty() {
-                self.tell_ready(op, now);
+            if follower != NONE || !self.on_ready.is_empty() {
+                self.release_more(op, follower, now);
             }
             let state = &self.dies[die as usize];
             // The die that is completing its group right now goes on by itself.
@@ -79,6 +87,22 @@ impl Flash {
                 self.stage(die, now);
             }
         }
+    }
+
+    /// `op` is ready, so its followers are, and who waited until it is goes on.
+    #[cold]
+    #[inline(never)]
+    fn release_more(&mut self, op: u32, mut follower: u32, now: Nanos) {
+        while follower != NONE {
+            let flight = &mut self.flights[follower as usize];
+            flight.waits_for -= 1;
+            assert_eq!(flight.waits_for, 0, "a follower waits for nothing else");
+            let next = flight.follower;
+            self.set_ready(follower);
+            self.tell_ready(follower, now);
+            follower = next;
+        }
+        self.tell_ready(op, now);
     }
 
     /// Whoever waits until `op` is ready waits for one thing less.
@@ -91,7 +115,7 @@ impl Flash {
     }
 
     /// What an operation waited for has ended: at the head of its queue it may be chosen. Returns its die.
-    #[inline]
+    #[inline(always)]
     fn set_ready(&mut self, op: u32) -> u32 {
         let flight = &self.flights[op as usize];
         let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
@@ -211,6 +235,7 @@ impl Flash {
         self.in_flight = 0;
         self.done.clear();
         self.waits = None;
+        self.is_watched = self.observer.is_some();
         self.oob.forget_unwritten(&self.blocks);
     }
 

@@ -162,8 +162,8 @@ struct Die {
     remaining: Nanos,
     /// Host reads that the running or suspended program or erase has given way to.
     reads_let_pass: u32,
-    /// What went last was garbage collection's.
-    collection_had_a_turn: bool,
+    /// The queue that had the last turn.
+    last_queue: u32,
     busy: Nanos,
 }
 
@@ -211,6 +211,8 @@ pub struct Flash {
     observer: Option<Box<dyn Observer>>,
     /// What operations waited for, while somebody asks.
     waits: Option<Box<waits::Waits>>,
+    /// There is an observer, or waits are recorded: one question where both are told something.
+    is_watched: bool,
     /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
     on_ready: Vec<u32>,
     /// Whoever waits for a read that fails is released by the controller.
@@ -247,7 +249,7 @@ impl Flash {
             suspended: NONE,
             remaining: Nanos::ZERO,
             reads_let_pass: 0,
-            collection_had_a_turn: false,
+            last_queue: 0,
             busy: Nanos::ZERO,
         };
         let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, last_command: NONE, busy: Nanos::ZERO };
@@ -276,6 +278,7 @@ impl Flash {
             done: Vec::new(),
             observer: None,
             waits: None,
+            is_watched: false,
             on_ready: Vec::new(),
             holds_failed_reads: false,
         }
@@ -389,6 +392,7 @@ impl Flash {
     /// Attaches or detaches an observer.
     pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
         self.observer = observer;
+        self.is_watched = self.observer.is_some() || self.waits.is_some();
     }
 
     /// Busy time of the channels and the arrays of the dies: transfers count when they begin, array work when it ends.
@@ -595,11 +599,10 @@ impl Flash {
 
     /// Puts the latest operation at the end of its queue.
     fn enqueue(&mut self, now: Nanos, op: OpId, block: u32, class: Class, waits: bool) {
-        let die = self.die_of(block);
-        if let Some(waits) = &mut self.waits {
-            let Submit { kind, cause, .. } = self.flights[op as usize].submit;
-            waits.submitted(op, (die, self.dies[die as usize].channel), (kind, cause), now);
+        if self.waits.is_some() {
+            self.note_submitted(op, now);
         }
+        let die = self.die_of(block);
         let plane = self.plane_in_die(block);
         let index = self.queue_index(die, class as usize, plane);
         let queue = &mut self.queues[index];
@@ -624,6 +627,17 @@ impl Flash {
             self.consider_suspend(die, now);
         } else {
             self.stage(die, now);
+        }
+    }
+
+    /// The waits of an operation begin.
+    #[cold]
+    #[inline(never)]
+    fn note_submitted(&mut self, op: OpId, now: Nanos) {
+        let die = self.die_of(self.flights[op as usize].submit.block);
+        let (what, channel) = (self.what(op), self.dies[die as usize].channel);
+        if let Some(waits) = &mut self.waits {
+            waits.submitted(op, (die, channel), what, now);
         }
     }
 

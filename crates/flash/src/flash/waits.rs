@@ -353,6 +353,7 @@ impl super::Flash {
     pub fn record_waits(&mut self, on: bool) {
         assert_eq!(self.in_flight, 0, "waits are recorded from an instant at which the chips are idle");
         self.waits = on.then(|| Box::new(Waits::new(self.dies.len(), self.channels.len())));
+        self.is_watched = on || self.observer.is_some();
     }
 
     /// The record of an operation that has ended in the last step; `None` while nothing is recorded.

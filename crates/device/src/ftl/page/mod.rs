@@ -94,7 +94,8 @@ impl PageFtl {
         self.valid.get(unit as usize / 64) >> (unit % 64) & 1 != 0
     }
 
-    #[inline]
+    // Every write comes by here: rare callers must not make a call of it.
+    #[inline(always)]
     fn set_valid(&mut self, media: &mut Media, unit: u32, block: u32) {
         self.valid.as_mut_slice()[unit as usize / 64] |= 1 << (unit % 64);
         media.pool.add_valid(block);
@@ -281,7 +282,7 @@ impl Ftl for PageFtl {
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
         let group = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
-        let place = media.take_page(group, frontier).ok_or(NoSpace)?;
+        let place = media.take_seen_page(group, frontier);
         if let [unit] = units
             && unit.mask == self.full_mask
             && unit.cells.is_empty()
