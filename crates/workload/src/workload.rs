@@ -25,6 +25,16 @@ pub trait Workload {
     /// The next request at virtual time `now`.
     fn next(&mut self, now: Nanos) -> Result<Next, WorkloadError>;
 
+    /// The words of the request that [`Workload::next`] gave last, where it is a command of a set.
+    fn words(&self) -> &[u64] {
+        &[]
+    }
+
+    /// The command set of its requests that are not block I/O.
+    fn command_set(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Requests that come next, in their order, of which this did not tell before; their times and tags are not set yet,
     /// and those behind a job's end never come. A hint for who wants to fetch ahead: it may be empty, and asking changes
     /// nothing.

@@ -49,6 +49,9 @@ pub struct TraceReplay {
     rest: Option<Request>,
     /// The next piece, on the drive's addresses, waiting for its time.
     ready: Option<Request>,
+    /// Its words, where it is a command of a set.
+    words: Vec<u64>,
+    set: Option<&'static str>,
     /// When the replay began.
     start: Option<Nanos>,
     outstanding: u64,
@@ -90,9 +93,12 @@ impl TraceReplay {
                     break 'file;
                 }
                 survey.requests += 1;
-                survey.end_sector = survey.end_sector.max(request.end());
                 survey.last = request.at;
                 survey.stamps.learn(request.at);
+                if !request.opcode.is_block() {
+                    continue;
+                }
+                survey.end_sector = survey.end_sector.max(request.end());
                 map.learn(request).map_err(|why| WorkloadError(format!("{name} {why}")))?;
             }
         }
@@ -116,6 +122,13 @@ impl TraceReplay {
                 survey.last, settings.discipline
             )));
         }
+        let set = trace.command_set();
+        if let Some(set) = set.filter(|_| settings.fit != Fit::Exact) {
+            return Err(WorkloadError(format!(
+                "{name} has commands of the set '{set}', whose addresses cannot be moved: leave out `--{}`",
+                settings.fit
+            )));
+        }
         map.freeze();
         let mut replay = TraceReplay {
             trace,
@@ -129,6 +142,8 @@ impl TraceReplay {
             sent: 0,
             rest: None,
             ready: None,
+            words: Vec::new(),
+            set,
             start: None,
             outstanding: 0,
             tag: 0,
@@ -204,6 +219,11 @@ impl TraceReplay {
                     None => return Ok(None),
                 },
             };
+            if !rest.opcode.is_block() {
+                self.words.clear();
+                self.words.extend_from_slice(self.trace.words(&rest));
+                return Ok(Some(rest));
+            }
             if rest.op == Op::Flush {
                 return Ok(Some(rest));
             }
@@ -254,6 +274,14 @@ impl Workload for TraceReplay {
         Ok(Next::Request(request))
     }
 
+    fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    fn command_set(&self) -> Option<&'static str> {
+        self.set
+    }
+
     fn completed(&mut self, _now: Nanos, _tag: u32) {
         debug_assert!(self.outstanding > 0, "a completion without a request");
         self.outstanding = self.outstanding.saturating_sub(1);
@@ -272,6 +300,7 @@ impl Workload for TraceReplay {
         self.sent = 0;
         self.rest = None;
         self.ready = None;
+        self.words.clear();
         self.start = None;
         self.outstanding = 0;
         self.tag = 0;

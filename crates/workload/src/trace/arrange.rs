@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 
 use super::options::Order;
-use super::record::{Flaw, Record};
+use super::record::{CommandRecord, Flaw, Record};
 
 /// Requests held back to put stamps in order: 4 MiB of them.
 const WINDOW: usize = 1 << 16;
@@ -326,6 +326,28 @@ impl Arrange {
             }
         }
         Ok(self.window.is_empty())
+    }
+
+    /// Takes a command of a set, which goes to `out` with `tag`.
+    pub(super) fn push_command(
+        &mut self,
+        command: &CommandRecord,
+        tag: u32,
+        out: &mut Vec<Request>,
+    ) -> Result<(), Flaw> {
+        let record = &command.record;
+        if self.order != Order::File {
+            return Err(Flaw::told("a command of a set", "block I/O alone where `order=time` is asked for"));
+        }
+        let first = *self.first_ns.get_or_insert(record.at_ns);
+        if record.at_ns.abs_diff(first) >= SPAN_MAX {
+            return Err(too_far(record.at_ns, first));
+        }
+        let opcode = command.opcode;
+        self.emit(*record, out);
+        let request = out.last_mut().expect("it was emitted");
+        *request = Request { opcode, tag, ..*request };
+        Ok(())
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use ssdlab_base::{Op, Request, SECTOR_BYTES};
+use ssdlab_base::{COMMAND_SETS, CommandSet, Op, Opcode, Request, SECTOR_BYTES};
 
 use super::Trace;
 use super::format::CSV_HEADER;
@@ -69,7 +69,42 @@ impl<W: Write> TraceWriter<W> {
         Ok(TraceWriter { target, out, buffer, requests: 0, last_us: 0, cut: 0, fua: 0, zeroes: 0 })
     }
 
-    /// Writes one request.
+    /// Writes a command of `set` with its words; [`TraceWriter::write`] where it is block I/O.
+    ///
+    /// # Errors
+    /// The target cannot hold it, or the set has no such command.
+    pub fn write_command(&mut self, request: &Request, set: &CommandSet, words: &[u64]) -> Result<(), WorkloadError> {
+        if request.opcode.is_block() {
+            return self.write(request);
+        }
+        let Some(command) = set.command(request.opcode) else {
+            let Opcode(number) = request.opcode;
+            return Err(WorkloadError(format!("the command set '{}' has no command {number}", set.name)));
+        };
+        if self.target != Target::Csv {
+            return Err(WorkloadError(format!(
+                "a fio iolog cannot hold '{}' of the command set '{}'; write ssdlab's CSV",
+                command.name, set.name
+            )));
+        }
+        self.requests += 1;
+        let ns = request.at.0;
+        let forced = if request.fua { "!" } else { "" };
+        let (offset, length) = (request.sector * SECTOR_BYTES, request.sectors * SECTOR_BYTES);
+        let words: Vec<String> = words.iter().map(u64::to_string).collect();
+        let line = format!(
+            "{}.{:03},{}:{}{forced},{offset},{length},{}\n",
+            ns / 1_000,
+            ns % 1_000,
+            set.name,
+            command.name,
+            words.join(" ")
+        );
+        self.buffer.extend_from_slice(line.as_bytes());
+        Ok(())
+    }
+
+    /// Writes one request of block I/O.
     pub fn write(&mut self, request: &Request) -> Result<(), WorkloadError> {
         let ns = request.at.0;
         let (offset, length) = if request.op == Op::Flush {
@@ -182,8 +217,13 @@ pub fn convert(trace: &mut Trace, target: &Target, out: impl Write) -> Result<Co
     let mut writer = TraceWriter::new(target.clone(), out)?;
     let mut batch = Vec::new();
     while trace.read(&mut batch)? > 0 {
+        let set = trace.command_set();
+        let set = COMMAND_SETS.iter().find(|other| Some(other.name) == set);
         for request in &batch {
-            writer.write(request)?;
+            match set {
+                Some(set) => writer.write_command(request, set, trace.words(request))?,
+                None => writer.write(request)?,
+            }
         }
     }
     Ok(writer.finish()?.0)

@@ -12,6 +12,7 @@
 //! single request is an error. Never: a panic on any bytes, a guess that is not in [`Trace::notes`].
 
 mod arrange;
+mod commands;
 mod convert;
 mod format;
 mod number;
@@ -33,6 +34,7 @@ pub use format::TraceFormat;
 pub use standard_input::standard_input;
 
 use arrange::{Arrange, Chooser, Extent, Layout, Packed};
+use commands::Commands;
 use options::{Event, Options};
 use record::{Decoded, Decoder, Flaw, Frame, quote};
 use source::{Origin, Source};
@@ -72,6 +74,7 @@ struct Run {
     format: TraceFormat,
     decoder: Box<dyn Decoder>,
     arrange: Arrange,
+    commands: Commands,
     ended: bool,
 }
 
@@ -241,14 +244,26 @@ impl Trace {
 
     /// Refills `out` with the next requests, up to a few thousand; 0 at the end.
     ///
-    /// Times never decrease. Tags, queues and streams are 0.
+    /// Times never decrease. Queues and streams are 0, and so are tags of block I/O; the tag of a command of a set is the key
+    /// of its words ([`Trace::words`]).
     pub fn read(&mut self, out: &mut Vec<Request>) -> Result<usize, WorkloadError> {
         out.clear();
+        self.run.commands.forget_words();
         self.run.fill(out, &self.options)?;
         if out.is_empty() && self.run.arrange.counts.requests == 0 {
             return Err(self.run.nothing(self.format, &self.options));
         }
         Ok(out.len())
+    }
+
+    /// The words of a request that the last [`Trace::read`] gave.
+    pub fn words(&self, request: &Request) -> &[u64] {
+        if request.opcode.is_block() { &[] } else { self.run.commands.words(request.tag) }
+    }
+
+    /// The command set of the commands read so far that are not block I/O.
+    pub fn command_set(&self) -> Option<&'static str> {
+        self.run.commands.set()
     }
 
     /// Starts again from the first request.
@@ -307,6 +322,7 @@ impl Run {
             format,
             decoder: format.decoder(options),
             arrange: Arrange::new(options.order.unwrap_or(spec.order), spec.wild_clock, layout),
+            commands: Commands::default(),
             ended: false,
         }
     }
@@ -367,6 +383,7 @@ impl Run {
                 self.arrange.push(first, &name, out)?;
                 self.arrange.push(second, &name, out)
             }
+            Decoded::Command(command) => self.commands.take(&command, &mut self.arrange, out),
         }
     }
 
@@ -405,7 +422,7 @@ impl Run {
     fn any(&mut self, options: &Options) -> Result<bool, WorkloadError> {
         while let Some(decoded) = self.decode()? {
             match decoded {
-                Ok(Decoded::One(_) | Decoded::Two(..)) => return Ok(true),
+                Ok(Decoded::One(_) | Decoded::Two(..) | Decoded::Command(_)) => return Ok(true),
                 Ok(_) => {}
                 Err(flaw) => self.bad(&flaw, options)?,
             }

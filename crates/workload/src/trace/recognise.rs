@@ -127,7 +127,7 @@ fn score(format: TraceFormat, lines: &[&[u8]]) -> Option<u64> {
         let (mut taken, mut requests) = (0_u64, 0_u64);
         for line in lines {
             match decoder.decode(line) {
-                Ok(Decoded::One(_) | Decoded::Two(..)) => {
+                Ok(Decoded::One(_) | Decoded::Two(..) | Decoded::Command(_)) => {
                     taken += 1;
                     requests += 1;
                 }

@@ -1,6 +1,6 @@
 //! What a format's decoder makes of one line or binary record, before time and addresses are arranged.
 
-use ssdlab_base::Op;
+use ssdlab_base::{Op, Opcode};
 
 use super::number::stamp;
 use super::options::Options;
@@ -27,7 +27,7 @@ impl Record {
 }
 
 /// What one line or record holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// A header, a comment, an event of another kind: nothing to send, and rightly so.
     Nothing,
@@ -37,6 +37,20 @@ pub(crate) enum Decoded {
     One(Record),
     /// A request that counts as two: a flush and the write behind it.
     Two(Record, Record),
+    /// A command of a set.
+    Command(Box<CommandRecord>),
+}
+
+/// A command of a set, as a trace has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandRecord {
+    /// Its time, range and whether it is forced; the operation is what carries it.
+    pub(crate) record: Record,
+    /// The set's name.
+    pub(crate) set: &'static str,
+    pub(crate) opcode: Opcode,
+    /// Its parameters.
+    pub(crate) words: Vec<u64>,
 }
 
 /// Why a line or record is refused: what is there, and what should be.
