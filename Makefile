@@ -21,7 +21,7 @@ SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/planted-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz test-results bench bench-serve build fmt lint clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -88,6 +88,9 @@ fmt: need-rust ## Format all code
 lint: need-rust ## Check format and lints, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+deps: need-rust ## Check licences, versions and sources of the dependencies (deny.toml)
+	@CARGO="$(CARGO)" scripts/deps
 
 clean: ## Remove what was built and what the demo wrote
 	$(CARGO) clean

@@ -1,7 +1,7 @@
 //! Bugs planted on purpose, so that what looks for bugs can be seen to find them.
 //!
 //! Each is one deviation from what the drive promises, switched on for one thread. Without the feature `planted-bugs`
-//! none of this is compiled in: [`planted`] is `false` for the compiler as well.
+//! none of this is compiled in: `planted` is `false` for the compiler as well.
 
 /// A bug that can be planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each drive opens the workload anew, so that all see the same workload and none sees another; several run at a time,
-//! which changes no result ([`side_by_side`]). Nothing is written but snapshots; [`run_into`] adds the files.
+//! which changes no result. Nothing is written but snapshots; [`run_into`] adds the files.
 
 use std::cell::RefCell;
 use std::io::BufWriter;

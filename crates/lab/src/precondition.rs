@@ -10,9 +10,9 @@
 //!
 //! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
 //! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain. A drive aged
-//! to its steady state then gets its write buffer filled again ([`warm_buffer`]), whether it comes from a snapshot or not.
+//! to its steady state then gets its write buffer filled again, whether it comes from a snapshot or not.
 //!
-//! What takes long leaves checkpoints on its way, from which the next run goes on ([`checkpoint`]).
+//! What takes long leaves checkpoints on its way, from which the next run goes on.
 
 use serde::{Deserialize, Serialize};
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};

@@ -1,7 +1,7 @@
 //! Seeded bugs: deviations of a served drive from what its answers promise, so that what looks for bugs can be seen to find
 //! them.
 //!
-//! One at a time is on, for the whole process. Without the feature `seeded-bugs` none of this is compiled in: [`seeded`] is
+//! One at a time is on, for the whole process. Without the feature `seeded-bugs` none of this is compiled in: `seeded` is
 //! `false` for the compiler as well.
 
 #[cfg(feature = "seeded-bugs")]

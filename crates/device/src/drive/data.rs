@@ -29,7 +29,7 @@ impl<'a> From<Data<'a>> for Payload<'a> {
 }
 
 impl Data<'_> {
-    /// What every sector of the request is to hold, in cells of `cell` bytes each ([`Drive::cell_bytes`]).
+    /// What every sector of the request is to hold, in cells of `cell` bytes each (`Drive::cell_bytes`).
     pub fn cells(self, request: &Request, cell: usize) -> Vec<u8> {
         let length = request.sectors as usize * cell;
         match self {

@@ -1,6 +1,6 @@
 //! Seeded bugs: deviations of an image from what it promises, so that what looks for bugs can be seen to find them.
 //!
-//! One at a time is on, for the whole process. Without the feature `seeded-bugs` none of this is compiled in: [`seeded`] is
+//! One at a time is on, for the whole process. Without the feature `seeded-bugs` none of this is compiled in: `seeded` is
 //! `false` for the compiler as well.
 
 /// A bug that can be seeded.
