@@ -26,6 +26,13 @@ pub enum Status {
     Invalid,
 }
 
+impl Status {
+    /// Whether something went wrong: that nothing is there, or that the design refused, is an answer.
+    pub const fn is_error(self) -> bool {
+        !matches!(self, Status::Success | Status::Absent | Status::Refused(_))
+    }
+}
+
 /// A command that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {

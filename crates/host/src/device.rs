@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use ssdlab_base::{Nanos, Request};
+use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::path::Path;
-use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options};
+use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
 
 /// Requests and their bytes by kind: reads, writes, trims (write zeroes among them), flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +63,30 @@ pub trait BlockDevice: Send {
 
     /// Takes a request at `request.at`; events before that time must have run. Data goes with writes.
     fn submit(&mut self, request: &Request, data: Data<'_>);
+
+    /// The commands and events that it knows beyond block I/O.
+    fn command_set(&self) -> Option<&'static CommandSet> {
+        None
+    }
+
+    /// As [`submit`](BlockDevice::submit), block I/O or a command of [`command_set`](BlockDevice::command_set).
+    ///
+    /// # Panics
+    /// A command of a set, where the device has none.
+    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        assert!(request.opcode.is_block(), "a device without a command set takes block I/O and nothing else");
+        self.submit(request, payload.data);
+    }
+
+    /// Moves the answers of commands of the set that have completed to the end of `to`.
+    fn take_answers(&mut self, to: &mut Vec<Answer>) {
+        let _ = to;
+    }
+
+    /// Moves the events that the host has not seen to the end of `to`, in their order.
+    fn take_events(&mut self, to: &mut Vec<Event>) {
+        let _ = to;
+    }
 
     /// These requests will come soon: a hint that changes nothing.
     fn prefetch(&mut self, requests: &[Request]) {
@@ -177,6 +201,11 @@ pub trait Administration {
         parts.iter().flat_map(checks).collect()
     }
 
+    /// The host begins anew above devices that kept their power: events that it did not acknowledge come again.
+    fn host_restarted(&mut self) {
+        self.parts_mut().into_iter().for_each(|part| part.drive.host_restarted());
+    }
+
     /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle.
     fn set_timed(&mut self, timed: bool) {
         self.parts_mut().into_iter().for_each(|part| part.drive.set_timed(timed));
@@ -219,6 +248,22 @@ pub trait Device: BlockDevice + Administration + Power {}
 impl<T: BlockDevice + Administration + Power + ?Sized> Device for T {}
 
 impl BlockDevice for Drive {
+    fn command_set(&self) -> Option<&'static CommandSet> {
+        Drive::command_set(self)
+    }
+
+    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        Drive::submit_command(self, request, payload);
+    }
+
+    fn take_answers(&mut self, to: &mut Vec<Answer>) {
+        to.append(self.answers());
+    }
+
+    fn take_events(&mut self, to: &mut Vec<Event>) {
+        Drive::take_events(self, to);
+    }
+
     #[inline]
     fn sectors(&self) -> u64 {
         self.user_sectors()

@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 
-use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_base::command_set::Merging;
+use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::path::{Part as PathPart, Path, Segment, Stage};
-use ssdlab_device::{Completion, Counters, Data};
+use ssdlab_device::{Completion, Counters, Data, Payload};
 
 use crate::{Administration, BlockDevice, Device, Identity, Part, PartMut, Power, RoomFigures, Traffic};
 
@@ -35,6 +36,8 @@ struct Joined {
     more: Vec<Request>,
     /// The cells of all, where contents are kept.
     cells: Vec<u8>,
+    /// The words of all, where they are commands of a set.
+    words: Vec<u64>,
 }
 
 /// First come, first served, merging.
@@ -55,6 +58,7 @@ pub struct Scheduler {
     sent: Traffic,
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
+    answers: Vec<Answer>,
     /// Of completions, where they are recorded, and those of the device below.
     paths: Vec<Path>,
     paths_below: Vec<Path>,
@@ -78,6 +82,7 @@ impl Scheduler {
             sent: Traffic::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
+            answers: Vec::new(),
             paths: Vec::new(),
             paths_below: Vec::new(),
         }
@@ -88,9 +93,10 @@ impl Scheduler {
         self.merged
     }
 
-    fn joins(&self, last: &Joined, request: &Request) -> bool {
+    fn joins(&self, last: &Joined, request: &Request, words: usize) -> bool {
         let (before, after) = (&last.request, request);
         matches!(after.op, Op::Read | Op::Write)
+            && self.may_join(last, after, words)
             && before.op == after.op
             && before.fua == after.fua
             && before.stream == after.stream
@@ -99,6 +105,18 @@ impl Scheduler {
             && before.bytes() + after.bytes() <= self.config.merge_bytes
             && after.end() <= self.below.sectors()
             && (last.more.len() as u64) + 1 < PARTS_MAX
+    }
+
+    /// Whether the command set lets the two become one, with so many words of the second.
+    fn may_join(&self, last: &Joined, request: &Request, words: usize) -> bool {
+        if last.request.opcode.is_block() && request.opcode.is_block() {
+            return true;
+        }
+        let spec = self.below.command_set().and_then(|set| set.command(request.opcode));
+        last.request.opcode == request.opcode
+            && spec.is_some_and(|spec| {
+                spec.merging == Merging::Neighbours && spec.words_in.allow(last.words.len() + words)
+            })
     }
 
     /// Sends what may go, and answers what completes; what completes lets more go.
@@ -125,23 +143,32 @@ impl Scheduler {
         joined.request.tag = tag;
         joined.request.at = self.below.now();
         let (request, cells) = (joined.request, std::mem::take(&mut joined.cells));
+        let words = std::mem::take(&mut joined.words);
         self.dispatched[tag as usize] = Some(joined);
         self.in_device += 1;
         self.sent.add(&request);
-        self.below.submit(&request, if cells.is_empty() { Data::Nothing } else { Data::Bytes(&cells) });
+        let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(&cells) };
+        self.below.submit_command(&request, Payload { data, words: &words });
     }
 
     /// Takes what has completed below, and gives each part its own answer.
     fn collect(&mut self) {
         let mut completions = std::mem::take(self.below.completions());
         let mut read = std::mem::take(self.below.read_data());
+        let from = self.answers.len();
+        self.below.take_answers(&mut self.answers);
         self.below.take_paths(&mut self.paths_below);
         let mut paths_below = self.paths_below.drain(..);
+        let mut told = Vec::new();
         for completion in completions.drain(..) {
             let path = paths_below.next();
             let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
             self.free.push(completion.tag);
             self.in_device -= 1;
+            // What has an answer is never joined.
+            if let Some(answer) = self.answers[from..].iter_mut().find(|answer| answer.tag == completion.tag) {
+                told.push((std::mem::take(answer), joined.first.tag));
+            }
             let index = read.iter().position(|(tag, _)| *tag == completion.tag);
             let cells = index.map(|index| read.swap_remove(index).1);
             for (index, part) in std::iter::once(&joined.first).chain(&joined.more).enumerate() {
@@ -165,6 +192,8 @@ impl Scheduler {
             }
         }
         drop(paths_below);
+        self.answers.truncate(from);
+        self.answers.extend(told.into_iter().map(|(answer, tag)| Answer { tag, ..answer }));
         // The allocation goes back: the device fills it again.
         *self.below.completions() = completions;
     }
@@ -187,6 +216,23 @@ impl BlockDevice for Scheduler {
     }
 
     fn submit(&mut self, request: &Request, data: Data<'_>) {
+        self.submit_command(request, data.into());
+    }
+
+    fn command_set(&self) -> Option<&'static CommandSet> {
+        self.below.command_set()
+    }
+
+    fn take_answers(&mut self, to: &mut Vec<Answer>) {
+        to.append(&mut self.answers);
+    }
+
+    fn take_events(&mut self, to: &mut Vec<Event>) {
+        self.below.take_events(to);
+    }
+
+    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        let Payload { data, words } = payload;
         self.run_until(request.at);
         self.outstanding += 1;
         self.taken.add(request);
@@ -197,14 +243,18 @@ impl BlockDevice for Scheduler {
             _ => Vec::new(),
         };
         match self.waiting.back() {
-            Some(last) if self.joins(last, request) => {
+            Some(last) if self.joins(last, request, words.len()) => {
                 let last = self.waiting.back_mut().expect("it was there");
                 last.request.sectors += request.sectors;
                 last.more.push(*request);
                 last.cells.extend_from_slice(&cells);
+                last.words.extend_from_slice(words);
                 self.merged += 1;
             }
-            _ => self.waiting.push_back(Joined { request: *request, first: *request, more: Vec::new(), cells }),
+            _ => {
+                let (more, words) = (Vec::new(), words.to_vec());
+                self.waiting.push_back(Joined { request: *request, first: *request, more, cells, words });
+            }
         }
         self.waiting_requests += 1;
         self.work();
@@ -231,6 +281,10 @@ impl BlockDevice for Scheduler {
         while self.completions.is_empty() {
             if !self.below.run_to_completion(until) {
                 return false;
+            }
+            if self.below.completions().is_empty() {
+                // An event for the host.
+                return true;
             }
             self.work();
         }

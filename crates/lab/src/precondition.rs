@@ -379,7 +379,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
         request.at = self.drive.now();
         match &mut self.verifier {
             None => self.drive.submit(&request),
-            Some(verifier) => verifier.submit(self.drive, &request),
+            Some(verifier) => verifier.submit(self.drive, &request, &[]),
         }
         if request.op == Op::Write {
             self.record.written_bytes += request.bytes();
@@ -423,6 +423,9 @@ impl<'a, 'k> Ageing<'a, 'k> {
         look: &mut dyn FnMut(&mut Self) -> Option<u64>,
     ) -> Result<Pass, ReplayError> {
         let user_sectors = self.drive.user_sectors();
+        if let Some(set) = workload.command_set() {
+            return Err(ReplayError::Preconditioning { set });
+        }
         // The workload's own clock goes on, though the drive's stands still.
         let Drawn { mut clock, mut requests, stopped } = self.draw_again(workload)?;
         if stopped {

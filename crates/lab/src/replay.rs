@@ -11,8 +11,10 @@
 //! send at that very moment, and at the ends of the timeline's intervals. It trusts nobody: what was sent and what
 //! came back, the time spent in the drive and the sum of latencies are counted apart, and `checks` compares them.
 
+use std::collections::VecDeque;
+
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Status};
+use ssdlab_device::{Completion, Counters, Data, Payload, Status};
 use ssdlab_host::{Administration, BlockDevice};
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
@@ -77,6 +79,26 @@ pub enum ReplayError {
         sent: u64,
         /// Until when it waits.
         until: Nanos,
+    },
+    /// The workload has commands that the device does not know.
+    #[error(
+        "the workload has commands of the set '{set}', but the device knows {}: take a design that has them \
+         (`ssdlab designs` lists the sets)", found.map_or("block I/O alone".to_string(), |found| format!("the set '{found}'"))
+    )]
+    CommandSet {
+        /// Their set.
+        set: &'static str,
+        /// The device's, if it has one.
+        found: Option<&'static str>,
+    },
+    /// The drive is preconditioned by commands beyond block I/O.
+    #[error(
+        "the workload has commands of the set '{set}', and preconditioning sends block I/O alone: precondition with none, \
+         fill, or a workload without them"
+    )]
+    Preconditioning {
+        /// Their set.
+        set: &'static str,
     },
     /// The workload waits for a completion although nothing is in the drive.
     #[error("the workload waits for a completion after request {sent}, but no request is in the drive")]
@@ -191,7 +213,7 @@ impl Recorder {
         self.completed[class] += 1;
         self.completed_bytes[class] += completion.bytes;
         if completion.status != Status::Success {
-            self.failed += 1;
+            self.failed += u64::from(completion.status.is_error());
             self.failed_bytes[class] += completion.bytes;
         }
         self.latencies[class].record(latency);
@@ -229,6 +251,11 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
     control: &Control<'_>,
 ) -> Result<Ended, ReplayError> {
     let user_sectors = target.sectors();
+    let knows = target.command_set().map(|set| set.name);
+    if let Some(set) = workload.command_set().filter(|set| knows != Some(*set)) {
+        return Err(ReplayError::CommandSet { set, found: knows });
+    }
+    let (mut answers, mut events) = (Vec::new(), Vec::new());
     let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
     let mut turns = 0_u64;
     let mut stopped = false;
@@ -269,6 +296,13 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
             target.run_until(until);
         }
         let now = target.now();
+        if knows.is_some() {
+            // What they say is the design's affair; that they were sent is counted by the drive.
+            target.take_answers(&mut answers);
+            target.take_events(&mut events);
+            answers.clear();
+            events.clear();
+        }
         if let Some(breakdown) = &mut recorder.breakdown {
             gather(target, breakdown);
         }
@@ -333,12 +367,15 @@ fn send<T: BlockDevice + ?Sized>(
         // Asking ahead of sending lets the processor fetch what the drive will need; the workload sees no difference.
         let mut gathered = 0;
         let mut ended = None;
+        let mut words = VecDeque::new();
         while gathered < BATCH && ended.is_none() {
             match workload.next(now)? {
                 Next::Request(mut request) => {
                     // What could not be sent in time is sent now: the drive's clock never goes back.
                     request.at = request.at.max(now);
-                    if !fits(&request, user_sectors) {
+                    if !request.opcode.is_block() {
+                        words.push_back(workload.words().to_vec());
+                    } else if !fits(&request, user_sectors) {
                         let number = recorder.sent_total() + gathered as u64 + 1;
                         return Err(beyond(&request, number, user_sectors));
                     }
@@ -360,7 +397,12 @@ fn send<T: BlockDevice + ?Sized>(
             if !recorder.jobs.is_empty() {
                 recorder.jobs.submitted(workload.job_of(request.tag), request);
             }
-            target.submit(request, Data::Nothing);
+            if request.opcode.is_block() {
+                target.submit(request, Data::Nothing);
+            } else {
+                let words = words.pop_front().unwrap_or_default();
+                target.submit_command(request, Payload { data: Data::Nothing, words: &words });
+            }
         }
         if let Some(ended) = ended {
             return Ok(ended);

@@ -120,6 +120,9 @@ pub struct DeviceResult {
     /// What stood above the drive, the topmost first: empty where requests went straight to it.
     #[serde(default)]
     pub host_rooms: Vec<RoomFigures>,
+    /// Commands of the drive's own set, by name, and its events; absent where it knows block I/O alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Commands>,
     /// The laws that the run had to keep.
     pub checks: Vec<Check>,
     /// What could mislead, a sentence each.
@@ -662,6 +665,30 @@ impl WearHistogram {
         let erases = (0..blocks.len() as u32).map(|index| min + index * bin).collect();
         WearHistogram { bin, erases, blocks }
     }
+}
+
+/// What became of the commands of a drive's own set; `requests` and latencies have them under what carried them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Commands {
+    /// The set's name.
+    pub set: String,
+    /// By the command's name.
+    pub by_name: BTreeMap<String, CommandCount>,
+    /// Events that the drive sent.
+    pub events: u64,
+    /// ... of them not acknowledged at the end.
+    pub events_unacknowledged: u64,
+}
+
+/// How often a command ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCount {
+    /// In all.
+    pub completed: u64,
+    /// ... of them refused for a reason of the set's.
+    pub refused: u64,
+    /// ... of them with any status but success.
+    pub failed: u64,
 }
 
 #[cfg(test)]

@@ -340,6 +340,14 @@ impl Workload for Divided<'_> {
         }
     }
 
+    fn words(&self) -> &[u64] {
+        self.inner.words()
+    }
+
+    fn command_set(&self) -> Option<&'static str> {
+        self.inner.command_set()
+    }
+
     fn completed(&mut self, now: Nanos, tag: u32) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.last = now;

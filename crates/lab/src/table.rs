@@ -101,6 +101,10 @@ fn rows() -> Vec<Row> {
             (d.requests.trim + d.requests.flush > 0)
                 .then(|| format!("{} / {}", count(d.requests.trim), count(d.requests.flush)))
         }),
+        row("  of the drive's own set", |d| {
+            let commands = d.commands.as_ref()?;
+            Some(count(commands.by_name.values().map(|count| count.completed).sum()))
+        }),
         row("  sent on by the host", |d| d.host_rooms.last().map(|room| count(room.sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
         row(

@@ -12,8 +12,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Status, stamp_cell};
+use ssdlab_base::command_set::DataPhase;
+use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
+use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
 use ssdlab_flash::HugeArray;
 use ssdlab_host::{Administration, BlockDevice, Device, Identity, Part, PartMut, RoomFigures};
 
@@ -30,6 +31,8 @@ const READ_BACK_SECTORS: u64 = 2048;
 struct Sent {
     request: Request,
     stamp: u64,
+    /// Its sectors cross the link: it reads or writes them.
+    moves_data: bool,
 }
 
 /// A command that has completed, and what it read.
@@ -94,10 +97,12 @@ impl Verifier {
         self.next_step = 0;
     }
 
-    /// Hands a request to the device, stamped.
-    pub(crate) fn submit<D: BlockDevice + ?Sized>(&mut self, device: &mut D, request: &Request) {
+    /// Hands a request to the device, stamped, with its words if it is a command of a set.
+    pub(crate) fn submit<D: BlockDevice + ?Sized>(&mut self, device: &mut D, request: &Request, words: &[u64]) {
         self.stamp += 1;
-        let sent = Sent { request: *request, stamp: self.stamp };
+        let spec = device.command_set().and_then(|set| set.command(request.opcode));
+        let moves_data = request.opcode.is_block() || spec.is_some_and(|spec| spec.data == DataPhase::Range);
+        let sent = Sent { request: *request, stamp: self.stamp, moves_data };
         let tag = match self.free.pop() {
             Some(tag) => {
                 self.sent[tag as usize] = sent;
@@ -108,7 +113,8 @@ impl Verifier {
                 self.sent.len() as u32 - 1
             }
         };
-        device.submit(&Request { tag, ..*request }, Data::Stamp(self.stamp));
+        let payload = Payload { data: Data::Stamp(self.stamp), words };
+        device.submit_command(&Request { tag, ..*request }, payload);
     }
 
     /// Takes what has completed out of the device, compares what can be compared, and gives the completions with the
@@ -149,9 +155,15 @@ impl Verifier {
     }
 
     fn take_effect(&mut self, ended: Ended) {
-        let Ended { sent: Sent { request, stamp }, status, cells } = ended;
+        let Ended { sent: Sent { request, stamp, moves_data }, status, cells } = ended;
+        if !moves_data {
+            return;
+        }
         match (request.op, status) {
-            (Op::Flush, _) | (_, Status::OutOfRange) => {}
+            // Nothing was read, and nothing changed.
+            (Op::Flush, _)
+            | (_, Status::OutOfRange | Status::Absent | Status::Refused(_) | Status::Unsupported | Status::Invalid) => {
+            }
             (Op::Read, Status::Success) => self.compare(&request, cells.as_deref().unwrap_or_default()),
             (Op::Read, _) => self.unreadable += 1,
             (op, status) => {
@@ -213,7 +225,7 @@ impl Verifier {
         while sector < sectors {
             let length = READ_BACK_SECTORS.min(sectors - sector);
             let request = Request { at: device.now(), ..Request::new(Op::Read, sector, length) };
-            self.submit(device, &request);
+            self.submit(device, &request, &[]);
             while device.outstanding() > 0 && device.run_to_completion(Nanos::MAX) {}
             self.collect(device).clear();
             sector += length;
@@ -263,7 +275,23 @@ impl BlockDevice for Verified<'_> {
     }
 
     fn submit(&mut self, request: &Request, _data: Data<'_>) {
-        self.verifier.submit(self.device, request);
+        self.verifier.submit(self.device, request, &[]);
+    }
+
+    fn command_set(&self) -> Option<&'static CommandSet> {
+        self.device.command_set()
+    }
+
+    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        self.verifier.submit(self.device, request, payload.words);
+    }
+
+    fn take_answers(&mut self, to: &mut Vec<Answer>) {
+        self.device.take_answers(to);
+    }
+
+    fn take_events(&mut self, to: &mut Vec<Event>) {
+        self.device.take_events(to);
     }
 
     fn next_event(&self) -> Option<Nanos> {

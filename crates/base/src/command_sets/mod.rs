@@ -38,6 +38,8 @@ mod tests {
                 }
                 if command.merging == Merging::Neighbours {
                     assert_ne!(command.address, AddressSpace::Nothing, "{name}: neighbours have addresses");
+                    assert_eq!(command.words_out, Words::NONE, "{name}: one answer cannot be given to two");
+                    assert_ne!(command.data, DataPhase::Answer, "{name}: one answer cannot be given to two");
                 }
                 if command.role == Role::Acknowledge {
                     assert_eq!(command.words_in, Words::Exactly(1), "{name}: the number of the event");

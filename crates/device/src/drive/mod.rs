@@ -579,7 +579,7 @@ impl Drive {
         if status == Status::Success {
             self.counters.bytes[kind] += bytes;
         } else {
-            self.counters.failed_commands += 1;
+            self.counters.failed_commands += u64::from(status.is_error());
         }
         if let Some(paths) = &mut self.paths {
             paths.close(command);

@@ -1,5 +1,7 @@
 //! The policies and designs that a description can name, and how a name becomes one.
 
+use ssdlab_base::COMMAND_SETS;
+
 use super::DriveError;
 use crate::DriveConfig;
 use crate::buffer::{POLICIES as BUFFERS, WriteBuffer};
@@ -31,7 +33,7 @@ pub(super) fn pick<T: Copy>(key: &str, name: &str, known: &[(&'static str, &'sta
 /// A policy or design that a description can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// The kind: `ftl.design`, `gc.victim`, `gc.pacing`, `buffer.policy`, `flash.scheduler`.
+    /// The kind: `ftl.design`, `gc.victim`, `gc.pacing`, `buffer.policy`, `flash.scheduler`, `command set`.
     pub kind: &'static str,
     /// The name.
     pub name: &'static str,
@@ -61,5 +63,6 @@ pub fn registered() -> Vec<Registered> {
         .chain(rows("gc.pacing", PACINGS))
         .chain(rows("buffer.policy", BUFFERS))
         .chain(rows("flash.scheduler", SCHEDULERS))
+        .chain(COMMAND_SETS.iter().map(|set| Registered { kind: "command set", name: set.name, summary: set.summary }))
         .collect()
 }

@@ -232,6 +232,7 @@ impl Drive {
         self.media.padding_bytes = 0;
         self.media.rebuilt_pages = 0;
         self.counters = Counters::default();
+        self.command_counts.fill(super::CommandCount::default());
         if let Some(buffer) = &mut self.buffer {
             buffer.reset_figures();
         }

@@ -6,7 +6,7 @@ use ssdlab_device::{Utilization, Wear};
 use ssdlab_host::{Device, Part};
 use ssdlab_measure::smart::SmartLog;
 
-use crate::result::{Erases, Spare};
+use crate::result::{Commands, Erases, Spare};
 
 /// A drive's log; of several an object by their names.
 pub(super) fn logs(device: &dyn Device) -> serde_json::Value {
@@ -61,6 +61,25 @@ pub(super) fn design(device: &dyn Device) -> BTreeMap<String, f64> {
             parts.iter().flat_map(of).collect()
         }
     }
+}
+
+/// Commands of the set that the drives know, all drives together; nothing where they know block I/O alone.
+pub(super) fn commands(device: &dyn Device) -> Option<Commands> {
+    let mut commands: Option<Commands> = None;
+    for drive in device.parts().iter().map(|part| part.drive) {
+        let Some(set) = drive.command_set() else { continue };
+        let all = commands.get_or_insert_with(|| Commands { set: set.name.to_string(), ..Commands::default() });
+        for (spec, count) in set.commands.iter().zip(drive.command_counts()) {
+            let of_name = all.by_name.entry(spec.name.to_string()).or_default();
+            of_name.completed += count.completed;
+            of_name.refused += count.refused;
+            of_name.failed += count.failed;
+        }
+        let (sent, kept) = drive.event_counts();
+        all.events += sent;
+        all.events_unacknowledged += kept;
+    }
+    commands
 }
 
 /// Erases of every block of all drives.

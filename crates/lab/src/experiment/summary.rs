@@ -65,6 +65,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         mean: if now == 0 { 0.0 } else { recorder.occupancy as f64 / now as f64 },
         max: recorder.outstanding_max,
     };
+    let commands = parts::commands(&*device);
     let (misaligned_requests, failed_requests) = (recorder.misaligned, recorder.failed);
     let rate_variation = if config.timed && subtests.is_empty() {
         recorder.rate.variation(now)
@@ -134,6 +135,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
             padding_bytes: counters.padding_bytes,
         },
         host_rooms: rooms,
+        commands,
         checks,
         warnings: Vec::new(),
         configuration: configuration(entrant),

@@ -10,6 +10,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
     let summary =
         LatencySummary { count: 9, mean: 2e5, min: 1, p50: 2, p90: 3, p95: 4, p99: 5, p999: 6, p9999: 7, max: 81_234 };
     DeviceResult {
+        commands: None,
         smart: crate::SmartLogs::default(),
         name: name.to_string(),
         complete: true,

@@ -283,6 +283,14 @@ impl<W: Workload> Workload for Limited<W> {
         self.inner.completed(now, tag);
     }
 
+    fn words(&self) -> &[u64] {
+        self.inner.words()
+    }
+
+    fn command_set(&self) -> Option<&'static str> {
+        self.inner.command_set()
+    }
+
     fn jobs(&self) -> Vec<String> {
         self.inner.jobs()
     }

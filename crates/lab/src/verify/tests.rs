@@ -53,7 +53,7 @@ fn send(drive: &mut Drive, verifier: &mut Verifier, requests: impl Iterator<Item
             wait(drive, verifier, &mut under_way);
         }
         let at = drive.now();
-        verifier.submit(drive, &Request { at, tag, ..request });
+        verifier.submit(drive, &Request { at, tag, ..request }, &[]);
         under_way.push_back(tag);
         tag += 7;
     }
@@ -98,7 +98,7 @@ fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
         last = next;
         let at = Nanos(device.now().0 + rng.random_range(0..60_000));
         device.run_until(at);
-        verifier.submit(&mut device, &Request { at, tag, ..next });
+        verifier.submit(&mut device, &Request { at, tag, ..next }, &[]);
         verifier.collect(&mut device).clear();
     }
     while device.outstanding() > 0 {
