@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 use ssdlab_base::format_size;
-use ssdlab_device::{Description, InterfaceKind, registered};
+use ssdlab_device::{InterfaceKind, registered};
 use ssdlab_workload::{files, model};
 
 use crate::args::{Designs, Devices};
@@ -50,7 +50,7 @@ pub(crate) fn devices(args: &Devices) -> Result<(), Failure> {
 }
 
 fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
-    let description = Description::parse(text, &format!("{name}.toml")).map_err(Failure::work)?;
+    let description = shipped::parse(name, text).map_err(Failure::work)?;
     let config = description.resolve().map_err(Failure::work)?;
     Ok(Drive {
         name: name.to_string(),

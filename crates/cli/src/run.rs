@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, closest};
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_flash::Geometry;
 use ssdlab_host::Host;
@@ -26,6 +26,9 @@ use crate::reproduce::cores;
 use crate::waveform::Waveform;
 use crate::{interrupt, progress, shipped, stdout};
 
+/// The ages that have a name.
+const AGES: [&str; 4] = ["none", "fill", "touched", "steady"];
+
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let drives = entrants(&args)?;
@@ -35,9 +38,12 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let aged_by = match args.precondition.as_str() {
         "none" | "fill" | "touched" | "steady" => None,
         other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed).map_err(|error| {
-            Failure::from(error).hint(
-                "--precondition takes none, fill, touched, steady, steady:WORKLOAD, or a workload as --workload does",
-            )
+            let takes =
+                "--precondition takes none, fill, touched, steady, steady:WORKLOAD, or a workload as --workload does";
+            // What names a file was meant as one.
+            let word = if other.contains(['/', '.', '=', ':']) { None } else { closest(other, AGES) };
+            let meant = word.map_or_else(String::new, |word| format!("did you mean '{word}'? "));
+            Failure::from(error).hint(format!("{meant}{takes}"))
         })?),
     };
     let age = match (args.precondition.as_str(), &aged_by) {
@@ -270,8 +276,11 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Description]) -> Resu
     };
     let places: Vec<usize> = (0..descriptions.len()).filter(called).collect();
     if places.is_empty() {
-        return Err(Failure::input(format!("--set {scope}:...: no drive of this run is called '{scope}'"))
-            .hint(format!("the drives are {}, or 1 to {}", args.device.join(", "), args.device.len())));
+        let drives = match &args.device[..] {
+            [one] => format!("the only drive is {one}, or 1"),
+            all => format!("the drives are {}, or 1 to {}", all.join(", "), all.len()),
+        };
+        return Err(Failure::input(format!("--set {scope}:...: no drive of this run is called '{scope}'")).hint(drives));
     }
     Ok(places)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ssdlab_base::closest;
-use ssdlab_device::Description;
+use ssdlab_device::{Description, DescriptionError};
 
 use crate::failure::Failure;
 
@@ -26,9 +26,14 @@ pub(crate) fn open(device: &str) -> Result<Description, Failure> {
         let (name, text) = DESCRIPTIONS.iter().find(|(name, _)| *name == device).ok_or_else(|| {
             Failure::input(format!("'{device}' is neither a file nor a drive that ships")).hint(ships(device))
         })?;
-        return Description::parse(text, &format!("{name}.toml")).map_err(Failure::input);
+        return parse(name, text).map_err(Failure::input);
     }
     Description::load(path).map_err(Failure::input)
+}
+
+/// A description that ships: it is inside the command, so what is said of it names no file.
+pub(crate) fn parse(name: &str, text: &str) -> Result<Description, DescriptionError> {
+    Description::parse(text, &format!("shipped description {name}"))
 }
 
 /// What ships, and what of it was probably meant.

@@ -114,7 +114,21 @@ fn wrong_times_say_what_was_expected() {
     let message = resolve(&text, &[]).expect_err("no transfer");
     assert!(message.starts_with("d.toml:10:10: flash.timing.transfer: missing"), "{message}");
     let message = resolve(GOOD, &["flash.program_suspend=true"]).expect_err("no suspend time");
-    assert!(message.contains("'suspend' is missing"), "{message}");
+    assert!(
+        message.contains("'suspend' is missing") && message.contains("\nd.toml: flash.timing: 'resume' is"),
+        "{message}"
+    );
+    // Of a table each is told as a key, beside whatever else is missing.
+    let suspends = GOOD.replace("cell = \"slc\"", "erase_suspend = true\ntiming = { preset = \"slc\" }");
+    let message = resolve(&suspends.replace("channels = 2\n", ""), &[]).expect_err("three are missing");
+    let keys: Vec<&str> = message.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+    assert_eq!(keys, ["flash.channels", "flash.timing.suspend", "flash.timing.resume"], "{message}");
+    let message = resolve(&suspends, &["flash.timing.suspend=5us"]).expect_err("one is missing");
+    assert!(
+        message.contains("flash.timing.resume: missing, expected a time") && message.lines().count() == 1,
+        "{message}"
+    );
+    assert!(resolve(&suspends, &["flash.timing=none"]).is_ok(), "nothing takes time");
     assert!(
         resolve(GOOD, &["flash.program_suspend=true", "flash.timing.suspend=5us", "flash.timing.resume=5us"]).is_ok()
     );

@@ -187,6 +187,16 @@ pub(super) const DESTAGE: [(&str, Destage); 2] = [("on-demand", Destage::OnDeman
 /// Percent between the watermarks, unless the description says otherwise.
 const WATERMARK_GAP: u32 = 10;
 
+/// `buffer.low_watermark` where the description gives none.
+pub(super) fn low_watermark(high_percent: u32) -> u32 {
+    high_percent.saturating_sub(WATERMARK_GAP)
+}
+
+/// `ftl.version_chain` where the description gives none.
+pub(super) fn version_chain(index: VersionIndex) -> u32 {
+    if index == VersionIndex::Direct { 2 } else { VersionsConfig::default().chain }
+}
+
 /// When data leaves the buffer.
 fn destage(buffer: &Section<'_>) -> Result<DestageConfig, DescriptionError> {
     let default = DestageConfig::default();
@@ -203,7 +213,7 @@ fn destage(buffer: &Section<'_>) -> Result<DestageConfig, DescriptionError> {
             }
             low => low,
         },
-        None => high_percent.saturating_sub(WATERMARK_GAP),
+        None => low_watermark(high_percent),
     };
     Ok(DestageConfig { when, high_percent, low_percent })
 }
@@ -293,7 +303,6 @@ pub(super) const COMPACTION_INDEXES: [(&str, CompactionIndex); 2] =
 fn versions(ftl: &Section<'_>, page_bytes: u32) -> Result<VersionsConfig, DescriptionError> {
     let default = VersionsConfig::default();
     let index = ftl.get("version_index").map_or(Ok(default.index), |field| field.choice(&VERSION_INDEXES))?;
-    let most = if index == VersionIndex::Direct { 2 } else { default.chain };
     let region_bytes = match ftl.get("region") {
         Some(field) => {
             let size = field.size()?;
@@ -311,7 +320,7 @@ fn versions(ftl: &Section<'_>, page_bytes: u32) -> Result<VersionsConfig, Descri
     Ok(VersionsConfig {
         index,
         bits: ftl.get("version_bits").map(|field| field.count(1, 32)).transpose()?,
-        chain: ftl.get("version_chain").map_or(Ok(most), |field| field.count(2, MOST_VERSIONS))?,
+        chain: ftl.get("version_chain").map_or(Ok(version_chain(index)), |field| field.count(2, MOST_VERSIONS))?,
         group_pages: ftl.get("version_group").map_or(Ok(default.group_pages), |field| field.count(1, u32::MAX))?,
         spare_percent,
         masks: ftl.get("version_masks").map_or(Ok(default.masks), |field| field.choice(&VERSION_MASKS))?,

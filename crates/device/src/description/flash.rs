@@ -236,13 +236,22 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
     // No preset's source gives these, so a drive that suspends has to say.
     let pause = |key: &'static str| match get(key) {
         Some(field) => field.duration(LONGEST_OPERATION),
-        None if suspends => Err(match &table {
-            Some(table) => table.error(key, "missing, expected a time, since the chips suspend".to_string()),
-            None => empty.error("timing", format!("'{key}' is missing, expected a time, since the chips suspend")),
-        }),
+        None if suspends => Err(no_pause(&empty, table.as_ref(), key)),
         None => Ok(Nanos::ZERO),
     };
     Ok((Timing { read, program, erase, command, transfer, suspend: pause("suspend")?, resume: pause("resume")? }, true))
+}
+
+/// Times that chips which suspend need.
+pub(super) const PAUSES: [&str; 2] = ["suspend", "resume"];
+
+/// A time of suspension is not there.
+pub(super) fn no_pause(flash: &Section<'_>, table: Option<&Section<'_>>, key: &str) -> DescriptionError {
+    const EXPECTED: &str = "a time, since the chips suspend";
+    match table {
+        Some(table) => table.missing(key, EXPECTED),
+        None => flash.error("timing", format!("'{key}' is missing, expected {EXPECTED}")),
+    }
 }
 
 /// Everything at once.

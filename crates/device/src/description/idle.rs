@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use toml::{Table, Value};
 
-use super::controller::CHOICES;
+use super::controller::{CHOICES, low_watermark, version_chain};
 use super::expanded;
 use crate::buffer::POLICIES as BUFFERS;
 use crate::ftl::DESIGNS;
@@ -37,10 +37,13 @@ pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
     let mut all = config.clone();
     all.ftl.design = "mv".to_string();
     let mut plain = all.clone();
-    plain.buffer.destage = DestageConfig::default();
+    // A default that follows another key is not what anybody wrote.
+    let low_percent = low_watermark(config.buffer.destage.high_percent);
+    plain.buffer.destage = DestageConfig { low_percent, ..DestageConfig::default() };
     plain.buffer.policies =
         BufferPolicies { block_pages: config.flash.geometry.pages_per_block, ..BufferPolicies::default() };
-    plain.ftl.versions = VersionsConfig::default();
+    plain.ftl.versions =
+        VersionsConfig { chain: version_chain(config.ftl.versions.index), ..VersionsConfig::default() };
     plain.gc.choices = CHOICES;
     // Asked with every setting at its default: a wild one of another policy must not reach this policy's constructor.
     let owners = owners(&plain);
@@ -100,6 +103,21 @@ mod tests {
         let buffer = ["buffer.policy=fab", "buffer.size=64k", "buffer.block_pages=32", "buffer.lirs_hir_permille=20"];
         let told = idle_settings(&drive(&buffer));
         assert!(told.len() == 1 && told[0].contains("\"lirs\" or \"pc-lirs\""), "{told:?}");
+    }
+
+    #[test]
+    fn a_default_that_follows_from_another_key_is_not_told() {
+        let on_demand = ["buffer.policy=lru", "buffer.size=64k", "buffer.destage=on-demand"];
+        let with = |more: &[&str]| idle_settings(&drive(&[&on_demand, more].concat()));
+        assert_eq!(with(&[]), Vec::<String>::new());
+        let [high] = &with(&["buffer.high_watermark=60%"])[..] else { panic!("one sentence") };
+        assert!(high.starts_with("buffer.high_watermark = \"60%\" changes nothing"), "{high}");
+        let [low] = &with(&["buffer.low_watermark=60%"])[..] else { panic!("one sentence") };
+        assert!(low.starts_with("buffer.low_watermark = \"60%\" changes nothing"), "{low}");
+        assert_eq!(with(&["buffer.high_watermark=60%", "buffer.low_watermark=20%"]).len(), 2);
+        // A direct index finds two versions of a page, so the chain's default is another one.
+        let [index] = &idle_settings(&drive(&["ftl.version_index=direct"]))[..] else { panic!("one sentence") };
+        assert!(index.starts_with("ftl.version_index = \"direct\" changes nothing"), "{index}");
     }
 
     #[test]

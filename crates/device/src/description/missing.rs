@@ -3,7 +3,7 @@
 
 use super::error::DescriptionError;
 use super::keys;
-use super::reader::Section;
+use super::reader::{Field, Section};
 use super::{controller, flash};
 
 /// Refuses a description that lacks keys without a default, with every one of them.
@@ -15,6 +15,7 @@ pub(super) fn refuse(root: &Section<'_>) -> Result<(), DescriptionError> {
         .map(|(key, expected)| flash.missing(key, expected))
         .collect();
     missing.extend(times(&flash)?);
+    missing.extend(pauses(&flash)?);
     let capacity = root.section("capacity", keys::CAPACITY)?;
     if capacity.get("over_provisioning").is_none() && capacity.get("user").is_none() {
         missing.push(controller::no_capacity(&capacity));
@@ -44,4 +45,21 @@ fn times(flash: &Section<'_>) -> Result<Vec<DescriptionError>, DescriptionError>
         .filter(|(key, _)| !given(key))
         .map(|(key, what)| flash::no_time(&table, key, what))
         .collect())
+}
+
+/// The times of suspension, which no preset gives, of chips that suspend.
+fn pauses(flash: &Section<'_>) -> Result<Vec<DescriptionError>, DescriptionError> {
+    let suspends = |key| flash.get(key).map_or(Ok(false), |field| field.boolean());
+    let timing = flash.get("timing");
+    let untimed = timing.as_ref().and_then(Field::as_text) == Some("none");
+    if untimed || !suspends("program_suspend")? && !suspends("erase_suspend")? {
+        return Ok(Vec::new());
+    }
+    let table = match timing.filter(|field| field.as_text().is_none()) {
+        Some(field) => Some(field.section(keys::TIMING)?),
+        None => None,
+    };
+    let given = |key: &'static str| table.as_ref().is_some_and(|table| table.get(key).is_some());
+    let absent = flash::PAUSES.into_iter().filter(|key| !given(key));
+    Ok(absent.map(|key| flash::no_pause(flash, table.as_ref(), key)).collect())
 }

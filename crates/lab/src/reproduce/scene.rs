@@ -151,7 +151,8 @@ impl Scene {
             let sentence = format!("the paper has no drive '{}', only {}", run.device, names.join(", "));
             return Err(ReproduceError::new(sentence));
         };
-        let mut description = Description::parse(text, &format!("{name}.toml")).map_err(ReproduceError::new)?;
+        let mut description =
+            Description::parse(text, &format!("shipped description {name}")).map_err(ReproduceError::new)?;
         for assignment in &run.set {
             description.set(assignment).map_err(ReproduceError::new)?;
         }
