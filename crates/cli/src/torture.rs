@@ -37,10 +37,15 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     check_memory(args, &case.config, 1)?;
     ssdlab_torture::accepted(&case).map_err(|error| Failure::input(format!("{name}: {error}")))?;
     let mut totals = Totals::default();
-    let found = ssdlab_torture::run(&case, &mut totals);
+    let mut unstruck = Vec::new();
+    let found = ssdlab_torture::run_telling(&case, &mut totals, &mut unstruck);
+    for sentence in &unstruck {
+        eprintln!("warning: {sentence}");
+    }
     if args.json {
         let finding = found.as_ref().err().map(finding_json);
-        stdout::print_json(&json!({ "totals": totals_json(&totals, None), "failed": finding }))?;
+        let replayed = json!({ "totals": totals_json(&totals, None), "failed": finding, "warnings": unstruck });
+        stdout::print_json(&replayed)?;
     } else {
         stdout::print(|to| match &found {
             Ok(()) => writeln!(to, "{} steps, {} power cuts: nothing found", case.steps.len(), totals.cuts),

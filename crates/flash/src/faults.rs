@@ -1,6 +1,7 @@
 //! Which operation fails: drawn by rate from the seed, scripted, or by wear.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rand::RngExt;
 use ssdlab_base::Rng;
@@ -21,6 +22,35 @@ pub(crate) struct FaultPlan {
     lost: Vec<u32>,
     /// Asked for while running: the next operation of a kind fails, on any block or on one.
     next: Vec<(FaultKind, Option<u32>)>,
+}
+
+/// A fault of the script that has not struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unstruck {
+    /// As the script has it.
+    pub fault: ScriptedFault,
+    /// Operations of its kind that its block saw; for a die, of any kind on that die.
+    pub seen: u32,
+}
+
+impl fmt::Display for Unstruck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ScriptedFault { kind, block, nth } = self.fault;
+        let (word, where_) = match kind {
+            FaultKind::Read => ("read", "that block"),
+            FaultKind::Program => ("program", "that block"),
+            FaultKind::Erase => ("erase", "that block"),
+            FaultKind::Factory => ("factory", "that block"),
+            FaultKind::Die => ("die", "its die"),
+        };
+        let operation = if kind == FaultKind::Die { "operation" } else { word };
+        let plural = if self.seen == 1 { "" } else { "s" };
+        write!(
+            f,
+            "the fault {{ kind = \"{word}\", block = {block}, nth = {nth} }} never struck: {where_} saw {} {operation}{plural}",
+            self.seen
+        )
+    }
 }
 
 impl FaultPlan {
@@ -129,6 +159,23 @@ impl FaultPlan {
             return;
         }
         self.next.push((kind, block));
+    }
+
+    /// The faults of the script that have not struck; those of the factory always have.
+    pub(crate) fn unstruck(&self) -> Vec<Unstruck> {
+        let script = self.faults.script.iter().filter(|fault| fault.kind != FaultKind::Factory);
+        script
+            .filter(|fault| !self.struck.contains(fault))
+            .map(|fault| {
+                let place = if fault.kind == FaultKind::Die { fault.block / self.blocks_per_die } else { fault.block };
+                Unstruck { fault: *fault, seen: self.tried.get(&(fault.kind as u8, place)).copied().unwrap_or(0) }
+            })
+            .collect()
+    }
+
+    /// What was asked for by [`FaultPlan::fail_next`] and waits for its operation.
+    pub(crate) fn asked(&self) -> &[(FaultKind, Option<u32>)] {
+        &self.next
     }
 
     /// The faults that have struck, in order; those of the factory first.

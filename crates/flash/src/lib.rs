@@ -22,6 +22,7 @@ pub use config::{
     Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
 };
 pub use contents::{FILLER_LPN, NO_LPN, Oob, PARITY_LPN, Store, is_of_stripe};
+pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
 pub use image::{Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};

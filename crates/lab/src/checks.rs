@@ -1,9 +1,9 @@
 //! What a run holds against itself: laws that must hold, and warnings about what misleads.
 
-use ssdlab_base::SECTOR_BYTES;
+use ssdlab_base::{SECTOR_BYTES, format_size};
 use ssdlab_device::{Counters, Destage, DriveConfig};
-use ssdlab_flash::{Cause, Faults, OpKind};
-use ssdlab_host::{RoomFigures, Traffic};
+use ssdlab_flash::{Cause, Faults, OpKind, ScriptedFault, Unstruck};
+use ssdlab_host::{Administration, RoomFigures, Traffic};
 
 use crate::replay::{Ended, Recorder};
 use crate::result::{Check, DeviceResult, Precondition, Timeline};
@@ -129,6 +129,27 @@ const WANDERING: f64 = 0.03;
 /// The least number of host writes from which a statement about write amplification is made.
 const WRITES_TO_JUDGE: u64 = 1_000;
 
+/// Room that a run finds or leaves: what is written into it costs no collection, or no program, yet. In bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Room {
+    /// What could be programmed before a block must be erased.
+    headroom: u64,
+    /// What is in the write buffer and not on flash.
+    buffered: u64,
+}
+
+impl Room {
+    /// Of a device now: of all its drives.
+    pub(crate) fn of<D: Administration + ?Sized>(device: &D) -> Room {
+        let mut room = Room::default();
+        for part in device.parts() {
+            room.headroom += part.drive.headroom_bytes();
+            room.buffered += part.drive.buffered_bytes();
+        }
+        room
+    }
+}
+
 /// What a result does not say of its run, and warnings go by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
@@ -136,10 +157,19 @@ pub(crate) struct Circumstances {
     pub(crate) is_clocked: bool,
     /// The drive was aged to the steady state of the measured workload itself.
     pub(crate) is_steady_of_this: bool,
+    /// The drive took no writes any more when the run began.
+    pub(crate) was_read_only: bool,
+    /// The room that the drive had when the run began.
+    pub(crate) room_before: Room,
 }
 
-/// Sentences about what misleads in a finished result.
-pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstances) -> Vec<String> {
+/// Sentences about what misleads in a finished result; `room_after` is what the run left.
+pub(crate) fn warnings(
+    result: &DeviceResult,
+    config: &DriveConfig,
+    circumstances: Circumstances,
+    room_after: Room,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     if !result.complete {
         warnings.push(format!(
@@ -160,10 +190,16 @@ pub(crate) fn warnings(result: &DeviceResult, config: &DriveConfig, circumstance
     }
     warnings.extend(ssdlab_device::description::idle_settings(config));
     backlog(result, config, circumstances, &mut warnings);
-    writes(result, config, circumstances, &mut warnings);
+    if !result.read_only {
+        // A drive that ran out of spare blocks has no steady state to advise on.
+        writes(result, config, circumstances, &mut warnings);
+    }
     unwritten(result, config, &mut warnings);
-    collection(result, config, &mut warnings);
-    spare(result, &mut warnings);
+    let is_short = is_too_short_for_balance(result, circumstances.room_before, room_after, &mut warnings);
+    collection(result, config, is_short, &mut warnings);
+    if !result.read_only {
+        spare(result, &mut warnings);
+    }
     reads(result, &mut warnings);
     full_buffer(result, config, &mut warnings);
     subtests(result, &mut warnings);
@@ -333,8 +369,84 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
 /// How far write amplification may be from what theory says of the policy before it is said.
 const THEORY_MISSED: f64 = 0.03;
 
-/// Whether collection did what its policy's name promises.
-fn collection(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+/// What a run wrote that has not cost what it will: what went to space that was free when the run began and that collection
+/// has not given back, and what stayed in the write buffer (either can be less than nothing). In the steady state a program
+/// that collection did not make takes headroom; `R` relocations for `O` such programs gave `O - taken` back, so with what is
+/// in the buffer, `O' = O + buffered`, a run in balance has `R O' / (O - taken)` relocations and `O'` others.
+///
+/// True if that is far from what the run had, which is said: it is too short.
+fn is_too_short_for_balance(result: &DeviceResult, before: Room, after: Room, warnings: &mut Vec<String>) -> bool {
+    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let Some(measured) = result.write_amplification.as_ref().filter(|wa| wa.total > 0.0) else { return false };
+    if result.read_only || victims == 0 || result.precondition.steady != Some(true) || result.requests.write == 0 {
+        return false;
+    }
+    let written = result.bytes.write as f64;
+    let part = |key: &str| measured.by_cause.get(key).copied().unwrap_or(0.0) * written;
+    let (relocated, parity) = (part("gc"), part("parity"));
+    let data = measured.total * written - parity;
+    let others = data - relocated;
+    let (taken, buffered) =
+        (before.headroom as f64 - after.headroom as f64, after.buffered as f64 - before.buffered as f64);
+    let balanced = (others > taken && others + buffered > 0.0)
+        .then(|| (others + buffered) * (1.0 + relocated / (others - taken)) / data);
+    if balanced.is_some_and(|balanced| (balanced - 1.0).abs() <= THEORY_MISSED) {
+        return false;
+    }
+    let enough = (taken.abs() + buffered.abs()) / THEORY_MISSED / (written / result.requests.write as f64);
+    // What is left of so little says nothing.
+    let estimate = balanced
+        .filter(|_| others > 2.0 * (taken.abs() + buffered.abs()))
+        .map_or_else(String::new, |balanced| format!(", which is about {:.2} in balance", measured.total * balanced));
+    let size = |bytes: f64| format_size((bytes.abs() as u64).next_multiple_of(SECTOR_BYTES));
+    let collection = if taken > 0.0 {
+        format!("of what it programmed, collection has not given {} back", size(taken))
+    } else {
+        format!("collection gave {} more back than it programmed", size(taken))
+    };
+    let buffer = match buffered {
+        _ if buffered > 0.0 => format!(", and {} more than before are in the write buffer", size(buffered)),
+        _ if buffered < 0.0 => format!(", and {} less than before are in the write buffer", size(buffered)),
+        _ => String::new(),
+    };
+    warnings.push(format!(
+        "the run is too short for its write amplification of {:.3}{estimate}: {collection}{buffer}; {} writes are enough for \
+         {}, and this run sent {}",
+        measured.total,
+        crate::table::count(rounded_up(enough)),
+        percent(THEORY_MISSED),
+        crate::table::count(result.requests.write)
+    ));
+    true
+}
+
+/// The next number of two digits and zeroes.
+fn rounded_up(value: f64) -> u64 {
+    let value = value.ceil() as u64;
+    let mut unit = 1;
+    while value / unit >= 100 {
+        unit *= 10;
+    }
+    value.div_ceil(unit) * unit
+}
+
+/// Scripted faults that never struck in the run, nor before it.
+pub(crate) fn unstruck(unstruck: &[Unstruck], struck_before: &[ScriptedFault]) -> Vec<String> {
+    const TOLD: usize = 5;
+    let mut never = unstruck.iter().filter(|one| !struck_before.contains(&one.fault));
+    let mut sentences: Vec<String> = never.by_ref().take(TOLD).map(|one| format!("{one} in the run")).collect();
+    let more = never.count();
+    if more > 0 {
+        sentences.push(format!(
+            "{} of flash.faults.script never struck either",
+            counted(more as u64, "other fault", "other faults")
+        ));
+    }
+    sentences
+}
+
+/// Whether collection did what its policy's name promises; of a run that is too short theory says nothing.
+fn collection(result: &DeviceResult, config: &DriveConfig, is_short: bool, warnings: &mut Vec<String>) {
     let victims = result.gc.foreground_victims + result.gc.background_victims;
     let guarded = result.design.get("victims_by_guard").copied().unwrap_or(0.0) as u64;
     if guarded > 0 {
@@ -348,7 +460,7 @@ fn collection(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
     }
     let (Some(theory), Some(measured)) = (&result.theory, &result.write_amplification) else { return };
     let apart = measured.total / theory.write_amplification - 1.0;
-    if victims == 0 || result.requests.write < WRITES_TO_JUDGE || apart.abs() <= THEORY_MISSED {
+    if is_short || victims == 0 || result.requests.write < WRITES_TO_JUDGE || apart.abs() <= THEORY_MISSED {
         return;
     }
     let steady = result.precondition.steady == Some(true);
@@ -525,7 +637,7 @@ mod tests {
             result.design.insert("victims_by_guard".to_string(), guarded);
             result.precondition.steady = steady;
             let mut warnings = Vec::new();
-            collection(&result, &config, &mut warnings);
+            collection(&result, &config, false, &mut warnings);
             warnings
         };
         assert!(said(4.11, 0.0, Some(true)).is_empty(), "2.75 % are no miss");
@@ -538,6 +650,47 @@ mod tests {
         assert!(miss.contains("above the 4.000") && miss.ends_with("(use --precondition steady)"), "{miss}");
         let [guard] = &said(4.0, 10.0, Some(true))[..] else { panic!("one sentence") };
         assert!(guard.starts_with("10 (1.00 %) of 1000 victims were not what gc.victim = \"random\" named"), "{guard}");
+    }
+
+    #[test]
+    fn a_run_on_borrowed_room_is_told_what_it_would_have_cost() {
+        // In balance a write is relocated three times: write amplification 4. The run wrote 16 MiB.
+        const MIB: u64 = 1 << 20;
+        let said = |borrowed: u64, buffered: u64| {
+            let mut result = crate::report::tests::device("small");
+            let written = 16 * MIB;
+            (result.requests.write, result.bytes.write) = (written / 4096, written);
+            (result.gc.foreground_victims, result.precondition.steady) = (100, Some(true));
+            let others = (written - buffered) as f64 / written as f64;
+            let relocated = 3.0 * (written - buffered - borrowed) as f64 / written as f64;
+            result.write_amplification = Some(crate::result::WriteAmplification {
+                total: others + relocated,
+                by_cause: [("host".to_string(), others), ("gc".to_string(), relocated)].into(),
+            });
+            let before = Room { headroom: 64 * MIB, buffered: 0 };
+            let after = Room { headroom: 64 * MIB - borrowed, buffered };
+            let mut warnings = Vec::new();
+            assert_eq!(is_too_short_for_balance(&result, before, after, &mut warnings), !warnings.is_empty());
+            warnings
+        };
+        assert!(said(0, 0).is_empty());
+        // 3/4 of a part in 32, which is less than 3 %.
+        assert!(said(MIB / 2, 0).is_empty());
+        assert_eq!(
+            said(2 * MIB, 0),
+            ["the run is too short for its write amplification of 3.625, which is about 4.00 in balance: of what it programmed, \
+              collection has not given 2.0 MiB back; 18000 writes are enough for 3.00 %, and this run sent 4096"
+                .replace("18000", "18,000")
+                .replace("4096", "4,096")]
+        );
+        let [both] = &said(2 * MIB, MIB)[..] else { panic!("one sentence") };
+        assert!(
+            both.contains("about 4.00 in balance") && both.contains("1.0 MiB more than before are in the write"),
+            "{both}"
+        );
+        // All of it went to free space: nothing can be told of the balance.
+        let [all] = &said(16 * MIB, 0)[..] else { panic!("one sentence") };
+        assert!(all.contains("of 1.000: of what it programmed"), "{all}");
     }
 
     #[test]

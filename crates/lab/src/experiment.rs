@@ -14,12 +14,12 @@ use std::time::Instant;
 
 use ssdlab_base::Nanos;
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
-use ssdlab_flash::{Contents, Geometry, Observer, OpKind};
+use ssdlab_flash::{Contents, Geometry, Observer, OpKind, ScriptedFault};
 use ssdlab_host::{Administration, BlockDevice, Device, Host};
 use ssdlab_workload::Workload;
 
 use crate::breakdown::{Breakdown, Gathered, RequestLanes};
-use crate::checks::Circumstances;
+use crate::checks::{Circumstances, Room};
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
@@ -327,7 +327,9 @@ fn run_drive(
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
     let mut verifier = experiment.verify.then(|| Verifier::new(config.user_bytes / ssdlab_base::SECTOR_BYTES));
-    let Some((mut drive, aged)) = aged_drive(experiment, entrant, verifier.as_mut(), control)? else {
+    let Some(PreconditionedDrive { mut drive, record: aged, struck }) =
+        aged_drive(experiment, entrant, verifier.as_mut(), control)?
+    else {
         return Ok(None);
     };
     if let Some(ageing) = experiment.age.steady_under(experiment.workload) {
@@ -361,6 +363,8 @@ fn run_drive(
         drive.observe(Some(observer));
     }
     control.progress.begin(&entrant.label, Phase::Run);
+    let was_read_only = drive.is_read_only();
+    let room_before = Room::of(&drive);
     let smart_before = parts::logs(&drive);
     let started = Instant::now();
     let mut device: Box<dyn Device>;
@@ -401,9 +405,12 @@ fn run_drive(
         timeline_interval: experiment.timeline_interval,
         wall_time_s,
         wall_precondition_s,
+        struck_before: struck,
         circumstances: Circumstances {
             is_clocked: experiment.workload.is_clocked(),
             is_steady_of_this: matches!(experiment.age, Age::Steady),
+            was_read_only,
+            room_before,
         },
     };
     // Closed forms know nothing of what a host makes of a workload.
@@ -469,13 +476,21 @@ const fn contents_for(experiment: &Experiment<'_>) -> Contents {
     if experiment.verify { Contents::Stamps } else { Contents::Nothing }
 }
 
+/// A drive that is ready for the run.
+struct PreconditionedDrive {
+    drive: Drive,
+    record: Precondition,
+    /// Faults that struck on the way, as far as that is known: a snapshot does not say.
+    struck: Vec<ScriptedFault>,
+}
+
 /// The drive at its age, from a snapshot where there is one; `None` if it was stopped on the way.
 fn aged_drive(
     experiment: &Experiment<'_>,
     entrant: &Entrant,
     mut verifier: Option<&mut Verifier>,
     control: &Control<'_>,
-) -> Result<Option<(Drive, Precondition)>, RunError> {
+) -> Result<Option<PreconditionedDrive>, RunError> {
     let config = &entrant.config;
     let options = Options { seed: experiment.seed, contents: contents_for(experiment) };
     let age = experiment.age.identity(experiment.workload);
@@ -487,7 +502,7 @@ fn aged_drive(
     if let Some((cache, identity)) = &kept {
         control.progress.begin(&entrant.label, Phase::Restore);
         match cache.find(identity) {
-            Found::Drive(drive, record) => return Ok(Some((drive, record))),
+            Found::Drive(drive, record) => return Ok(Some(PreconditionedDrive { drive, record, struck: Vec::new() })),
             Found::Nothing => {}
             Found::Damaged(why) => damaged = Some(why),
         }
@@ -524,14 +539,17 @@ fn aged_drive(
     )
     .map_err(failed)?;
     if aged == Aged::Stopped {
-        if let Some(left) = keeper.and_then(|keeper| keeper.left()) {
-            control.progress.note(&format!("{}: {left}", entrant.label));
-        }
+        let left = keeper.map_or_else(
+            || "preconditioning was stopped and nothing of it is kept: this run keeps no snapshots".to_string(),
+            |keeper| keeper.left(),
+        );
+        control.progress.note(&format!("{}: {left}", entrant.label));
         return Ok(None);
     }
     if let Some(verifier) = verifier {
         verifier.restart();
     }
+    let struck = drive.faults_struck().to_vec();
     // A drive from a snapshot draws from the beginning of the seed's streams, so this one must too.
     drive.reseed(options);
     if let Some((cache, identity)) = &kept {
@@ -545,7 +563,7 @@ fn aged_drive(
         }
     }
     record.notes.extend(damaged);
-    Ok(Some((drive, record)))
+    Ok(Some(PreconditionedDrive { drive, record, struck }))
 }
 
 /// Says so when the drives were sent different numbers of requests, as happens when a workload is sized by the drive.

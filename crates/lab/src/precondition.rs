@@ -15,8 +15,8 @@
 //! What takes long leaves checkpoints on its way, from which the next run goes on.
 
 use serde::{Deserialize, Serialize};
-use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_device::{Completion, Drive};
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_device::{Completion, Drive, Status};
 use ssdlab_flash::OpKind;
 use ssdlab_workload::{Next, Workload};
 
@@ -229,8 +229,9 @@ pub(crate) fn precondition(
     if aged == Aged::Done && !matches!(age, Age::None) {
         // What is in the write buffer goes to flash, where a snapshot finds it.
         ageing.send(Request::new(Op::Flush, 0, 0));
-        ageing.completions().clear();
+        ageing.settle();
     }
+    ageing.tell_refusals();
     let record = ageing.record;
     drive.set_timed(timed);
     drive.reset_statistics();
@@ -266,6 +267,10 @@ struct Ageing<'a, 'k> {
     record: Precondition,
     /// Requests since the last write.
     unsent_reads: u64,
+    /// Requests that ended with an error.
+    refused: u64,
+    /// Bytes that had been sent to be written when the first of them did.
+    refused_after: u64,
     /// Pages that were programmed before the drive was resumed.
     programmed_before: u64,
     /// Sectors filled, while the drive is filled.
@@ -309,6 +314,8 @@ impl<'a, 'k> Ageing<'a, 'k> {
             control,
             record: Precondition::default(),
             unsent_reads: 0,
+            refused: 0,
+            refused_after: 0,
             programmed_before: 0,
             filled: Some(0),
             turns: 0,
@@ -356,7 +363,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
         while sector < sectors {
             let length = FILL_SECTORS.min(sectors - sector);
             self.send(Request::new(Op::Write, sector, length));
-            self.completions().clear();
+            self.settle();
             sector += length;
             requests += 1;
             if requests.is_multiple_of(FILLS_PER_LOOK) {
@@ -395,6 +402,37 @@ impl<'a, 'k> Ageing<'a, 'k> {
         match &mut self.verifier {
             None => self.drive.completions(),
             Some(verifier) => verifier.collect(self.drive),
+        }
+    }
+
+    /// Takes what has completed, of which nothing but errors is of interest.
+    fn settle(&mut self) {
+        let failed = self.completions().drain(..).filter(|completion| completion.status != Status::Success).count();
+        self.count_refused(failed as u64);
+    }
+
+    fn count_refused(&mut self, failed: u64) {
+        if failed > 0 && self.refused == 0 {
+            self.refused_after = self.record.written_bytes;
+        }
+        self.refused += failed;
+    }
+
+    /// Notes what went wrong, of which nothing is left in the statistics.
+    fn tell_refusals(&mut self) {
+        if self.refused > 0 {
+            let (requests, verb) = if self.refused == 1 { ("request", "was") } else { ("requests", "were") };
+            let why = if self.drive.is_read_only() {
+                "the drive became read-only, since it ran out of spare blocks"
+            } else {
+                "operations of the chips failed"
+            };
+            self.record.notes.push(format!(
+                "{} {requests} of preconditioning {verb} refused, the first after {} had been sent: {why}, so the drive is not \
+                 in the state that was asked for",
+                self.refused,
+                format_size(self.refused_after)
+            ));
         }
     }
 
@@ -466,11 +504,14 @@ impl<'a, 'k> Ageing<'a, 'k> {
                 _ => {}
             }
             let mut tags = batch[..gathered].iter().map(|request| request.tag);
+            let mut failed = 0;
             for completion in self.completions().drain(..) {
                 outstanding -= 1;
                 in_order &= tags.next() == Some(completion.tag);
+                failed += u64::from(completion.status != Status::Success);
                 workload.completed(clock, completion.tag);
             }
+            self.count_refused(failed);
             in_order &= outstanding == 0;
             if then == Some(Next::Done) {
                 return Ok(Pass::Whole);
@@ -582,6 +623,10 @@ impl<'a, 'k> Ageing<'a, 'k> {
                 let here = ageing.mark();
                 let mut window = ageing.search.as_ref().map_or(start, |search| search.window);
                 let (written, write_amplification) = ageing.since(window);
+                if ageing.drive.is_read_only() {
+                    // Nothing is written any more, which would look like a write amplification that does not change.
+                    return None;
+                }
                 if written >= window_bytes {
                     window = here;
                     let search = ageing.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
@@ -602,13 +647,13 @@ impl<'a, 'k> Ageing<'a, 'k> {
                 Pass::Whole => search.steadiness.pass(written, write_amplification),
                 Pass::Enough => {}
             }
-            if search.steadiness.is_steady() || search.steadiness.is_exhausted() {
+            if search.steadiness.is_steady() || search.steadiness.is_exhausted() || self.drive.is_read_only() {
                 break;
             }
         }
         let Some(Search { steadiness, .. }) = self.search.take() else { unreachable!("the search was begun") };
         self.record.window_bytes = window_bytes;
-        let steady = steadiness.is_steady();
+        let steady = steadiness.is_steady() && !self.drive.is_read_only();
         let (written, _) = self.since(start);
         if written == 0 {
             self.record.notes.push(
@@ -618,7 +663,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
             self.record.steady = Some(true);
             return Ok(Aged::Done);
         }
-        if !steady {
+        if !steady && !self.drive.is_read_only() {
             let last: Vec<String> =
                 steadiness.windows.iter().rev().take(WINDOWS_AGREEING).rev().map(|wa| format!("{wa:.3}")).collect();
             self.record.notes.push(format!(

@@ -68,6 +68,9 @@ pub struct DeviceResult {
     pub complete: bool,
     /// False when the drive only counts (`timing = "none"`): times and rates mean nothing then.
     pub timed: bool,
+    /// Whether the drive took no writes any more at the end, for want of spare blocks.
+    #[serde(default)]
+    pub read_only: bool,
     /// Requests completed.
     pub requests: PerOp<u64>,
     /// Bytes of those that succeeded.

@@ -172,7 +172,9 @@ fn rows() -> Vec<Row> {
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
         row("spare nominal / eff.", |d| {
-            Some(format!("{:.1} % / {:.1} %", d.spare.nominal * 100.0, d.spare.effective * 100.0))
+            // A drive that ran out of blocks has no spare that a closed form could be put to.
+            let effective = if d.read_only { "-".to_string() } else { format!("{:.1} %", d.spare.effective * 100.0) };
+            Some(format!("{:.1} % / {effective}", d.spare.nominal * 100.0))
         }),
         row("mapping memory", |d| d.memory.get("mapping_bytes").map(|&bytes| format_size(bytes))),
         row("virtual time", timed(|d| Some(Nanos(d.virtual_time_ns).to_string()))),

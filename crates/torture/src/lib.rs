@@ -43,6 +43,6 @@ pub use campaign::{Campaign, Outcome};
 pub use case::Case;
 pub use draw::{Scope, draw};
 pub use exhaustive::Exhaustive;
-pub use run::{Finding, accepted, run, simulator_bytes};
+pub use run::{Finding, accepted, run, run_telling, simulator_bytes};
 pub use shrink::{Shrunk, shrink};
 pub use totals::Totals;

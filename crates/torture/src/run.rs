@@ -38,11 +38,25 @@ pub fn run(case: &Case, totals: &mut Totals) -> Result<(), Finding> {
     run_with_faults(case, totals, &mut Vec::new())
 }
 
+/// As [`run`], with a sentence for each fault of the case that never struck, if it came to its end.
+pub fn run_telling(case: &Case, totals: &mut Totals, unstruck: &mut Vec<String>) -> Result<(), Finding> {
+    run_watched(case, totals, &mut Vec::new(), unstruck)
+}
+
 /// As [`run`], with the faults that struck, as far as the case went.
 pub(crate) fn run_with_faults(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>) -> Result<(), Finding> {
+    run_watched(case, totals, struck, &mut Vec::new())
+}
+
+fn run_watched(
+    case: &Case,
+    totals: &mut Totals,
+    struck: &mut Vec<Struck>,
+    unstruck: &mut Vec<String>,
+) -> Result<(), Finding> {
     let start = Instant::now();
     let mut step = 0;
-    let result = catch(|| run_steps(case, totals, struck, &mut step));
+    let result = catch(|| run_steps(case, totals, struck, unstruck, &mut step));
     struck.iter().for_each(|struck| totals.struck(struck.fault.kind));
     totals.cases += 1;
     totals.working += start.elapsed();
@@ -67,7 +81,7 @@ pub(crate) fn options(case: &Case) -> Options {
     Options { seed: case.seed, contents: Contents::Stamps }
 }
 
-fn run_steps(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>, at: &mut usize) {
+fn run_steps(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>, unstruck: &mut Vec<String>, at: &mut usize) {
     if accepted(case).is_err() {
         return;
     }
@@ -88,6 +102,31 @@ fn run_steps(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>, at: &mu
     }
     *at = case.steps.len();
     runner.end();
+    unstruck.extend(never_struck(case, runner.lives.drive()));
+}
+
+/// The faults of the script and of the steps that have not struck, a sentence each.
+fn never_struck(case: &Case, drive: &Drive) -> Vec<String> {
+    let mut sentences: Vec<String> = drive.faults_unstruck().iter().map(ToString::to_string).collect();
+    let mut asked = drive.faults_asked().to_vec();
+    // Of steps that ask for the same, those that came first struck first.
+    let mut late = Vec::new();
+    for (index, step) in case.steps.iter().enumerate().rev() {
+        let Step::Fail { kind, block } = step else { continue };
+        if let Some(place) = asked.iter().position(|one| *one == (*kind, *block)) {
+            asked.swap_remove(place);
+            let on = block.map_or_else(|| "on any block".to_string(), |block| format!("on block {block}"));
+            let word = match kind {
+                FaultKind::Read => "read",
+                FaultKind::Program => "program",
+                FaultKind::Erase => "erase",
+                FaultKind::Factory | FaultKind::Die => "operation",
+            };
+            late.push(format!("step {} (\"{step}\") never struck: no {word} {on} came after it", index + 1));
+        }
+    }
+    sentences.extend(late.into_iter().rev());
+    sentences
 }
 
 /// A fault that struck.

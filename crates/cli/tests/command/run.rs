@@ -151,6 +151,8 @@ fn a_run_that_is_interrupted_while_its_drive_ages_leaves_no_file_and_says_so() {
         assert_eq!((done.status, done.stdout.as_str()), (1, ""), "{}", done.stderr);
         assert!(done.stderr.contains("before the first drive was ready"), "{}", done.stderr);
         assert!(done.stderr.contains("no file was written"), "{}", done.stderr);
+        let kept = "note: tiny: preconditioning was stopped before its first checkpoint: nothing of it is kept";
+        assert!(done.stderr.contains(kept), "{}", done.stderr);
         assert!(!bench.path("out").exists());
     }
 }

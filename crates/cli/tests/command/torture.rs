@@ -79,6 +79,23 @@ fn a_case_is_replayed_from_its_file() {
 }
 
 #[test]
+fn a_fault_of_a_case_that_never_strikes_is_told() {
+    let bench = Bench::new();
+    let steps = CASE.replace("  \"drain\",\n", "  \"fail program\",\n  \"fail erase block=7\",\n  \"drain\",\n");
+    let script = "[[flash.faults.script]]\nkind = \"program\"\nblock = 6\nnth = 900\n[capacity]";
+    bench.write("case.toml", &steps.replace("[capacity]", script));
+    let done = bench.succeeds(&["torture", "--replay", "case.toml"]);
+    let told: Vec<&str> = done.stderr.lines().collect();
+    let [fault, step] = told[..] else { panic!("two warnings: {}", done.stderr) };
+    assert!(
+        fault.starts_with(
+            "warning: the fault { kind = \"program\", block = 6, nth = 900 } never struck: that block saw "
+        )
+    );
+    assert_eq!(step, "warning: step 7 (\"fail erase block=7\") never struck: no erase on block 7 came after it");
+}
+
+#[test]
 fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
     let bench = Bench::new();
     bench.refuses(&["torture", "--design", "pgae"], &["--design: 'pgae' is not known", "page"]);

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use ssdlab_base::{Nanos, rng};
-use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault};
+use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
 
 use super::{Destager, Drive, Options, make_buffer};
 use crate::block_pool::{BlockPool, BlockState};
@@ -79,6 +79,27 @@ impl Drive {
     /// The faults that have struck the chips since they were made, in order, each as the script that would repeat it.
     pub fn faults_struck(&self) -> &[ScriptedFault] {
         self.media.flash.faults_struck()
+    }
+
+    /// The faults of the description's script that have not struck since the drive was made or reseeded.
+    pub fn faults_unstruck(&self) -> Vec<Unstruck> {
+        self.media.flash.faults_unstruck()
+    }
+
+    /// What [`Drive::fail_next`] was asked for and waits for its operation, in no order.
+    pub fn faults_asked(&self) -> &[(FaultKind, Option<u32>)] {
+        self.media.flash.faults_asked()
+    }
+
+    /// Bytes in the write buffer that are not on flash nor on their way there.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.dirty_sectors() * ssdlab_base::SECTOR_BYTES)
+    }
+
+    /// Bytes that could be programmed before a block must be erased, with what has been moved out of victims in work in
+    /// proportion: what the host writes takes from it, and collection gives back.
+    pub fn headroom_bytes(&self) -> u64 {
+        self.gc.headroom_pages(&self.media) * u64::from(self.config.flash.geometry.page_bytes)
     }
 
     /// Free superblocks of the whole drive: blocks, where every block stands alone.

@@ -264,6 +264,11 @@ impl Gc {
         media.host_pace.allow(group, allowed);
     }
 
+    /// Headroom of all groups, in pages.
+    pub(crate) fn headroom_pages(&self, media: &Media) -> u64 {
+        (0..media.pool.groups()).map(|group| u64::from(self.space(media, group).headroom())).sum()
+    }
+
     /// A group's space, as pacing sees it.
     fn space(&self, media: &Media, group: u32) -> Space {
         let (valid, left) = match self.jobs[group as usize] {

@@ -49,7 +49,7 @@ pub(super) struct Space {
 
 impl Space {
     /// What can still be written, with the victim in work in proportion.
-    fn headroom(&self) -> u32 {
+    pub(super) fn headroom(&self) -> u32 {
         let moved = self.victim_valid.saturating_sub(self.victim_left);
         self.empty_pages
             + (u64::from(self.block_pages) * u64::from(moved)).checked_div(u64::from(self.victim_valid)).unwrap_or(0)

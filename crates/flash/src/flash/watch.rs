@@ -3,7 +3,7 @@
 use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, Phase};
-use crate::{FaultKind, OpKind, Resource, ScriptedFault, Span};
+use crate::{FaultKind, OpKind, Resource, ScriptedFault, Span, Unstruck};
 
 impl Flash {
     #[inline]
@@ -76,5 +76,15 @@ impl Flash {
     /// The faults that have struck, in order, each as the script that would repeat it.
     pub fn faults_struck(&self) -> &[ScriptedFault] {
         self.faults.struck()
+    }
+
+    /// The faults of the script that have not struck since the chips were made or reseeded.
+    pub fn faults_unstruck(&self) -> Vec<Unstruck> {
+        self.faults.unstruck()
+    }
+
+    /// What [`Flash::fail_next`] was asked for and waits for its operation, in no order.
+    pub fn faults_asked(&self) -> &[(FaultKind, Option<u32>)] {
+        self.faults.asked()
     }
 }

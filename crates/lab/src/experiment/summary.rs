@@ -2,13 +2,13 @@
 
 use ssdlab_base::Nanos;
 use ssdlab_device::Counters;
-use ssdlab_flash::{OpCounts, OpKind};
+use ssdlab_flash::{OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::Device;
 
 use super::{Entrant, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
-use crate::checks::{self, Circumstances};
+use crate::checks::{self, Circumstances, Room};
 use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
@@ -41,6 +41,8 @@ pub(super) struct Measured {
     pub(super) timeline_interval: Option<Nanos>,
     pub(super) wall_time_s: f64,
     pub(super) wall_precondition_s: f64,
+    /// Faults that struck before the run.
+    pub(super) struck_before: Vec<ScriptedFault>,
     /// What the warnings go by.
     pub(super) circumstances: Circumstances,
 }
@@ -48,7 +50,7 @@ pub(super) struct Measured {
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
     let Measured { mut device, recorder, ended, aged, smart_before, verifier, .. } = measured;
-    let Measured { breakdown, subtests, watch, timeline_interval, circumstances, .. } = measured;
+    let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
@@ -57,6 +59,9 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let smart = SmartLogs { before: smart_before, after: parts::logs(&*device) };
     let now = device.now().0;
     let virtual_time_ns = if config.timed { now } else { 0 };
+    let room_after = Room::of(&*device);
+    let read_only = device.parts().iter().any(|part| part.drive.is_read_only());
+    let unstruck: Vec<_> = device.parts().iter().flat_map(|part| part.drive.faults_unstruck()).collect();
     let requests = per_op(recorder.completed);
     let bytes = per_op(recorder.succeeded_bytes());
     let spare = parts::spare(&*device);
@@ -101,6 +106,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         smart,
         complete: ended == Ended::Done,
         timed: config.timed,
+        read_only,
         requests,
         bytes,
         requests_digest: format!("{:016x}", recorder.digest),
@@ -113,7 +119,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         outstanding,
         flash: flash(&counters),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
-        theory: if uniform {
+        theory: if uniform && !read_only {
             overwrites(entrant, &spare, parts::spare_at_collection(&*device), &counters)
         } else {
             None
@@ -147,12 +153,16 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         subtests,
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
-    result.warnings = checks::warnings(&result, config, circumstances);
-    if device.parts().iter().any(|part| part.drive.is_read_only()) {
-        let warning = "the drive became read-only, since it ran out of spare blocks: commands that ended with an error are \
-                       counted in rates and latencies";
-        result.warnings.insert(0, warning.to_string());
+    result.warnings = checks::warnings(&result, config, circumstances, room_after);
+    if result.read_only {
+        let when = if circumstances.was_read_only { " before the run" } else { "" };
+        let warning = format!(
+            "the drive became read-only{when}, since it ran out of spare blocks: commands that ended with an error are counted \
+             in rates and latencies"
+        );
+        result.warnings.insert(0, warning);
     }
+    result.warnings.extend(checks::unstruck(&unstruck, &struck_before));
     if let Some(asked) = timeline_interval
         && config.timed
         && result.timeline.interval != asked.0

@@ -116,14 +116,18 @@ impl<'a> Keeper<'a> {
     }
 
     /// What a stopped run leaves, as a sentence.
-    pub(crate) fn left(&self) -> Option<String> {
+    pub(crate) fn left(&self) -> String {
         match (self.kept_bytes, self.off.as_ref().or(self.later.as_ref())) {
-            (Some(bytes), _) => Some(format!(
+            (Some(bytes), _) => format!(
                 "preconditioning was stopped; its first {} written are kept, and the same command goes on from there",
                 format_size(bytes)
-            )),
-            (None, Some(why)) => Some(format!("preconditioning was stopped and nothing of it is kept: {why}")),
-            (None, None) => None,
+            ),
+            (None, Some(why)) => format!("preconditioning was stopped and nothing of it is kept: {why}"),
+            (None, None) => {
+                "preconditioning was stopped before its first checkpoint: nothing of it is kept, and the same command \
+                 begins anew"
+                    .to_string()
+            }
         }
     }
 }

@@ -166,7 +166,7 @@ impl Body<'_> {
     fn controller(&mut self) {
         self.group("Controller");
         self.row("Spare, nominal", |device| Some(percent(device.spare.nominal)));
-        self.row("Spare, effective", |device| Some(percent(device.spare.effective)));
+        self.row("Spare, effective", |device| (!device.read_only).then(|| percent(device.spare.effective)));
         self.row("Victims, foreground", |device| Some(whole(device.gc.foreground_victims)));
         self.row("Victims, background", |device| Some(whole(device.gc.background_victims)));
         self.row("Victims, wear levelling", |device| Some(whole(device.gc.wear_levelling_victims)));

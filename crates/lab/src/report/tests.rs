@@ -15,6 +15,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         name: name.to_string(),
         complete: true,
         timed: true,
+        read_only: false,
         requests: PerOp { read: 4, write: 5, trim: 0, flush: 0 },
         bytes: PerOp { read: 16_384, write: 20_480, trim: 0, flush: 0 },
         requests_digest: String::new(),
