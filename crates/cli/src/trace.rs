@@ -40,7 +40,7 @@ fn tell(notes: impl IntoIterator<Item = String>) {
 fn print_stats(args: &args::TraceStats) -> Result<(), Failure> {
     let mut trace = open(&args.file)?;
     let stats = TraceStats::of(&mut trace).map_err(Failure::input)?;
-    tell(trace.notes());
+    tell(trace.notes().into_iter().chain(trace.gap()));
     if args.json {
         return stdout::print_json(&stats);
     }
@@ -67,7 +67,7 @@ fn head(args: &TraceHead) -> Result<(), Failure> {
             (None, Ok(())) => Ok(()),
         }
     })?;
-    tell(trace.notes());
+    tell(trace.notes().into_iter().chain(trace.gap()));
     wrong.map_or(Ok(()), |error| Err(Failure::input(error)))
 }
 
@@ -112,7 +112,7 @@ fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
     let converted = converted.map_err(Failure::input)?;
     drop(to);
     staging.close(&name, &file).and_then(|()| staging.commit()).map_err(Failure::work)?;
-    tell(trace.notes().into_iter().chain(converted.notes));
+    tell(trace.notes().into_iter().chain(trace.gap()).chain(converted.notes));
     let requests = if converted.requests == 1 { "request" } else { "requests" };
     stdout::print(|to| writeln!(to, "{}: {} {requests}", args.output.display(), converted.requests))
 }

@@ -72,7 +72,7 @@ pub enum ReplayError {
     /// The workload asks for a time that no run reaches.
     #[error(
         "after request {sent} the workload waits until {} years of virtual time; expected a time before the horizon of \
-         2^61 nanoseconds (73 years): a rate, a pause or a factor of time is far off", until.0 / YEAR.0
+         73 years (2^61 nanoseconds): a rate, a pause or a factor of time is far off", until.0 / YEAR.0
     )]
     BehindHorizon {
         /// Requests sent before.

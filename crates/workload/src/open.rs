@@ -122,6 +122,10 @@ fn meant_for_fio(text: &str) -> Option<WorkloadError> {
             None
         };
     }
+    if !path.is_file() {
+        // Opening a named pipe would wait for somebody to write to it.
+        return None;
+    }
     let mut head = Vec::new();
     File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     let head = String::from_utf8_lossy(&head);

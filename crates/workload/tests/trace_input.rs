@@ -428,7 +428,7 @@ fn a_row_of_our_csv_says_which_field_is_wrong() {
     for (row, field, expected) in [
         ("nan,W,0,4096", "time_us `nan`", "a decimal number"),
         ("-1,W,0,4096", "time_us `-1`", "a decimal number"),
-        ("99999999999999999,W,0,4096", "the time `99999999999999999` in column 1", "584 years"),
+        ("99999999999999999,W,0,4096", "the time `99999999999999999` in column 1", "73 years"),
         ("0,X,0,4096", "op `X`", "one of R W WF T TF Z ZF F"),
         ("0,W,18446744073709551615,4096", "offset_bytes `18446744073709551615`", "19 digits"),
         ("0,W,-4096,4096", "offset_bytes `-4096`", "whole number"),
@@ -481,5 +481,12 @@ fn what_is_not_a_file_is_refused_by_name() {
     assert!(error.contains("/definitely/not/there.csv"), "{error}");
     let folder = std::env::temp_dir();
     let error = Trace::open(folder.to_str().expect("plain")).map(|_| ()).expect_err("a folder").to_string();
-    assert!(error.contains("not a regular file"), "{error}");
+    assert!(error.ends_with("is a folder; expected a trace, which is a file"), "{error}");
+    // A named pipe is refused before it is opened, which would wait for a writer.
+    let pipe = std::env::temp_dir().join(format!("ssdlab-pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let error = Trace::open(pipe.to_str().expect("plain")).map(|_| ()).expect_err("a pipe").to_string();
+    std::fs::remove_file(&pipe).expect("the pipe goes");
+    assert!(error.contains("not a regular file") && error.contains("`-` reads standard input"), "{error}");
 }

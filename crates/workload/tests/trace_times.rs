@@ -45,13 +45,14 @@ fn a_time_that_no_run_reaches_is_refused_with_line_and_column() {
         let error = requests(&options, &text(late)).expect_err(format);
         let place = format!("t:2: found the time `{late}` in column {column}: a request 584 years after the first one");
         assert!(error.starts_with(&place), "{format}: {error}");
-        assert!(error.contains("expected all requests within 2^60 nanoseconds"), "{format}: {error}");
+        assert!(error.contains("expected all requests within 73 years (2^61 nanoseconds)"), "{format}: {error}");
 
         // Its nanoseconds do not fit.
         let error = requests(&options, &text("184467440737095516151")).expect_err(format);
         let place =
             format!("t:2: found the time `184467440737095516151` in column {column}: nanoseconds that do not fit");
         assert!(error.starts_with(&place), "{format}: {error}");
+        assert!(error.contains("expected all requests within 73 years (2^61 nanoseconds)"), "{format}: {error}");
 
         // What is no number at all is told as before.
         let error = requests(&options, &text("x1")).expect_err(format);
@@ -78,9 +79,8 @@ fn a_clock_known_to_be_wild_leaves_single_requests_out_and_is_refused_where_it_s
 fn waits_of_an_iolog_do_not_add_up_behind_the_horizon() {
     let text = |wait: &str| format!("fio version 2 iolog\n/x write 0 512\n/x wait {wait}\n/x write 0 512\n");
     assert_eq!(requests("", &text("1000000")).map(|all| all[1].at), Ok(Nanos(1_000_000_000)));
-    let error =
-        requests("", &text("2305843009213693")).expect_err("just below the horizon, but too far from the first");
-    assert!(error.starts_with("t:4: found a request 73 years after the first one"), "{error}");
+    let latest = Nanos(2_305_843_009_213_693_000);
+    assert_eq!(requests("", &text("2305843009213693")).map(|all| all[1].at), Ok(latest), "just before the horizon");
     let error = requests("", &text("2305843009213694")).expect_err("73 years");
     assert!(error.starts_with("t:3: found a wait of 2305843009213694 us in column 3"), "{error}");
     let error = requests("", &text("18446744073709551615")).expect_err("584,000 years");
@@ -105,6 +105,54 @@ fn binary_records_say_which_one_is_late() {
     let mut trace = Trace::from_bytes("t", "", bytes).expect("opens");
     let error = trace.read(&mut Vec::new()).expect_err("584 years").to_string();
     assert!(error.starts_with("t: record 17 (byte 768): found a request 584 years after the first one"), "{error}");
+}
+
+#[test]
+fn the_limit_is_the_horizon_whichever_request_comes_first() {
+    let horizon_us = Nanos::HORIZON.0 / 1000;
+    let both = |first: u64, second: u64| requests("", &format!("{first},W,0,4096\n{second},W,4096,4096\n"));
+    assert_eq!(both(0, horizon_us).map(|all| all[1].at), Ok(Nanos(horizon_us * 1000)));
+    let error = both(0, horizon_us + 1).expect_err("73 years");
+    assert!(error.contains("a request 73 years after the first one"), "{error}");
+    // An earlier stamp is given the time of the one before it, and is refused all the same if it is too far.
+    assert_eq!(both(horizon_us, 0).map(|all| all[1].at), Ok(Nanos::ZERO));
+    let error = both(horizon_us + 1, 0).expect_err("73 years");
+    assert!(error.contains("a request 73 years before the last one"), "{error}");
+    // Sorted, two stamps on either side of the first may not be further apart either.
+    let line = |time: u64| format!("{time},W,0,4096\n");
+    let (middle, far) = (horizon_us, horizon_us * 3 / 4);
+    let text = [line(middle), line(middle - far), line(middle + far)].concat();
+    let error = requests("order=time", &text).expect_err("110 years from end to end");
+    assert!(error.starts_with("t:3: ") && error.contains("109 years after the first one"), "{error}");
+}
+
+#[test]
+fn the_longest_pause_of_more_than_a_month_is_told_with_its_line() {
+    const DAY_US: u64 = 86_400_000_000;
+    let gap = |options: &str, days: &[u64]| {
+        let text: String = days.iter().map(|day| format!("{},W,0,4096\n", day * DAY_US)).collect();
+        let mut trace = Trace::from_bytes("t", options, text.as_bytes()).expect("opens");
+        while trace.read(&mut Vec::new()).expect("reads") > 0 {}
+        trace.gap()
+    };
+    assert_eq!(gap("", &[1000, 1030, 1060]), None);
+    let told = gap("", &[0, 40, 100, 140]).expect("60 days");
+    assert!(told.starts_with("t:3: the time of this request is 60 days after the one before it"), "{told}");
+    let told = gap("", &[0, 3653, 3653 + 365]).expect("ten years");
+    assert!(told.starts_with("t:2: ") && told.contains("10.0 years"), "{told}");
+    // In order again there is no pause where the lines jump.
+    assert_eq!(gap("order=time", &[0, 50, 25]), None);
+    let told = gap("order=time", &[50, 0]).expect("50 days");
+    assert!(told.starts_with("t: the time of this request is 50 days"), "{told}");
+    // A closed loop sends nothing by the clock.
+    let replay = |discipline: &str| {
+        let trace = Trace::from_bytes("t", "", "0,W,0,4096\n94672800000000,W,4096,4096\n".as_bytes()).expect("opens");
+        let discipline = discipline.parse().expect("a discipline");
+        let settings = ReplaySettings { discipline, ..ReplaySettings::default() };
+        TraceReplay::new(trace, settings, 1 << 20).expect("replays").notes()
+    };
+    assert!(replay("timed").iter().any(|note| note.contains("3.0 years")), "{:?}", replay("timed"));
+    assert_eq!(replay("closed:4"), Vec::<String>::new());
 }
 
 #[test]

@@ -213,12 +213,41 @@ fn a_trace_is_not_converted_onto_itself() {
 }
 
 #[test]
+fn a_description_that_ships_is_no_file_and_all_that_it_lacks_is_told_at_once() {
+    let bench = Bench::new();
+    let suspends = ["run", "-d", "demo-tlc", "-w", SPEC, "--set", "flash.program_suspend=true"];
+    let done =
+        bench.refuses(&suspends, &["shipped description demo-tlc:", "'suspend' is missing", "'resume' is missing"]);
+    assert!(!done.stderr.contains("demo-tlc.toml"), "{}", done.stderr);
+    let scope =
+        |set| bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", set], &["no drive of this run"]).stderr;
+    assert!(scope("2:gc.victim=fifo").contains("hint: the only drive is tiny.toml, or 1\n"));
+}
+
+#[test]
+fn a_folder_and_a_named_pipe_are_no_traces() {
+    let bench = Bench::new();
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "."], &[". is a folder"]);
+    let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    // Nobody ever writes to it: opening it would wait for ever.
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "pipe"], &["pipe is not a regular file", "-w - < pipe"]);
+}
+
+#[test]
 fn what_nearly_fits_is_suggested() {
     let bench = Bench::new();
     bench.refuses(&["run", "-d", "demo-tlk", "-w", SPEC], &["did you mean 'demo-tlc'?", "demo-qlc"]);
     bench.refuses(&["devices", "demo-tcl"], &["did you mean 'demo-tlc'?"]);
     bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.victim=gready"], &["did you mean 'greedy'?"]);
     bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.victm=greedy"], &["did you mean 'victim'?"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--set", "gc.pace=off"], &["did you mean 'pacing'?"]);
+    bench.refuses(
+        &["run", "-d", "tiny.toml", "-w", SPEC, "-p", "stead"],
+        &["did you mean 'steady'? --precondition takes"],
+    );
+    let a_file = bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "-p", "./fil"], &["--precondition takes"]);
+    assert!(!a_file.stderr.contains("did you mean"), "{}", a_file.stderr);
     let nothing_near = bench.refuses(&["run", "-d", "unheard-of", "-w", SPEC], &["demo-tlc"]);
     assert!(!nothing_near.stderr.contains("did you mean"), "{}", nothing_near.stderr);
 }

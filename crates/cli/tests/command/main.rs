@@ -10,3 +10,4 @@ mod run;
 mod support;
 mod torture;
 mod wa;
+mod warnings;

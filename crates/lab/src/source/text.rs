@@ -148,7 +148,7 @@ impl TextSource {
     pub fn replay(&self) -> String {
         match self.kind {
             Kind::Trace { .. } | Kind::Model(_) => self.sending.discipline.unwrap_or_default().to_string(),
-            Kind::Fio { ref job, .. } => format!("fio, iodepth {}", job.depth()),
+            Kind::Fio { ref job, .. } => format!("fio, {}", depths(&job.depths())),
         }
     }
 
@@ -174,6 +174,22 @@ impl TextSource {
     /// overwrite in exactly the order in which the drive was aged, and garbage collection would have it too easy.
     fn job<'a>(job: &'a FioJob, unseeded: &'a FioJob, pass: u64) -> &'a FioJob {
         if pass == 0 { job } else { unseeded }
+    }
+}
+
+/// How many requests each job keeps in flight, in words: `iodepth 32`, `4 jobs of iodepth 8`, `3 jobs of iodepth 4, 8, 2`.
+fn depths(depths: &[u32]) -> String {
+    const TOLD: usize = 8;
+    match depths {
+        [one] => format!("iodepth {one}"),
+        [first, rest @ ..] if rest.iter().all(|depth| depth == first) => {
+            format!("{} jobs of iodepth {first}", depths.len())
+        }
+        all => {
+            let told: Vec<String> = all.iter().take(TOLD).map(ToString::to_string).collect();
+            let more = if all.len() > TOLD { ", ..." } else { "" };
+            format!("{} jobs of iodepth {}{more}", all.len(), told.join(", "))
+        }
     }
 }
 
@@ -333,6 +349,19 @@ mod tests {
         ] {
             assert!(!uniform(line), "{line}");
         }
+    }
+
+    #[test]
+    fn the_depths_of_several_jobs_are_told_apart() {
+        let of = |options: &str| depths(&FioJob::parse_text(options, "t.fio").expect("jobs").depths());
+        let global = "[global]\nrw=randread\nbs=4k\nsize=1m\n";
+        assert_eq!(of(&format!("{global}[a]\niodepth=32\n")), "iodepth 32");
+        assert_eq!(of(&format!("{global}[a]\niodepth=4\n[b]\niodepth=8\n[c]\n")), "3 jobs of iodepth 4, 8, 1");
+        assert_eq!(of(&format!("{global}[a]\nnumjobs=4\niodepth=8\n")), "4 jobs of iodepth 8");
+        assert_eq!(
+            of(&format!("{global}[a]\nnumjobs=2\n[b]\niodepth=8\nioengine=psync\n[c]\niodepth=2\n")),
+            "4 jobs of iodepth 1, 1, 1, 2"
+        );
     }
 
     #[test]

@@ -113,10 +113,10 @@ impl FioJob {
         Ok(FioWorkload::new(plans, self.notes()))
     }
 
-    /// Requests that all jobs together keep under way at most.
-    pub fn depth(&self) -> u64 {
-        let depth = |job: &JobSettings| if job.synchronous_engine.is_some() { 1 } else { u64::from(job.depth) };
-        self.jobs.iter().map(|job| depth(job) * u64::from(job.clones)).sum()
+    /// Requests that each job keeps in flight at most, clones one by one, in the file's order.
+    pub fn depths(&self) -> Vec<u32> {
+        let depth = |job: &JobSettings| if job.synchronous_engine.is_some() { 1 } else { job.depth };
+        self.jobs.iter().flat_map(|job| std::iter::repeat_n(depth(job), job.clones as usize)).collect()
     }
 
     /// What a person should know: keys accepted without effect, depths that were capped.

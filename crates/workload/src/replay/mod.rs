@@ -105,6 +105,7 @@ impl TraceReplay {
         let mut notes = trace.notes();
         if let Discipline::Timed { .. } = settings.discipline {
             notes.extend(survey.stamps.note(&name));
+            notes.extend(trace.gap());
         }
         if settings.fit == Fit::Exact && survey.end_sector > capacity_sectors {
             let end = survey.end_sector.saturating_mul(SECTOR_BYTES);
@@ -118,7 +119,7 @@ impl TraceReplay {
         }
         if settings.discipline.arrival(survey.last).is_none() {
             return Err(WorkloadError(format!(
-                "{name} lasts {}; replayed {} it would end beyond the horizon of virtual time, 2^61 nanoseconds (73 years)",
+                "{name} lasts {}; replayed {} it would end beyond the horizon of virtual time, 73 years (2^61 nanoseconds)",
                 survey.last, settings.discipline
             )));
         }

@@ -16,6 +16,8 @@ use super::record::{CommandRecord, Flaw, Record};
 
 /// Requests held back to put stamps in order: 4 MiB of them.
 const WINDOW: usize = 1 << 16;
+/// 365.25 days.
+const YEAR_NS: u64 = 31_557_600 * 1_000_000_000;
 /// The longest read or write that is believed: 1 GiB, sixteen times what any interface carries at once.
 const LENGTH_MAX: u64 = 1 << 30;
 /// The end of every address space: 1 EiB.
@@ -24,8 +26,15 @@ const END_MAX: u64 = 1 << 60;
 const WILD_NS: u64 = 86_400 * 1_000_000_000;
 /// This many wild stamps in a row, and the clock was right: the trace has a gap.
 const WILD_RUN: usize = 16;
-/// No two stamps are further apart than twice this, so every time of a trace is before the horizon.
-const SPAN_MAX: u64 = Nanos::HORIZON.0 / 2;
+/// All stamps of a trace lie within this, so every time of it is before the horizon.
+const SPAN: u64 = Nanos::HORIZON.0;
+/// What a stamp that no run reaches should have been.
+pub(super) const SPAN_EXPECTED: &str =
+    "all requests within 73 years (2^61 nanoseconds); perhaps the unit of time is another one (`time=`)";
+/// A pause between requests that is worth a sentence: 30 days.
+const GAP_TOLD_NS: u64 = 30 * WILD_NS;
+/// Lines that are remembered for it.
+const JUMPS_MAX: usize = 1 << 10;
 /// More devices than this is no trace.
 const DEVICES_MAX: usize = 1 << 20;
 /// Every device begins at a multiple of this in the common address space.
@@ -48,6 +57,15 @@ pub struct TraceCounts {
     pub bad: u64,
     /// Requests to devices other than the chosen one.
     pub other_devices: u64,
+}
+
+/// The longest pause in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// How long nothing was sent.
+    pub(super) length: Nanos,
+    /// The line or record that ended it, from 1; none where the trace is out of order there.
+    pub(super) line: Option<u64>,
 }
 
 /// One device of a trace and where it lies in the common address space.
@@ -194,8 +212,11 @@ pub(super) struct Arrange {
     pub(super) layout: Layout,
     window: BinaryHeap<Reverse<Held>>,
     arrived: u64,
-    /// The first stamp that was believed: no other may be further from it than any run lasts.
-    first_ns: Option<u64>,
+    /// The earliest and the latest stamp that was believed: they may not be further apart than any run lasts.
+    span_ns: Option<(u64, u64)>,
+    /// Stamps far behind all before them, and their lines.
+    jumps: Vec<(u64, u64)>,
+    pub(super) gap: Option<Gap>,
     base_ns: Option<u64>,
     last_ns: u64,
     pub(super) counts: TraceCounts,
@@ -209,18 +230,21 @@ impl Arrange {
             layout,
             window: BinaryHeap::new(),
             arrived: 0,
-            first_ns: None,
+            span_ns: None,
+            jumps: Vec::new(),
+            gap: None,
             base_ns: None,
             last_ns: 0,
             counts: TraceCounts::default(),
         }
     }
 
-    /// Takes a record; requests that are due go to `out`.
+    /// Takes a record of this line; requests that are due go to `out`.
     #[inline]
     pub(super) fn push(
         &mut self,
         mut record: Record,
+        line: u64,
         name: &dyn Fn(u64) -> String,
         out: &mut Vec<Request>,
     ) -> Result<(), Flaw> {
@@ -255,10 +279,10 @@ impl Arrange {
                 }
             },
         }
-        if self.clock.is_some() { self.sift(record, out) } else { self.admit(record, out) }
+        if self.clock.is_some() { self.sift(record, line, out) } else { self.admit(record, Some(line), out) }
     }
 
-    fn sift(&mut self, record: Record, out: &mut Vec<Request>) -> Result<(), Flaw> {
+    fn sift(&mut self, record: Record, line: u64, out: &mut Vec<Request>) -> Result<(), Flaw> {
         let Some(clock) = &mut self.clock else { return Ok(()) };
         // Traces of the block layer count from their start: without a neighbour, zero is the neighbour.
         let wild = record.at_ns.abs_diff(clock.believed.unwrap_or(0)) > WILD_NS;
@@ -266,7 +290,7 @@ impl Arrange {
             clock.believed = Some(record.at_ns);
             self.counts.wild_clocks += clock.suspects.len() as u64;
             clock.suspects.clear();
-            return self.admit(record, out);
+            return self.admit(record, Some(line), out);
         }
         let together = clock.suspects.last().is_none_or(|last| record.at_ns.abs_diff(last.at_ns) <= WILD_NS);
         if !together {
@@ -284,15 +308,12 @@ impl Arrange {
         if let Some(last) = suspects.last() {
             clock.believed = Some(last.at_ns);
         }
-        suspects.into_iter().try_for_each(|record| self.admit(record, out))
+        suspects.into_iter().try_for_each(|record| self.admit(record, None, out))
     }
 
     #[inline]
-    fn admit(&mut self, record: Record, out: &mut Vec<Request>) -> Result<(), Flaw> {
-        let first = *self.first_ns.get_or_insert(record.at_ns);
-        if record.at_ns.abs_diff(first) >= SPAN_MAX {
-            return Err(too_far(record.at_ns, first));
-        }
+    fn admit(&mut self, record: Record, line: Option<u64>, out: &mut Vec<Request>) -> Result<(), Flaw> {
+        self.place(record.at_ns, line)?;
         match self.order {
             Order::File => self.emit(record, out),
             Order::Time => {
@@ -328,10 +349,11 @@ impl Arrange {
         Ok(self.window.is_empty())
     }
 
-    /// Takes a command of a set, which goes to `out` with `tag`.
+    /// Takes a command of a set from this line, which goes to `out` with `tag`.
     pub(super) fn push_command(
         &mut self,
         command: &CommandRecord,
+        line: u64,
         tag: u32,
         out: &mut Vec<Request>,
     ) -> Result<(), Flaw> {
@@ -339,15 +361,37 @@ impl Arrange {
         if self.order != Order::File {
             return Err(Flaw::told("a command of a set", "block I/O alone where `order=time` is asked for"));
         }
-        let first = *self.first_ns.get_or_insert(record.at_ns);
-        if record.at_ns.abs_diff(first) >= SPAN_MAX {
-            return Err(too_far(record.at_ns, first));
-        }
+        self.place(record.at_ns, Some(line))?;
         let opcode = command.opcode;
         self.emit(*record, out);
         let request = out.last_mut().expect("it was emitted");
         *request = Request { opcode, tag, ..*request };
         Ok(())
+    }
+
+    /// Takes the stamp of this line into the span of all, unless it is too far from the others.
+    #[inline]
+    fn place(&mut self, at_ns: u64, line: Option<u64>) -> Result<(), Flaw> {
+        let (earliest, latest) = self.span_ns.unwrap_or((at_ns, at_ns));
+        if at_ns < earliest || at_ns > latest {
+            if at_ns.abs_diff(if at_ns > latest { earliest } else { latest }) >= SPAN {
+                return Err(too_far(at_ns, earliest, latest));
+            }
+            if at_ns.saturating_sub(latest) > GAP_TOLD_NS && self.jumps.len() < JUMPS_MAX {
+                self.jumps.extend(line.map(|line| (at_ns, line)));
+            }
+        }
+        self.span_ns = Some((earliest.min(at_ns), latest.max(at_ns)));
+        Ok(())
+    }
+
+    /// Nothing was sent for `length_ns`, until the request of this stamp.
+    #[cold]
+    fn pause(&mut self, length_ns: u64, at_ns: u64) {
+        if self.gap.is_none_or(|gap| gap.length.0 < length_ns) {
+            let line = self.jumps.iter().find(|(stamp, _)| *stamp == at_ns).map(|(_, line)| *line);
+            self.gap = Some(Gap { length: Nanos(length_ns), line });
+        }
     }
 
     #[inline]
@@ -360,6 +404,9 @@ impl Arrange {
                 self.last_ns
             }
         };
+        if at - self.last_ns > GAP_TOLD_NS {
+            self.pause(at - self.last_ns, record.at_ns);
+        }
         self.last_ns = at;
         let sector = record.offset / SECTOR_BYTES;
         let sectors = (record.offset + record.length).div_ceil(SECTOR_BYTES) - sector;
@@ -371,16 +418,21 @@ impl Arrange {
     }
 }
 
-/// A stamp that is further from the first one than any run lasts.
+/// A stamp that is further from the others than any run lasts.
 #[cold]
-fn too_far(at_ns: u64, first_ns: u64) -> Flaw {
-    const YEAR_NS: u64 = 31_557_600 * 1_000_000_000;
-    let years = at_ns.abs_diff(first_ns) / YEAR_NS;
-    let side = if at_ns > first_ns { "after" } else { "before" };
-    Flaw::of_time(
-        format!("a request {years} years {side} the first one"),
-        "all requests within 2^60 nanoseconds (36 years) of the first; perhaps the unit of time is another one (`time=`)",
-    )
+fn too_far(at_ns: u64, earliest_ns: u64, latest_ns: u64) -> Flaw {
+    let (other, place) =
+        if at_ns > latest_ns { (earliest_ns, "after the first one") } else { (latest_ns, "before the last one") };
+    let years = at_ns.abs_diff(other) / YEAR_NS;
+    Flaw::of_time(format!("a request {years} years {place}"), SPAN_EXPECTED)
+}
+
+impl Gap {
+    /// How long, in years or days.
+    pub(super) fn length(self) -> String {
+        let (years, days) = (self.length.0 as f64 / YEAR_NS as f64, self.length.0 / WILD_NS);
+        if years >= 1.0 { format!("{years:.1} years") } else { format!("{days} days") }
+    }
 }
 
 #[inline]

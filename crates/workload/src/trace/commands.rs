@@ -17,6 +17,7 @@ impl Commands {
     pub(super) fn take(
         &mut self,
         command: &CommandRecord,
+        line: u64,
         arrange: &mut Arrange,
         out: &mut Vec<Request>,
     ) -> Result<(), Flaw> {
@@ -27,7 +28,7 @@ impl Commands {
                 format!("commands of the set '{set}', as before"),
             ));
         }
-        arrange.push_command(command, self.words.len() as u32, out)?;
+        arrange.push_command(command, line, self.words.len() as u32, out)?;
         self.words.push(command.words.clone());
         Ok(())
     }

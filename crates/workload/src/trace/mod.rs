@@ -242,6 +242,23 @@ impl Trace {
         notes
     }
 
+    /// The longest pause in what has been read since the start, where it is so long that it may be a slip of the clock: for
+    /// those who replay the trace by its times.
+    pub fn gap(&self) -> Option<String> {
+        let gap = self.run.arrange.gap?;
+        let name = self.name();
+        let place = match gap.line {
+            Some(line) if self.run.decoder.frame() == Frame::Line => format!("{name}:{line}"),
+            Some(record) => format!("{name}: record {record}"),
+            None => name,
+        };
+        Some(format!(
+            "{place}: the time of this request is {} after the one before it, in which nothing is sent; perhaps the time is \
+             wrong, or its unit is another one (`time=`)",
+            gap.length()
+        ))
+    }
+
     /// Refills `out` with the next requests, up to a few thousand; 0 at the end.
     ///
     /// Times never decrease. Queues and streams are 0, and so are tags of block I/O; the tag of a command of a set is the key
@@ -372,18 +389,19 @@ impl Run {
     fn arrange(&mut self, decoded: Decoded, out: &mut Vec<Request>) -> Result<(), Flaw> {
         let decoder = &self.decoder;
         let name = |device| decoder.device_name(device);
+        let line = self.source.pieces();
         match decoded {
-            Decoded::One(record) => self.arrange.push(record, &name, out),
+            Decoded::One(record) => self.arrange.push(record, line, &name, out),
             Decoded::Nothing => Ok(()),
             Decoded::Ignored => {
                 self.arrange.counts.ignored += 1;
                 Ok(())
             }
             Decoded::Two(first, second) => {
-                self.arrange.push(first, &name, out)?;
-                self.arrange.push(second, &name, out)
+                self.arrange.push(first, line, &name, out)?;
+                self.arrange.push(second, line, &name, out)
             }
-            Decoded::Command(command) => self.commands.take(&command, &mut self.arrange, out),
+            Decoded::Command(command) => self.commands.take(&command, line, &mut self.arrange, out),
         }
     }
 

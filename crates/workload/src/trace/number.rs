@@ -43,7 +43,7 @@ pub(super) fn hex(text: &[u8]) -> Option<u64> {
 /// A decimal number of units of `unit_ns` nanoseconds (a power of ten), in nanoseconds.
 ///
 /// Fraction digits are taken exactly; digits below a nanosecond are cut off. Nothing if it is not a plain decimal
-/// number or does not fit 64 bits of nanoseconds (584 years).
+/// number or does not fit 64 bits of nanoseconds.
 #[inline]
 pub(super) fn stamp(text: &[u8], unit_ns: u64) -> Option<u64> {
     let mut whole: u64 = 0;

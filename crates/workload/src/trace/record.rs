@@ -2,6 +2,7 @@
 
 use ssdlab_base::{Op, Opcode};
 
+use super::arrange::SPAN_EXPECTED;
 use super::number::stamp;
 use super::options::Options;
 
@@ -119,9 +120,7 @@ impl TimeColumn {
         let whole = time.split(|&byte| byte == b'.').next()?;
         let is_number = !whole.is_empty() && whole.iter().all(u8::is_ascii_digit);
         let fits = stamp(whole, unit_ns.unwrap_or(self.unit_ns)).is_some();
-        (is_number && !fits).then(|| {
-            Flaw::of_time("nanoseconds that do not fit 64 bits", "a time of fewer than 2^64 nanoseconds (584 years)")
-        })
+        (is_number && !fits).then(|| Flaw::of_time("nanoseconds that do not fit 64 bits", SPAN_EXPECTED))
     }
 }
 

@@ -47,13 +47,18 @@ impl Origin {
         let fail = |what: &str, error: io::Error| WorkloadError(format!("{name}: {what}: {error}"));
         match self {
             Origin::File(path) => {
-                let mut file = File::open(path).map_err(|error| fail("the trace cannot be opened", error))?;
-                let kind = file.metadata().map_err(|error| fail("the trace cannot be opened", error))?;
+                // Looked at before it is opened: opening a named pipe waits until somebody writes to it.
+                let kind = std::fs::metadata(path).map_err(|error| fail("the trace cannot be opened", error))?;
+                if kind.is_dir() {
+                    return Err(WorkloadError(format!("{name} is a folder; expected a trace, which is a file")));
+                }
                 if !kind.is_file() {
                     return Err(WorkloadError(format!(
-                        "{name} is not a regular file; a trace is read more than once, so it has to be one"
+                        "{name} is not a regular file; a trace is read more than once, so it has to be one (`-` reads \
+                         standard input and keeps a copy: `ssdlab ... -w - < {name}`)"
                     )));
                 }
+                let mut file = File::open(path).map_err(|error| fail("the trace cannot be opened", error))?;
                 let mut head = [0; 6];
                 let got = read_full(&mut file, &mut head).map_err(|error| fail("reading", error))?;
                 file.seek(SeekFrom::Start(0)).map_err(|error| fail("reading", error))?;

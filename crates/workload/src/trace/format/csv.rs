@@ -10,6 +10,7 @@
 use ssdlab_base::command_set::Words;
 use ssdlab_base::{COMMAND_SETS, Op, SECTOR_BYTES};
 
+use crate::trace::arrange::SPAN_EXPECTED;
 use crate::trace::number::{stamp, uint};
 use crate::trace::options::Options;
 use crate::trace::record::{CommandRecord, Decoded, Decoder, Flaw, Record, quote};
@@ -138,7 +139,7 @@ fn wrong_field(line: &[u8]) -> Option<Flaw> {
     if uint(length.trim_ascii()).is_none() {
         return flaw("length_bytes", length, "a whole number of bytes below 2^64");
     }
-    flaw("time_us", time, "a time whose nanoseconds are below 2^64 (584 years)")
+    flaw("time_us", time, SPAN_EXPECTED)
 }
 
 /// A number up to a comma, and what is behind the comma.

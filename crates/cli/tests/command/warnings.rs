@@ -1,0 +1,132 @@
+//! What a run warns of at its end: faults that never struck, a drive that takes no writes, a run that is too short.
+
+use serde_json::Value;
+
+use crate::support::{Bench, TINY};
+
+/// What the only drive of a run warns of.
+fn warnings(bench: &Bench, arguments: &[&str]) -> Vec<String> {
+    device(bench, arguments)["warnings"].as_array().expect("a list").iter().map(|one| text(one).to_string()).collect()
+}
+
+fn device(bench: &Bench, arguments: &[&str]) -> Value {
+    let done = bench.ssdlab(&[&["run", "--json"], arguments].concat());
+    let result: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("no result: {}", done.stderr));
+    result["devices"][0].clone()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+#[test]
+fn a_scripted_fault_that_never_strikes_is_told_with_what_its_block_saw() {
+    let bench = Bench::new();
+    bench.write(
+        "faulty.toml",
+        &format!(
+            "{TINY}\n[[flash.faults.script]]\nkind = \"program\"\nblock = 0\nnth = 5000\n\
+             [[flash.faults.script]]\nkind = \"erase\"\nblock = 127\n\
+             [[flash.faults.script]]\nkind = \"die\"\nblock = 1\nnth = 100000\n\
+             [[flash.faults.script]]\nkind = \"program\"\nblock = 64\nnth = 2\n\
+             [[flash.faults.script]]\nkind = \"factory\"\nblock = 9\n"
+        ),
+    );
+    let told = warnings(&bench, &["-d", "faulty.toml", "-w", "rw=write,bs=4k,io_size=1m"]);
+    let of = |part: &str| told.iter().filter(|warning| warning.contains(part)).collect::<Vec<_>>();
+    // 256 pages fill four blocks of 32 pages on each of the two planes.
+    let program =
+        "the fault { kind = \"program\", block = 0, nth = 5000 } never struck: that block saw 32 programs in the run";
+    assert_eq!(of("nth = 5000"), [program]);
+    assert!(of("block = 127")[0].ends_with("never struck: that block saw 0 erases in the run"), "{told:?}");
+    // Half of the pages, and the one whose program failed on the other die.
+    assert!(of("\"die\"")[0].contains("its die saw 129 operations"), "{told:?}");
+    assert_eq!(
+        of("never struck").len(),
+        3,
+        "the second program of block 64 failed, and factory faults always strike: {told:?}"
+    );
+    // A fault that struck in preconditioning is none that never did.
+    let filled = warnings(&bench, &["-d", "faulty.toml", "-w", "rw=read,bs=4k,io_size=1m", "-p", "fill"]);
+    assert!(!filled.iter().any(|warning| warning.contains("block = 64, nth = 2")), "{filled:?}");
+}
+
+#[test]
+fn a_drive_that_became_read_only_in_preconditioning_says_so_and_advises_nothing_on_its_spare() {
+    let bench = Bench::new();
+    bench.write("worn.toml", &format!("{TINY}\n[flash.faults]\nprogram_failure = 0.05\n"));
+    let write = "rw=randwrite,bs=4k,size=100%,io_size=4m,norandommap";
+    for age in ["fill", "steady"] {
+        let arguments = ["-d", "worn.toml", "-w", write, "-p", age];
+        let device = device(&bench, &arguments);
+        let told = warnings(&bench, &arguments);
+        assert_eq!(device["read_only"], true, "{age}: {told:?}");
+        assert_eq!(device["theory"], Value::Null);
+        assert_ne!(device["precondition"]["steady"], true, "nothing is steady about refused writes");
+        assert!(
+            told[0].starts_with("the drive became read-only before the run, since it ran out of spare blocks"),
+            "{told:?}"
+        );
+        let notes = device["precondition"]["notes"].as_array().expect("a list");
+        let refused = notes.iter().any(|note| text(note).contains("of preconditioning were refused, the first after "));
+        assert!(refused, "{notes:?}");
+        for advice in ["over-provisioning", "theory", "use --precondition", "write more"] {
+            assert!(!told.iter().any(|warning| warning.contains(advice)), "{advice}: {told:?}");
+        }
+        let table = bench.ssdlab(&["run", "-d", "worn.toml", "-w", write, "-p", age]).stdout;
+        assert!(
+            table.lines().any(|line| line.starts_with("spare nominal / eff.") && line.ends_with("% / -")),
+            "{table}"
+        );
+    }
+    let healthy = device(&bench, &["-d", "tiny.toml", "-w", write, "-p", "fill"]);
+    assert_eq!(healthy["read_only"], false);
+    assert_eq!(healthy["precondition"]["notes"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_short_mixed_run_on_a_drive_with_pacing_is_told_how_many_writes_would_do() {
+    let bench = Bench::new();
+    let run = |size: &str, pacing: &str| {
+        let spec = format!("rw=randrw,rwmixread=70,bs=4k,iodepth=8,size=100%,io_size={size},norandommap");
+        let steady = "steady:rw=randwrite,bs=4k,iodepth=8,size=100%,io_size=100%,norandommap";
+        let pacing = format!("gc.pacing={pacing}");
+        let set = ["--set", &pacing, "--set", "flash.blocks_per_plane=128", "--set", "capacity.user=24m"];
+        let told = warnings(&bench, &[&["-d", "tiny.toml", "-w", &spec, "-p", steady], &set[..]].concat());
+        told.into_iter().filter(|warning| warning.contains("too short")).collect::<Vec<_>>()
+    };
+    let [short] = &run("2m", "proportional")[..] else { panic!("one sentence: {:?}", run("2m", "proportional")) };
+    assert!(short.contains("writes are enough for 3.00 %"), "{short}");
+    // What it says is enough is enough: 30 % of the requests write.
+    let enough = short.split("; ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a number");
+    let writes: u64 = enough.replace(',', "").parse().expect("a number");
+    assert!(writes > 100, "{short}");
+    let bytes = writes * 4096 * 10 / 3;
+    assert_eq!(run(&bytes.to_string(), "proportional"), [""; 0], "after {short}");
+}
+
+#[test]
+fn each_job_has_its_depth_in_the_header() {
+    let bench = Bench::new();
+    bench.write(
+        "three.fio",
+        "[global]\nrw=randwrite\nbs=4k\nio_size=64k\n[a]\niodepth=4\n[b]\niodepth=8\n[c]\niodepth=2\n",
+    );
+    let table = bench.succeeds(&["run", "-d", "tiny.toml", "-w", "three.fio"]).stdout;
+    assert!(
+        table.starts_with("workload three.fio, replay fio, 3 jobs of iodepth 4, 8, 2, precondition none"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_pause_of_years_in_a_trace_is_told_once_with_its_line() {
+    let bench = Bench::new();
+    let years = 10_u64 * 31_557_600_000_000;
+    bench.write("pause.csv", &format!("time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n{years},W,4096,4096\n"));
+    for arguments in [&["run", "-d", "tiny.toml", "-w", "pause.csv"][..], &["trace", "stats", "pause.csv"]] {
+        let done = bench.succeeds(arguments);
+        let told: Vec<&str> = done.stderr.lines().filter(|line| line.contains("10.0 years")).collect();
+        assert!(told.len() == 1 && told[0].starts_with("note: pause.csv:3: "), "{arguments:?}: {}", done.stderr);
+    }
+}
