@@ -136,10 +136,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         let outcomes = reproduce::execute(&scene, runs, &out, &settings);
         let report = Report::of(&scene, &figures, &outcomes);
         reproduce::write(&report, &scene, &out).map_err(Failure::work)?;
-        if let Some(folder) = &args.docs {
-            if !report.is_sound() {
-                return Err(Failure::work("the pages stay as they are: not all runs were done and kept their laws"));
-            }
+        if let Some(folder) = args.docs.as_ref().filter(|_| report.is_sound()) {
             let changed = docs::update(&report, folder).map_err(|error| match error {
                 docs::DocsError::Page(error) => Failure::from(error),
                 docs::DocsError::Output(error) => Failure::work(error),
@@ -161,10 +158,14 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         }
         reports.push(report);
     }
+    let stays = args.docs.is_some() && !sound;
     match (args.json, &reports[..]) {
         (false, _) => {}
         (true, [report]) => stdout::print_json(report)?,
         (true, reports) => stdout::print_json(&reports)?,
+    }
+    if stays {
+        return Err(Failure::work("the pages stay as they are: not all runs were done and kept their laws"));
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

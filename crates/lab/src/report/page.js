@@ -70,6 +70,9 @@
     axisLabel: { color: css("--soft"), fontSize: 11.5, hideOverlap: true },
     splitLine: { lineStyle: { color: css("--line") } }, ...extra,
   });
+  // Labels along x: one that comes as near as this to its neighbour is left out, such as the last, which stands at the end
+  // of the data wherever that is.
+  const along = (format) => ({ color: css("--soft"), formatter: format, hideOverlap: true, padding: [0, 6] });
   const line = (index, data, extra) => ({
     type: "line", name: names[index], z: 2, data, showSymbol: data.length < 2, symbol: "circle", symbolSize: 6,
     color: paint(index), lineStyle: { width: 1.8, type: dash(index), color: paint(index) }, emphasis: { disabled: true }, ...extra,
@@ -111,7 +114,7 @@
     const most = Math.max(...drawn.map(({ cdf }) => cdf.latency_ns[cdf.latency_ns.length - 1]));
     const option = base();
     option.grid.left = 78;
-    option.xAxis = axis("latency", { type: "log", min: below(least), max: above(Math.max(most, least + 1)), axisLabel: { color: css("--soft"), formatter: nanos, hideOverlap: true }, minorSplitLine: { show: true, lineStyle: { color: css("--faint") } } });
+    option.xAxis = axis("latency", { type: "log", min: below(least), max: above(Math.max(most, least + 1)), axisLabel: along(nanos), minorSplitLine: { show: true, lineStyle: { color: css("--faint") } } });
     option.yAxis = axis("share of requests that take at most this", { type: "log", inverse: true, min: floor, max: 1, nameGap: 62, axisLabel: { color: css("--soft"), formatter: quantile } });
     option.tooltip = { ...option.tooltip, trigger: "item", formatter: (at) => `${at.marker}${echarts.format.encodeHTML(at.seriesName)}<br>${quantile(Math.max(at.value[2], 0) || floor)} within <b>${nanos(at.value[0])}</b>` };
     option.series = drawn.map(({ index, cdf }) => {
@@ -147,7 +150,7 @@
     if (option.series.length === 0) return "This run has no timeline of it.";
     const calm = option.series.map((series) => ({ series, unrest: unrest(series.data) })).sort((a, b) => b.unrest - a.unrest);
     calm.forEach(({ series }, place) => { series.z = 2 + place; });
-    option.xAxis = axis(clocked ? `virtual time (${unit})${intervalsOf(extra)}` : "requests", { type: "value", max: "dataMax", splitLine: { show: false }, axisLabel: { color: css("--soft"), formatter: count } });
+    option.xAxis = axis(clocked ? `virtual time (${unit})${intervalsOf(extra)}` : "requests", { type: "value", max: "dataMax", splitLine: { show: false }, axisLabel: along(count) });
     option.yAxis = axis(name, { type: "value", min: 0, nameGap: 50, axisLabel: { color: css("--soft"), formatter: format } });
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: shown(format), axisPointer: { label: { formatter: (at) => `${trimmed(at.value, 4)}${clocked ? ` ${unit}` : ""}` } } };
     return option;
@@ -240,7 +243,7 @@
     const widest = Math.min(24, Math.max(...names.map((name) => name.length)));
     option.grid = { left: 20 + widest * 7, right: 56, top: 40, bottom: 46 };
     option.yAxis = axis("", { type: "category", inverse: true, data: names, axisLabel: { color: css("--ink"), width: 12 + widest * 7, overflow: "truncate", interval: 0 }, splitLine: { show: false } });
-    option.xAxis = axis(name, { type: "value", axisLabel: { color: css("--soft"), formatter: format, hideOverlap: true } });
+    option.xAxis = axis(name, { type: "value", axisLabel: along(format) });
     option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: css("--faint"), opacity: .6 } }, valueFormatter: shown(format) };
     option.series = causes.map((cause, at) => ({
       type: "bar", stack: "all", name: titles[cause] ?? cause, data: rows.map((row) => row[cause] ?? 0),
@@ -291,7 +294,7 @@
     const widest = Math.min(52, Math.max(...labels.map((label) => label.length)));
     option.grid = { left: 20 + widest * 6.4, right: 30, top: 46, bottom: 46 };
     option.yAxis = axis("", { type: "category", inverse: true, data: labels, axisLabel: { color: css("--ink"), width: 12 + widest * 6.4, overflow: "truncate", interval: 0 }, splitLine: { show: false } });
-    option.xAxis = axis("share of the mean latency", { type: "value", min: 0, max: 1, axisLabel: { color: css("--soft"), formatter: percent } });
+    option.xAxis = axis("share of the mean latency", { type: "value", min: 0, max: 1, axisLabel: along(percent) });
     option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: css("--faint"), opacity: .6 } }, formatter: (bars) => {
       const row = rows[bars[0].dataIndex];
       const shownBars = bars.filter((bar) => bar.value > 0).sort((a, b) => b.value - a.value);
@@ -309,7 +312,7 @@
     const fresh = ({ wear: { bin, erases, blocks } }) => bin === 1 && erases.every((erase, at) => erase === 0 || blocks[at] === 0);
     if (drawn.every(fresh)) return "No block was ever erased.";
     const option = base();
-    option.xAxis = axis("erases of a block", { type: "value", minInterval: 1, scale: true, splitLine: { show: false }, axisLabel: { color: css("--soft"), formatter: count } });
+    option.xAxis = axis("erases of a block", { type: "value", minInterval: 1, scale: true, splitLine: { show: false }, axisLabel: along(count) });
     option.yAxis = axis("share of blocks", { type: "value", min: 0, nameGap: 50, axisLabel: { color: css("--soft"), formatter: (value) => `${trimmed(value, 3)} %` } });
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: shown((value) => `${trimmed(value, 3)} %`), axisPointer: { label: { precision: 0 } } };
     option.series = drawn.map(({ index, wear: { bin, erases, blocks } }) => {

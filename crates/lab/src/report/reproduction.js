@@ -102,7 +102,7 @@
   const lines = (place, chart) => {
     const option = base();
     const values = chart.curves.flatMap((curve) => curve.points.map(([x]) => x)).filter((x) => x > 0);
-    option.xAxis = axis(chart.x, { type: chart.x_log ? "log" : "value", min: chart.x_log && values.length > 0 ? Math.min(...values) : undefined, max: "dataMax", axisLabel: { color: css("--soft"), formatter: short, hideOverlap: true } });
+    option.xAxis = axis(chart.x, { type: chart.x_log ? "log" : "value", min: chart.x_log && values.length > 0 ? Math.min(...values) : undefined, max: "dataMax", axisLabel: { color: css("--soft"), formatter: short, hideOverlap: true, padding: [0, 6] } });
     option.yAxis = axis(chart.y, { type: "value", nameGap: 44, axisLabel: { color: css("--soft"), formatter: short } });
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: (value) => (typeof value === "number" ? short(value) : "–") };
     option.series = chart.curves.map((curve, index) => ({

@@ -38,7 +38,7 @@ const COLUMNS: [Column; 11] = [
     ("true WA", "", |run| walvd::mean(&walvd::sub_tests(run), |test| test.real)),
     ("true WA, first", "", |run| walvd::sub_tests(run).first().map(|test| test.real)),
     ("true WA, last", "", |run| walvd::sub_tests(run).last().map(|test| test.real)),
-    ("sub-tests run", "", |run| Some(walvd::sub_tests(run).len() as f64)),
+    ("run", "sub-tests", |run| Some(walvd::sub_tests(run).len() as f64)),
     ("WA, 512 MiB", "", |run| run.number("ready_busy.recorders.0.write_amplification")),
     ("true WA, 512 MiB", "", |run| run.number("ready_busy.real.write_amplification")),
     ("host and padding", "", |run| run.number("write_amplification.by_cause.host")),
