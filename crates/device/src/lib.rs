@@ -16,6 +16,7 @@ mod interface;
 mod media;
 pub mod path;
 pub mod planted;
+mod slots;
 mod stats;
 mod superblocks;
 mod token;

@@ -33,7 +33,7 @@ impl Chips for DriveChips<'_> {
 
 impl Drive {
     pub(super) fn write_buffered(&mut self, command: u32) -> Result<(), Stall> {
-        let request = self.commands[command as usize].request;
+        let request = self.commands[command].request;
         if request.sectors == 0 {
             return Ok(());
         }
@@ -42,33 +42,33 @@ impl Drive {
         let units = (request.end() - 1) / per_unit - first + 1;
         let cell = self.media.flash.store.cell_bytes();
         let mut cells = vec![0; per_unit as usize * cell];
-        while u64::from(self.commands[command as usize].cursor) < units {
-            let lpn = first + u64::from(self.commands[command as usize].cursor);
+        while u64::from(self.commands[command].cursor) < units {
+            let lpn = first + u64::from(self.commands[command].cursor);
             let from = request.sector.max(lpn * per_unit);
             let to = request.end().min((lpn + 1) * per_unit);
             if cell > 0 {
                 let source = (from - request.sector) as usize * cell..(to - request.sector) as usize * cell;
                 let target = (from % per_unit) as usize * cell;
                 let length = source.len();
-                cells[target..target + length].copy_from_slice(&self.commands[command as usize].cells[source]);
+                cells[target..target + length].copy_from_slice(&self.commands[command].cells[source]);
             }
             let mask = mask_of(from % per_unit, to - from);
             let still = request.end() - from;
             self.buffer_unit(command, lpn as u32, mask, &cells, request.stream, still)?;
-            self.commands[command as usize].cursor += 1;
+            self.commands[command].cursor += 1;
         }
         if request.fua && !planted(Bug::FuaIsPlain) {
             self.force_out(command, first as u32, (first + units) as u32)?;
         }
-        if self.commands[command as usize].covers.is_none() {
+        if self.commands[command].covers.is_none() {
             // Counted once, when the whole command is in.
-            self.commands[command as usize].covers = Some(self.writes_dispatched);
-            self.writes_dispatched += 1;
+            self.commands[command].covers = Some(self.commands.writes_dispatched);
+            self.commands.writes_dispatched += 1;
         }
         let latency = self.config.buffer.latency;
         if latency.0 > 0 && self.media.flash.timed() {
-            self.commands[command as usize].remaining += 1;
-            self.set_timer(self.media.now + latency, Timer::Finish(command));
+            self.commands[command].remaining += 1;
+            self.timers.set(self.media.now + latency, Timer::Finish(command));
         }
         Ok(())
     }
@@ -85,8 +85,8 @@ impl Drive {
         still: u64,
     ) -> Result<(), Stall> {
         loop {
-            let number = self.writes_dispatched;
-            let buffer = self.buffer.as_mut().expect("a buffered write has a buffer");
+            let number = self.commands.writes_dispatched;
+            let buffer = self.stage.buffer.as_mut().expect("a buffered write has a buffer");
             let cost = match buffer.write(lpn, mask, cells, number, stream) {
                 Ok(met) => {
                     self.counters.buffer.write_hits += u64::from(met != Met::Nothing);
@@ -96,31 +96,31 @@ impl Drive {
                 }
                 Err(cost) => cost,
             };
-            if self.destager.is_some() && self.media.flash.timed() {
+            if self.stage.destager.is_some() && self.media.flash.timed() {
                 // Destaging makes room, as fast as the chips take it.
-                if self.caches_reads && self.drop_clean_victims() {
+                if self.stage.caches_reads && self.drop_clean_victims() {
                     continue;
                 }
                 self.want(command, still);
                 return Err(Stall::BufferFull);
             }
             // What is already on its way out counts: nothing leaves that need not.
-            let wanted = self.wanted_sectors + still.max(cost);
-            if buffer.room() + self.leaving_sectors >= wanted || buffer.is_empty() {
+            let wanted = self.stage.wanted_sectors + still.max(cost);
+            if buffer.room() + self.stage.leaving_sectors >= wanted || buffer.is_empty() {
                 self.want(command, still);
                 return Err(Stall::BufferFull);
             }
-            let mut slots = std::mem::take(&mut self.slots);
+            let mut slots = std::mem::take(&mut self.stage.slots);
             let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
             buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
-            let left = match self.pads {
+            let left = match self.stage.pads {
                 Some(block_units) => self.evict_padded(&slots, block_units),
                 None => self.evict(&slots, None),
             };
-            if left.is_ok() && self.pads.is_none() {
+            if left.is_ok() && self.stage.pads.is_none() {
                 self.fill_row(&mut slots);
             }
-            self.slots = slots;
+            self.stage.slots = slots;
             if let Err(stall) = left {
                 self.want(command, still);
                 return Err(stall);
@@ -132,7 +132,7 @@ impl Drive {
     /// planes: one by one the die would begin each alone.
     fn fill_row(&mut self, slots: &mut Vec<Slot>) {
         for _ in 1..self.media.pool.superblocks.together() {
-            let Some(buffer) = self.buffer.as_mut().filter(|buffer| !buffer.is_empty()) else { return };
+            let Some(buffer) = self.stage.buffer.as_mut().filter(|buffer| !buffer.is_empty()) else { return };
             if !self.media.host_row_open {
                 return;
             }
@@ -146,44 +146,44 @@ impl Drive {
 
     /// A stalled command waits to bring so many sectors.
     fn want(&mut self, command: u32, sectors: u64) {
-        self.commands[command as usize].wanted_sectors = sectors;
-        self.wanted_sectors += sectors;
+        self.commands[command].wanted_sectors = sectors;
+        self.stage.wanted_sectors += sectors;
         if sectors > 0 {
-            self.full_since.get_or_insert(self.media.now);
+            self.stage.full_since.get_or_insert(self.media.now);
         }
     }
 
     /// A stalled command is tried again, or given up.
     #[inline]
     pub(super) fn wants_no_more(&mut self, command: u32) {
-        if self.wanted_sectors == 0 {
+        if self.stage.wanted_sectors == 0 {
             return;
         }
-        let sectors = std::mem::take(&mut self.commands[command as usize].wanted_sectors);
+        let sectors = std::mem::take(&mut self.commands[command].wanted_sectors);
         if sectors == 0 {
             return;
         }
-        self.wanted_sectors -= sectors;
-        if self.wanted_sectors == 0 {
+        self.stage.wanted_sectors -= sectors;
+        if self.stage.wanted_sectors == 0 {
             self.counters.buffer.full += self.full_for();
-            self.full_since = None;
+            self.stage.full_since = None;
         }
     }
 
     /// How long a write has been waiting for room by now.
     pub(super) fn full_for(&self) -> Nanos {
-        self.full_since.map_or(Nanos::ZERO, |since| self.media.now.since(since))
+        self.stage.full_since.map_or(Nanos::ZERO, |since| self.media.now.since(since))
     }
 
     /// Sends units to flash, as many to a page as may share one. On `Err` those not sent stay in the buffer.
     pub(super) fn evict(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<(), Stall> {
         let mut at = 0;
         while at < slots.len() {
-            if self.caches_reads && self.drop_if_clean(slots[at]) {
+            if self.stage.caches_reads && self.drop_if_clean(slots[at]) {
                 at += 1;
                 continue;
             }
-            at += if self.compacts {
+            at += if self.stage.compacts {
                 self.evict_small(slots, at, waiter)?
             } else {
                 self.evict_page(&slots[at..], waiter)?
@@ -195,11 +195,11 @@ impl Drive {
     /// As [`Drive::evict_page`], for an FTL that compacts: a small partial unit takes those of its region along, which may
     /// be later ones of `slots`.
     fn evict_small(&mut self, slots: &[Slot], at: usize, waiter: Option<u32>) -> Result<usize, Stall> {
-        let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+        let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         if buffer.has_left(slots[at]) {
             return Ok(1);
         }
-        let mut together = std::mem::take(&mut self.companions);
+        let mut together = std::mem::take(&mut self.stage.companions);
         buffer.compacted_with(slots[at], |lpn| self.ftl.may_compact(&self.media, lpn), &mut together);
         let sent = if together.len() > 1 {
             together.sort_unstable_by_key(|slot| buffer.entry(*slot).lpn);
@@ -208,13 +208,13 @@ impl Drive {
             let still = slots[at..].iter().position(|slot| buffer.has_left(*slot)).unwrap_or(slots.len() - at);
             self.evict_page(&slots[at..at + still], waiter)
         };
-        self.companions = together;
+        self.stage.companions = together;
         sent
     }
 
     /// Sends the first of `slots`, as many as may share a page; returns how many.
     fn evict_page(&mut self, slots: &[Slot], waiter: Option<u32>) -> Result<usize, Stall> {
-        let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+        let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         let Entry { lpn: lead, stream, .. } = *buffer.entry(slots[0]);
         let others = slots.iter().skip(1).take(self.media.units_per_page as usize - 1);
         let count = 1 + others
@@ -230,15 +230,15 @@ impl Drive {
     /// Sends the block of the first unit as a whole: what it lacks and flash has is written anew with it, in order. On
     /// `Err` the next call for the block goes on where this one stopped.
     pub(super) fn evict_padded(&mut self, slots: &[Slot], block_units: u32) -> Result<(), Stall> {
-        let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+        let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         let lpn = buffer.entry(slots[0]).lpn;
         let first = lpn - lpn % block_units;
         let end = first.saturating_add(block_units).min(self.config.user_units());
-        let mut at = self.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
+        let mut at = self.stage.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
         let per_page = self.media.units_per_page;
         while at < end {
             let page_end = end.min(at - at % per_page + per_page);
-            let buffer = self.buffer.as_ref().expect("what leaves was in a buffer");
+            let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
             let (mut here, mut pads) = (Vec::new(), Vec::new());
             for lpn in at..page_end {
                 match (buffer.find(lpn), self.ftl.find(lpn)) {
@@ -248,7 +248,7 @@ impl Drive {
                 }
             }
             if let Err(stall) = self.send(&here, &pads, false, None) {
-                self.padded_to = Some(at);
+                self.stage.padded_to = Some(at);
                 return Err(stall);
             }
             self.counters.buffer.padded_pages += pads.len() as u64;
@@ -262,7 +262,7 @@ impl Drive {
         if slots.is_empty() && pads.is_empty() {
             return Ok(());
         }
-        let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
+        let buffer = self.stage.buffer.as_mut().expect("what leaves was in a buffer");
         let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         for slot in slots {
@@ -270,10 +270,7 @@ impl Drive {
             units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells });
         }
         units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, cells: &[] }));
-        let slot = self.free_evictions.pop().unwrap_or_else(|| {
-            self.evictions.push(Eviction { sectors: 0, serial: 0, command: None });
-            self.evictions.len() as u32 - 1
-        });
+        let slot = self.stage.evictions.insert(Eviction { sectors: 0, serial: 0, command: None });
         let owner = Owner::Eviction(slot);
         let written = if compacted {
             self.ftl.write_compacted(&mut self.media, &units, stream, Cause::Host, owner)
@@ -282,7 +279,7 @@ impl Drive {
         };
         drop(units);
         if let Err(error) = written {
-            self.free_evictions.push(slot);
+            self.stage.evictions.release(slot);
             return Err(error.into());
         }
         let mut sectors = 0;
@@ -297,21 +294,21 @@ impl Drive {
                 self.counters.buffer.partial_pages += 1;
             }
         }
-        self.programs_sent += 1;
+        self.stage.programs_sent += 1;
         self.counters.buffer.compacted_pages += if compacted { slots.len() as u64 } else { 0 };
         let timed = self.media.flash.timed();
         if !timed && self.media.failed_untimed.is_empty() {
             buffer.release(sectors);
-            self.free_evictions.push(slot);
+            self.stage.evictions.release(slot);
             self.settle_untimed();
             return Ok(());
         }
-        let serial = self.evictions_base + self.evicting.len() as u64;
-        self.evictions[slot as usize] = Eviction { sectors, serial, command: waiter };
-        self.evicting.push_back(false);
-        self.leaving_sectors += sectors;
+        let serial = self.stage.evictions_base + self.stage.evicting.len() as u64;
+        self.stage.evictions[slot] = Eviction { sectors, serial, command: waiter };
+        self.stage.evicting.push_back(false);
+        self.stage.leaving_sectors += sectors;
         if let Some(command) = waiter {
-            self.commands[command as usize].remaining += 1;
+            self.commands[command].remaining += 1;
         }
         if !timed {
             if !self.media.failed_untimed.iter().any(|failed| failed.owner == owner) {
@@ -324,43 +321,43 @@ impl Drive {
 
     /// A unit that is on flash as it is here needs only be forgotten.
     pub(super) fn drop_if_clean(&mut self, slot: Slot) -> bool {
-        let buffer = self.buffer.as_mut().expect("what leaves was in a buffer");
+        let buffer = self.stage.buffer.as_mut().expect("what leaves was in a buffer");
         if buffer.has_left(slot) || buffer.entry(slot).dirty() != 0 {
             return false;
         }
         let entry = buffer.take(slot);
         buffer.release(u64::from(entry.mask.count_ones()));
-        self.room_freed = true;
+        self.waiting.space_freed = true;
         true
     }
 
     /// An eviction is on flash: its space is free, and a flush may be complete.
     pub(super) fn evicted(&mut self, slot: u32) {
-        let Eviction { sectors, serial, command } = self.evictions[slot as usize];
-        self.free_evictions.push(slot);
-        self.leaving_sectors -= sectors;
-        self.buffer.as_mut().expect("what left was in a buffer").release(sectors);
-        self.room_freed = true;
-        self.evicting[(serial - self.evictions_base) as usize] = true;
-        while self.evicting.front() == Some(&true) {
-            self.evicting.pop_front();
-            self.evictions_base += 1;
+        let Eviction { sectors, serial, command } = self.stage.evictions[slot];
+        self.stage.evictions.release(slot);
+        self.stage.leaving_sectors -= sectors;
+        self.stage.buffer.as_mut().expect("what left was in a buffer").release(sectors);
+        self.waiting.space_freed = true;
+        self.stage.evicting[(serial - self.stage.evictions_base) as usize] = true;
+        while self.stage.evicting.front() == Some(&true) {
+            self.stage.evicting.pop_front();
+            self.stage.evictions_base += 1;
         }
         if let Some(command) = command {
             self.release_command(command);
         }
-        let base = self.evictions_base;
-        while let Some(index) = self.eviction_waiters.iter().position(|(until, _)| *until <= base) {
-            let (_, command) = self.eviction_waiters.remove(index);
+        let base = self.stage.evictions_base;
+        while let Some(index) = self.waiting.for_evictions.iter().position(|(until, _)| *until <= base) {
+            let (_, command) = self.waiting.for_evictions.remove(index);
             self.release_command(command);
         }
     }
 
     /// FUA: the units of a command leave at once, and it waits for them.
     pub(super) fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
-        let request = self.commands[command as usize].request;
-        let mut slots = std::mem::take(&mut self.slots);
-        let buffer = self.buffer.as_ref().expect("a buffered write has a buffer");
+        let request = self.commands[command].request;
+        let mut slots = std::mem::take(&mut self.stage.slots);
+        let buffer = self.stage.buffer.as_ref().expect("a buffered write has a buffer");
         buffer.in_range(first, end, &mut slots);
         // A unit that is there need not be the one that the command wrote: that may have left while the command waited for
         // room, and another write have brought other sectors of it.
@@ -372,26 +369,26 @@ impl Drive {
             buffer.find(lpn).is_none_or(|slot| wrote & !buffer.entry(slot).mask != 0)
         });
         let result = self.evict(&slots, Some(command));
-        self.slots = slots;
+        self.stage.slots = slots;
         result?;
         // What made room for the rest of this very command, or left before it, is still on its way.
-        if some_left_before && !self.evicting.is_empty() {
-            self.commands[command as usize].remaining += 1;
-            let until = self.evictions_base + self.evicting.len() as u64;
-            self.eviction_waiters.push((until, command));
+        if some_left_before && !self.stage.evicting.is_empty() {
+            self.commands[command].remaining += 1;
+            let until = self.stage.evictions_base + self.stage.evicting.len() as u64;
+            self.waiting.for_evictions.push((until, command));
         }
         Ok(())
     }
 
     /// Everything that came in before write number `before` leaves.
     pub(super) fn evict_older_than(&mut self, before: u64) -> Result<(), Stall> {
-        let Some(buffer) = &self.buffer else { return Ok(()) };
+        let Some(buffer) = &self.stage.buffer else { return Ok(()) };
         if buffer.units() == 0 {
             return Ok(());
         }
-        let mut slots = std::mem::take(&mut self.slots);
+        let mut slots = std::mem::take(&mut self.stage.slots);
         let mut result = Ok(());
-        while let Some(buffer) = &self.buffer
+        while let Some(buffer) = &self.stage.buffer
             && result.is_ok()
         {
             buffer.older_than(before, self.media.units_per_page as usize, &mut slots);
@@ -400,24 +397,24 @@ impl Drive {
             }
             result = self.evict(&slots, None);
         }
-        self.slots = slots;
+        self.stage.slots = slots;
         result
     }
 
     /// Trimmed units leave the buffer without going to flash.
     pub(super) fn drop_buffered(&mut self, first: u32, end: u32) {
-        let Some(buffer) = &mut self.buffer else { return };
+        let Some(buffer) = &mut self.stage.buffer else { return };
         if buffer.is_empty() {
             return;
         }
-        let mut slots = std::mem::take(&mut self.slots);
+        let mut slots = std::mem::take(&mut self.stage.slots);
         buffer.in_range(first, end, &mut slots);
         for slot in &slots {
             let entry = buffer.drop_unit(*slot);
             buffer.release(u64::from(entry.mask.count_ones()));
             self.counters.trimmed_buffered_sectors += u64::from(entry.dirty().count_ones());
-            self.room_freed = true;
+            self.waiting.space_freed = true;
         }
-        self.slots = slots;
+        self.stage.slots = slots;
     }
 }

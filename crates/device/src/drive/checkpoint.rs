@@ -27,7 +27,7 @@ const MAGIC: &[u8; 16] = b"ssdlab point 2\n\0";
 impl Drive {
     /// Bytes of a checkpoint, without those of records of trims.
     pub fn checkpoint_bytes(&self) -> u64 {
-        let buffered = self.buffer.as_ref().map_or(0, |buffer| u64::from(buffer.units()) * 28);
+        let buffered = self.stage.buffer.as_ref().map_or(0, |buffer| u64::from(buffer.units()) * 28);
         let map = self.ftl.memory().into_iter().find(|(name, _)| *name == "mapping_bytes");
         self.media.flash.oob.bytes() + map.map_or(0, |(_, bytes)| bytes) + buffered
     }
@@ -39,7 +39,7 @@ impl Drive {
     /// that keeps contents, that may fail, or whose buffer's policy knows more of its units than an order. With
     /// [`io::ErrorKind::WouldBlock`] there is work in hand that later commands bring to an end.
     pub fn checkpoint(&self, to: &mut dyn Write) -> io::Result<()> {
-        assert_eq!(self.outstanding, 0, "a checkpoint lies between two commands");
+        assert_eq!(self.commands.outstanding, 0, "a checkpoint lies between two commands");
         if self.media.flash.timed() || self.next_event().is_some() {
             return Err(not_now("the drive is at work"));
         }
@@ -49,9 +49,9 @@ impl Drive {
         if self.media.flash.may_fail() {
             return Err(unsupported("the drive's description has faults"));
         }
-        let settled = self.stalled.is_empty()
-            && self.orphans.is_empty()
-            && self.holds.is_empty()
+        let settled = self.waiting.stalled.is_empty()
+            && self.failures.pending_rewrites.is_empty()
+            && self.failures.retirements.is_empty()
             && self.media.unpinned.is_empty()
             && self.media.opened.is_empty()
             && self.gc.is_idle();
@@ -91,13 +91,13 @@ impl Drive {
     fn parts(&self) -> io::Result<Parts> {
         let mut parts = Parts::default();
         parts.add("random numbers", rng_state(&self.media.rng).to_vec());
-        parts.add("write commands", self.writes_dispatched.to_le_bytes().to_vec());
+        parts.add("write commands", self.commands.writes_dispatched.to_le_bytes().to_vec());
         parts.add("open host row", vec![u8::from(self.media.host_row_open)]);
         parts.add("full victims in a row", bytemuck::cast_slice(self.gc.full_in_a_row()).to_vec());
-        if let Some(destager) = &self.destager {
+        if let Some(destager) = &self.stage.destager {
             parts.add("destaging", vec![u8::from(destager.is_on())]);
         }
-        if let Some(buffer) = &self.buffer {
+        if let Some(buffer) = &self.stage.buffer {
             let Some(held) = buffer.held() else {
                 return Err(unsupported("the write buffer's policy knows more of its units than their order"));
             };
@@ -109,7 +109,7 @@ impl Drive {
     /// The way back, on a drive that has what is on flash and in the tables.
     fn take_parts(&mut self, parts: &mut Parts) -> io::Result<()> {
         self.media.rng = rng_at(parts.exactly::<RNG_BYTES>("random numbers")?);
-        self.writes_dispatched = u64::from_le_bytes(parts.exactly("write commands")?);
+        self.commands.writes_dispatched = u64::from_le_bytes(parts.exactly("write commands")?);
         self.media.host_row_open = parts.flag("open host row")?;
         let full_in_a_row = self.gc.full_in_a_row_mut();
         let bytes = parts.take("full victims in a row")?;
@@ -117,12 +117,12 @@ impl Drive {
             return Err(bad("it has other groups of blocks than the drive"));
         }
         bytemuck::cast_slice_mut(full_in_a_row).copy_from_slice(&bytes);
-        if let Some(destager) = &mut self.destager {
+        if let Some(destager) = &mut self.stage.destager {
             destager.set_on(parts.flag("destaging")?);
         }
-        if let Some(buffer) = &mut self.buffer {
+        if let Some(buffer) = &mut self.stage.buffer {
             let held = held_units(&parts.take("write buffer")?)?;
-            let (user_units, commands) = (self.config.user_units(), self.writes_dispatched);
+            let (user_units, commands) = (self.config.user_units(), self.commands.writes_dispatched);
             if held.units.iter().any(|unit| unit.lpn >= user_units || unit.since > commands) {
                 return Err(bad("a unit in the write buffer is behind the drive"));
             }

@@ -68,17 +68,17 @@ pub struct CommandCount {
 impl Drive {
     /// The commands and events that the drive knows beyond block I/O.
     pub fn command_set(&self) -> Option<&'static CommandSet> {
-        self.set
+        self.host.set
     }
 
     /// How often each command of the drive's own set ended, in the order of the set.
     pub fn command_counts(&self) -> &[CommandCount] {
-        &self.command_counts
+        &self.host.command_counts
     }
 
     /// Answers of completed commands; the caller clears it.
     pub fn answers(&mut self) -> &mut Vec<Answer> {
-        &mut self.answers
+        &mut self.host.answers
     }
 
     /// Events that the host was not told of, in order; afterwards it was.
@@ -105,7 +105,7 @@ impl Drive {
         if request.opcode.is_block() {
             return self.submit_with(request, payload.data);
         }
-        let spec = self.set.and_then(|set| set.command(request.opcode));
+        let spec = self.host.set.and_then(|set| set.command(request.opcode));
         let of_set = OfSet { spec, words: payload.words.to_vec(), answer: Answer::default(), carried_out: false };
         let refused = self.refuses(request, &of_set);
         self.arrives(request, payload.data, Some(Box::new(of_set)), refused);
@@ -128,11 +128,11 @@ impl Drive {
 
     /// Lets a command of the set take effect: the design's part first, then block I/O on its range where the design says so.
     pub(super) fn command_of_set(&mut self, command: u32) -> Result<(), Stall> {
-        let state = &mut self.commands[command as usize];
+        let state = &mut self.commands[command];
         let request = state.request;
         let mut of_set = state.of_set.take().expect("a command of a set");
         let result = self.carry_out(command, &request, &mut of_set);
-        self.commands[command as usize].of_set = Some(of_set);
+        self.commands[command].of_set = Some(of_set);
         result?;
         self.takes_its_place(command);
         Ok(())
@@ -140,13 +140,13 @@ impl Drive {
 
     fn carry_out(&mut self, command: u32, request: &Request, of_set: &mut OfSet) -> Result<(), Stall> {
         let spec = of_set.spec.expect("an unknown command does not enter the drive");
-        if self.read_only && request.op == Op::Write {
-            self.commands[command as usize].status = Status::ReadOnly;
+        if self.failures.read_only && request.op == Op::Write {
+            self.commands[command].status = Status::ReadOnly;
             return Ok(());
         }
         if spec.role == Role::Acknowledge {
             if !self.media.events.acknowledge(of_set.words[0]) {
-                self.commands[command as usize].status = Status::Invalid;
+                self.commands[command].status = Status::Invalid;
             }
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Drive {
             of_set.answer.words = outcome.words;
             of_set.answer.bytes = outcome.bytes;
             of_set.carried_out = true;
-            self.commands[command as usize].status = outcome.status;
+            self.commands[command].status = outcome.status;
             if outcome.awaits_records {
                 self.await_metadata(command);
             }
@@ -174,7 +174,7 @@ impl Drive {
 
     /// Counts a command that ends.
     pub(super) fn count_command(&mut self, opcode: Opcode, status: Status) {
-        let Some(count) = self.command_counts.get_mut(usize::from(opcode.0) - 1) else { return };
+        let Some(count) = self.host.command_counts.get_mut(usize::from(opcode.0) - 1) else { return };
         count.completed += 1;
         count.refused += u64::from(matches!(status, Status::Refused(_)));
         count.failed += u64::from(status != Status::Success);

@@ -76,22 +76,22 @@ impl Drive {
     /// Sends batches of units to flash for as long as there is reason to and the chips have little to do.
     #[inline]
     pub(super) fn destage(&mut self) {
-        if self.destager.is_some() {
+        if self.stage.destager.is_some() {
             self.destage_batches();
         }
     }
 
     fn destage_batches(&mut self) {
-        if self.destage_waits || self.read_only {
+        if self.stage.destage_waits || self.failures.read_only {
             return;
         }
         while let Some(pages) = self.next_batch() {
-            let end = self.programs_sent + pages;
+            let end = self.stage.programs_sent + pages;
             let before = self.counters.buffer.evictions;
             let sent = self.destage_until(end);
             self.counters.buffer.destaged_pages += self.counters.buffer.evictions - before;
             if sent.is_err() {
-                self.destage_waits = self.media.flash.timed();
+                self.stage.destage_waits = self.media.flash.timed();
                 self.writes_wait_for_space();
                 return;
             }
@@ -100,20 +100,20 @@ impl Drive {
 
     /// Pages that are to leave now.
     fn next_batch(&mut self) -> Option<u64> {
-        let (destager, buffer) = (self.destager.as_mut()?, self.buffer.as_ref()?);
+        let (destager, buffer) = (self.stage.destager.as_mut()?, self.stage.buffer.as_ref()?);
         let dirty = buffer.dirty_sectors();
         destager.on = dirty >= destager.high || destager.on && dirty > destager.low;
-        if !destager.on && self.wanted_sectors == 0 {
+        if !destager.on && self.stage.wanted_sectors == 0 {
             return None;
         }
-        let in_flight = (self.evictions.len() - self.free_evictions.len()) as u64;
+        let in_flight = self.stage.evictions.len() as u64;
         if in_flight >= destager.stripe_pages {
             return None;
         }
         let whole_pages = u64::from(buffer.units() / self.media.units_per_page);
         let pages = whole_pages.min(destager.batch_pages).min(u64::from(self.ftl.stripe_left(&self.media)));
         // A page that units do not fill leaves only for a write that nothing else makes room for.
-        let alone = self.wanted_sectors > 0 && in_flight == 0 && buffer.units() > 0;
+        let alone = self.stage.wanted_sectors > 0 && in_flight == 0 && buffer.units() > 0;
         Some(if alone { pages.max(1) } else { pages }).filter(|pages| *pages > 0)
     }
 
@@ -122,11 +122,11 @@ impl Drive {
         let per_page = self.media.units_per_page as usize;
         let ahead = PREFETCHED / per_page.min(PREFETCHED);
         for page in 0.. {
-            let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.units() > 0) else { break };
-            if self.programs_sent >= end {
+            let Some(buffer) = self.stage.buffer.as_mut().filter(|buffer| buffer.units() > 0) else { break };
+            if self.stage.programs_sent >= end {
                 break;
             }
-            let mut slots = std::mem::take(&mut self.slots);
+            let mut slots = std::mem::take(&mut self.stage.slots);
             if page % ahead == 0 {
                 buffer.coming(PREFETCHED, &mut slots);
                 let lpns: ArrayVec<u32, PREFETCHED> =
@@ -135,11 +135,11 @@ impl Drive {
             }
             let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
             buffer.destaged(per_page, &chips, &mut self.counters.buffer, &mut slots);
-            let left = match self.pads {
+            let left = match self.stage.pads {
                 Some(block_units) => self.evict_padded(&slots, block_units),
                 None => self.evict(&slots, None),
             };
-            self.slots = slots;
+            self.stage.slots = slots;
             left?;
         }
         Ok(())
@@ -147,23 +147,23 @@ impl Drive {
 
     /// Clean units that would leave next are dropped; whether any was.
     pub(super) fn drop_clean_victims(&mut self) -> bool {
-        let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
-        let mut slots = std::mem::take(&mut self.slots);
+        let buffer = self.stage.buffer.as_mut().expect("reads are kept in a buffer");
+        let mut slots = std::mem::take(&mut self.stage.slots);
         let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
         buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
         let mut dropped = false;
         for slot in &slots {
             dropped |= self.drop_if_clean(*slot);
         }
-        self.slots = slots;
+        self.stage.slots = slots;
         dropped
     }
 
     /// Flash has no space: writes that wait for room in the buffer wait for garbage collection.
     fn writes_wait_for_space(&mut self) {
-        for index in 0..self.stalled.len() {
-            let command = self.stalled[index];
-            if self.commands[command as usize].wanted_sectors > 0 {
+        for index in 0..self.waiting.stalled.len() {
+            let command = self.waiting.stalled[index];
+            if self.commands[command].wanted_sectors > 0 {
                 self.stall(command, Stall::NoSpace);
             }
         }

@@ -42,14 +42,14 @@ impl Drive {
     /// Runs a command that has arrived inside the drive.
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
-        if !self.stalled.is_empty() && self.overlaps_stalled(command, self.stalled.len()) {
+        if !self.waiting.stalled.is_empty() && self.overlaps_stalled(command, self.waiting.stalled.len()) {
             self.begin_stall(command, None);
             return;
         }
         if let Err(stall) = self.take_effect(command) {
             self.begin_stall(command, Some(stall));
         }
-        let nobody_waits = || self.stalled.is_empty() && self.holds.is_empty();
+        let nobody_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
         if !self.media.flash.timed() && !nobody_waits() {
             // No event will come to their help.
             while self.break_deadlock() {}
@@ -62,11 +62,11 @@ impl Drive {
     #[inline]
     fn take_effect(&mut self, command: u32) -> Result<(), Stall> {
         self.wants_no_more(command);
-        let Request { op, opcode, .. } = self.commands[command as usize].request;
+        let Request { op, opcode, .. } = self.commands[command].request;
         if !opcode.is_block() {
             return self.command_of_set(command);
         }
-        if self.read_only && op != Op::Read {
+        if self.failures.read_only && op != Op::Read {
             return self.refuse(command);
         }
         match op {
@@ -83,29 +83,26 @@ impl Drive {
     #[inline]
     pub(super) fn takes_its_place(&mut self, command: u32) {
         self.wait_ended(command);
-        let state = &mut self.commands[command as usize];
-        state.order = self.order;
-        if let Some(since) = state.stalled_since.take() {
+        self.commands.number(command);
+        if let Some(since) = self.commands[command].stalled_since.take() {
             self.counters.gc_stall += self.media.now.since(since);
             self.counters.gc_stalled_commands += 1;
         }
-        self.order += 1;
         self.release_command(command);
     }
 
     fn refuse(&mut self, command: u32) -> Result<(), Stall> {
-        let flush = self.commands[command as usize].request.op == Op::Flush;
-        let buffered = self.buffer.as_ref().map_or(0, |buffer| buffer.units());
-        let nothing_to_lose = flush && buffered == 0 && self.ftl.trims_pending() == 0 && self.orphans.is_empty();
+        let flush = self.commands[command].request.op == Op::Flush;
+        let buffered = self.stage.buffer.as_ref().map_or(0, |buffer| buffer.units());
+        let nothing_to_lose =
+            flush && buffered == 0 && self.ftl.trims_pending() == 0 && self.failures.pending_rewrites.is_empty();
         if nothing_to_lose {
             // What is on its way still gets there.
             self.flush(command)?;
         } else {
-            self.commands[command as usize].status = Status::ReadOnly;
+            self.commands[command].status = Status::ReadOnly;
         }
-        let state = &mut self.commands[command as usize];
-        state.order = self.order;
-        self.order += 1;
+        self.commands.number(command);
         self.release_command(command);
         Ok(())
     }
@@ -118,12 +115,12 @@ impl Drive {
             Some(why) => self.stall(command, why),
             None => self.wait_begins(command, Stage::Overlap),
         }
-        self.stalled.push_back(command);
+        self.waiting.stalled.push_back(command);
     }
 
     pub(super) fn stall(&mut self, command: u32, why: Stall) {
         if why == Stall::NoSpace {
-            self.commands[command as usize].stalled_since.get_or_insert(self.media.now);
+            self.commands[command].stalled_since.get_or_insert(self.media.now);
         }
         self.wait_begins(command, why.stage());
     }
@@ -132,10 +129,10 @@ impl Drive {
     /// only, so it waits for none.
     fn overlaps_stalled(&self, command: u32, count: usize) -> bool {
         let space = |command: &Command| command.of_set.as_ref().map_or(AddressSpace::Logical, |of_set| of_set.space());
-        let this = &self.commands[command as usize];
+        let this = &self.commands[command];
         let overlaps = |first: &Request, second: &Request| first.sector < second.end() && second.sector < first.end();
-        self.stalled.iter().take(count).any(|other| {
-            let other = &self.commands[*other as usize];
+        self.waiting.stalled.iter().take(count).any(|other| {
+            let other = &self.commands[*other];
             overlaps(&this.request, &other.request)
                 && space(this) == space(other)
                 && space(this) != AddressSpace::Nothing
@@ -145,8 +142,8 @@ impl Drive {
     /// Tries stalled commands again, in order.
     pub(super) fn retry_stalled(&mut self) {
         let mut index = 0;
-        while index < self.stalled.len() {
-            let command = self.stalled[index];
+        while index < self.waiting.stalled.len() {
+            let command = self.waiting.stalled[index];
             if self.overlaps_stalled(command, index) {
                 self.wait_begins(command, Stage::Overlap);
                 index += 1;
@@ -154,7 +151,7 @@ impl Drive {
             }
             match self.take_effect(command) {
                 Ok(()) => {
-                    self.stalled.remove(index);
+                    self.waiting.stalled.remove(index);
                 }
                 Err(stall) => {
                     self.stall(command, stall);
@@ -168,13 +165,13 @@ impl Drive {
     // ---- read ----
 
     pub(super) fn read(&mut self, command: u32) {
-        let request = self.commands[command as usize].request;
+        let request = self.commands[command].request;
         if request.sectors == 0 {
             return;
         }
         let cell = self.media.flash.store.cell_bytes();
         if cell > 0 {
-            self.commands[command as usize].cells = vec![0; request.sectors as usize * cell];
+            self.commands[command].cells = vec![0; request.sectors as usize * cell];
         }
         let per_unit = self.sectors_per_unit;
         let mut sector = request.sector;
@@ -192,7 +189,7 @@ impl Drive {
             }
             if held == mask {
                 self.counters.buffer.read_hits += 1;
-                if self.caches_reads {
+                if self.stage.caches_reads {
                     self.hit_buffer(lpn);
                 }
             } else {
@@ -200,17 +197,17 @@ impl Drive {
                 match self.ftl.find(lpn) {
                     Found::Unmapped => self.counters.unmapped_sectors_read += u64::from(missing),
                     Found::Versions => {
-                        self.counters.buffer.read_misses += u64::from(self.buffer.is_some());
+                        self.counters.buffer.read_misses += u64::from(self.stage.buffer.is_some());
                         self.read_versions(command, lpn, mask & !held);
                     }
                     Found::At { unit } => {
-                        if self.buffer.is_some() {
+                        if self.stage.buffer.is_some() {
                             self.counters.buffer.read_misses += 1;
                         }
                         if self.media.flash.oob.is_poisoned(unit) && !planted(Bug::LostDataReadsGood) {
-                            self.commands[command as usize].status = Status::UncorrectableRead;
+                            self.commands[command].status = Status::UncorrectableRead;
                         }
-                        if self.caches_reads {
+                        if self.stage.caches_reads {
                             self.will_keep(command, lpn, mask & !held, unit);
                         }
                         let this = unit / self.media.units_per_page;
@@ -227,8 +224,8 @@ impl Drive {
         self.read_page(command, page, page_sectors);
         let latency = self.config.buffer.latency;
         if from_buffer && latency > Nanos::ZERO && self.media.flash.timed() {
-            self.commands[command as usize].remaining += 1;
-            self.set_timer(self.media.now + latency, Timer::Finish(command));
+            self.commands[command].remaining += 1;
+            self.timers.set(self.media.now + latency, Timer::Finish(command));
         }
     }
 
@@ -243,17 +240,17 @@ impl Drive {
             self.read_in_flight(command, place, sectors);
             return;
         }
-        if self.orphans.iter().any(|orphan| orphan.place == place) {
+        if self.failures.pending_rewrites.iter().any(|orphan| orphan.place == place) {
             // Its program failed and it is still in RAM.
             return;
         }
         if !self.media.flash.timed() {
             if self.media.read_now(place, Cause::Host) {
-                self.commands[command as usize].status = Status::UncorrectableRead;
+                self.commands[command].status = Status::UncorrectableRead;
             }
             return;
         }
-        self.commands[command as usize].remaining += 1;
+        self.commands[command].remaining += 1;
         let bytes = sectors * SECTOR_BYTES as u32;
         self.media.read(place, bytes, Cause::Host, Owner::Command(command));
     }
@@ -266,18 +263,18 @@ impl Drive {
         };
         if let Some(source) = self.media.flash.copyback_source(program) {
             let from = self.media.place_of(source * self.media.units_per_page);
-            self.commands[command as usize].remaining += 1;
+            self.commands[command].remaining += 1;
             self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
         } else if self.media.flash.waits(program) {
             let units = self.units_read_of(command, place);
-            self.commands[command as usize].remaining += 1;
-            self.program_waiters.push(ProgramWaiter { program, command, units });
+            self.commands[command].remaining += 1;
+            self.waiting.for_programs.push(ProgramWaiter { program, command, units });
         }
     }
 
     /// Which units of a page a read takes from there, and not from the buffer.
     fn units_read_of(&self, command: u32, place: Place) -> u64 {
-        let request = &self.commands[command as usize].request;
+        let request = &self.commands[command].request;
         let first = self.media.unit_at(place);
         let wanted = |unit: u32| {
             let lpn = self.media.flash.oob.lpn(unit);
@@ -292,7 +289,7 @@ impl Drive {
     }
 
     pub(super) fn buffered_mask(&self, lpn: u32) -> u64 {
-        let Some(buffer) = &self.buffer else { return 0 };
+        let Some(buffer) = &self.stage.buffer else { return 0 };
         buffer.find(lpn).map_or(0, |slot| buffer.entry(slot).mask)
     }
 
@@ -300,7 +297,7 @@ impl Drive {
     fn read_cells(&mut self, command: u32, lpn: u32, sector: u64, end: u64, held: u64) {
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
-        let command = &mut self.commands[command as usize];
+        let command = &mut self.commands[command];
         let start = ((sector - command.request.sector) as usize) * cell;
         let count = end - sector;
         let out = &mut command.cells[start..start + count as usize * cell];
@@ -315,7 +312,7 @@ impl Drive {
                 command.status = Status::UncorrectableRead;
             }
         }
-        let Some(buffer) = &self.buffer else { return };
+        let Some(buffer) = &self.stage.buffer else { return };
         let Some(slot) = buffer.find(lpn) else { return };
         for index in 0..count {
             let at = (sector + index) % per_unit;
@@ -330,19 +327,19 @@ impl Drive {
     // ---- write ----
 
     pub(super) fn write(&mut self, command: u32) -> Result<(), Stall> {
-        if self.buffer.is_some() {
+        if self.stage.buffer.is_some() {
             return self.write_buffered(command);
         }
-        let request = self.commands[command as usize].request;
+        let request = self.commands[command].request;
         if request.sectors == 0 {
             return Ok(());
         }
         let first = request.sector / self.sectors_per_unit;
         let units = (request.end() - 1) / self.sectors_per_unit - first + 1;
-        while u64::from(self.commands[command as usize].cursor) < units {
-            let cursor = self.commands[command as usize].cursor;
+        while u64::from(self.commands[command].cursor) < units {
+            let cursor = self.commands[command].cursor;
             let taken = self.write_page(command, first as u32 + cursor, units as u32 - cursor)?;
-            self.commands[command as usize].cursor += taken;
+            self.commands[command].cursor += taken;
         }
         Ok(())
     }
@@ -350,7 +347,7 @@ impl Drive {
     /// Writes the next page of a write command: up to a page's units from `lpn` on. Returns how many.
     #[inline]
     fn write_page(&mut self, command: u32, lpn: u32, left: u32) -> Result<u32, Stall> {
-        let request = self.commands[command as usize].request;
+        let request = self.commands[command].request;
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
         let owner = Owner::Command(command);
@@ -366,7 +363,7 @@ impl Drive {
         }
         let wanted = left.min(self.media.units_per_page);
         let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + index)).unwrap_or(wanted);
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.stage.scratch);
         let unit_cells = per_unit as usize * cell;
         scratch.clear();
         scratch.resize(count as usize * unit_cells, 0);
@@ -375,7 +372,7 @@ impl Drive {
             let base = u64::from(lpn) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + u64::from(count) * per_unit);
-            let source = &self.commands[command as usize].cells
+            let source = &self.commands[command].cells
                 [(from - request.sector) as usize * cell..(to - request.sector) as usize * cell];
             scratch[(from - base) as usize * cell..(to - base) as usize * cell].copy_from_slice(source);
         }
@@ -388,7 +385,7 @@ impl Drive {
         }
         let written = self.ftl.write(&mut self.media, &units, request.stream, Cause::Host, owner);
         drop(units);
-        self.scratch = scratch;
+        self.stage.scratch = scratch;
         written?;
         self.page_started(command);
         Ok(count)
@@ -398,7 +395,7 @@ impl Drive {
     #[inline]
     fn page_started(&mut self, command: u32) {
         if self.media.flash.timed() {
-            self.commands[command as usize].remaining += 1;
+            self.commands[command].remaining += 1;
         } else {
             self.settle_untimed();
         }
@@ -409,8 +406,8 @@ impl Drive {
     fn trim(&mut self, command: u32) -> Result<(), Stall> {
         self.trim_stages(command)?;
         // Zeroes that went to the buffer came in under this number; a flush from now on covers them.
-        self.writes_dispatched += 1;
-        let request = self.commands[command as usize].request;
+        self.commands.writes_dispatched += 1;
+        let request = self.commands[command].request;
         if request.fua && request.sectors > 0 {
             self.force_trim(command, &request)?;
         }
@@ -419,7 +416,7 @@ impl Drive {
 
     /// FUA: what the trim did is on flash before it completes.
     fn force_trim(&mut self, command: u32, request: &Request) -> Result<(), Stall> {
-        if self.buffer.is_some() {
+        if self.stage.buffer.is_some() {
             let first = request.sector / self.sectors_per_unit;
             let end = request.end().div_ceil(self.sectors_per_unit);
             self.force_out(command, first as u32, end as u32)?;
@@ -435,14 +432,14 @@ impl Drive {
             self.settle_untimed();
         }
         if self.media.metadata_in_flight > 0 {
-            self.commands[command as usize].remaining += 1;
-            self.metadata_waiters.push(command);
+            self.commands[command].remaining += 1;
+            self.waiting.for_records.push(command);
         }
     }
 
     /// Whole units are unmapped; a unit that is covered in part is written with zeroes there if it holds data.
     fn trim_stages(&mut self, command: u32) -> Result<(), Stall> {
-        let request = self.commands[command as usize].request;
+        let request = self.commands[command].request;
         if request.sectors == 0 {
             return Ok(());
         }
@@ -450,17 +447,17 @@ impl Drive {
         let first = request.sector.div_ceil(per_unit) as u32;
         let end = (request.end() / per_unit) as u32;
         // Stages: the head's part of a unit, the tail's, then segments of whole units.
-        if self.commands[command as usize].cursor == 0 {
+        if self.commands[command].cursor == 0 {
             let head_end = request.end().min(u64::from(first) * per_unit);
             self.zero_part(command, request.sector, head_end)?;
-            self.commands[command as usize].cursor = 1;
+            self.commands[command].cursor = 1;
         }
-        if self.commands[command as usize].cursor == 1 {
+        if self.commands[command].cursor == 1 {
             // A request inside one unit was dealt with as its head.
             if u64::from(first) * per_unit <= request.end() {
                 self.zero_part(command, request.sector.max(u64::from(end) * per_unit), request.end())?;
             }
-            self.commands[command as usize].cursor = 2;
+            self.commands[command].cursor = 2;
         }
         if first >= end {
             return Ok(());
@@ -475,7 +472,7 @@ impl Drive {
                     self.settle_untimed();
                 }
             }
-            let from = first + (self.commands[command as usize].cursor - 2);
+            let from = first + (self.commands[command].cursor - 2);
             if from >= end {
                 return Ok(());
             }
@@ -483,7 +480,7 @@ impl Drive {
             self.drop_buffered(from, to);
             let trimmed = self.ftl.trim(&mut self.media, from, to);
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
-            self.commands[command as usize].cursor += to - from;
+            self.commands[command].cursor += to - from;
         }
     }
 
@@ -499,7 +496,7 @@ impl Drive {
             return Ok(());
         }
         let cells = vec![0; self.sectors_per_unit as usize * self.media.flash.store.cell_bytes()];
-        if self.buffer.is_some() {
+        if self.stage.buffer.is_some() {
             return self.buffer_unit(command, lpn, mask, &cells, 0, to - from);
         }
         let unit = UnitWrite { lpn, mask, cells: &cells };
@@ -511,16 +508,17 @@ impl Drive {
     // ---- flush ----
 
     fn flush(&mut self, command: u32) -> Result<(), Stall> {
-        let covers = *self.commands[command as usize].covers.get_or_insert(self.writes_dispatched);
+        let dispatched = self.commands.writes_dispatched;
+        let covers = *self.commands[command].covers.get_or_insert(dispatched);
         self.evict_older_than(covers - u64::from(planted(Bug::FlushMissesTheLast) && covers > 0))?;
         if !planted(Bug::TrimForgotten) {
             self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
         }
         self.await_metadata(command);
-        if !self.evicting.is_empty() && !planted(Bug::FlushReturnsEarly) {
-            self.commands[command as usize].remaining += 1;
-            let until = self.evictions_base + self.evicting.len() as u64;
-            self.eviction_waiters.push((until, command));
+        if !self.stage.evicting.is_empty() && !planted(Bug::FlushReturnsEarly) {
+            self.commands[command].remaining += 1;
+            let until = self.stage.evictions_base + self.stage.evicting.len() as u64;
+            self.waiting.for_evictions.push((until, command));
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! The event loop: virtual time jumps to the next event, and what is done on flash finds who waited for it.
 
-use std::cmp::Reverse;
-
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
@@ -17,8 +15,8 @@ impl Drive {
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         let flash = self.media.flash.next_event().unwrap_or(Nanos::MAX);
-        let timer = self.timers.peek().map_or(Nanos::MAX, |Reverse((at, ..))| *at);
-        let idle = self.idle_at.unwrap_or(Nanos::MAX);
+        let timer = self.timers.next().unwrap_or(Nanos::MAX);
+        let idle = self.idle.at.unwrap_or(Nanos::MAX);
         let next = flash.0.min(timer.0).min(idle.0);
         (next != u64::MAX).then_some(Nanos(next))
     }
@@ -44,7 +42,7 @@ impl Drive {
     #[inline]
     pub fn run_to_completion(&mut self, until: Nanos) -> bool {
         loop {
-            if !self.completions.is_empty() || self.media.events.has_news() {
+            if !self.host.completions.is_empty() || self.media.events.has_news() {
                 return true;
             }
             match self.next_event() {
@@ -75,18 +73,16 @@ impl Drive {
                 }
             }
             self.done = done;
-        } else if self.timers.peek().is_some_and(|Reverse((due, ..))| *due == at) {
-            if let Some(Reverse((.., timer))) = self.timers.pop() {
-                match timer {
-                    Timer::Dispatch(command) => self.dispatch(command),
-                    Timer::Finish(command) if self.paths.is_some() => {
-                        self.waits_end_by(Ends::BufferLatency);
-                        self.release_command(command);
-                        self.waits_end_by(Ends::Other);
-                    }
-                    Timer::Finish(command) => self.release_command(command),
-                    Timer::Complete(command) => self.complete(command),
+        } else if let Some(timer) = self.timers.take_due(at) {
+            match timer {
+                Timer::Dispatch(command) => self.dispatch(command),
+                Timer::Finish(command) if self.paths.is_some() => {
+                    self.waits_end_by(Ends::BufferLatency);
+                    self.release_command(command);
+                    self.waits_end_by(Ends::Other);
                 }
+                Timer::Finish(command) => self.release_command(command),
+                Timer::Complete(command) => self.complete(command),
             }
         } else {
             self.idle_time_has_come(at);
@@ -101,9 +97,9 @@ impl Drive {
         let mut made_space = None;
         for done in done {
             self.waits_end_by_operation(done.op);
-            let before = self.room_freed;
+            let before = self.waiting.space_freed;
             self.flash_done(done);
-            if self.room_freed && !before {
+            if self.waiting.space_freed && !before {
                 made_space = Some(done.op);
             }
         }
@@ -153,7 +149,7 @@ impl Drive {
                 self.media.read_failed(from, done.then);
             }
             match Owner::unpack(done.token) {
-                Owner::Command(command) => self.commands[command as usize].status = Status::UncorrectableRead,
+                Owner::Command(command) => self.commands[command].status = Status::UncorrectableRead,
                 Owner::Versions(slot) => self.version_lost(slot),
                 _ => {}
             }
@@ -188,12 +184,12 @@ impl Drive {
             self.media.metadata_in_flight -= 1;
             self.metadata_ended();
         }
-        while let Some(index) = self.program_waiters.iter().position(|waiter| waiter.program == done.op) {
-            let ProgramWaiter { command, units, .. } = self.program_waiters.remove(index);
+        while let Some(index) = self.waiting.for_programs.iter().position(|waiter| waiter.program == done.op) {
+            let ProgramWaiter { command, units, .. } = self.waiting.for_programs.remove(index);
             let first = self.media.unit_at(Place { block: done.block, page: done.page });
             let lost = |index: u32| units >> index & 1 != 0 && self.media.flash.oob.is_poisoned(first + index);
             if (0..self.media.units_per_page).any(lost) {
-                self.commands[command as usize].status = Status::UncorrectableRead;
+                self.commands[command].status = Status::UncorrectableRead;
             }
             self.release_command(command);
         }
@@ -203,7 +199,7 @@ impl Drive {
     pub(super) fn metadata_ended(&mut self) {
         if self.media.metadata_in_flight == 0 {
             self.gc.metadata_done(&mut self.media);
-            for command in std::mem::take(&mut self.metadata_waiters) {
+            for command in std::mem::take(&mut self.waiting.for_records) {
                 self.release_command(command);
             }
             self.release_holds();
@@ -227,9 +223,9 @@ impl Drive {
     #[inline]
     pub(super) fn settle(&mut self) {
         // After most batches nothing does: a few loads for each event, and no call.
-        let freed = self.room_freed || self.media.host_pace.released;
+        let freed = self.waiting.space_freed || self.media.host_pace.released;
         let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty();
-        if freed || !lists_are_empty || self.destager.is_some() || !self.media.failed_untimed.is_empty() {
+        if freed || !lists_are_empty || self.stage.destager.is_some() || !self.media.failed_untimed.is_empty() {
             self.settle_now();
         }
     }
@@ -238,19 +234,19 @@ impl Drive {
         loop {
             self.settle_failed_untimed();
             self.settle_unpinned();
-            self.room_freed |= std::mem::take(&mut self.media.host_pace.released);
-            if self.room_freed {
-                self.room_freed = false;
+            self.waiting.space_freed |= std::mem::take(&mut self.media.host_pace.released);
+            if self.waiting.space_freed {
+                self.waiting.space_freed = false;
                 self.adopt_orphans();
                 self.check_spares();
-                if !self.stalled.is_empty() {
+                if !self.waiting.stalled.is_empty() {
                     self.retry_stalled();
                 }
-                self.destage_waits = false;
+                self.stage.destage_waits = false;
             }
             self.destage();
             self.collect_garbage();
-            if self.media.unpinned.is_empty() && !self.room_freed && !self.media.host_pace.released {
+            if self.media.unpinned.is_empty() && !self.waiting.space_freed && !self.media.host_pace.released {
                 return;
             }
         }
@@ -273,7 +269,7 @@ impl Drive {
     }
 
     fn space_freed(&mut self, group: u32) {
-        self.room_freed = true;
+        self.waiting.space_freed = true;
         self.gc.pump(&mut self.media, &mut *self.ftl, group);
     }
 
@@ -329,11 +325,11 @@ impl Drive {
 
     /// When bad blocks have eaten what garbage collection needs, the drive stops taking writes.
     fn check_spares(&mut self) {
-        if self.read_only || self.gc.grown_bad == 0 {
+        if self.failures.read_only || self.gc.grown_bad == 0 {
             return;
         }
         // Stalled commands hear of it when they are tried again.
-        self.read_only = self.spares_are_gone();
+        self.failures.read_only = self.spares_are_gone();
     }
 
     /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.
@@ -344,30 +340,37 @@ impl Drive {
     /// Commands wait but nothing is in flight. Garbage collection looks at every group once more; if even that sets
     /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
     pub(super) fn break_deadlock(&mut self) -> bool {
-        let orphans = if self.outstanding > 0 { self.orphans.len() + self.holds.len() } else { 0 };
-        if self.next_event().is_some() || self.stalled.is_empty() && orphans == 0 {
+        let orphans = if self.commands.outstanding > 0 {
+            self.failures.pending_rewrites.len() + self.failures.retirements.len()
+        } else {
+            0
+        };
+        if self.next_event().is_some() || self.waiting.stalled.is_empty() && orphans == 0 {
             return false;
         }
-        let before = (self.stalled.len(), self.orphans.len(), self.outstanding);
+        let before = (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding);
         self.storage_was_full();
         self.gc.set_urgent(true);
         self.pump_all();
         self.gc.set_urgent(false);
         self.media.host_pace.release();
-        self.room_freed = true;
+        self.waiting.space_freed = true;
         self.settle();
-        if self.next_event().is_none() && (self.stalled.len(), self.orphans.len(), self.outstanding) == before {
+        if self.next_event().is_none()
+            && (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) == before
+        {
             if self.storage_was_full() {
                 // The host may find space again: only what waits now is refused.
                 self.give_up_orphans(Status::StorageFull);
                 self.give_up_stalled(Status::StorageFull);
             } else {
-                self.read_only = true;
+                self.failures.read_only = true;
                 self.give_up_orphans(Status::ReadOnly);
                 self.retry_stalled();
             }
         }
-        self.next_event().is_some() || (self.stalled.len(), self.orphans.len(), self.outstanding) != before
+        self.next_event().is_some()
+            || (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) != before
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.
@@ -377,12 +380,10 @@ impl Drive {
 
     /// Whoever waits for room is refused.
     fn give_up_stalled(&mut self, status: Status) {
-        for command in std::mem::take(&mut self.stalled) {
+        for command in std::mem::take(&mut self.waiting.stalled) {
             self.wants_no_more(command);
-            let state = &mut self.commands[command as usize];
-            state.status = status;
-            state.order = self.order;
-            self.order += 1;
+            self.commands[command].status = status;
+            self.commands.number(command);
             self.release_command(command);
         }
     }

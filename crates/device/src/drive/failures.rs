@@ -1,14 +1,14 @@
 //! Program failures: the data, still in RAM, goes elsewhere, and the block is emptied and never used again.
 //!
 //! What a failed page superseded is the only good copy until every unit of the failed page is on flash again: in the
-//! page written in its stead, or in what was written later and made that unnecessary. A [`Hold`] keeps those blocks
+//! page written in its stead, or in what was written later and made that unnecessary. A [`Retirement`] keeps those blocks
 //! pinned until then, and only then does the owner hear that its page is written. A page for which there is no room is
 //! an orphan: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
 //! a record of trims is waited for by its hold, and not by the cause of whatever program carries it.
 
 use ssdlab_flash::{Cause, Done, NONE};
 
-use super::{Drive, Eviction, HeldTrim, Hold, Orphan};
+use super::{Drive, Eviction, HeldTrim, PendingRewrite, Retirement};
 use crate::Status;
 use crate::ftl::{NoSpace, TrimTarget};
 use crate::media::{FailedProgram, Frontier, Place};
@@ -26,8 +26,14 @@ impl Drive {
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
         self.retire_block_of(place);
         self.media.metadata_in_flight += u32::from(record);
-        self.holds.push(Hold { pages: vec![self.page_number(place)], blocks, trim: HeldTrim::Done, record, owner });
-        self.rewrite_or_orphan(Orphan { place, frontier, cause });
+        self.failures.retirements.push(Retirement {
+            pages: vec![self.page_number(place)],
+            blocks,
+            trim: HeldTrim::Done,
+            record,
+            owner,
+        });
+        self.rewrite_or_orphan(PendingRewrite { place, frontier, cause });
     }
 
     /// Programs that failed without time are dealt with as if they had just ended.
@@ -35,7 +41,7 @@ impl Drive {
         while let Some(FailedProgram { place, cause, owner, pins }) = self.media.failed_untimed.pop() {
             if let Owner::Command(command) = owner {
                 // Without time it waits for nothing but what fails.
-                self.commands[command as usize].remaining += 1;
+                self.commands[command].remaining += 1;
             }
             self.program_failed(place, cause, owner, pins);
             if self.media.pool.unpin(place.block) {
@@ -65,17 +71,17 @@ impl Drive {
         place.block * self.media.pages_per_block() + place.page
     }
 
-    fn rewrite_or_orphan(&mut self, orphan: Orphan) {
-        let Orphan { place, frontier, cause } = orphan;
+    fn rewrite_or_orphan(&mut self, orphan: PendingRewrite) {
+        let PendingRewrite { place, frontier, cause } = orphan;
         if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
             self.media.pool.pin(place.block);
-            self.orphans.push(orphan);
+            self.failures.pending_rewrites.push(orphan);
             return;
         }
         let page = self.page_number(place);
         let (pending, trimmed) = self.pages_not_on_flash(place);
         let pending = if planted(Bug::FailedPageLetGo) { Vec::new() } else { pending };
-        for hold in &mut self.holds {
+        for hold in &mut self.failures.retirements {
             if let Some(index) = hold.pages.iter().position(|held| *held == page) {
                 hold.pages.swap_remove(index);
                 hold.pages.extend(&pending);
@@ -89,11 +95,11 @@ impl Drive {
     }
 
     fn save_held_trims(&mut self) {
-        let unsaved = |hold: &Hold| hold.trim == HeldTrim::Unsaved;
-        if self.holds.iter().any(unsaved)
+        let unsaved = |hold: &Retirement| hold.trim == HeldTrim::Unsaved;
+        if self.failures.retirements.iter().any(unsaved)
             && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody).is_ok()
         {
-            for hold in self.holds.iter_mut().filter(|hold| unsaved(hold)) {
+            for hold in self.failures.retirements.iter_mut().filter(|hold| unsaved(hold)) {
                 hold.trim = HeldTrim::InFlight;
             }
         }
@@ -115,11 +121,11 @@ impl Drive {
 
     /// A page is on flash: what waited for it may be let go.
     pub(super) fn page_is_on_flash(&mut self, done: &Done) {
-        if self.holds.is_empty() {
+        if self.failures.retirements.is_empty() {
             return;
         }
         let page = self.page_number(Place { block: done.block, page: done.page });
-        for hold in &mut self.holds {
+        for hold in &mut self.failures.retirements {
             hold.pages.retain(|held| *held != page);
         }
         self.release_holds();
@@ -127,7 +133,7 @@ impl Drive {
 
     pub(super) fn release_holds(&mut self) {
         let mut ended = false;
-        for hold in self.holds.iter_mut().filter(|hold| hold.record && hold.pages.is_empty()) {
+        for hold in self.failures.retirements.iter_mut().filter(|hold| hold.record && hold.pages.is_empty()) {
             hold.record = false;
             self.media.metadata_in_flight -= 1;
             ended = true;
@@ -136,13 +142,13 @@ impl Drive {
             self.metadata_ended();
         }
         if self.media.metadata_in_flight == 0 {
-            for hold in self.holds.iter_mut().filter(|hold| hold.trim == HeldTrim::InFlight) {
+            for hold in self.failures.retirements.iter_mut().filter(|hold| hold.trim == HeldTrim::InFlight) {
                 hold.trim = HeldTrim::Done;
             }
         }
-        let over = |hold: &Hold| hold.pages.is_empty() && hold.trim == HeldTrim::Done;
-        while let Some(index) = self.holds.iter().position(over) {
-            let hold = self.holds.swap_remove(index);
+        let over = |hold: &Retirement| hold.pages.is_empty() && hold.trim == HeldTrim::Done;
+        while let Some(index) = self.failures.retirements.iter().position(over) {
+            let hold = self.failures.retirements.swap_remove(index);
             for block in hold.blocks {
                 if self.media.pool.unpin(block) {
                     self.media.unpinned.push(self.media.pool.superblocks.of(block));
@@ -155,14 +161,14 @@ impl Drive {
     /// Room may have been found for pages whose programs failed.
     pub(super) fn adopt_orphans(&mut self) {
         self.save_held_trims();
-        if self.orphans.is_empty() {
+        if self.failures.pending_rewrites.is_empty() {
             // Trims that were on flash already send no record whose end would do this.
-            if !self.holds.is_empty() {
+            if !self.failures.retirements.is_empty() {
                 self.release_holds();
             }
             return;
         }
-        for orphan in std::mem::take(&mut self.orphans) {
+        for orphan in std::mem::take(&mut self.failures.pending_rewrites) {
             self.rewrite_or_orphan(orphan);
             if self.media.pool.unpin(orphan.place.block) {
                 self.media.unpinned.push(self.media.pool.superblocks.of(orphan.place.block));
@@ -173,27 +179,27 @@ impl Drive {
 
     /// No room will be found: whoever waits is told so with `status`. The pages stay in RAM.
     pub(super) fn give_up_orphans(&mut self, status: Status) {
-        for index in 0..self.holds.len() {
-            match self.holds[index].owner {
+        for index in 0..self.failures.retirements.len() {
+            match self.failures.retirements[index].owner {
                 Owner::Nobody | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) => continue,
-                Owner::Command(command) => self.commands[command as usize].status = status,
+                Owner::Command(command) => self.commands[command].status = status,
                 Owner::Eviction(slot) => {
-                    let Eviction { serial, command, .. } = self.evictions[slot as usize];
-                    let waiters = self.eviction_waiters.iter().filter(|(until, _)| *until > serial);
+                    let Eviction { serial, command, .. } = self.stage.evictions[slot];
+                    let waiters = self.waiting.for_evictions.iter().filter(|(until, _)| *until > serial);
                     for command in waiters.map(|(_, command)| *command).chain(command) {
-                        self.commands[command as usize].status = status;
+                        self.commands[command].status = status;
                     }
                 }
             }
         }
-        let told = |hold: &Hold| !matches!(hold.owner, Owner::Nobody | Owner::Gc(_) | Owner::Idle);
-        while let Some(index) = self.holds.iter().position(told) {
-            let owner = std::mem::replace(&mut self.holds[index].owner, Owner::Nobody);
+        let told = |hold: &Retirement| !matches!(hold.owner, Owner::Nobody | Owner::Gc(_) | Owner::Idle);
+        while let Some(index) = self.failures.retirements.iter().position(told) {
+            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::Nobody);
             self.owner_served(owner.pack());
         }
-        if !self.orphans.is_empty() {
-            for command in std::mem::take(&mut self.metadata_waiters) {
-                self.commands[command as usize].status = status;
+        if !self.failures.pending_rewrites.is_empty() {
+            for command in std::mem::take(&mut self.waiting.for_records) {
+                self.commands[command].status = status;
                 self.release_command(command);
             }
         }

@@ -10,12 +10,12 @@ impl Drive {
     /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
     pub(super) fn will_keep(&mut self, command: u32, lpn: u32, mask: u64, unit: u32) {
         let sequence = self.sequence_of(unit);
-        self.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
+        self.stage.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
     }
 
     /// A read found all it wanted of a unit in a buffer that keeps reads.
     pub(super) fn hit_buffer(&mut self, lpn: u32) {
-        let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
+        let buffer = self.stage.buffer.as_mut().expect("reads are kept in a buffer");
         if let Some(slot) = buffer.find(lpn) {
             buffer.read_hit(slot);
         }
@@ -29,8 +29,8 @@ impl Drive {
     /// A read is through: what it fetched and is still current stays in the buffer as clean sectors, as far as dropping
     /// clean units makes room. Where it does not, the next unit leaves, for reads to come.
     pub(super) fn keep_read(&mut self, command: u32) {
-        let Some(read) = self.reads_to_keep.remove(&command) else { return };
-        if self.commands[command as usize].status != Status::Success {
+        let Some(read) = self.stage.reads_to_keep.remove(&command) else { return };
+        if self.commands[command].status != Status::Success {
             return;
         }
         for ReadToKeep { lpn, mask, sequence } in read {
@@ -45,27 +45,27 @@ impl Drive {
             }
             // Making room may have taken the unit's other sectors, not those that are missing.
             let cells = self.cells_read(command, lpn, missing);
-            self.buffer.as_mut().expect("reads are kept in a buffer").keep_clean(lpn, missing, &cells);
+            self.stage.buffer.as_mut().expect("reads are kept in a buffer").keep_clean(lpn, missing, &cells);
         }
     }
 
     fn room_for_read(&mut self, sectors: u32) -> bool {
         loop {
-            let buffer = self.buffer.as_mut().expect("reads are kept in a buffer");
+            let buffer = self.stage.buffer.as_mut().expect("reads are kept in a buffer");
             if buffer.room() >= u64::from(sectors) {
                 return true;
             }
             // Those who wait for room with data come first.
-            if buffer.is_empty() || !self.stalled.is_empty() {
+            if buffer.is_empty() || !self.waiting.stalled.is_empty() {
                 return false;
             }
-            let mut slots = std::mem::take(&mut self.slots);
+            let mut slots = std::mem::take(&mut self.stage.slots);
             let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
             buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
             let clean = slots.iter().all(|slot| buffer.entry(*slot).dirty() == 0);
             // With pages on their way already there will be room. If flash has none, a write will wait for it.
-            let sent = if clean || self.leaving_sectors == 0 { self.evict(&slots, None) } else { Ok(()) };
-            self.slots = slots;
+            let sent = if clean || self.stage.leaving_sectors == 0 { self.evict(&slots, None) } else { Ok(()) };
+            self.stage.slots = slots;
             if !clean || sent.is_err() {
                 return false;
             }
@@ -76,7 +76,7 @@ impl Drive {
     fn cells_read(&self, command: u32, lpn: u32, mask: u64) -> Vec<u8> {
         let cell = self.media.flash.store.cell_bytes();
         let mut cells = vec![0; self.sectors_per_unit as usize * cell];
-        let command = &self.commands[command as usize];
+        let command = &self.commands[command];
         for sector in (0..self.sectors_per_unit).filter(|sector| cell > 0 && mask >> sector & 1 != 0) {
             let from = (u64::from(lpn) * self.sectors_per_unit + sector - command.request.sector) as usize * cell;
             cells[sector as usize * cell..][..cell].copy_from_slice(&command.cells[from..from + cell]);

@@ -16,6 +16,7 @@ mod events;
 mod failures;
 mod keeping;
 mod memory;
+mod parts;
 mod paths;
 mod power;
 mod rebuild;
@@ -23,15 +24,11 @@ mod registry;
 mod state;
 mod versions;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
 use arrayvec::ArrayVec;
-use rustc_hash::FxHashMap;
-use ssdlab_base::{Answer, CommandSet, Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Contents, Observer, OpId};
 
-use crate::buffer::{Slot, WriteBuffer};
+use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
 use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
@@ -43,8 +40,9 @@ use crate::{Completion, Counters, DriveConfig, Status};
 
 use commands::OfSet;
 use destaging::Destager;
+use parts::{BufferStage, Command, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, Waiting};
 use registry::{make_buffer, pick};
-use versions::{IdlePace, VersionRead};
+use versions::IdlePace;
 
 pub use commands::CommandCount;
 pub use data::{Data, Payload, stamp_cell};
@@ -68,28 +66,6 @@ pub struct DriveError {
     pub key: String,
     /// What is wrong, with the numbers.
     pub reason: String,
-}
-
-/// A command in the drive or waiting for it.
-#[derive(Clone, Debug)]
-struct Command {
-    request: Request,
-    queue: u16,
-    status: Status,
-    /// What the command still waits for; it completes at zero.
-    remaining: u32,
-    /// How far its dispatch got: units of a write, stages of a trim.
-    cursor: u32,
-    /// Write commands dispatched before a flush, which it covers.
-    covers: Option<u64>,
-    order: u64,
-    stalled_since: Option<Nanos>,
-    /// Sectors a stalled write waits to bring into the buffer.
-    wanted_sectors: u64,
-    /// Cells of a write, or of what a read found.
-    cells: Vec<u8>,
-    /// What a command of the drive's own set has beyond that.
-    of_set: Option<Box<OfSet>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,7 +94,7 @@ struct ReadToKeep {
 
 /// A page whose program failed and that found no room yet.
 #[derive(Clone, Copy, Debug)]
-struct Orphan {
+struct PendingRewrite {
     place: Place,
     frontier: Frontier,
     cause: ssdlab_flash::Cause,
@@ -126,7 +102,7 @@ struct Orphan {
 
 /// What a failed page leaves behind until its data is on flash.
 #[derive(Clone, Debug)]
-struct Hold {
+struct Retirement {
     /// Pages, by number, that must be on flash first.
     pages: Vec<u32>,
     /// Blocks that hold the versions before, each pinned once.
@@ -162,78 +138,25 @@ struct ProgramWaiter {
 /// A simulated drive.
 pub struct Drive {
     config: DriveConfig,
+    /// The chips and where data can go on them.
     media: Media,
+    /// Where data is.
     ftl: Box<dyn Ftl>,
     gc: Gc,
-    buffer: Option<WriteBuffer>,
-    interface: Interface,
-    commands: Vec<Command>,
-    free_commands: Vec<u32>,
-    outstanding: u64,
-    order: u64,
-    writes_dispatched: u64,
-    /// Commands that found no room, in order; what overlaps them waits too.
-    stalled: VecDeque<u32>,
-    timers: BinaryHeap<Reverse<(Nanos, u64, Timer)>>,
-    timer_serial: u64,
-    /// The earlier of the two times at which the drive will count as idle.
-    idle_at: Option<Nanos>,
-    pace: IdlePace,
-    evictions: Vec<Eviction>,
-    free_evictions: Vec<u32>,
-    /// Evictions issued and not on flash, by serial number from `evictions_base` on.
-    evicting: VecDeque<bool>,
-    evictions_base: u64,
-    leaving_sectors: u64,
-    /// Programs that took units out of the buffer since the drive was made.
-    programs_sent: u64,
-    /// Where units leave the buffer before their room is wanted.
-    destager: Option<Destager>,
-    /// Destaging found no space and waits until some is freed.
-    destage_waits: bool,
-    /// Since when writes have been waiting for room.
-    full_since: Option<Nanos>,
-    /// Sectors that all stalled writes wait to bring.
-    wanted_sectors: u64,
-    /// (serial, command): complete when every eviction before `serial` is on flash.
-    eviction_waiters: Vec<(u64, u32)>,
-    metadata_waiters: Vec<u32>,
-    program_waiters: Vec<ProgramWaiter>,
-    orphans: Vec<Orphan>,
-    holds: Vec<Hold>,
-    read_only: bool,
-    room_freed: bool,
-    /// Commands that waited on the host's side are being let in.
-    admitting: bool,
+    host: HostSide,
+    commands: CommandTable,
+    waiting: Waiting,
+    timers: Timers,
+    idle: Idle,
+    stage: BufferStage,
+    reads: SteppedReads,
+    failures: Failures,
     counters: Counters,
-    completions: Vec<Completion>,
-    read_data: Vec<(u32, Vec<u8>)>,
-    /// The commands that the drive knows beyond block I/O, and how often each ended.
-    set: Option<&'static CommandSet>,
-    command_counts: Vec<CommandCount>,
-    answers: Vec<Answer>,
-    done: Vec<ssdlab_flash::Done>,
-    slots: Vec<Slot>,
-    /// The FTL takes small partial units of a region into one page.
-    compacts: bool,
-    /// Units of the blocks that leave the buffer padded, if they do, and where padding is to go on.
-    pads: Option<u32>,
-    padded_to: Option<u32>,
-    /// The buffer keeps what is read from flash.
-    caches_reads: bool,
-    /// By command: what it fetches from flash, where the buffer keeps reads.
-    reads_to_keep: FxHashMap<u32, Vec<ReadToKeep>>,
-    companions: Vec<Slot>,
-    /// Reads that go on from version to version, by slot, and the slots that are free.
-    version_reads: Vec<VersionRead>,
-    free_version_reads: Vec<u32>,
-    /// Pages that are being had from the rest of their stripes, by slot, and the slots that are free.
-    rebuilds: Vec<rebuild::Rebuild>,
-    free_rebuilds: Vec<u32>,
-    scratch: Vec<u8>,
-    sectors_per_unit: u64,
     /// What requests wait for, while somebody asks.
     paths: Option<Box<paths::Paths>>,
+    /// Working space: operations that ended together.
+    done: Vec<ssdlab_flash::Done>,
+    sectors_per_unit: u64,
 }
 
 impl Drive {
@@ -251,67 +174,43 @@ impl Drive {
         let ftl = (design.make)(config);
         let mut media = media;
         media.events = EventQueue::new(design.commands);
-        let compacts = ftl.compacts().is_some();
-        let mut drive = Drive {
-            gc: Gc::new(config, victim(&config.gc)),
-            buffer: make_buffer(config, &media, &*ftl)?,
-            interface: Interface::new(&config.interface),
-            sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
-            config: config.clone(),
-            media,
-            ftl,
-            commands: Vec::new(),
-            free_commands: Vec::new(),
-            outstanding: 0,
-            order: 0,
-            writes_dispatched: 0,
-            stalled: VecDeque::new(),
-            timers: BinaryHeap::new(),
-            timer_serial: 0,
-            idle_at: None,
-            pace: IdlePace::new(config),
-            evictions: Vec::new(),
-            free_evictions: Vec::new(),
-            evicting: VecDeque::new(),
-            evictions_base: 0,
-            leaving_sectors: 0,
-            programs_sent: 0,
+        let buffer = make_buffer(config, &media, &*ftl)?;
+        let stage = BufferStage {
+            compacts: ftl.compacts().is_some(),
+            pads: buffer.as_ref().and_then(WriteBuffer::pads),
+            caches_reads: buffer.as_ref().is_some_and(WriteBuffer::caches_reads),
             destager: Destager::new(config),
-            destage_waits: false,
-            full_since: None,
-            wanted_sectors: 0,
-            eviction_waiters: Vec::new(),
-            metadata_waiters: Vec::new(),
-            program_waiters: Vec::new(),
-            orphans: Vec::new(),
-            holds: Vec::new(),
-            read_only: false,
-            room_freed: false,
+            buffer,
+            ..BufferStage::default()
+        };
+        let host = HostSide {
+            interface: Interface::new(&config.interface),
             admitting: false,
-            counters: Counters::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
             set: design.commands,
             command_counts: vec![CommandCount::default(); design.commands.map_or(0, |set| set.commands.len())],
             answers: Vec::new(),
-            done: Vec::new(),
-            slots: Vec::new(),
-            compacts,
-            pads: None,
-            padded_to: None,
-            caches_reads: false,
-            reads_to_keep: FxHashMap::default(),
-            companions: Vec::new(),
-            version_reads: Vec::new(),
-            free_version_reads: Vec::new(),
-            rebuilds: Vec::new(),
-            free_rebuilds: Vec::new(),
-            scratch: Vec::new(),
-            paths: None,
         };
-        drive.caches_reads = drive.buffer.as_ref().is_some_and(WriteBuffer::caches_reads);
-        drive.pads = drive.buffer.as_ref().and_then(WriteBuffer::pads);
-        if drive.pads.is_some() && !drive.ftl.writes_anew() {
+        let drive = Drive {
+            gc: Gc::new(config, victim(&config.gc)),
+            sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
+            idle: Idle { at: None, work: IdlePace::new(config) },
+            config: config.clone(),
+            media,
+            ftl,
+            host,
+            commands: CommandTable::default(),
+            waiting: Waiting::default(),
+            timers: Timers::default(),
+            stage,
+            reads: SteppedReads::default(),
+            failures: Failures::default(),
+            counters: Counters::default(),
+            paths: None,
+            done: Vec::new(),
+        };
+        if drive.stage.pads.is_some() && !drive.ftl.writes_anew() {
             let reason = format!("true, but the design '{}' writes no unit anew as it is", config.ftl.design);
             return Err(DriveError { key: "buffer.bplru_padding".to_string(), reason });
         }
@@ -345,22 +244,22 @@ impl Drive {
 
     /// Commands submitted and not completed.
     pub fn outstanding(&self) -> u64 {
-        self.outstanding
+        self.commands.outstanding
     }
 
     /// Whether spares are gone: reads go on, writes are refused.
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.failures.read_only
     }
 
     /// Completions since the last drain; the caller clears it.
     pub fn completions(&mut self) -> &mut Vec<Completion> {
-        &mut self.completions
+        &mut self.host.completions
     }
 
     /// Tags and cells of completed reads, where contents are kept; the caller clears it.
     pub fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
-        &mut self.read_data
+        &mut self.host.read_data
     }
 
     /// Attach or detach an observer.
@@ -371,7 +270,7 @@ impl Drive {
     /// Brings what requests will need into the processor's cache; a hint, without effect on the drive. It helps when
     /// several are told of side by side, well before they are submitted.
     pub fn prefetch(&mut self, requests: &[Request]) {
-        let buffered = self.buffer.is_some();
+        let buffered = self.stage.buffer.is_some();
         for some in requests.chunks(PREFETCHED) {
             let known = some.iter().filter(|request| self.in_range(request));
             // A write into the buffer asks the FTL nothing, but what it pushes out does.
@@ -380,13 +279,13 @@ impl Drive {
                 asked.map(|request| (request.sector / self.sectors_per_unit) as u32).collect();
             self.ftl.prefetch(&self.media, &lpns);
             // Destaging looks ahead itself.
-            if let Some(buffer) = &self.buffer
+            if let Some(buffer) = &self.stage.buffer
                 && buffer.is_nearly_full()
-                && self.destager.is_none()
+                && self.stage.destager.is_none()
             {
-                buffer.coming(some.len() - lpns.len(), &mut self.slots);
+                buffer.coming(some.len() - lpns.len(), &mut self.stage.slots);
                 lpns.clear();
-                lpns.extend(self.slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn));
+                lpns.extend(self.stage.slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn));
                 self.ftl.prefetch(&self.media, &lpns);
                 let coming = some.iter().map(|request| (request.sector / self.sectors_per_unit) as u32);
                 buffer.glance(coming.chain(lpns));
@@ -398,7 +297,7 @@ impl Drive {
     /// different; sectors of a mapping unit go together.
     pub fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
         let mapped = |lpn: u32| {
-            let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());
+            let buffered = self.stage.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());
             buffered || self.ftl.find(lpn) != Found::Unmapped
         };
         let end = end.min(self.user_sectors());
@@ -426,21 +325,20 @@ impl Drive {
         assert!(request.at >= self.media.now, "a request arrives at {}, in the past of {}", request.at, self.media.now);
         debug_assert!(self.next_event().is_none_or(|at| at >= request.at), "earlier events have run");
         self.media.now = request.at;
-        self.outstanding += 1;
-        if self.idle_at.take().is_some() || self.outstanding == 1 || self.pace.is_on() {
+        self.commands.outstanding += 1;
+        if self.idle.at.take().is_some() || self.commands.outstanding == 1 || self.idle.work.is_on() {
             self.gc.set_background(false);
             self.load_has_grown();
         }
         let command = self.new_command(request, data, of_set, refused.is_none());
         if let Some(status) = refused {
-            self.commands[command as usize].status = status;
-            self.order += 1;
-            self.commands[command as usize].order = self.order - 1;
+            self.commands[command].status = status;
+            self.commands.number(command);
             self.report(command);
             return;
         }
-        let queue = self.commands[command as usize].queue;
-        if self.interface.arrive(command, queue, request.op) {
+        let queue = self.commands[command].queue;
+        if self.host.interface.arrive(command, queue, request.op) {
             self.enter(command);
         }
     }
@@ -457,7 +355,7 @@ impl Drive {
         let cells = if cell > 0 && accepted && brings_data { data.cells(request, cell) } else { Vec::new() };
         let command = Command {
             request: *request,
-            queue: self.interface.queue_of(request.queue),
+            queue: self.host.interface.queue_of(request.queue),
             status: Status::Success,
             remaining: 1,
             cursor: 0,
@@ -468,13 +366,7 @@ impl Drive {
             cells,
             of_set,
         };
-        let slot = if let Some(slot) = self.free_commands.pop() {
-            self.commands[slot as usize] = command;
-            slot
-        } else {
-            self.commands.push(command);
-            self.commands.len() as u32 - 1
-        };
+        let slot = self.commands.slots.insert(command);
         if let Some(paths) = &mut self.paths {
             paths.begin(slot, request);
         }
@@ -484,37 +376,32 @@ impl Drive {
     /// A command enters the drive: its overhead, and its data if it brings some, come before its dispatch.
     #[inline]
     fn enter(&mut self, command: u32) {
-        let request = &self.commands[command as usize].request;
+        let request = &self.commands[command].request;
         let mut ready = self.media.now;
         let mut data = 0;
         if self.media.flash.timed() {
-            ready += self.interface.overhead();
-            data = match &self.commands[command as usize].of_set {
+            ready += self.host.interface.overhead();
+            data = match &self.commands[command].of_set {
                 None if request.op == Op::Write => request.bytes(),
                 None => 0,
                 Some(of_set) => of_set.bytes_in() + if of_set.brings_data(request) { request.bytes() } else { 0 },
             };
-            ready = self.interface.transfer(ready, data, Direction::ToDrive);
+            ready = self.host.interface.transfer(ready, data, Direction::ToDrive);
         }
         if self.paths.is_some() {
             self.path_enters(command, data, ready);
         }
         if ready > self.media.now {
-            self.set_timer(ready, Timer::Dispatch(command));
+            self.timers.set(ready, Timer::Dispatch(command));
         } else {
             self.dispatch(command);
         }
     }
 
-    fn set_timer(&mut self, at: Nanos, timer: Timer) {
-        self.timer_serial += 1;
-        self.timers.push(Reverse((at, self.timer_serial, timer)));
-    }
-
     /// One of the things a command waits for has come.
     #[inline]
     fn release_command(&mut self, command: u32) {
-        let state = &mut self.commands[command as usize];
+        let state = &mut self.commands[command];
         state.remaining -= 1;
         if state.remaining == 0 {
             self.finish(command);
@@ -524,17 +411,17 @@ impl Drive {
     /// All is done inside the drive; a read's data still crosses the link.
     #[inline]
     fn finish(&mut self, command: u32) {
-        if self.caches_reads {
+        if self.stage.caches_reads {
             self.keep_read(command);
         }
         self.wait_ended(command);
-        let Command { request, of_set, .. } = &self.commands[command as usize];
+        let Command { request, of_set, .. } = &self.commands[command];
         if (request.op == Op::Read || of_set.is_some()) && self.media.flash.timed() {
             let bytes = of_set.as_ref().map_or(request.bytes(), |of_set| of_set.bytes_out(request));
-            let ready = self.interface.transfer(self.media.now, bytes, Direction::ToHost);
+            let ready = self.host.interface.transfer(self.media.now, bytes, Direction::ToHost);
             if ready > self.media.now {
                 self.path_to_host(command, bytes, ready);
-                self.set_timer(ready, Timer::Complete(command));
+                self.timers.set(ready, Timer::Complete(command));
                 return;
             }
         }
@@ -543,37 +430,37 @@ impl Drive {
 
     #[inline]
     fn complete(&mut self, command: u32) {
-        let queue = self.commands[command as usize].queue;
+        let queue = self.commands[command].queue;
         self.report(command);
-        self.interface.leave(queue);
+        self.host.interface.leave(queue);
         // A command that takes no time completes inside `enter`: the outermost call lets them all in, one by one.
-        if !std::mem::replace(&mut self.admitting, true) {
-            while let Some(next) = self.interface.next() {
+        if !std::mem::replace(&mut self.host.admitting, true) {
+            while let Some(next) = self.host.interface.next() {
                 self.enter(next);
             }
-            self.admitting = false;
+            self.host.admitting = false;
         }
     }
 
     /// The completion goes to the host.
     #[inline]
     fn report(&mut self, command: u32) {
-        let state = &mut self.commands[command as usize];
+        let state = &mut self.commands[command];
         let request = state.request;
         let (status, order) = (state.status, state.order);
         let bytes = request.sectors.saturating_mul(SECTOR_BYTES);
         let kind = request.op.class();
         if request.op == Op::Read && !state.cells.is_empty() {
             let cells = std::mem::take(&mut state.cells);
-            self.read_data.push((request.tag, cells));
+            self.host.read_data.push((request.tag, cells));
         }
-        let of_set = self.commands[command as usize].of_set.take();
+        let of_set = self.commands[command].of_set.take();
         let mut has_answer = false;
         if let Some(of_set) = of_set {
             self.count_command(request.opcode, status);
             let answer = of_set.answer(request.tag);
             has_answer = answer.is_some();
-            self.answers.extend(answer);
+            self.host.answers.extend(answer);
         }
         self.counters.commands[kind] += 1;
         if status == Status::Success {
@@ -584,12 +471,12 @@ impl Drive {
         if let Some(paths) = &mut self.paths {
             paths.close(command);
         }
-        self.free_commands.push(command);
-        self.outstanding -= 1;
-        if self.outstanding <= self.pace.light_load() && self.media.flash.timed() {
+        self.commands.slots.release(command);
+        self.commands.outstanding -= 1;
+        if self.commands.outstanding <= self.idle.work.light_load() && self.media.flash.timed() {
             self.load_has_fallen();
         }
-        self.completions.push(Completion {
+        self.host.completions.push(Completion {
             tag: request.tag,
             op: request.op,
             has_answer,

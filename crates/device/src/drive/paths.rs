@@ -176,7 +176,10 @@ impl Open {
 impl Drive {
     /// Records the paths of requests from now on, or stops. Only while idle.
     pub fn record_paths(&mut self, on: bool) {
-        assert_eq!(self.outstanding, 0, "paths are recorded from an instant at which no command is outstanding");
+        assert_eq!(
+            self.commands.outstanding, 0,
+            "paths are recorded from an instant at which no command is outstanding"
+        );
         self.media.flash.record_waits(on);
         self.paths = on.then(|| Box::new(Paths::new()));
     }
@@ -198,10 +201,10 @@ impl Drive {
     #[cold]
     #[inline(never)]
     pub(super) fn path_enters(&mut self, command: u32, data: u64, ready: Nanos) {
-        let (now, on_link) = (self.media.now, self.interface.time_on_link(data));
+        let (now, on_link) = (self.media.now, self.host.interface.time_on_link(data));
         if let Some(paths) = &mut self.paths {
             paths.enters(command, now);
-            paths.put(command, Part::Controller, ready.min(now + self.interface.overhead()));
+            paths.put(command, Part::Controller, ready.min(now + self.host.interface.overhead()));
             paths.put(command, Part::LinkWait, ready - on_link.min(ready));
             paths.put(command, Part::Link, ready);
         }
@@ -211,7 +214,7 @@ impl Drive {
     #[inline]
     pub(super) fn path_to_host(&mut self, command: u32, bytes: u64, ready: Nanos) {
         if let Some(paths) = &mut self.paths {
-            paths.put(command, Part::LinkWait, ready - self.interface.time_on_link(bytes));
+            paths.put(command, Part::LinkWait, ready - self.host.interface.time_on_link(bytes));
             paths.put(command, Part::Link, ready);
         }
     }

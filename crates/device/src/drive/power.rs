@@ -214,7 +214,7 @@ impl Drive {
         self.media.fill_stripes();
         self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
-        self.read_only = self.spares_are_gone();
+        self.failures.read_only = self.spares_are_gone();
         if self.media.flash.timed() {
             self.settle();
         } else {

@@ -28,18 +28,9 @@ impl Drive {
             return false;
         }
         let rebuild = Rebuild { done: *done, left: 0, failed: false };
-        let slot = match self.free_rebuilds.pop() {
-            Some(slot) => {
-                self.rebuilds[slot as usize] = rebuild;
-                slot
-            }
-            None => {
-                self.rebuilds.push(rebuild);
-                self.rebuilds.len() as u32 - 1
-            }
-        };
+        let slot = self.reads.rebuilds.insert(rebuild);
         let reads = self.media.read_stripe(place, done.cause, Owner::Rebuild(slot));
-        self.rebuilds[slot as usize].left = reads;
+        self.reads.rebuilds[slot].left = reads;
         if reads == 0 {
             self.rebuild_ended(slot, done.op);
         }
@@ -48,7 +39,7 @@ impl Drive {
 
     /// A page of the rest of a stripe was read, by the operation `by`.
     pub(super) fn stripe_page_read(&mut self, slot: u32, failed: bool, by: OpId) {
-        let rebuild = &mut self.rebuilds[slot as usize];
+        let rebuild = &mut self.reads.rebuilds[slot];
         rebuild.left -= 1;
         rebuild.failed |= failed;
         if rebuild.left == 0 {
@@ -58,8 +49,8 @@ impl Drive {
 
     /// All that was wanted of a stripe was read, last by the operation `by`.
     fn rebuild_ended(&mut self, slot: u32, by: OpId) {
-        let Rebuild { done, failed, .. } = self.rebuilds[slot as usize];
-        self.free_rebuilds.push(slot);
+        let Rebuild { done, failed, .. } = self.reads.rebuilds[slot];
+        self.reads.rebuilds.release(slot);
         if !failed {
             let place = Place { block: done.block, page: done.page };
             let wrong = self.media.rebuilt(place, done.then);
@@ -80,7 +71,7 @@ impl Drive {
         let cell = self.media.flash.store.cell_bytes();
         for (unit, before, now) in wrong {
             let first = u64::from(self.media.flash.oob.lpn(*unit)) * self.sectors_per_unit;
-            let state = &mut self.commands[command as usize];
+            let state = &mut self.commands[command];
             for index in 0..self.sectors_per_unit {
                 let sector = first + index;
                 if (state.request.sector..state.request.end()).contains(&sector) && !state.cells.is_empty() {

@@ -19,7 +19,7 @@ const TRIMMED: u8 = 0x80;
 impl Drive {
     /// Counters.
     pub fn counters(&self) -> Counters {
-        let buffer = self.buffer.as_ref();
+        let buffer = self.stage.buffer.as_ref();
         Counters {
             buffer: BufferCounters {
                 full: self.counters.buffer.full + self.full_for(),
@@ -137,9 +137,9 @@ impl Drive {
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();
-        let buffer = if self.buffer.is_some() { self.config.buffer.bytes } else { 0 };
+        let buffer = if self.stage.buffer.is_some() { self.config.buffer.bytes } else { 0 };
         memory.push(("buffer_bytes", buffer));
-        memory.extend(self.buffer.iter().flat_map(WriteBuffer::memory));
+        memory.extend(self.stage.buffer.iter().flat_map(WriteBuffer::memory));
         let tables: u64 = self.ftl.memory().iter().map(|(_, bytes)| bytes).sum();
         memory.push(("simulator_bytes", tables + self.media.flash.oob.bytes()));
         memory
@@ -159,7 +159,7 @@ impl Drive {
             ("victims_by_guard", self.gc.guarded_victims as f64),
             ("free_blocks_at_end", self.free_blocks() as f64),
         ];
-        figures.extend(self.buffer.iter().flat_map(WriteBuffer::figures));
+        figures.extend(self.stage.buffer.iter().flat_map(WriteBuffer::figures));
         let mut figures: Vec<(String, f64)> =
             figures.into_iter().map(|(name, figure)| (name.to_string(), figure)).collect();
         figures.extend(self.ftl.design(&self.media));
@@ -184,7 +184,8 @@ impl Drive {
             let superblocks = 0..self.media.pool.superblocks_count();
             let pinned: u64 = superblocks.map(|superblock| u64::from(self.media.pool.pins(superblock))).sum();
             // Pages whose programs failed and for which there was no room hold what they need.
-            let failed = self.orphans.len() + self.holds.iter().map(|hold| hold.blocks.len()).sum::<usize>();
+            let failed = self.failures.pending_rewrites.len()
+                + self.failures.retirements.iter().map(|hold| hold.blocks.len()).sum::<usize>();
             let held = failed + self.gc.waiting_for_records();
             checks.push(Check {
                 name: "no_pins_when_idle",
@@ -192,7 +193,7 @@ impl Drive {
                 detail: format!("{pinned} pins on blocks with nothing in flight, {held} for failed pages"),
             });
         }
-        if let Some(buffer) = &self.buffer {
+        if let Some(buffer) = &self.stage.buffer {
             let limit = self.config.buffer.bytes / 512;
             checks.push(Check {
                 name: "buffer_within_its_size",
@@ -216,7 +217,7 @@ impl Drive {
 
     /// Lets what the drive does by itself come to its end; no command may be outstanding.
     fn quiesce(&mut self) {
-        assert_eq!(self.outstanding, 0, "only an idle drive can be switched, reset or saved");
+        assert_eq!(self.commands.outstanding, 0, "only an idle drive can be switched, reset or saved");
         self.forget_idle_times();
         while let Some(at) = self.next_event() {
             self.run_until(at);
@@ -248,19 +249,19 @@ impl Drive {
     pub fn reset_statistics(&mut self) {
         self.quiesce();
         self.media.flash.reset_statistics();
-        self.interface.restart();
+        self.host.interface.restart();
         self.media.now = Nanos::ZERO;
         self.media.padding_bytes = 0;
         self.media.rebuilt_pages = 0;
         self.counters = Counters::default();
-        self.command_counts.fill(super::CommandCount::default());
-        if let Some(buffer) = &mut self.buffer {
+        self.host.command_counts.fill(super::CommandCount::default());
+        if let Some(buffer) = &mut self.stage.buffer {
             buffer.reset_figures();
         }
         self.gc.reset_counters();
         self.ftl.reset_counters();
-        self.completions.clear();
-        self.order = 0;
+        self.host.completions.clear();
+        self.commands.order = 0;
     }
 
     /// Writes the whole state, once what the drive does by itself has come to its end; only while no command is
@@ -270,7 +271,7 @@ impl Drive {
         if self.media.flash.store.cell_bytes() > 0 {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a drive that keeps contents is not saved"));
         }
-        if self.buffer.as_ref().is_some_and(|buffer| buffer.units() > 0) {
+        if self.stage.buffer.as_ref().is_some_and(|buffer| buffer.units() > 0) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the write buffer must be flushed first"));
         }
         self.save_flash(to)
@@ -366,7 +367,7 @@ impl Drive {
         }
         drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
-        drive.read_only = drive.spares_are_gone();
+        drive.failures.read_only = drive.spares_are_gone();
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the saved drive is damaged"));
@@ -398,12 +399,14 @@ impl Drive {
     /// Draws policies and faults from the beginning of the seed's streams, and an empty write buffer knows nothing of what
     /// left it, as in a restored drive.
     pub fn reseed(&mut self, options: Options) {
-        if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.units() == 0 && self.evicting.is_empty()) {
+        if let Some(buffer) =
+            self.stage.buffer.as_mut().filter(|buffer| buffer.units() == 0 && self.stage.evicting.is_empty())
+        {
             *buffer = make_buffer(&self.config, &self.media, &*self.ftl)
                 .ok()
                 .flatten()
                 .expect("the drive was made with this buffer");
-            self.destager = Destager::new(&self.config);
+            self.stage.destager = Destager::new(&self.config);
         }
         self.media.rng = rng(options.seed, "controller policies");
         self.media.flash.reseed(options.seed);

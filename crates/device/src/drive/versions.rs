@@ -56,29 +56,26 @@ impl Drive {
     /// Reads the sectors `wanted` of a unit: its newest version first, the older ones as far as they are needed, each when
     /// the one before has told that it is.
     pub(super) fn read_versions(&mut self, command: u32, lpn: u32, wanted: u64) {
-        let slot = self.free_version_reads.pop().unwrap_or_else(|| {
-            self.version_reads.push(VersionRead::default());
-            self.version_reads.len() as u32 - 1
-        });
-        let mut parts = std::mem::take(&mut self.version_reads[slot as usize].left);
+        let slot = self.reads.versions.take();
+        let mut parts = std::mem::take(&mut self.reads.versions[slot].left);
         self.ftl.versions(&self.media, lpn, wanted, &mut parts);
         for part in &parts {
             let lost = part.sectors != 0 && self.media.flash.oob.is_poisoned(part.ppn);
             if lost && !planted(Bug::LostDataReadsGood) {
-                self.commands[command as usize].status = Status::UncorrectableRead;
+                self.commands[command].status = Status::UncorrectableRead;
             }
             self.media.pool.pin(self.media.block_of(part.ppn));
         }
         parts.reverse();
-        self.version_reads[slot as usize] = VersionRead { command, left: parts };
+        self.reads.versions[slot] = VersionRead { command, left: parts };
         // Whoever reads the last version lets the command go.
-        self.commands[command as usize].remaining += 1;
+        self.commands[command].remaining += 1;
         self.read_next_version(slot);
     }
 
     /// Goes on to the next version that has to be read from flash.
     pub(super) fn read_next_version(&mut self, slot: u32) {
-        while let Some(part) = self.version_reads[slot as usize].left.pop() {
+        while let Some(part) = self.reads.versions[slot].left.pop() {
             let begun = self.read_version(slot, part);
             let block = self.media.block_of(part.ppn);
             if self.media.pool.unpin(block) {
@@ -88,13 +85,13 @@ impl Drive {
                 return;
             }
         }
-        self.free_version_reads.push(slot);
-        self.release_command(self.version_reads[slot as usize].command);
+        self.reads.versions.release(slot);
+        self.release_command(self.reads.versions[slot].command);
     }
 
     /// Begins to read a version; false if that takes no time.
     fn read_version(&mut self, slot: u32, part: VersionPart) -> bool {
-        let VersionRead { command, .. } = self.version_reads[slot as usize];
+        let VersionRead { command, .. } = self.reads.versions[slot];
         let place = self.media.place_of_page(part.ppn);
         let mut from = place;
         if !self.media.flash.blocks.readable(part.ppn) {
@@ -106,9 +103,9 @@ impl Drive {
             let Some(source) = self.media.flash.copyback_source(program) else {
                 if self.media.flash.waits(program) {
                     // In RAM when it has been built; what is older need not wait for that.
-                    self.commands[command as usize].remaining += 1;
+                    self.commands[command].remaining += 1;
                     let units = u64::from(part.sectors != 0);
-                    self.program_waiters.push(ProgramWaiter { program, command, units });
+                    self.waiting.for_programs.push(ProgramWaiter { program, command, units });
                 }
                 return false;
             };
@@ -116,7 +113,7 @@ impl Drive {
         }
         if !self.media.flash.timed() {
             if self.media.read_now(from, Cause::Host) {
-                self.commands[command as usize].status = Status::UncorrectableRead;
+                self.commands[command].status = Status::UncorrectableRead;
             }
             return false;
         }
@@ -126,67 +123,67 @@ impl Drive {
 
     /// A version could not be read.
     pub(super) fn version_lost(&mut self, slot: u32) {
-        let command = self.version_reads[slot as usize].command;
-        self.commands[command as usize].status = Status::UncorrectableRead;
+        let command = self.reads.versions[slot].command;
+        self.commands[command].status = Status::UncorrectableRead;
     }
 
     /// A command came: what waits for fewer of them waits on.
     pub(super) fn load_has_grown(&mut self) {
-        self.pace.background_at = None;
-        if self.outstanding > self.pace.light_load {
-            self.pace.on = false;
-            self.pace.due = None;
+        self.idle.work.background_at = None;
+        if self.commands.outstanding > self.idle.work.light_load {
+            self.idle.work.on = false;
+            self.idle.work.due = None;
         }
-        self.idle_at = self.pace.due;
+        self.idle.at = self.idle.work.due;
     }
 
     /// A command has completed, and few are left or none.
     pub(super) fn load_has_fallen(&mut self) {
-        if self.outstanding == 0 {
-            self.pace.background_at = self.gc.idle_after().map(|after| self.media.now + after);
+        if self.commands.outstanding == 0 {
+            self.idle.work.background_at = self.gc.idle_after().map(|after| self.media.now + after);
         }
-        if !self.pace.on && self.pace.due.is_none() && self.ftl.has_idle_work() {
-            self.pace.due = Some(self.media.now + self.config.gc.idle_after);
+        if !self.idle.work.on && self.idle.work.due.is_none() && self.ftl.has_idle_work() {
+            self.idle.work.due = Some(self.media.now + self.config.gc.idle_after);
         }
-        self.idle_at = self.pace.next();
+        self.idle.at = self.idle.work.next();
     }
 
     /// The drive counts as idle, for background collection or for what the FTL does then.
     pub(super) fn idle_time_has_come(&mut self, at: Nanos) {
-        if self.pace.background_at == Some(at) {
-            self.pace.background_at = None;
+        if self.idle.work.background_at == Some(at) {
+            self.idle.work.background_at = None;
             self.gc.set_background(true);
             for group in 0..self.media.pool.groups() {
                 self.gc.pump(&mut self.media, &mut *self.ftl, group);
             }
         }
-        if self.pace.due == Some(at) {
-            self.pace.due = None;
-            self.pace.on = true;
+        if self.idle.work.due == Some(at) {
+            self.idle.work.due = None;
+            self.idle.work.on = true;
             self.work_idle();
         }
-        self.idle_at = self.pace.next();
+        self.idle.at = self.idle.work.next();
     }
 
     /// The drive does not become idle by itself.
     pub(super) fn forget_idle_times(&mut self) {
-        self.idle_at = None;
-        (self.pace.background_at, self.pace.due, self.pace.on) = (None, None, false);
+        self.idle.at = None;
+        (self.idle.work.background_at, self.idle.work.due, self.idle.work.on) = (None, None, false);
     }
 
     /// Lets the FTL do what it does while the drive is idle, a few programs at a time.
     fn work_idle(&mut self) {
-        if self.pace.on && !self.read_only && self.pace.in_flight < IDLE_IN_FLIGHT {
-            let limit = IDLE_IN_FLIGHT - self.pace.in_flight;
-            self.pace.in_flight += self.ftl.idle_work(&mut self.media, limit, Owner::Idle);
+        if self.idle.work.on && !self.failures.read_only && self.idle.work.in_flight < IDLE_IN_FLIGHT {
+            let limit = IDLE_IN_FLIGHT - self.idle.work.in_flight;
+            self.idle.work.in_flight += self.ftl.idle_work(&mut self.media, limit, Owner::Idle);
             // With nothing under way it begins anew when the next command has completed.
-            self.pace.on = self.pace.in_flight > 0;
+            self.idle.work.on = self.idle.work.in_flight > 0;
         }
     }
 
     /// A program of it is on flash.
     pub(super) fn idle_work_done(&mut self) {
-        self.pace.in_flight -= 1;
+        self.idle.work.in_flight -= 1;
         self.work_idle();
     }
 }
