@@ -98,9 +98,10 @@ impl Interface {
     /// The next command that may enter, round robin over the queues.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
-        if self.total_waiting == 0 {
-            return None;
-        }
+        if self.total_waiting == 0 { None } else { self.next_waiting() }
+    }
+
+    fn next_waiting(&mut self) -> Option<u32> {
         let queues = self.waiting.len();
         for step in 0..queues {
             let queue = (self.next_queue + step) % queues;

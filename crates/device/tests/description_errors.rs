@@ -115,7 +115,7 @@ fn wrong_times_say_what_was_expected() {
     assert!(message.starts_with("d.toml:10:10: flash.timing.transfer: missing"), "{message}");
     let message = resolve(GOOD, &["flash.program_suspend=true"]).expect_err("no suspend time");
     assert!(
-        message.contains("'suspend' is missing") && message.contains("\nd.toml: flash.timing: 'resume' is"),
+        message.contains("flash.timing: 'suspend' is missing") && message.contains("flash.timing: 'resume' is missing"),
         "{message}"
     );
     // Of a table each is told as a key, beside whatever else is missing.

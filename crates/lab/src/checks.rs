@@ -679,13 +679,13 @@ mod tests {
         assert_eq!(
             said(2 * MIB, 0),
             ["the run is too short for its write amplification of 3.625, which is about 4.00 in balance: of what it programmed, \
-              collection has not given 2.0 MiB back; 18000 writes are enough for 3.00 %, and this run sent 4096"
+              collection has not given 2 MiB back; 18000 writes are enough for 3.00 %, and this run sent 4096"
                 .replace("18000", "18,000")
                 .replace("4096", "4,096")]
         );
         let [both] = &said(2 * MIB, MIB)[..] else { panic!("one sentence") };
         assert!(
-            both.contains("about 4.00 in balance") && both.contains("1.0 MiB more than before are in the write"),
+            both.contains("about 4.00 in balance") && both.contains("1 MiB more than before are in the write"),
             "{both}"
         );
         // All of it went to free space: nothing can be told of the balance.

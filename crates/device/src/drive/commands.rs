@@ -23,12 +23,15 @@ pub(super) struct OfSet {
 }
 
 impl OfSet {
-    /// Bytes that it brings over the link beside the data of its range.
-    pub(super) fn bytes_in(&self) -> u64 {
-        self.words.len() as u64 * WORD_BYTES
+    /// Bytes that it brings over the link.
+    #[cold]
+    pub(super) fn bytes_in(&self, request: &Request) -> u64 {
+        let data = if self.brings_data(request) { request.bytes() } else { 0 };
+        data + self.words.len() as u64 * WORD_BYTES
     }
 
     /// Bytes that go back.
+    #[cold]
     pub(super) fn bytes_out(&self, request: &Request) -> u64 {
         let data = match self.spec.map_or(DataPhase::Nothing, |spec| spec.data) {
             DataPhase::Range if request.op == Op::Read => request.bytes(),
@@ -48,7 +51,7 @@ impl OfSet {
     }
 
     /// The answer, if there is one.
-    pub(super) fn answer(self, tag: u32) -> Option<Answer> {
+    fn answer(self, tag: u32) -> Option<Answer> {
         let told = !(self.answer.words.is_empty() && self.answer.bytes.is_empty());
         told.then_some(Answer { tag, ..self.answer })
     }
@@ -172,11 +175,19 @@ impl Drive {
         Ok(())
     }
 
-    /// Counts a command that ends.
-    pub(super) fn count_command(&mut self, opcode: Opcode, status: Status) {
-        let Some(count) = self.host.command_counts.get_mut(usize::from(opcode.0) - 1) else { return };
-        count.completed += 1;
-        count.refused += u64::from(matches!(status, Status::Refused(_)));
-        count.failed += u64::from(status != Status::Success);
+    /// Counts a command of the set that ends, and gives its answer to the host; true if there is one.
+    #[cold]
+    pub(super) fn answer(&mut self, command: u32) -> bool {
+        let state = &mut self.commands[command];
+        let (Opcode(opcode), tag, status) = (state.request.opcode, state.request.tag, state.status);
+        if let Some(count) = self.host.command_counts.get_mut(usize::from(opcode) - 1) {
+            count.completed += 1;
+            count.refused += u64::from(matches!(status, Status::Refused(_)));
+            count.failed += u64::from(status != Status::Success);
+        }
+        let answer = state.of_set.take().and_then(|of_set| of_set.answer(tag));
+        let told = answer.is_some();
+        self.host.answers.extend(answer);
+        told
     }
 }

@@ -84,7 +84,8 @@ impl Drive {
     pub(super) fn takes_its_place(&mut self, command: u32) {
         self.wait_ended(command);
         self.commands.number(command);
-        if let Some(since) = self.commands[command].stalled_since.take() {
+        let since = self.commands[command].stalled_since;
+        if since != Nanos::MAX {
             self.counters.gc_stall += self.media.now.since(since);
             self.counters.gc_stalled_commands += 1;
         }
@@ -120,7 +121,8 @@ impl Drive {
 
     pub(super) fn stall(&mut self, command: u32, why: Stall) {
         if why == Stall::NoSpace {
-            self.commands[command].stalled_since.get_or_insert(self.media.now);
+            let since = &mut self.commands[command].stalled_since;
+            *since = (*since).min(self.media.now);
         }
         self.wait_begins(command, why.stage());
     }

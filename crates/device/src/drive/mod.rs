@@ -332,15 +332,20 @@ impl Drive {
         }
         let command = self.new_command(request, data, of_set, refused.is_none());
         if let Some(status) = refused {
-            self.commands[command].status = status;
-            self.commands.number(command);
-            self.report(command);
-            return;
+            return self.turn_away(command, status);
         }
         let queue = self.commands[command].queue;
         if self.host.interface.arrive(command, queue, request.op) {
             self.enter(command);
         }
+    }
+
+    /// A command ends before it enters the drive.
+    #[cold]
+    fn turn_away(&mut self, command: u32, status: Status) {
+        self.commands[command].status = status;
+        self.commands.number(command);
+        self.report(command);
     }
 
     /// Whether all of a request is on the drive, whatever its numbers.
@@ -361,7 +366,7 @@ impl Drive {
             cursor: 0,
             covers: None,
             order: 0,
-            stalled_since: None,
+            stalled_since: Nanos::MAX,
             wanted_sectors: 0,
             cells,
             of_set,
@@ -376,16 +381,11 @@ impl Drive {
     /// A command enters the drive: its overhead, and its data if it brings some, come before its dispatch.
     #[inline]
     fn enter(&mut self, command: u32) {
-        let request = &self.commands[command].request;
         let mut ready = self.media.now;
         let mut data = 0;
         if self.media.flash.timed() {
+            data = self.commands[command].bytes_in();
             ready += self.host.interface.overhead();
-            data = match &self.commands[command].of_set {
-                None if request.op == Op::Write => request.bytes(),
-                None => 0,
-                Some(of_set) => of_set.bytes_in() + if of_set.brings_data(request) { request.bytes() } else { 0 },
-            };
             ready = self.host.interface.transfer(ready, data, Direction::ToDrive);
         }
         if self.paths.is_some() {
@@ -409,15 +409,14 @@ impl Drive {
     }
 
     /// All is done inside the drive; a read's data still crosses the link.
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, command: u32) {
         if self.stage.caches_reads {
             self.keep_read(command);
         }
         self.wait_ended(command);
-        let Command { request, of_set, .. } = &self.commands[command];
-        if (request.op == Op::Read || of_set.is_some()) && self.media.flash.timed() {
-            let bytes = of_set.as_ref().map_or(request.bytes(), |of_set| of_set.bytes_out(request));
+        let bytes = self.commands[command].bytes_out();
+        if bytes > 0 && self.media.flash.timed() {
             let ready = self.host.interface.transfer(self.media.now, bytes, Direction::ToHost);
             if ready > self.media.now {
                 self.path_to_host(command, bytes, ready);
@@ -443,7 +442,7 @@ impl Drive {
     }
 
     /// The completion goes to the host.
-    #[inline]
+    #[inline(always)]
     fn report(&mut self, command: u32) {
         let state = &mut self.commands[command];
         let request = state.request;
@@ -454,14 +453,7 @@ impl Drive {
             let cells = std::mem::take(&mut state.cells);
             self.host.read_data.push((request.tag, cells));
         }
-        let of_set = self.commands[command].of_set.take();
-        let mut has_answer = false;
-        if let Some(of_set) = of_set {
-            self.count_command(request.opcode, status);
-            let answer = of_set.answer(request.tag);
-            has_answer = answer.is_some();
-            self.host.answers.extend(answer);
-        }
+        let has_answer = state.of_set.is_some() && self.answer(command);
         self.counters.commands[kind] += 1;
         if status == Status::Success {
             self.counters.bytes[kind] += bytes;

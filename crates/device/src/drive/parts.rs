@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::{Index, IndexMut};
 
 use rustc_hash::FxHashMap;
-use ssdlab_base::{Answer, CommandSet, Nanos, Request};
+use ssdlab_base::{Answer, CommandSet, Nanos, Op, Request};
 
 use super::commands::{CommandCount, OfSet};
 use super::destaging::Destager;
@@ -43,7 +43,8 @@ pub(super) struct Command {
     /// Write commands dispatched before a flush, which it covers.
     pub(super) covers: Option<u64>,
     pub(super) order: u64,
-    pub(super) stalled_since: Option<Nanos>,
+    /// Since when it has been waiting for a free block; `Nanos::MAX` if it is not.
+    pub(super) stalled_since: Nanos,
     /// Sectors a stalled write waits to bring into the buffer.
     pub(super) wanted_sectors: u64,
     /// Cells of a write, or of what a read found.
@@ -51,6 +52,31 @@ pub(super) struct Command {
     /// What a command of the drive's own set has beyond that.
     pub(super) of_set: Option<Box<OfSet>>,
 }
+
+impl Command {
+    /// Bytes that cross the link before its dispatch.
+    #[inline]
+    pub(super) fn bytes_in(&self) -> u64 {
+        match &self.of_set {
+            None if self.request.op == Op::Write => self.request.bytes(),
+            None => 0,
+            Some(of_set) => of_set.bytes_in(&self.request),
+        }
+    }
+
+    /// Bytes that cross the link before its completion.
+    #[inline]
+    pub(super) fn bytes_out(&self) -> u64 {
+        match &self.of_set {
+            None if self.request.op == Op::Read => self.request.bytes(),
+            None => 0,
+            Some(of_set) => of_set.bytes_out(&self.request),
+        }
+    }
+}
+
+// The compiler copies what is larger by a call.
+const _: () = assert!(size_of::<Command>() <= 128);
 
 /// The commands, by slot.
 #[derive(Default)]

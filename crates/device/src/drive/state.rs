@@ -93,7 +93,7 @@ impl Drive {
 
     /// Bytes in the write buffer that are not on flash nor on their way there.
     pub fn buffered_bytes(&self) -> u64 {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.dirty_sectors() * ssdlab_base::SECTOR_BYTES)
+        self.stage.buffer.as_ref().map_or(0, |buffer| buffer.dirty_sectors() * ssdlab_base::SECTOR_BYTES)
     }
 
     /// Bytes that could be programmed before a block must be erased, with what has been moved out of victims in work in
