@@ -16,6 +16,7 @@ mod interface;
 mod media;
 pub mod path;
 pub mod planted;
+mod recovery_reads;
 mod slots;
 mod stats;
 mod superblocks;

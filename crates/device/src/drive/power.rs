@@ -8,6 +8,7 @@ use crate::DriveConfig;
 use crate::block_pool::BlockState;
 use crate::media::Media;
 use crate::planted::{Bug, planted};
+use crate::recovery_reads::RecoveryReads;
 
 /// What a recovery cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,42 +127,30 @@ impl Drive {
         let mut recovery = Recovery::default();
         let mut partly_written = Vec::new();
         self.media.pool.forget();
-        recovery.pages_read = self.ftl.recover(&mut self.media);
+        let mut reads = RecoveryReads::new(&self.media.flash, &self.config.flash.timing);
+        self.ftl.recover(&mut self.media, &mut reads);
+        recovery.pages_read = reads.pages();
         self.media.flash.count(OpKind::Read, Cause::Recovery, recovery.pages_read.min(operations));
         if recovery.pages_read > operations {
             return None;
         }
-        let (mut die_time, mut channel_time) =
-            (vec![Nanos::ZERO; geometry.dies() as usize], vec![Nanos::ZERO; geometry.channels as usize]);
-        let timing = self.config.flash.timing.clone();
-        let oob_time = self.media.flash.transfer_time(geometry.oob_bytes.min(geometry.page_bytes));
         for block in 0..geometry.blocks() {
             let state = *self.media.flash.blocks.get(block);
-            let die = self.media.flash.die_of(block);
-            let channel = die / (geometry.chips_per_channel * geometry.dies_per_chip);
-            if state.bad {
+            if state.bad || !state.torn {
                 continue;
             }
-            if state.torn {
-                if recovery.pages_read + recovery.blocks_erased == operations {
-                    return None;
-                }
-                let failed =
-                    !planted(Bug::TornBlockFree) && self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
-                recovery.blocks_erased += 1;
-                die_time[die as usize] += timing.erase.max;
-                channel_time[channel as usize] += timing.command;
-                if failed {
-                    self.media.flash.retire(block);
-                    self.media.pool.superblocks.remove(block);
-                    self.gc.grown_bad += 1;
-                }
-                continue;
+            if recovery.pages_read + recovery.blocks_erased == operations {
+                return None;
             }
-            for page in 0..state.programmed {
-                die_time[die as usize] += timing.read[page as usize % timing.read.len()].max;
+            let failed =
+                !planted(Bug::TornBlockFree) && self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
+            recovery.blocks_erased += 1;
+            reads.erased(block);
+            if failed {
+                self.media.flash.retire(block);
+                self.media.pool.superblocks.remove(block);
+                self.gc.grown_bad += 1;
             }
-            channel_time[channel as usize] += (timing.command + oob_time) * u64::from(state.programmed);
         }
         for superblock in 0..self.media.pool.superblocks_count() {
             let members: Vec<_> = self.media.pool.superblocks.members(superblock).collect();
@@ -199,17 +188,13 @@ impl Drive {
         // The XOR of open stripes was in RAM.
         let reread = std::mem::take(&mut self.media.reread);
         self.media.flash.count(OpKind::Read, Cause::Recovery, reread.len() as u64);
-        recovery.pages_read += reread.len() as u64;
-        let page_time = timing.command + self.media.flash.transfer_time(geometry.page_bytes);
         for place in reread {
-            let die = self.media.flash.die_of(place.block);
-            die_time[die as usize] += timing.read[place.page as usize % timing.read.len()].max;
-            channel_time[(die / (geometry.chips_per_channel * geometry.dies_per_chip)) as usize] += page_time;
+            reads.page(place);
         }
+        recovery.pages_read = reads.pages();
         self.media.pool.rebuild_free(&self.media.flash);
         self.media.pool.mend_all(&mut self.media.flash);
-        let slowest = |times: Vec<Nanos>| times.into_iter().max().unwrap_or(Nanos::ZERO);
-        recovery.time = slowest(die_time).max(slowest(channel_time));
+        recovery.time = reads.time();
         self.retire_suspects();
         self.media.fill_stripes();
         self.pump_all();

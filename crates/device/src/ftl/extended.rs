@@ -7,6 +7,7 @@ use ssdlab_flash::Cause;
 use super::{Compaction, Found, Ftl, NoSpace, Outcome, Relocated, SetCommand, TrimTarget, UnitWrite, VersionPart};
 use crate::Check;
 use crate::media::{Frontier, Media, Place};
+use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 
 /// The commands of a set, above a mapping.
@@ -162,8 +163,8 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.prefetch(media, lpns);
     }
 
-    fn recover(&mut self, media: &mut Media) -> u64 {
-        self.ftl.recover(media)
+    fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        self.ftl.recover(media, reads);
     }
 
     fn metadata_units(&self) -> u32 {

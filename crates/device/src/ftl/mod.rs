@@ -4,6 +4,7 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod bits;
+mod durable_trims;
 mod extended;
 pub(crate) mod mv;
 pub(crate) mod page;
@@ -16,6 +17,7 @@ use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::Cause;
 
 use crate::media::{Frontier, Media, Place};
+use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, Status};
 
@@ -253,8 +255,8 @@ pub(crate) trait Ftl: Send {
     /// [`PREFETCHED`] at a time.
     fn prefetch(&self, media: &Media, lpns: &[u32]);
 
-    /// Rebuilds the mapping from flash alone. Returns pages read.
-    fn recover(&mut self, media: &mut Media) -> u64;
+    /// Rebuilds the mapping from flash alone, and tells `reads` of every page that it looks at.
+    fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads);
 
     /// Units of metadata kept on flash beside the user's.
     fn metadata_units(&self) -> u32;

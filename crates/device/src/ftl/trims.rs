@@ -181,17 +181,27 @@ impl TrimState {
 
     /// `lpn` held nothing and program number `since` writes it. Until that has ended, a record that calls the unit mapped
     /// must say since when, or a power cut would bring back what was there before the trim.
-    pub(super) fn note_revival(&mut self, lpn: u32, since: u64, ended: impl Fn(u32) -> bool) {
-        if self.revivals.len() >= self.revivals_limit {
-            self.forget_ended_revivals(ended);
-            self.revivals_limit = (self.revivals.len() * 2).max(REVIVALS_AT_LEAST);
-        }
+    pub(super) fn revive(&mut self, lpn: u32, since: u64) {
         self.revivals.push((lpn, since));
     }
 
-    /// Drops the revivals of units of which `ended` says that what holds them is on flash.
-    pub(super) fn forget_ended_revivals(&mut self, ended: impl Fn(u32) -> bool) {
-        self.revivals.retain(|(lpn, _)| !ended(*lpn));
+    /// Whether revivals should be looked through.
+    pub(super) fn has_many_revivals(&self) -> bool {
+        self.revivals.len() >= self.revivals_limit
+    }
+
+    /// They were: so many more may come before the next look.
+    pub(super) fn limit_revivals(&mut self) {
+        self.revivals_limit = (self.revivals.len() * 2).max(REVIVALS_AT_LEAST);
+    }
+
+    /// All revivals, to be given back with [`TrimState::put_revivals`].
+    pub(super) fn take_revivals(&mut self) -> Vec<(u32, u64)> {
+        std::mem::take(&mut self.revivals)
+    }
+
+    pub(super) fn put_revivals(&mut self, revivals: Vec<(u32, u64)>) {
+        self.revivals = revivals;
     }
 
     /// The record of a segment as things are now, when the next program is number `as_of`.

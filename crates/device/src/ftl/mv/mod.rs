@@ -35,11 +35,13 @@ mod write;
 use rustc_hash::FxHashMap;
 use ssdlab_flash::HugeArray;
 
+use super::durable_trims::DurableTrims;
 use super::page::full_mask;
 use super::placement::Placement;
 use super::trims::TrimState;
 use super::{Compaction, Found, Ftl, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, VersionPart};
 use crate::media::{Frontier, Media, Place};
+use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, Superblock, VersionMasks};
 use counters::Counters;
@@ -269,11 +271,11 @@ impl Ftl for MvFtl {
     }
 
     fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
-        self.trim_pages(media, first, end)
+        self.trim_units(media, first, end)
     }
 
     fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
-        self.write_trim_bitmaps(media, to, owner)
+        self.save_records(media, to, owner)
     }
 
     fn trims_pending(&self) -> u32 {
@@ -332,8 +334,8 @@ impl Ftl for MvFtl {
         std::hint::black_box(seen);
     }
 
-    fn recover(&mut self, media: &mut Media) -> u64 {
-        self.rebuild(media)
+    fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        self.rebuild(media, reads);
     }
 
     fn metadata_units(&self) -> u32 {

@@ -11,15 +11,17 @@ use ssdlab_flash::{NO_LPN, is_of_stripe};
 use super::MvFtl;
 use super::entry::UNMAPPED;
 use super::layout::{self, Version};
+use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::trims::TrimRecord;
 use crate::media::{Media, Place};
 use crate::planted::{Bug, planted};
+use crate::recovery_reads::RecoveryReads;
 
 /// A copy of a version: its number, the number of its program, its page.
 type Copied = (u64, u64, u32);
 
 impl MvFtl {
-    pub(super) fn rebuild(&mut self, media: &mut Media) -> u64 {
+    pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.map.clear();
         self.valid.as_mut_slice().fill(0);
         self.compacted.clear();
@@ -27,7 +29,7 @@ impl MvFtl {
         self.space.clear();
         self.merge_at = 0;
         let mut floors = vec![UNMAPPED; self.map.len() as usize];
-        let pages_read = self.find_floors(media, &mut floors);
+        self.find_floors(media, &mut floors, reads);
         self.drop_trimmed_floors(media, &mut floors);
         let above = self.find_versions(media, &floors);
         for lpn in 0..self.map.len() {
@@ -46,7 +48,6 @@ impl MvFtl {
                 self.adopt_page(media, ppn);
             }
         }
-        pages_read
     }
 
     /// A version in `ppn` is valid.
@@ -61,8 +62,7 @@ impl MvFtl {
     }
 
     /// Finds, for each logical page, the newest version that nothing older shows through.
-    fn find_floors(&mut self, media: &mut Media, floors: &mut [u32]) -> u64 {
-        let mut pages_read = 0;
+    fn find_floors(&mut self, media: &mut Media, floors: &mut [u32], reads: &mut RecoveryReads) {
         let mut newest = 0;
         for block in 0..media.flash.geometry().blocks() {
             let state = *media.flash.blocks.get(block);
@@ -71,7 +71,7 @@ impl MvFtl {
             }
             for page in 0..state.programmed {
                 let ppn = media.unit_at(Place { block, page });
-                pages_read += 1;
+                reads.oob(Place { block, page });
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(media.flash.oob.sequence(block, page));
                 if !media.flash.blocks.readable(ppn) && !planted(Bug::TornPageTrusted) {
@@ -91,7 +91,6 @@ impl MvFtl {
         }
         // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
         media.set_sequence(newest + if planted(Bug::SequenceReused) { 0 } else { 1 << 20 });
-        pages_read
     }
 
     /// The page may hold the newest version of a logical page that nothing older shows through.
@@ -202,7 +201,7 @@ impl MvFtl {
         self.map.set_chain(lpn, &chain, kinds[0], regular);
         if floor == UNMAPPED {
             // What was there before is hidden only by what is in RAM, until a full page is on flash.
-            self.note_revival_since(media, lpn, oldest);
+            self.add_revival(media, lpn, oldest);
         }
     }
 }

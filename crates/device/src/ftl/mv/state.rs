@@ -6,6 +6,7 @@ use ssdlab_flash::NONE;
 
 use super::MvFtl;
 use super::layout;
+use crate::ftl::durable_trims::DurableTrims;
 use crate::media::Media;
 
 impl MvFtl {
@@ -55,7 +56,7 @@ impl MvFtl {
                 && !version.floor
             {
                 // As recovery left it.
-                self.note_revival_since(media, lpn, version.number);
+                self.add_revival(media, lpn, version.number);
             }
             if self.map.full_page(lpn).is_some_and(|ppn| layout::is_partial(media, ppn, self.user_units)) {
                 return Err(bad("the entry of a full page points to a part of one"));

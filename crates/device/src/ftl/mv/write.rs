@@ -10,6 +10,7 @@ use super::gather::{Part, Sources};
 use super::layout::{self, IDENTIFIER_BYTES, TRIPLE_BYTES, Version};
 use super::map::Room;
 use crate::VersionMasks;
+use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::{Compaction, NoSpace, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;

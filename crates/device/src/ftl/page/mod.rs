@@ -17,11 +17,13 @@ use std::io::{self, Read, Write};
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
 
+use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::planted::{Bug, planted};
+use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, Superblock};
 
@@ -334,7 +336,7 @@ impl Ftl for PageFtl {
     }
 
     fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
-        self.write_trim_bitmaps(media, to, owner)
+        self.save_records(media, to, owner)
     }
 
     fn trims_pending(&self) -> u32 {
@@ -394,8 +396,8 @@ impl Ftl for PageFtl {
         std::hint::black_box(seen);
     }
 
-    fn recover(&mut self, media: &mut Media) -> u64 {
-        self.rebuild(media)
+    fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        self.rebuild(media, reads);
     }
 
     fn metadata_units(&self) -> u32 {

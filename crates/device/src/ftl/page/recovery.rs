@@ -10,14 +10,15 @@ use super::{PageFtl, UNMAPPED};
 use crate::ftl::trims::TrimRecord;
 use crate::media::{Media, Place};
 use crate::planted::{Bug, planted};
+use crate::recovery_reads::RecoveryReads;
 
 impl PageFtl {
-    pub(super) fn rebuild(&mut self, media: &mut Media) -> u64 {
+    pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.map.as_mut_slice().fill(UNMAPPED);
         self.valid.as_mut_slice().fill(0);
         self.trims.clear();
         self.mapped_units = 0;
-        let pages_read = self.newest_copies(media);
+        self.newest_copies(media, reads);
         self.drop_trimmed(media);
         for lpn in 0..self.map.len() as u32 {
             let unit = self.map.get(lpn as usize);
@@ -27,12 +28,10 @@ impl PageFtl {
                 self.set_valid(media, unit, media.block_of(unit));
             }
         }
-        pages_read
     }
 
-    fn newest_copies(&mut self, media: &mut Media) -> u64 {
+    fn newest_copies(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         let entries = self.map.len() as u32;
-        let mut pages_read = 0;
         let mut newest = 0;
         for block in 0..media.flash.geometry().blocks() {
             let state = *media.flash.blocks.get(block);
@@ -42,7 +41,7 @@ impl PageFtl {
             for page in 0..state.programmed {
                 let place = Place { block, page };
                 let first = media.unit_at(place);
-                pages_read += 1;
+                reads.oob(place);
                 let sequence = media.flash.oob.sequence(block, page);
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(sequence);
@@ -64,7 +63,6 @@ impl PageFtl {
         }
         // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
         media.set_sequence(newest + if planted(Bug::SequenceReused) { 0 } else { 1 << 20 });
-        pages_read
     }
 
     fn sequence_of(&self, media: &Media, unit: u32) -> u64 {
