@@ -51,7 +51,8 @@ pub(crate) enum Command {
     Stat(Stat),
     Record(Record),
     Devices(Devices),
-    Designs(Designs),
+    #[command(alias = "designs")]
+    List(List),
     Report(Report),
     Files(Box<Files>),
     Reproduce(Box<Reproduce>),
@@ -297,9 +298,24 @@ pub(crate) struct Devices {
     pub(crate) json: bool,
 }
 
-/// The policies and designs that a description can name, and the workloads that ship, one line each.
+/// The policies and designs that a description can name, and the workloads that ship, one line each; or the keys that a
+/// description can hold.
 #[derive(Args, Debug)]
-pub(crate) struct Designs {
+#[command(after_help = "\
+Examples:
+  ssdlab list
+  ssdlab list --keys gc
+  ssdlab list --keys --schema > ssdlab.schema.json")]
+pub(crate) struct List {
+    /// The keys with type, range, default and meaning; those of one SECTION, such as gc, flash.timing or host
+    #[arg(long, value_name = "SECTION", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) keys: Option<String>,
+    /// Print the keys as tables in Markdown
+    #[arg(long, requires = "keys", conflicts_with = "json")]
+    pub(crate) markdown: bool,
+    /// Print the keys as a JSON Schema (draft 2020-12) of a drive's description; with `--keys host`, of a host's
+    #[arg(long, requires = "keys", conflicts_with_all = ["json", "markdown"])]
+    pub(crate) schema: bool,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

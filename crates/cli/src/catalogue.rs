@@ -1,13 +1,14 @@
-//! `ssdlab devices` and `ssdlab designs`: what there is, one line each.
+//! `ssdlab devices` and `ssdlab list`: what there is, one line each, and the keys of descriptions.
 
 use std::io::Write as _;
 
 use serde::Serialize;
-use ssdlab_base::format_size;
+use ssdlab_base::{closest, format_size};
+use ssdlab_device::description::{self, Group};
 use ssdlab_device::{InterfaceKind, registered};
 use ssdlab_workload::{files, model};
 
-use crate::args::{Designs, Devices};
+use crate::args::{Devices, List};
 use crate::failure::Failure;
 use crate::shipped;
 use crate::stdout;
@@ -64,8 +65,49 @@ fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
     })
 }
 
-/// Lists what a description can name.
-pub(crate) fn designs(args: &Designs) -> Result<(), Failure> {
+/// Characters of a line of text.
+const WIDTH: usize = 110;
+/// The section of the keys of a host's description.
+const HOST: &str = "host";
+
+/// The keys of a section and of those below it, of all where none is named.
+fn keys(args: &List, section: &str) -> Result<(), Failure> {
+    if args.schema {
+        let schema = match section {
+            "" => description::schema("ssdlab drive description", description::KEYS),
+            HOST => description::schema("ssdlab host description", ssdlab_host::KEYS),
+            _ => return Err(Failure::input(format!("--keys {section}: --schema takes no section, or 'host'"))),
+        };
+        return stdout::print_json(&schema);
+    }
+    let mut groups = description::groups(description::KEYS);
+    groups.extend(description::groups(ssdlab_host::KEYS).into_iter().map(|group| group.below(HOST)));
+    let sections: Vec<String> = groups.iter().map(|group| group.section.clone()).collect();
+    let below = format!("{section}.");
+    groups.retain(|group| section.is_empty() || group.section == section || group.section.starts_with(&below));
+    if groups.is_empty() {
+        let mut sections: Vec<&str> = sections.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        sections.dedup();
+        let hint = closest(section, sections.iter().copied());
+        let hint = hint.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+        let reason = format!("--keys: found the section '{section}', expected one of {}{hint}", sections.join(", "));
+        return Err(Failure::input(reason));
+    }
+    if args.json {
+        return stdout::print_json(&groups.iter().flat_map(Group::json).collect::<Vec<_>>());
+    }
+    let texts: Vec<String> = match args.markdown {
+        true => description::tables(&groups),
+        false => groups.iter().map(|group| group.text(WIDTH)).collect(),
+    };
+    stdout::print(|to| to.write_all(texts.join("\n").as_bytes()))
+}
+
+/// Lists what a description can name, or the keys it can hold.
+pub(crate) fn list(args: &List) -> Result<(), Failure> {
+    if let Some(section) = &args.keys {
+        return keys(args, section);
+    }
     let design = |kind, name: &str, summary: &str| Design { kind, name: name.into(), summary: summary.into() };
     let mut designs: Vec<Design> =
         registered().into_iter().map(|found| design(found.kind, found.name, found.summary)).collect();

@@ -56,7 +56,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Record(record) => return stat::record(&record),
         Command::Trace { what } => trace::trace(what)?,
         Command::Devices(devices) => catalogue::devices(&devices)?,
-        Command::Designs(designs) => catalogue::designs(&designs)?,
+        Command::List(list) => catalogue::list(&list)?,
         Command::Report(report) => report::report(&report)?,
         Command::Files(files) => return files::files(&files),
         Command::Reproduce(reproduce) => return reproduce::reproduce(&reproduce),

@@ -132,8 +132,8 @@ impl DriveConfig {
                 format!("{high} % over {low} %: at most 100, and low at most high"),
             );
         }
-        if let Some((.., design)) = DESIGNS.iter().find(|(name, ..)| *name == self.ftl.design) {
-            (design.check)(self)?;
+        if let Some(design) = DESIGNS.iter().find(|design| design.name == self.ftl.design) {
+            (design.make.check)(self)?;
         }
         let faults = &self.flash.faults;
         if (faults.program_failure > 0.0 || !faults.script.is_empty()) && self.gc.free_blocks < 3 {

@@ -3,6 +3,8 @@
 use ssdlab_base::Nanos;
 use ssdlab_flash::{FlashConfig, Geometry};
 
+use crate::description::Settings;
+
 /// How the host speaks to the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceConfig {
@@ -38,8 +40,8 @@ pub struct BufferConfig {
     pub latency: Nanos,
     /// When data leaves.
     pub destage: DestageConfig,
-    /// What single policies want to know.
-    pub policies: BufferPolicies,
+    /// What single policies read.
+    pub own: Settings,
 }
 
 /// When data leaves the write buffer for flash.
@@ -73,33 +75,6 @@ pub enum Destage {
     Watermark,
 }
 
-/// Parameters of single buffer policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferPolicies {
-    /// `mca`: units from the bottom of the stack that it looks at.
-    pub mca_window: u32,
-    /// `cflru`: thousandths of the pages held that are its window.
-    pub cflru_window_permille: u32,
-    /// `fab`, `bplru`: pages of a logical block.
-    pub block_pages: u32,
-    /// `bplru`: what a block lacks is read from flash and written with it.
-    pub bplru_padding: bool,
-    /// `lirs`, `pc-lirs`: thousandths of the space that pages of high inter-reference recency have.
-    pub lirs_hir_permille: u32,
-}
-
-impl Default for BufferPolicies {
-    fn default() -> BufferPolicies {
-        BufferPolicies {
-            mca_window: 32,
-            cflru_window_permille: 250,
-            block_pages: 64,
-            bplru_padding: false,
-            lirs_hir_permille: 10,
-        }
-    }
-}
-
 /// The flash translation layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FtlConfig {
@@ -117,80 +92,8 @@ pub struct FtlConfig {
     pub separate_gc_frontier: bool,
     /// Host write streams with a frontier each (at least 1).
     pub streams: u32,
-    /// What the design `mv` keeps of partial pages; other designs ignore it.
-    pub versions: VersionsConfig,
-}
-
-/// Versions of logical pages, for the design `mv`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionsConfig {
-    /// How a map entry finds the newer versions.
-    pub index: VersionIndex,
-    /// Bits of a map entry for PT/F; `None`: all that the physical page number leaves.
-    pub bits: Option<u32>,
-    /// Most valid versions of a logical page, the full one included; at least 2.
-    pub chain: u32,
-    /// Logical pages that share a table of version slots (indirect index).
-    pub group_pages: u32,
-    /// Percent of the spare pages that versions may take: 0 to 100.
-    pub spare_percent: u32,
-    /// Which partial writes become versions.
-    pub masks: VersionMasks,
-    /// Versions are merged while the drive is idle.
-    pub idle_merge: bool,
-    /// ... or has at most so many commands under way.
-    pub merge_load: u32,
-    /// Small partial pages of a region are compacted into one physical page.
-    pub compaction: bool,
-    /// Where a compacted page has the index of what is in it.
-    pub compaction_index: CompactionIndex,
-    /// Bytes of a region.
-    pub region_bytes: u64,
-}
-
-impl Default for VersionsConfig {
-    fn default() -> VersionsConfig {
-        VersionsConfig {
-            index: VersionIndex::Indirect,
-            bits: None,
-            chain: 4,
-            group_pages: 64,
-            spare_percent: 50,
-            masks: VersionMasks::Patterns,
-            idle_merge: true,
-            merge_load: 0,
-            compaction: false,
-            compaction_index: CompactionIndex::Page,
-            region_bytes: 1 << 20,
-        }
-    }
-}
-
-/// What the pointer in a map entry says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionIndex {
-    /// The distance from the older page to the newer one.
-    Direct,
-    /// A slot in the table of the logical page's group.
-    Indirect,
-}
-
-/// Which masks a version may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionMasks {
-    /// Runs of more than half the page (Figure 6); others are completed by a read-modify-write.
-    Patterns,
-    /// Any: the mask itself is kept in the out-of-band area.
-    Any,
-}
-
-/// Where the triples of a compacted page are (WAFLASH, 5.6: either will do).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionIndex {
-    /// In the page's first sector (Figure 7).
-    Page,
-    /// In its out-of-band area: all sectors are for data, and two halves of pages fit.
-    Oob,
+    /// What single designs read.
+    pub own: Settings,
 }
 
 /// Which blocks are opened, written, collected and retired as one.
@@ -302,10 +205,10 @@ pub enum Level {
 /// Garbage collection and wear levelling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GcConfig {
-    /// Registered victim policy (`greedy`, `cost-benefit`, `fifo`, `random`, `d-choices`).
+    /// Registered victim policy (`greedy`...).
     pub victim: String,
-    /// Candidates that `d-choices` draws.
-    pub choices: u32,
+    /// What single policies read.
+    pub own: Settings,
     /// Foreground GC runs in a plane while fewer blocks than this are free (the open blocks do not count). At least 2.
     pub free_blocks: u32,
     /// Background GC, when the drive has been idle for `idle_after`, runs until this many are free; 0 switches it off.

@@ -17,19 +17,19 @@ mod media;
 pub mod path;
 pub mod planted;
 mod recovery_reads;
+mod registry;
 mod slots;
 mod stats;
 mod superblocks;
 mod token;
 
 pub use config::{
-    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Pacing, Parity, Superblock, VersionIndex, VersionMasks,
-    VersionsConfig,
+    Allocation, BufferConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
+    Level, Pacing, Parity, Superblock,
 };
-pub use description::{Description, DescriptionError};
+pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
-    CommandCount, Data, Drive, DriveError, OnImageError, Options, Payload, Recovered, Recovery, Registered, registered,
-    stamp_cell,
+    CommandCount, Data, Drive, DriveError, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
 };
+pub use registry::{Registered, registered};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

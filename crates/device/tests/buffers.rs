@@ -3,7 +3,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
-use ssdlab_device::{Allocation, BufferPolicies, Drive, DriveConfig, Level, Options};
+use ssdlab_device::{Allocation, Drive, DriveConfig, Level, Options, Setting, Settings};
 use ssdlab_flash::{Contents, Faults, Geometry, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs::{self, names, one_of};
@@ -44,16 +44,15 @@ fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, (design, compacts, 
     configs::set_superblock(&mut config);
     config.buffer.policy = policy.to_string();
     config.buffer.bytes = u64::from(page_bytes) * one_of(rng, &[1, 2, 6, 12]);
-    config.buffer.policies = BufferPolicies {
-        mca_window: one_of(rng, &[1, 4, 32]),
-        cflru_window_permille: one_of(rng, &[0, 250, 1000]),
-        block_pages: one_of(rng, &[1, 3, 4]),
-        bplru_padding: design == "page" && rng.random_bool(0.5),
-        lirs_hir_permille: one_of(rng, &[10, 500]),
-    };
+    config.buffer.own = Settings::default()
+        .with("mca_window", one_of(rng, &[1_u32, 4, 32]))
+        .with("cflru_window_permille", one_of(rng, &[0_u32, 250, 1000]))
+        .with("block_pages", one_of(rng, &[1_u32, 3, 4]))
+        .with("bplru_padding", design == "page" && rng.random_bool(0.5))
+        .with("lirs_hir_permille", one_of(rng, &[10_u32, 500]));
     loop {
         configs::set_design(&mut config, design, rng);
-        if config.ftl.versions.compaction == compacts {
+        if config.own("ftl.compaction") == Some(Setting::Flag(compacts)) {
             break;
         }
     }
@@ -233,8 +232,8 @@ fn a_partial_page_that_stays_is_completed_and_costs_no_read() {
 fn a_padded_block_is_written_whole_and_what_it_lacks_is_read() {
     for (padding, padded) in [(false, 0), (true, 3)] {
         let mut config = one_chip("bplru");
-        config.buffer.policies.block_pages = 4;
-        config.buffer.policies.bplru_padding = padding;
+        config.buffer.own.set("block_pages", 4_u32);
+        config.buffer.own.set("bplru_padding", padding);
         let mut drive =
             Drive::new(&config, Options { seed: 1, contents: Contents::Stamps }).expect("an accepted drive");
         // Whole blocks, so that nothing is padded while flash is filled.

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, Description, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, Superblock, VersionsConfig,
+    Allocation, BufferConfig, Description, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level, Pacing, Parity, Settings, Superblock,
 };
 use ssdlab_flash::{
     FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
@@ -97,7 +97,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             bytes: 64 << 20,
             latency: Nanos::from_us(1),
             destage: DestageConfig { when: Destage::Watermark, high_percent: 80, low_percent: 70 },
-            policies: BufferPolicies { block_pages: 256, ..BufferPolicies::default() },
+            own: Settings::default(),
         },
         ftl: FtlConfig {
             design: "page".to_string(),
@@ -107,11 +107,11 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             streams: 1,
             superblock: Superblock::None,
             parity: Parity::None,
-            versions: VersionsConfig::default(),
+            own: Settings::default(),
         },
         gc: GcConfig {
             victim: "greedy".to_string(),
-            choices: 10,
+            own: Settings::default(),
             free_blocks: 3,
             background_free_blocks: 0,
             pacing: Pacing::Off,
@@ -372,7 +372,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                         high_percent: buffer.3.1,
                         low_percent: buffer.3.1 * buffer.3.2 / 100,
                     },
-                    policies: BufferPolicies::default(),
+                    own: Settings::default(),
                 },
                 ftl: FtlConfig {
                     design: "page".to_string(),
@@ -382,11 +382,11 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     streams: ftl.2,
                     superblock,
                     parity,
-                    versions: VersionsConfig::default(),
+                    own: Settings::default(),
                 },
                 gc: GcConfig {
                     victim: gc.0.to_string(),
-                    choices: gc.1,
+                    own: if gc.1 == 10 { Settings::default() } else { Settings::default().with("choices", gc.1) },
                     free_blocks: gc.2,
                     background_free_blocks: if gc.3 { gc.2 + 1 } else { 0 },
                     pacing: if gc.6 % 2 == 0 { Pacing::Off } else { Pacing::Proportional },

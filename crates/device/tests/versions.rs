@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{CompactionIndex, Description, Drive, DriveConfig, Options, Status, VersionIndex, VersionMasks};
+use ssdlab_device::{Description, Drive, DriveConfig, Options, Status};
 use ssdlab_flash::{Cause, Contents, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
@@ -22,7 +22,7 @@ const STAMPS: Options = Options { seed: 1, contents: Contents::Stamps };
 fn one_plane() -> DriveConfig {
     let mut config = drive(1, 1, 1);
     config.ftl.design = "mv".to_string();
-    config.ftl.versions.idle_merge = false;
+    config.ftl.own.set("idle_merge", false);
     config
 }
 
@@ -54,10 +54,10 @@ fn write(lpn: u64, first: u64, count: u64) -> Request {
 }
 
 /// Figure 5 with Pattern 3, as section 3.2 reads it: LPN(3) is in PPN(2), and its sectors [1-6] in PPN(8).
-fn figure_5(index: VersionIndex) -> (Host, Spans) {
+fn figure_5(index: &'static str) -> (Host, Spans) {
     let mut config = one_plane();
-    config.ftl.versions.index = index;
-    config.ftl.versions.chain = 2;
+    config.ftl.own.set("version_index", index);
+    config.ftl.own.set("version_chain", 2_u32);
     let mut host = Host::new(&config);
     let spans = Spans::watch(&mut host.drive);
     for lpn in [0, 1, 3, 4, 5, 6, 7, 8] {
@@ -72,7 +72,7 @@ fn figure_5(index: VersionIndex) -> (Host, Spans) {
 
 #[test]
 fn figure_5_a_read_within_the_pattern_takes_the_new_page_and_another_both() {
-    for index in [VersionIndex::Direct, VersionIndex::Indirect] {
+    for index in ["direct", "indirect"] {
         let (mut host, spans) = figure_5(index);
         host.assert_takes(read(3, 1, 3), &[COMMAND, READ, part(3)]);
         assert_eq!(operations(&spans), [(ReadOp, 8)]);
@@ -90,7 +90,7 @@ fn figure_5_a_read_within_the_pattern_takes_the_new_page_and_another_both() {
 
 #[test]
 fn a_full_page_write_drops_all_versions() {
-    let (mut host, spans) = figure_5(VersionIndex::Indirect);
+    let (mut host, spans) = figure_5("indirect");
     host.assert_takes(write(3, 0, 8), &[PROGRAM_PAGE]);
     host.assert_takes(read(3, 0, 8), &[COMMAND, READ, TRANSFER]);
     assert_eq!(operations(&spans), [(Program, 9), (ReadOp, 9)]);
@@ -100,7 +100,7 @@ fn a_full_page_write_drops_all_versions() {
 
 #[test]
 fn a_write_beyond_the_bound_merges_all_versions_at_once() {
-    let (mut host, spans) = figure_5(VersionIndex::Indirect);
+    let (mut host, spans) = figure_5("indirect");
     host.send_request(write(3, 0, 7));
     host.run();
     let mut done = operations(&spans);
@@ -116,15 +116,15 @@ fn a_write_beyond_the_bound_merges_all_versions_at_once() {
 
 #[test]
 fn a_mask_that_is_no_pattern_is_completed_by_a_read_unless_masks_are_kept() {
-    for masks in [VersionMasks::Patterns, VersionMasks::Any] {
+    for masks in ["patterns", "any"] {
         let mut config = one_plane();
-        config.ftl.versions.masks = masks;
+        config.ftl.own.set("version_masks", masks);
         let mut host = Host::new(&config);
         let spans = Spans::watch(&mut host.drive);
         host.send_request(write(0, 0, 8));
         host.run();
         operations(&spans);
-        if masks == VersionMasks::Patterns {
+        if masks == "patterns" {
             host.assert_takes(write(0, 2, 4), &[COMMAND, READ, part(4), DATA_IN, PROGRAM]);
             assert_eq!(operations(&spans), [(ReadOp, 0), (Program, 1)]);
             assert_eq!(figure(&host.drive, "completed_no_pattern"), 1.0);
@@ -142,7 +142,7 @@ fn a_mask_that_is_no_pattern_is_completed_by_a_read_unless_masks_are_kept() {
 #[test]
 fn figure_7_three_small_partial_pages_are_one_write_and_no_read() {
     let mut config = one_plane();
-    config.ftl.versions.compaction = true;
+    config.ftl.own.set("compaction", true);
     config.buffer.policy = "lru".to_string();
     config.buffer.bytes = 64 << 10;
     let mut host = Host::new(&config);
@@ -190,13 +190,12 @@ fn figure_7_three_small_partial_pages_are_one_write_and_no_read() {
 /// page they do not fit, and each is completed by a read.
 #[test]
 fn two_halves_share_a_page_where_the_index_is_out_of_band() {
-    for (index, expected, page) in [
-        (CompactionIndex::Oob, vec![(Program, 2)], 2),
-        (CompactionIndex::Page, vec![(ReadOp, 0), (Program, 2), (ReadOp, 1), (Program, 3)], 3),
-    ] {
+    for (index, expected, page) in
+        [("oob", vec![(Program, 2)], 2), ("page", vec![(ReadOp, 0), (Program, 2), (ReadOp, 1), (Program, 3)], 3)]
+    {
         let mut config = one_plane();
-        config.ftl.versions.compaction = true;
-        config.ftl.versions.compaction_index = index;
+        config.ftl.own.set("compaction", true);
+        config.ftl.own.set("compaction_index", index);
         config.buffer.policy = "lru".to_string();
         config.buffer.bytes = 64 << 10;
         let mut host = Host::new(&config);
@@ -228,8 +227,8 @@ fn two_halves_share_a_page_where_the_index_is_out_of_band() {
 #[test]
 fn an_idle_drive_merges_until_nothing_is_left() {
     let mut config = one_plane();
-    config.ftl.versions.idle_merge = true;
-    config.ftl.versions.spare_percent = 100;
+    config.ftl.own.set("idle_merge", true);
+    config.ftl.own.set("version_spare", 100_u32);
     let mut host = Host::new(&config);
     for lpn in 0..20 {
         host.send_request(write(lpn, 0, 8));
@@ -255,10 +254,10 @@ fn an_idle_drive_merges_until_nothing_is_left() {
 /// One read at a time, for ever: not idle, but a light load.
 #[test]
 fn a_drive_under_light_load_merges_if_it_is_told_to() {
-    for (merge_load, left) in [(0, 10.0), (1, 0.0)] {
+    for (merge_load, left) in [(0_u32, 10.0), (1, 0.0)] {
         let mut config = one_plane();
-        config.ftl.versions.idle_merge = true;
-        config.ftl.versions.merge_load = merge_load;
+        config.ftl.own.set("idle_merge", true);
+        config.ftl.own.set("merge_load", merge_load);
         config.gc.idle_after = ssdlab_base::Nanos(1_000_000);
         let mut host = Host::new(&config);
         for lpn in 0..10 {
@@ -294,12 +293,14 @@ fn small(design: usize, page_bytes: u32, rng: &mut Rng) -> DriveConfig {
     config.buffer.bytes = u64::from(page_bytes) * configs::one_of(rng, &[1, 3, 10]);
     if design > 0 {
         config.ftl.design = "mv".to_string();
-        config.ftl.versions.compaction = design == 2;
-        config.ftl.versions.compaction_index = configs::one_of(rng, &[CompactionIndex::Page, CompactionIndex::Oob]);
-        config.ftl.versions.region_bytes = u64::from(page_bytes) * configs::one_of(rng, &[1, 8, 64]);
-        config.ftl.versions.bits = configs::one_of(rng, &[None, Some(5)]);
-        config.ftl.versions.group_pages = configs::one_of(rng, &[2, 8]);
-        config.ftl.versions.chain = rng.random_range(2..5);
+        config.ftl.own.set("compaction", design == 2);
+        config.ftl.own.set("compaction_index", configs::one_of(rng, &["page", "oob"]));
+        config.ftl.own.set("region", u64::from(page_bytes) * configs::one_of(rng, &[1, 8, 64]));
+        if let Some(bits) = configs::one_of(rng, &[None, Some(5_u32)]) {
+            config.ftl.own.set("version_bits", bits);
+        }
+        config.ftl.own.set("version_group", configs::one_of(rng, &[2_u32, 8]));
+        config.ftl.own.set("version_chain", rng.random_range(2..5_u32));
         config.gc.idle_after = ssdlab_base::Nanos(200_000);
     }
     config
@@ -362,7 +363,7 @@ fn a_full_drive_takes_partial_overwrites_for_ever() {
         let mut rng = rng(seed, "full");
         let mut config = configs::random(&mut rng);
         configs::set_design(&mut config, "mv", &mut rng);
-        config.ftl.versions.spare_percent = 100;
+        config.ftl.own.set("version_spare", 100_u32);
         let Some(most) = configs::most_user_units(&config) else { return };
         config.user_bytes = (most - rng.random_range(0..=most / 4)).max(1) * u64::from(config.ftl.mapping_unit);
         tell(&config);
@@ -402,7 +403,7 @@ fn partial_overwrites_read_less_than_on_the_page_design() {
         config.user_bytes = u64::from(config.ftl.mapping_unit) * 48;
         config.buffer.policy = "lru".to_string();
         config.buffer.bytes = 64 << 10;
-        config.ftl.versions.idle_merge = false;
+        config.ftl.own.set("idle_merge", false);
         let mut drive = Drive::new(&config, STAMPS).expect("an accepted drive");
         let mut rng = rng(3, "overwrites");
         for page in 0..48 {

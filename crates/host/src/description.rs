@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::Drive;
-use ssdlab_device::description::{DescriptionError, Field, Section, Tree};
+use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Section, Tree};
 
 use crate::Device;
 use crate::scheduler::{self, Scheduler, SchedulerConfig};
@@ -24,13 +24,23 @@ enum Room {
     Scheduler(SchedulerConfig),
 }
 
-/// Requests in the device below, unless the description says how many.
-const DEPTH: u32 = 32;
-/// The largest command that merging makes, unless the description says so.
-const MERGE_BYTES: u64 = 512 << 10;
+const EXPECTED: &str = "a [[room]] for each room, at least one";
 
-const ROOT: &[&str] = &["room"];
-const SCHEDULER: &[&str] = &["kind", "depth", "merge_size"];
+/// Every key of a host's description.
+pub const KEYS: &[Key] = &[Key::new(
+    "room",
+    Kind::Tables(ROOM, Some(&KINDS)),
+    Default::Required(EXPECTED),
+    "A table for each room, the topmost first.",
+)];
+
+const ROOM: &[Key] = &[Key::new("kind", Kind::Word(kinds), Default::Required("one of them"), "Which room it is.")];
+
+static KINDS: Family = Family { key: "kind", members: || vec![(scheduler::KIND, scheduler::KEYS)], expands_all: false };
+
+fn kinds() -> Vec<&'static str> {
+    ROOMS.iter().map(|(name, _)| *name).collect()
+}
 
 impl Host {
     /// Reads a description: TOML with a `[[room]]` for each room, the topmost first.
@@ -62,8 +72,7 @@ impl Host {
 }
 
 fn read(tree: &Tree) -> Result<Host, DescriptionError> {
-    const EXPECTED: &str = "a [[room]] for each room, at least one";
-    let list = Section::root(tree, ROOT)?.require("room", EXPECTED)?;
+    let list = Section::root(tree, KEYS)?.require("room")?;
     let rooms = list.list(EXPECTED)?;
     if rooms.is_empty() {
         return Err(list.expected(EXPECTED));
@@ -73,15 +82,14 @@ fn read(tree: &Tree) -> Result<Host, DescriptionError> {
 
 /// A room: its kind says which keys it has.
 fn room(field: &Field<'_>) -> Result<Room, DescriptionError> {
-    let names: Vec<&str> = ROOMS.iter().map(|(name, _)| *name).collect();
-    match field.entry("kind") {
-        Some(kind) => kind.name(&names)?,
-        None => return Err(field.section(SCHEDULER)?.missing("kind", &names.join(", "))),
+    let kind = match field.entry("kind") {
+        Some(kind) => kind.name(&kinds())?,
+        None => return Err(field.section()?.missing("kind", &kinds().join(", "))),
     };
-    let keys = field.section(SCHEDULER)?;
-    let depth = keys.get("depth").map_or(Ok(DEPTH), |depth| depth.count(1, 65536))?;
+    let keys = field.section_of(ROOM.iter().chain(KINDS.keys_of(kind)).collect())?;
+    let depth = keys.count("depth")?;
     let merge_bytes = match keys.get("merge_size") {
-        None => MERGE_BYTES,
+        None => keys.number("merge_size")?,
         Some(size) => match size.size()? {
             bytes if bytes.is_multiple_of(SECTOR_BYTES) => bytes,
             _ => return Err(size.expected("whole sectors of 512 bytes, or 0 to merge nothing")),

@@ -8,6 +8,6 @@ mod description;
 mod device;
 mod scheduler;
 
-pub use description::{Host, ROOMS};
+pub use description::{Host, KEYS, ROOMS};
 pub use device::{Administration, BlockDevice, Device, Identity, Part, PartMut, Power, RoomFigures, Traffic, seed_of};
 pub use scheduler::{Scheduler, SchedulerConfig};

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use ssdlab_base::command_set::Merging;
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_device::description::{Default, Key, Kind};
 use ssdlab_device::path::{Part as PathPart, Path, Segment, Stage};
 use ssdlab_device::{Completion, Counters, Data, Payload};
 
@@ -18,6 +19,22 @@ pub(crate) const KIND: &str = "scheduler";
 
 /// Most requests that are joined to one.
 const PARTS_MAX: u64 = 1 << 12;
+
+/// Its keys in descriptions.
+pub(crate) const KEYS: &[Key] = &[
+    Key::new(
+        "depth",
+        Kind::Count { unit: "requests", least: 1, most: 65_536 },
+        Default::number(32),
+        "Requests that the device below holds at once.",
+    ),
+    Key::new(
+        "merge_size",
+        Kind::Size { least: 0, most: u64::MAX, step: SECTOR_BYTES },
+        Default::number(512 << 10),
+        "The largest request that merging makes, in whole sectors; `0` merges nothing.",
+    ),
+];
 
 /// What the scheduler is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

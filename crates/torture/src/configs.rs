@@ -3,9 +3,8 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, CompactionIndex, Destage, DestageConfig, Drive, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, Superblock, VersionIndex, VersionMasks,
-    VersionsConfig, registered,
+    Allocation, BufferConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -161,13 +160,12 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
                 high_percent: [1, 50, 80, 100][(geometry.blocks_per_plane % 4) as usize],
                 low_percent: [0, 0, 25, 80][(geometry.blocks_per_plane % 4) as usize],
             },
-            policies: BufferPolicies {
-                mca_window: [1, 3, 32][(geometry.blocks_per_plane % 3) as usize],
-                cflru_window_permille: [0, 250, 1000][(geometry.blocks_per_plane % 3) as usize],
-                block_pages: [1, 2, 5, 16][(geometry.pages_per_block % 4) as usize],
-                bplru_padding: geometry.blocks_per_plane.is_multiple_of(2),
-                lirs_hir_permille: [10, 300, 1000][(geometry.planes() % 3) as usize],
-            },
+            own: Settings::default()
+                .with("mca_window", [1_u32, 3, 32][(geometry.blocks_per_plane % 3) as usize])
+                .with("cflru_window_permille", [0_u32, 250, 1000][(geometry.blocks_per_plane % 3) as usize])
+                .with("block_pages", [1_u32, 2, 5, 16][(geometry.pages_per_block % 4) as usize])
+                .with("bplru_padding", geometry.blocks_per_plane.is_multiple_of(2))
+                .with("lirs_hir_permille", [10_u32, 300, 1000][(geometry.planes() % 3) as usize]),
         },
         ftl: FtlConfig {
             design: one_of(rng, &names("ftl.design")).to_string(),
@@ -177,11 +175,11 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             streams,
             superblock: Superblock::None,
             parity: Parity::None,
-            versions: VersionsConfig::default(),
+            own: Settings::default(),
         },
         gc: GcConfig {
             victim: one_of(rng, &names("gc.victim")).to_string(),
-            choices: rng.random_range(1..=4),
+            own: Settings::default().with("choices", rng.random_range(1..=4_u32)),
             free_blocks,
             background_free_blocks: one_of(rng, &[0, 0, free_blocks + 2]),
             // As the buffer's keys: from what is drawn already.
@@ -225,7 +223,7 @@ fn set_parity(config: &mut DriveConfig) {
 /// Gives a drive another FTL design, and draws what that wants of its own.
 pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     config.ftl.design = design.to_string();
-    config.ftl.versions = VersionsConfig::default();
+    config.ftl.own = Settings::default();
     if design != "mv" {
         return;
     }
@@ -241,22 +239,21 @@ pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     let narrow = rng.random_bool(0.5) && !(compaction && direct);
     let bits = narrow.then(|| rng.random_range(3..8));
     let slots = bits.map_or(u32::MAX, |bits: u32| (1 << (bits - u32::from(compaction))) - 2);
-    config.ftl.versions = VersionsConfig {
-        index: if direct { VersionIndex::Direct } else { VersionIndex::Indirect },
-        bits,
-        chain: if direct { 2 } else { rng.random_range(2..7) },
-        group_pages: one_of(rng, &[1, 4, 16, 64]).min(slots),
-        spare_percent: one_of(rng, &[50, 50, 100, 20]),
-        masks: if rng.random_bool(0.3) { VersionMasks::Any } else { VersionMasks::Patterns },
-        idle_merge: rng.random_bool(0.7),
-        merge_load: one_of(rng, &[0, 0, 1, 8]),
-        compaction,
-        compaction_index: match compaction && config.flash.geometry.oob_bytes >= 34 && rng.random_bool(0.4) {
-            true => CompactionIndex::Oob,
-            false => CompactionIndex::Page,
-        },
-        region_bytes: u64::from(page) * one_of(rng, &[1, 4, 16, 1024]),
-    };
+    let mut own = Settings::default().with("version_index", if direct { "direct" } else { "indirect" });
+    if let Some(bits) = bits {
+        own.set("version_bits", bits);
+    }
+    own.set("version_chain", if direct { 2_u32 } else { rng.random_range(2..7) });
+    own.set("version_group", one_of(rng, &[1, 4, 16, 64]).min(slots));
+    own.set("version_spare", one_of(rng, &[50_u32, 50, 100, 20]));
+    own.set("version_masks", if rng.random_bool(0.3) { "any" } else { "patterns" });
+    own.set("idle_merge", rng.random_bool(0.7));
+    own.set("merge_load", one_of(rng, &[0_u32, 0, 1, 8]));
+    own.set("compaction", compaction);
+    let out_of_band = compaction && config.flash.geometry.oob_bytes >= 34 && rng.random_bool(0.4);
+    own.set("compaction_index", if out_of_band { "oob" } else { "page" });
+    own.set("region", u64::from(page) * one_of(rng, &[1, 4, 16, 1024]));
+    config.ftl.own = own;
 }
 
 /// Of so many units of capacity as many as leave versions something, mostly; all of them for other designs.
@@ -313,7 +310,7 @@ pub fn handful() -> DriveConfig {
             bytes: 4096,
             latency: Nanos::ZERO,
             destage: DestageConfig::ON_DEMAND,
-            policies: BufferPolicies::default(),
+            own: Settings::default().with("block_pages", 64_u32),
         },
         ftl: FtlConfig {
             design: "page".to_string(),
@@ -323,11 +320,11 @@ pub fn handful() -> DriveConfig {
             streams: 1,
             superblock: Superblock::None,
             parity: Parity::None,
-            versions: VersionsConfig::default(),
+            own: Settings::default(),
         },
         gc: GcConfig {
             victim: "greedy".to_string(),
-            choices: 2,
+            own: Settings::default().with("choices", 2_u32),
             free_blocks: 2,
             background_free_blocks: 0,
             pacing: Pacing::Off,

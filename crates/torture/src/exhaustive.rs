@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::{DriveConfig, VersionMasks};
+use ssdlab_device::DriveConfig;
 
 use crate::campaign::over_threads;
 use crate::case::{Case, Cut, Moment, Step};
@@ -73,11 +73,10 @@ impl Exhaustive {
                         config.flash.geometry.page_bytes = 2048;
                         config.ftl.mapping_unit = 2048;
                         config.buffer.bytes = 2048;
-                        config.ftl.versions.region_bytes = 4096;
-                        config.ftl.versions.compaction = unit == 512;
-                        config.ftl.versions.spare_percent = 100;
-                        config.ftl.versions.masks =
-                            if unit == 512 { VersionMasks::Patterns } else { VersionMasks::Any };
+                        config.ftl.own.set("region", 4096_u32);
+                        config.ftl.own.set("compaction", unit == 512);
+                        config.ftl.own.set("version_spare", 100_u32);
+                        config.ftl.own.set("version_masks", if unit == 512 { "patterns" } else { "any" });
                     }
                     drives.extend(describable(&config));
                 }

@@ -1,4 +1,4 @@
-//! `devices`, `designs`, `trace` and the help.
+//! `devices`, `list`, `trace` and the help.
 
 use std::path::Path;
 
@@ -52,13 +52,45 @@ fn a_drive_that_was_printed_runs_as_the_one_that_ships() {
 #[test]
 fn designs_are_listed_by_kind() {
     let bench = Bench::new();
-    let lines = bench.succeeds(&["designs"]).stdout;
+    let lines = bench.succeeds(&["list"]).stdout;
     for (kind, name) in [("ftl.design", "page"), ("gc.victim", "greedy"), ("buffer.policy", "lru")] {
         let found = lines.lines().any(|line| line.split_whitespace().take(2).eq([kind, name]));
         assert!(found, "{kind} {name} is missing in:\n{lines}");
     }
-    let json: Value = serde_json::from_str(&bench.succeeds(&["designs", "--json"]).stdout).expect("JSON");
+    let json: Value = serde_json::from_str(&bench.succeeds(&["list", "--json"]).stdout).expect("JSON");
     assert_eq!(json.as_array().map(Vec::len), Some(lines.lines().count()));
+}
+
+#[test]
+fn keys_are_listed_by_section_and_by_who_reads_them() {
+    let bench = Bench::new();
+    let all = bench.succeeds(&["list", "--keys"]).stdout;
+    for line in ["top level", "  flash.timing.read", "gc, read with gc.victim = \"d-choices\"", "  host.room.depth"] {
+        assert!(all.lines().any(|found| found == line), "'{line}' is missing in:\n{all}");
+    }
+    let some = bench.succeeds(&["list", "--keys", "flash.faults"]).stdout;
+    let keys: Vec<&str> = some.lines().filter(|line| line.starts_with("  flash.")).collect();
+    assert_eq!((keys.len(), keys[0]), (9, "  flash.faults.program_failure"), "{some}");
+    let json: Value = serde_json::from_str(&bench.succeeds(&["list", "--keys", "gc", "--json"]).stdout).expect("JSON");
+    let choices = json.as_array().expect("an array").iter().find(|key| key["key"] == "gc.choices").expect("gc.choices");
+    assert_eq!(
+        (&choices["default"], &choices["type"], &choices["unit"]),
+        (&10.into(), &"count".into(), &"blocks".into())
+    );
+    assert_eq!(choices["owner"], serde_json::json!({ "key": "gc.victim", "names": ["d-choices"] }));
+    let schema: Value = serde_json::from_str(&bench.succeeds(&["list", "--keys", "--schema"]).stdout).expect("JSON");
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["properties"]["gc"]["properties"]["choices"]["minimum"], 1);
+    let host: Value =
+        serde_json::from_str(&bench.succeeds(&["list", "--keys", "host", "--schema"]).stdout).expect("JSON");
+    assert_eq!(host["properties"]["room"]["items"]["properties"]["depth"]["maximum"], 65_536);
+    let table = bench.succeeds(&["list", "--keys", "gc", "--markdown"]).stdout;
+    assert!(table.contains("| `gc.choices` | blocks, 1 or more | `10` | `d-choices` only. "), "{table}");
+    let wrong = bench.ssdlab(&["list", "--keys", "flahs"]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.stderr.contains("found the section 'flahs', expected one of flash, "), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("did you mean 'flash'?"), "{}", wrong.stderr);
+    assert_eq!(bench.ssdlab(&["list", "--keys", "gc", "--schema"]).status, 2);
 }
 
 #[test]
@@ -99,7 +131,7 @@ fn help_is_there_for_every_command_and_nothing_asked_is_status_2() {
         &["trace", "--help"],
         &["trace", "convert", "--help"],
         &["devices", "--help"],
-        &["designs", "--help"],
+        &["list", "--help"],
         &["report", "--help"],
     ] {
         let done = bench.succeeds(command);

@@ -17,9 +17,25 @@
 //! partial pages below it are re-inserted in the same list.
 
 use super::ghosts::Ghosts;
-use super::list::List;
-use super::pc::Distances;
-use super::{BufferPolicy, Slot, Unit, View};
+use super::list::{List, Stack};
+use super::pc::{Distances, PcStack};
+use super::{BufferPolicy, Policy, Slot, Unit, View};
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "arc",
+    summary: "adapts between pages written once and again and again (ARC)",
+    keys: &[],
+    make: Some(|_| Box::new(Arc::<Stack>::new())),
+};
+
+/// PC-ARC as a description names it.
+pub(super) const PC_POLICY: Policy = Policy {
+    name: "pc-arc",
+    summary: "ARC; while a chip is congested full pages leave before partial ones",
+    keys: &[],
+    make: Some(|_| Box::new(Arc::<PcStack>::new())),
+};
 
 /// Which list a slot is in.
 #[derive(Clone, Copy, PartialEq, Eq)]

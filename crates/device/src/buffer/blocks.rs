@@ -5,6 +5,22 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Slot;
+use crate::DriveConfig;
+use crate::description::{Default, Key, Kind};
+
+/// Pages of a logical block.
+pub(super) const BLOCK_PAGES: Key = Key::new(
+    "block_pages",
+    Kind::Count { unit: "pages", least: 1, most: 1 << 16 },
+    Default::Follows("`flash.pages_per_block`", |geometry, _| geometry.pages_per_block.into()),
+    "Pages of the logical blocks that leave as a whole.",
+);
+
+/// Mapping units of a logical block.
+pub(super) fn block_units(config: &DriveConfig) -> u32 {
+    let geometry = &config.flash.geometry;
+    geometry.page_bytes / config.ftl.mapping_unit * config.buffer.own.count(&BLOCK_PAGES, geometry)
+}
 
 /// The units of one block, by LPN.
 pub(super) type Units = BTreeMap<u32, Slot>;

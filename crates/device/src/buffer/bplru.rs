@@ -12,8 +12,29 @@
 
 use rustc_hash::FxHashMap;
 
-use super::blocks::Blocks;
-use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
+use super::blocks::{BLOCK_PAGES, Blocks, block_units};
+use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use crate::description::{Default, Key, Kind};
+
+/// Page padding.
+const PADDING: Key = Key::new(
+    "bplru_padding",
+    Kind::Boolean,
+    Default::OFF,
+    "What a block that leaves lacks is read from flash and written with it (page padding); designs that merge blocks \
+     gain by it, `page` only pays.",
+);
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "bplru",
+    summary: "the least recently written block leaves as a whole (BPLRU)",
+    keys: &[BLOCK_PAGES, PADDING],
+    make: Some(|config| {
+        let padding = config.buffer.own.flag(&PADDING, &config.flash.geometry);
+        Box::new(Bplru::new(block_units(config), config.ftl.mapping_unit, padding))
+    }),
+};
 
 /// A block in the buffer.
 #[derive(Clone, Copy)]
@@ -91,10 +112,6 @@ impl Bplru {
 }
 
 impl BufferPolicy for Bplru {
-    fn keys(&self) -> &'static [&'static str] {
-        &["block_pages", "bplru_padding"]
-    }
-
     fn pads(&self) -> Option<u32> {
         self.padding.then(|| self.blocks.block_units())
     }

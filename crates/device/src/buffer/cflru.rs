@@ -11,7 +11,24 @@
 //! flash and is itself not kept: space is free only when that is there, and a read does not wait for it.
 
 use super::pc::PcStack;
-use super::{BufferPolicy, Chain, Slot, Unit, View};
+use super::{BufferPolicy, Chain, Policy, Slot, Unit, View};
+use crate::description::{Default, Key, Kind};
+
+/// The window.
+const WINDOW_PERMILLE: Key = Key::new(
+    "cflru_window_permille",
+    Kind::Count { unit: "thousandths", least: 0, most: 1000 },
+    Default::number(250),
+    "Thousandths of the pages held that are the clean-first window at the bottom.",
+);
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "cflru",
+    summary: "caches reads too; clean pages in the window at the bottom leave before dirty ones (CFLRU)",
+    keys: &[WINDOW_PERMILLE],
+    make: Some(|config| Box::new(Cflru::new(config.buffer.own.count(&WINDOW_PERMILLE, &config.flash.geometry)))),
+};
 
 /// The LRU stack; what it calls full is clean here.
 pub(super) struct Cflru {
@@ -49,10 +66,6 @@ impl Cflru {
 }
 
 impl BufferPolicy for Cflru {
-    fn keys(&self) -> &'static [&'static str] {
-        &["cflru_window_permille"]
-    }
-
     fn caches_reads(&self) -> bool {
         true
     }

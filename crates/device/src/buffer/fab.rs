@@ -9,8 +9,16 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::blocks::Blocks;
-use super::{BufferPolicy, Slot, Unit, View};
+use super::blocks::{BLOCK_PAGES, Blocks, block_units};
+use super::{BufferPolicy, Policy, Slot, Unit, View};
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "fab",
+    summary: "the block with the most pages in the buffer leaves as a whole (FAB)",
+    keys: &[BLOCK_PAGES],
+    make: Some(|config| Box::new(Fab::new(block_units(config)))),
+};
 
 /// See the module.
 pub(super) struct Fab {
@@ -38,10 +46,6 @@ impl Fab {
 }
 
 impl BufferPolicy for Fab {
-    fn keys(&self) -> &'static [&'static str] {
-        &["block_pages"]
-    }
-
     fn insert(&mut self, slot: Slot, unit: &Unit) {
         let now = self.blocks.insert(unit.lpn, slot);
         self.rank(self.blocks.of(unit.lpn), now - 1);

@@ -1,6 +1,14 @@
 //! FIFO: whole requests leave in the order they came, as in VSSIM.
 
-use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
+use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "fifo",
+    summary: "whole requests leave in the order they came (VSSIM)",
+    keys: &[],
+    make: Some(|_| Box::new(Fifo::default())),
+};
 
 /// Units in order of the request that brought them in; an overwrite leaves a unit where it is.
 #[derive(Default)]

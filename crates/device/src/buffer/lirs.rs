@@ -18,10 +18,35 @@
 
 use rustc_hash::FxHashMap;
 
-use super::list::List;
-use super::pc::Distances;
-use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
+use super::list::{List, Stack};
+use super::pc::{Distances, PcStack};
+use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
 use crate::DriveConfig;
+use crate::description::{self, Default, Key};
+
+/// The share of HIR pages.
+const HIR_PERMILLE: Key = Key::new(
+    "lirs_hir_permille",
+    description::Kind::Count { unit: "thousandths", least: 1, most: 1000 },
+    Default::number(10),
+    "Thousandths of the space for pages that were not written again soon; the paper's 1 %.",
+);
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "lirs",
+    summary: "pages with the longest time between their last two writes leave (LIRS)",
+    keys: &[HIR_PERMILLE],
+    make: Some(|config| Box::new(Lirs::<Stack>::new(config))),
+};
+
+/// PC-LIRS as a description names it.
+pub(super) const PC_POLICY: Policy = Policy {
+    name: "pc-lirs",
+    summary: "LIRS; while a chip is congested full pages leave before partial ones",
+    keys: &[HIR_PERMILLE],
+    make: Some(|config| Box::new(Lirs::<PcStack>::new(config))),
+};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -62,7 +87,7 @@ pub(super) struct Lirs<L> {
 
 impl<L: List> Lirs<L> {
     pub(super) fn new(config: &DriveConfig) -> Lirs<L> {
-        let share = 1000 - u64::from(config.buffer.policies.lirs_hir_permille.min(1000));
+        let share = 1000 - config.buffer.own.number(&HIR_PERMILLE, &config.flash.geometry).min(1000);
         Lirs::with_limit(config.buffer.bytes / 512 * share / 1000)
     }
 
@@ -161,10 +186,6 @@ impl<L: List> Lirs<L> {
 }
 
 impl<L: List> BufferPolicy for Lirs<L> {
-    fn keys(&self) -> &'static [&'static str] {
-        &["lirs_hir_permille"]
-    }
-
     fn insert(&mut self, slot: Slot, unit: &Unit) {
         if L::AWARE {
             self.distances.came(slot);

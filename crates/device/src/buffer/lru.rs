@@ -1,6 +1,14 @@
 //! LRU: the unit that was written longest ago leaves.
 
-use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
+use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "lru",
+    summary: "the least recently written page leaves",
+    keys: &[],
+    make: Some(|_| Box::new(Lru::default())),
+};
 
 /// The LRU stack; its bottom is the head of the chain.
 #[derive(Default)]

@@ -8,7 +8,24 @@
 //! How far MCA looks is not said: here `buffer.mca_window` units from the bottom; if none of them avoids waiting, the
 //! bottom leaves.
 
-use super::{BufferPolicy, Chain, NIL, Slot, Unit, View};
+use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use crate::description::{Default, Key, Kind};
+
+/// Units that it looks at.
+const WINDOW: Key = Key::new(
+    "mca_window",
+    Kind::Count { unit: "units", least: 1, most: 1 << 16 },
+    Default::number(32),
+    "Units from the bottom of the stack that it looks at for one that need not wait.",
+);
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "mca",
+    summary: "LRU that passes over partial pages whose chip is busy (MCA)",
+    keys: &[WINDOW],
+    make: Some(|config| Box::new(Mca::new(config.buffer.own.count(&WINDOW, &config.flash.geometry)))),
+};
 
 /// The LRU stack; its bottom is the head of the chain.
 pub(super) struct Mca {
@@ -27,10 +44,6 @@ impl Mca {
 }
 
 impl BufferPolicy for Mca {
-    fn keys(&self) -> &'static [&'static str] {
-        &["mca_window"]
-    }
-
     fn insert(&mut self, slot: Slot, _: &Unit) {
         if self.passed.len() <= slot as usize {
             self.passed.resize(slot as usize + 1, false);

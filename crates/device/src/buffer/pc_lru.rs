@@ -4,7 +4,15 @@
 //! and what the paper leaves open. Without partial pages, or while all chips are idle, this is LRU.
 
 use super::pc::{Distances, PcStack, choose};
-use super::{BufferPolicy, Slot, Unit, View};
+use super::{BufferPolicy, Policy, Slot, Unit, View};
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "pc-lru",
+    summary: "LRU; while a chip is congested full pages leave before partial ones (WAFLASH)",
+    keys: &[],
+    make: Some(|_| Box::new(PcLru::new())),
+};
 
 /// The stack L and the distances tracked.
 pub(super) struct PcLru {

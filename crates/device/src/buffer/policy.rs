@@ -56,11 +56,6 @@ impl View<'_> {
 /// A policy keeps an order of slots; it sees no data and writes nothing. What it chooses leaves, or stays if flash has no
 /// room: only `remove` says that a unit is gone.
 pub(crate) trait BufferPolicy: Send {
-    /// Keys of `[buffer]` that this policy reads and not every one does: whoever sets one for another policy is told.
-    fn keys(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// Whether what is read from flash is kept as well.
     fn caches_reads(&self) -> bool {
         false

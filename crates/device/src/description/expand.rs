@@ -3,22 +3,31 @@
 //! It promises that reading it back gives the same configuration, and it is what results carry so that a run can be
 //! repeated from its own file.
 
-use ssdlab_flash::{FlashConfig, Latency, SchedulerKind};
+use ssdlab_flash::{FlashConfig, Geometry, Latency, SchedulerKind};
 use toml::{Table, Value};
 
-use super::controller::{
-    COMPACTION_INDEXES, DESTAGE, INTERFACE_KINDS, PACINGS, PARITIES, SUPERBLOCKS, VERSION_INDEXES, VERSION_MASKS,
-};
-use super::flash::{FAULT_KINDS, MULTI_PLANE};
+use super::key::{Family, Words, word as word_of};
+use super::keys;
 use super::quantity::{bandwidth, latency, size, span};
-use crate::{Allocation, DriveConfig, Level, VersionsConfig};
+use super::settings::Settings;
+use crate::{Allocation, DriveConfig, Level};
 
 /// The description that says all of `config` and nothing else.
 pub fn expanded(config: &DriveConfig) -> Table {
+    filled_in(config, false)
+}
+
+/// The same, with the keys of every policy and design.
+pub(super) fn with_all_keys(config: &DriveConfig) -> Table {
+    filled_in(config, true)
+}
+
+fn filled_in(config: &DriveConfig, all: bool) -> Table {
+    let with_own = |section, family, own| with_own(section, family, own, &config.flash.geometry, all);
     let capacity = table([("user", size(config.user_bytes))]);
     let interface = &config.interface;
     let interface = table([
-        ("kind", word(&INTERFACE_KINDS, interface.kind)),
+        ("kind", word(interface.kind)),
         ("queues", count(interface.queues)),
         ("queue_depth", count(interface.queue_depth)),
         ("bandwidth", bandwidth(interface.bandwidth)),
@@ -28,38 +37,27 @@ pub fn expanded(config: &DriveConfig) -> Table {
         ("policy", text(&config.buffer.policy)),
         ("size", size(config.buffer.bytes)),
         ("latency", span(config.buffer.latency)),
-        ("destage", word(&DESTAGE, config.buffer.destage.when)),
+        ("destage", word(config.buffer.destage.when)),
         ("high_watermark", percent(config.buffer.destage.high_percent)),
         ("low_watermark", percent(config.buffer.destage.low_percent)),
-        ("mca_window", count(config.buffer.policies.mca_window)),
-        ("cflru_window_permille", count(config.buffer.policies.cflru_window_permille)),
-        ("block_pages", count(config.buffer.policies.block_pages)),
-        ("bplru_padding", Value::Boolean(config.buffer.policies.bplru_padding)),
-        ("lirs_hir_permille", count(config.buffer.policies.lirs_hir_permille)),
     ]);
-    let mut ftl = table([
+    let ftl = table([
         ("design", text(&config.ftl.design)),
         ("mapping_unit", size(u64::from(config.ftl.mapping_unit))),
         ("allocation", allocation(config.ftl.allocation)),
-        ("superblock", word(&SUPERBLOCKS, config.ftl.superblock)),
-        ("parity", word(&PARITIES, config.ftl.parity)),
+        ("superblock", word(config.ftl.superblock)),
+        ("parity", word(config.ftl.parity)),
         ("separate_gc_frontier", Value::Boolean(config.ftl.separate_gc_frontier)),
         ("streams", count(config.ftl.streams)),
     ]);
-    if let Value::Table(ftl) = &mut ftl
-        && (config.ftl.design == "mv" || config.ftl.versions != VersionsConfig::default())
-    {
-        ftl.extend(versions(&config.ftl.versions));
-    }
     let gc = &config.gc;
     let gc = table([
         ("victim", text(&gc.victim)),
-        ("choices", count(gc.choices)),
         ("free_blocks", count(gc.free_blocks)),
         ("background_free_blocks", count(gc.background_free_blocks)),
         ("idle_after", span(gc.idle_after)),
         ("copyback", Value::Boolean(gc.copyback)),
-        ("pacing", word(&PACINGS, gc.pacing)),
+        ("pacing", word(gc.pacing)),
         ("dynamic_wear_levelling", Value::Boolean(gc.dynamic_wear_levelling)),
         ("static_wear_threshold", count(gc.static_wear_threshold)),
     ]);
@@ -69,34 +67,29 @@ pub fn expanded(config: &DriveConfig) -> Table {
             ("flash", flash(&config.flash, config.timed)),
             ("capacity", capacity),
             ("interface", interface),
-            ("buffer", buffer),
-            ("ftl", ftl),
-            ("gc", gc),
+            ("buffer", with_own(buffer, &keys::BUFFERS, &config.buffer.own)),
+            ("ftl", with_own(ftl, &keys::DESIGNS, &config.ftl.own)),
+            ("gc", with_own(gc, &keys::VICTIMS, &config.gc.own)),
         ]
         .map(|(key, value)| (key.to_string(), value)),
     )
 }
 
-fn versions(config: &VersionsConfig) -> Table {
-    let mut versions = Table::from_iter(
-        [
-            ("version_index", word(&VERSION_INDEXES, config.index)),
-            ("version_chain", count(config.chain)),
-            ("version_group", count(config.group_pages)),
-            ("version_spare", percent(config.spare_percent)),
-            ("version_masks", word(&VERSION_MASKS, config.masks)),
-            ("idle_merge", Value::Boolean(config.idle_merge)),
-            ("merge_load", count(config.merge_load)),
-            ("compaction", Value::Boolean(config.compaction)),
-            ("compaction_index", word(&COMPACTION_INDEXES, config.compaction_index)),
-            ("region", size(config.region_bytes)),
-        ]
-        .map(|(key, value)| (key.to_string(), value)),
-    );
-    if let Some(bits) = config.bits {
-        versions.insert("version_bits".to_string(), count(bits));
+/// A section with the keys of single policies or designs: those of the one that is chosen and of any that is set, or all.
+fn with_own(section: Value, family: &Family, own: &Settings, geometry: &Geometry, all: bool) -> Value {
+    let Value::Table(mut section) = section else { return section };
+    let chosen = section.get(family.key).and_then(Value::as_str).unwrap_or_default().to_string();
+    for (member, keys) in (family.members)() {
+        if !all && !family.expands_all && member != chosen && !keys.iter().any(|key| own.has(key.name)) {
+            continue;
+        }
+        for key in keys {
+            if let Some(value) = own.value(key, geometry) {
+                section.insert(key.name.to_string(), key.kind.toml(value));
+            }
+        }
     }
-    versions
+    Value::Table(section)
 }
 
 fn flash(config: &FlashConfig, timed: bool) -> Value {
@@ -111,7 +104,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
             ("pages_per_block", count(geometry.pages_per_block)),
             ("page_size", size(u64::from(geometry.page_bytes))),
             ("oob_size", size(u64::from(geometry.oob_bytes))),
-            ("multi_plane", word(&MULTI_PLANE, config.multi_plane)),
+            ("multi_plane", word(config.multi_plane)),
             ("copyback", Value::Boolean(config.copyback)),
             ("cache_program", Value::Boolean(config.cache_program)),
             ("program_suspend", Value::Boolean(config.program_suspend)),
@@ -161,9 +154,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
     let script = faults
         .script
         .iter()
-        .map(|fault| {
-            table([("kind", word(&FAULT_KINDS, fault.kind)), ("block", count(fault.block)), ("nth", count(fault.nth))])
-        })
+        .map(|fault| table([("kind", word(fault.kind)), ("block", count(fault.block)), ("nth", count(fault.nth))]))
         .collect();
     rates.insert("script".to_string(), Value::Array(script));
     insert("faults", Value::Table(rates));
@@ -186,9 +177,8 @@ fn percent(percent: u32) -> Value {
     Value::String(format!("{percent}%"))
 }
 
-/// The word of a choice. Each list holds every value of its type.
-fn word<T: PartialEq>(choices: &[(&str, T)], value: T) -> Value {
-    text(choices.iter().find(|(_, choice)| *choice == value).map_or("", |(name, _)| name))
+fn word<T: Words>(value: T) -> Value {
+    text(word_of(value))
 }
 
 fn latencies(list: &[Latency]) -> Value {

@@ -1,38 +1,25 @@
 //! `[flash]`: geometry, timing, operations and faults of the chips.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::presets::{PRESETS, Preset, preset, transfer_time};
-use ssdlab_flash::{FaultKind, Faults, FlashConfig, Geometry, MultiPlane, SchedulerKind, ScriptedFault, Timing};
+use ssdlab_flash::presets::{Preset, preset, transfer_time};
+use ssdlab_flash::{Faults, FlashConfig, Geometry, SchedulerKind, ScriptedFault, Timing};
 
 use super::error::DescriptionError;
-use super::keys;
 use super::reader::{Field, Section};
-
-/// The longest time of one flash operation or transfer; longer ones are a slip, and sums of them stay in 64 bits.
-pub(super) const LONGEST_OPERATION: Nanos = Nanos(60_000_000_000);
-/// The longest other time.
-pub(super) const LONGEST_WAIT: Nanos = Nanos(3_600_000_000_000);
-/// The largest page.
-const LARGEST_PAGE: u64 = 1 << 20;
-/// The slowest link, in bytes a second.
-pub(super) const SLOWEST_LINK: u64 = 64 << 10;
+use super::settings::Setting;
 
 /// Reads `[flash]`; false is `timing = "none"`.
 pub(super) fn read(root: &Section<'_>) -> Result<(FlashConfig, bool), DescriptionError> {
-    let flash = root.section("flash", keys::FLASH)?;
+    let flash = root.section("flash")?;
     let geometry = geometry(&flash)?;
-    let boolean = |key| flash.get(key).map_or(Ok(false), |field| field.boolean());
-    let program_suspend = boolean("program_suspend")?;
-    let erase_suspend = boolean("erase_suspend")?;
+    let program_suspend = flash.flag("program_suspend")?;
+    let erase_suspend = flash.flag("erase_suspend")?;
     let (timing, timed) = timing(&flash, &geometry, program_suspend || erase_suspend)?;
     let config = FlashConfig {
         timing,
-        multi_plane: match flash.get("multi_plane") {
-            Some(field) => field.choice(&MULTI_PLANE)?,
-            None => MultiPlane::SameOffset,
-        },
-        copyback: boolean("copyback")?,
-        cache_program: boolean("cache_program")?,
+        multi_plane: flash.choice("multi_plane")?,
+        copyback: flash.flag("copyback")?,
+        cache_program: flash.flag("cache_program")?,
         program_suspend,
         erase_suspend,
         scheduler: scheduler(&flash)?,
@@ -41,33 +28,6 @@ pub(super) fn read(root: &Section<'_>) -> Result<(FlashConfig, bool), Descriptio
     };
     Ok((config, timed))
 }
-
-/// The words of `multi_plane`.
-pub(super) const MULTI_PLANE: [(&str, MultiPlane); 3] =
-    [("off", MultiPlane::Off), ("same-offset", MultiPlane::SameOffset), ("relaxed", MultiPlane::Relaxed)];
-
-/// The words of a scripted fault's `kind`.
-pub(super) const FAULT_KINDS: [(&str, FaultKind); 5] = [
-    ("read", FaultKind::Read),
-    ("program", FaultKind::Program),
-    ("erase", FaultKind::Erase),
-    ("factory", FaultKind::Factory),
-    ("die", FaultKind::Die),
-];
-
-const COUNT: &str = "a whole number of at least 1";
-const PAGE: &str = "the data bytes of a page, such as \"4k\" or \"16k\"";
-
-/// The keys of `[flash]` that have no default, and what is expected of them.
-pub(super) const REQUIRED: [(&str, &str); 7] = [
-    ("channels", COUNT),
-    ("chips_per_channel", COUNT),
-    ("dies_per_chip", COUNT),
-    ("planes_per_die", COUNT),
-    ("blocks_per_plane", COUNT),
-    ("pages_per_block", COUNT),
-    ("page_size", PAGE),
-];
 
 /// The keys of `[flash.timing]` that only a preset gives a default, and what they are.
 pub(super) const REQUIRED_TIMES: [(&str, &str); 4] = [READ, PROGRAM, ERASE, TRANSFER];
@@ -87,13 +47,8 @@ pub(super) fn no_time(table: &Section<'_>, key: &str, what: &str) -> Description
 }
 
 fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
-    let count = |key| flash.require(key, COUNT).and_then(|field| field.count(1, u32::MAX));
-    let page_field = flash.require("page_size", PAGE)?;
-    let page_bytes = page_field.size()?;
-    if page_bytes == 0 || page_bytes % 512 != 0 || page_bytes > LARGEST_PAGE {
-        let expected = format!("a multiple of 512 bytes from 512 to {LARGEST_PAGE}");
-        return Err(page_field.expected(&expected));
-    }
+    let count = |key| flash.count(key);
+    let page_bytes = flash.number("page_size")?;
     let oob_bytes = match flash.get("oob_size") {
         Some(field) => {
             let bytes = field.size()?;
@@ -111,7 +66,7 @@ fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
         planes_per_die: count("planes_per_die")?,
         blocks_per_plane: count("blocks_per_plane")?,
         pages_per_block: count("pages_per_block")?,
-        // At most LARGEST_PAGE.
+        // At most a mebibyte.
         page_bytes: page_bytes as u32,
         oob_bytes: oob_bytes as u32,
     };
@@ -143,17 +98,8 @@ fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
     Ok(geometry)
 }
 
-fn preset_names(with_none: bool) -> Vec<&'static str> {
-    let mut names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    if with_none {
-        names.push("none");
-    }
-    names
-}
-
 fn named_preset(field: &Field<'_>) -> Result<&'static Preset, DescriptionError> {
-    let name = field.name(&preset_names(false))?;
-    preset(name).ok_or_else(|| field.expected("a preset"))
+    preset(field.setting()?.word()).ok_or_else(|| field.expected("a preset"))
 }
 
 fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(Timing, bool), DescriptionError> {
@@ -169,15 +115,12 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
     };
     let (table, base) = match flash.get("timing") {
         None => (None, cell),
-        Some(field) if field.as_text().is_some() => {
-            let name = field.name(&preset_names(true))?;
-            match preset(name) {
-                Some(preset) => (None, same(&field, preset)?),
-                None => return Ok((untimed(), false)),
-            }
-        }
+        Some(field) if field.as_text().is_some() => match preset(field.setting()?.word()) {
+            Some(preset) => (None, same(&field, preset)?),
+            None => return Ok((untimed(), false)),
+        },
         Some(field) => {
-            let table = field.section(keys::TIMING)?;
+            let table = field.section()?;
             let base = match table.get("preset") {
                 Some(field) => {
                     let preset = named_preset(&field)?;
@@ -198,44 +141,38 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
     let position = geometry.pages_per_block;
 
     let read = match (get("read"), &preset_timing) {
-        (Some(field), _) => field.latencies(LONGEST_OPERATION, position)?,
+        (Some(field), _) => field.latencies(position)?,
         (None, Some(preset)) => preset.read.clone(),
         (None, None) => return Err(missing(READ)),
     };
     let program = match (get("program"), &preset_timing) {
-        (Some(field), _) => field.latencies(LONGEST_OPERATION, position)?,
+        (Some(field), _) => field.latencies(position)?,
         (None, Some(preset)) => preset.program.clone(),
         (None, None) => return Err(missing(PROGRAM)),
     };
     let erase = match (get("erase"), &preset_timing) {
-        (Some(field), _) => field.latency(LONGEST_OPERATION)?,
+        (Some(field), _) => field.latency()?,
         (None, Some(preset)) => preset.erase,
         (None, None) => return Err(missing(ERASE)),
     };
+    if let Some(table) = &table {
+        table.refuse_both()?;
+    }
     let transfer = match (get("transfer"), get("channel_bandwidth"), &preset_timing) {
-        (Some(_), Some(field), _) => {
-            return Err(field.error("found beside transfer, expected one of them".to_string()));
-        }
-        (Some(field), None, _) => field.duration(LONGEST_OPERATION)?,
-        (None, Some(field), _) => {
-            let bandwidth = field.bandwidth()?;
-            if bandwidth < SLOWEST_LINK {
-                return Err(field.expected(&format!("at least {SLOWEST_LINK} bytes a second")));
-            }
-            transfer_time(u64::from(geometry.page_bytes), bandwidth)
-                .ok_or_else(|| field.expected("a faster channel"))?
-        }
+        (Some(field), _, _) => Nanos(field.setting()?.number()),
+        (None, Some(field), _) => transfer_time(u64::from(geometry.page_bytes), field.setting()?.number())
+            .ok_or_else(|| field.expected("a faster channel"))?,
         (None, None, Some(preset)) => preset.transfer,
         (None, None, None) => return Err(missing(TRANSFER)),
     };
     let command = match (get("command"), base) {
-        (Some(field), _) => field.duration(LONGEST_OPERATION)?,
+        (Some(field), _) => Nanos(field.setting()?.number()),
         (None, Some(preset)) => preset.command,
         (None, None) => Nanos::ZERO,
     };
     // No preset's source gives these, so a drive that suspends has to say.
     let pause = |key: &'static str| match get(key) {
-        Some(field) => field.duration(LONGEST_OPERATION),
+        Some(field) => field.setting().map(|time| Nanos(time.number())),
         None if suspends => Err(no_pause(&empty, table.as_ref(), key)),
         None => Ok(Nanos::ZERO),
     };
@@ -269,35 +206,25 @@ fn untimed() -> Timing {
 }
 
 fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
-    let starvation = match flash.get("scheduler_starvation") {
-        Some(field) => field.duration(LONGEST_WAIT)?,
-        None => Nanos::from_ms(5),
-    };
-    let choices = [
-        ("fifo", SchedulerKind::Fifo),
-        ("reads-first", SchedulerKind::ReadsFirst),
-        ("host-first", SchedulerKind::HostFirst { starvation }),
-    ];
-    flash.get("scheduler").map_or(Ok(SchedulerKind::Fifo), |field| field.choice(&choices))
+    let starvation = flash.time("scheduler_starvation")?;
+    Ok(match flash.word("scheduler")? {
+        "reads-first" => SchedulerKind::ReadsFirst,
+        "host-first" => SchedulerKind::HostFirst { starvation },
+        _ => SchedulerKind::Fifo,
+    })
 }
 
 fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, DescriptionError> {
-    let faults = flash.section("faults", keys::FAULTS)?;
+    let faults = flash.section("faults")?;
     let probability = |key| faults.get(key).map_or(Ok(0.0), |field| field.probability());
     let mut script = Vec::new();
     if let Some(field) = faults.get("script") {
         for entry in field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")? {
-            let entry = entry.section(keys::SCRIPT)?;
-            let kind = entry.require("kind", "read, program, erase, factory or die")?.choice(&FAULT_KINDS)?;
+            let entry = entry.section()?;
             script.push(ScriptedFault {
-                kind,
-                block: entry
-                    .require("block", "the block's number over the whole drive")?
-                    .count(0, geometry.blocks() - 1)?,
-                nth: match entry.get("nth") {
-                    Some(field) => field.count(1, u32::MAX)?,
-                    None => 1,
-                },
+                kind: entry.choice("kind")?,
+                block: entry.require("block")?.count(0, geometry.blocks() - 1)?,
+                nth: entry.count("nth")?,
             });
         }
     }
@@ -306,10 +233,7 @@ fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, Descriptio
         erase_failure: probability("erase_failure")?,
         uncorrectable_read: probability("uncorrectable_read")?,
         factory_bad: probability("factory_bad")?,
-        endurance: match faults.get("endurance") {
-            Some(field) => Some(field.count(1, u32::MAX)?),
-            None => None,
-        },
+        endurance: faults.get("endurance").map(|field| field.setting().map(Setting::count)).transpose()?,
         script,
     })
 }

@@ -2,69 +2,58 @@
 //!
 //! They are no errors, since drives that are compared share their settings, but whoever changes one expects a difference.
 
-use std::collections::HashSet;
-
 use toml::{Table, Value};
 
-use super::controller::{CHOICES, low_watermark, version_chain};
-use super::expanded;
-use crate::buffer::POLICIES as BUFFERS;
-use crate::ftl::DESIGNS;
-use crate::gc::victim::POLICIES as VICTIMS;
-use crate::{BufferPolicies, DestageConfig, DriveConfig, VersionsConfig};
+use super::controller::low_watermark;
+use super::expand::with_all_keys;
+use super::key::{Key, Kind};
+use super::keys;
+use crate::{DestageConfig, DriveConfig};
 
-/// Section, the key of it that names a policy or design, and every name there with the keys that it says it reads.
-type Owners = (&'static str, &'static str, Vec<(&'static str, &'static [&'static str])>);
+/// A key that says what reads others, and every key that only some of what it can name reads, with their names.
+type Readers = (&'static str, Vec<(&'static Key, Vec<&'static str>)>);
 
-/// What reads which keys of its section beside those that everything reads. Of `[ftl]` only the keys of versions are ever
-/// found different: no others are put back to their defaults.
-fn owners(config: &DriveConfig) -> [Owners; 4] {
-    let buffers = BUFFERS.iter().map(|(name, _, make)| (*name, make.map_or(&[][..], |make| make(config).keys())));
-    let designs = DESIGNS.iter().map(|(name, _, design)| (*name, design.keys));
-    let victims = VICTIMS.iter().map(|(name, _, make)| (*name, make(&config.gc).keys()));
-    let destage: [(&str, &[&str]); 2] = [("on-demand", &[]), ("watermark", &["high_watermark", "low_watermark"])];
-    [
-        ("buffer", "policy", buffers.collect()),
-        ("buffer", "destage", destage.to_vec()),
-        ("ftl", "design", designs.collect()),
-        ("gc", "victim", victims.collect()),
-    ]
+/// What of a section is not read whatever the drive.
+fn readers(section: &'static Key) -> Vec<Readers> {
+    let mut all: Vec<Readers> = Vec::new();
+    if let Kind::Chosen(_, family) = section.kind {
+        all.push((family.key, family.keys().into_iter().map(|key| (key, family.owners(key.name))).collect()));
+    }
+    for key in section.keys() {
+        let Some((owner, word)) = key.only_with else { continue };
+        match all.iter_mut().find(|(known, _)| *known == owner) {
+            Some((_, keys)) => keys.push((key, vec![word])),
+            None => all.push((owner, vec![(key, vec![word])])),
+        }
+    }
+    all
 }
 
 /// What differs from its default and is not read, a sentence each.
 pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
-    // A design's own keys are written only where it is chosen.
-    let mut all = config.clone();
-    all.ftl.design = "mv".to_string();
-    let mut plain = all.clone();
+    let (destage, mut plain) = (&config.buffer.destage, config.clone());
     // A default that follows another key is not what anybody wrote.
-    let low_percent = low_watermark(config.buffer.destage.high_percent);
-    plain.buffer.destage = DestageConfig { low_percent, ..DestageConfig::default() };
-    plain.buffer.policies =
-        BufferPolicies { block_pages: config.flash.geometry.pages_per_block, ..BufferPolicies::default() };
-    plain.ftl.versions =
-        VersionsConfig { chain: version_chain(config.ftl.versions.index), ..VersionsConfig::default() };
-    plain.gc.choices = CHOICES;
-    // Asked with every setting at its default: a wild one of another policy must not reach this policy's constructor.
-    let owners = owners(&plain);
-    let (own, all, plain) = (expanded(config), expanded(&all), expanded(&plain));
+    plain.buffer.destage =
+        DestageConfig { low_percent: low_watermark(destage.high_percent), ..DestageConfig::default() };
+    let (found, plain) = (with_all_keys(config), with_all_keys(&plain));
     let mut sentences = Vec::new();
-    for (section, owner, known) in owners {
-        let Some(chosen) = value(&own, section, owner).and_then(Value::as_str) else { continue };
-        let read = known.iter().find(|(name, _)| *name == chosen).map_or(&[][..], |(_, keys)| keys);
-        let mut keys: Vec<&str> = known.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
-        let mut seen = HashSet::new();
-        keys.retain(|key| seen.insert(*key) && !read.contains(key));
-        for key in keys {
-            let found = value(&all, section, key);
-            if let Some(found) = found.filter(|found| Some(*found) != value(&plain, section, key)) {
-                let readers = known.iter().filter(|(_, keys)| keys.contains(&key));
-                let readers: Vec<String> = readers.map(|(name, _)| format!("\"{name}\"")).collect();
-                sentences.push(format!(
-                    "{section}.{key} = {found} changes nothing: it is for {section}.{owner} = {}, and this drive's is \
-                     \"{chosen}\"",
-                    readers.join(" or ")
-                ));
+    for section in keys::ROOT {
+        for (owner, keys) in readers(section) {
+            let Some(chosen) = value(&found, section.name, owner).and_then(Value::as_str) else { continue };
+            for (key, readers) in keys {
+                let Some(set) = value(&found, section.name, key.name) else { continue };
+                let own = config.own_settings(section.name).is_some_and(|own| own.has(key.name));
+                let changed = own || Some(set) != value(&plain, section.name, key.name);
+                if changed && !readers.contains(&chosen) {
+                    let readers: Vec<String> = readers.iter().map(|name| format!("\"{name}\"")).collect();
+                    sentences.push(format!(
+                        "{section}.{key} = {set} changes nothing: it is for {section}.{owner} = {}, and this drive's is \
+                         \"{chosen}\"",
+                        readers.join(" or "),
+                        section = section.name,
+                        key = key.name,
+                    ));
+                }
             }
         }
     }
@@ -79,7 +68,6 @@ fn value<'a>(table: &'a Table, section: &str, key: &str) -> Option<&'a Value> {
 mod tests {
     use super::*;
     use crate::Description;
-    use crate::description::FTL;
 
     fn drive(settings: &[&str]) -> DriveConfig {
         let text = "[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
@@ -118,19 +106,5 @@ mod tests {
         // A direct index finds two versions of a page, so the chain's default is another one.
         let [index] = &idle_settings(&drive(&["ftl.version_index=direct"]))[..] else { panic!("one sentence") };
         assert!(index.starts_with("ftl.version_index = \"direct\" changes nothing"), "{index}");
-    }
-
-    #[test]
-    fn every_owned_key_is_a_key() {
-        let keys = crate::description::keys();
-        let mut owned = 0;
-        for (section, owner, known) in owners(&drive(&[])) {
-            assert!(keys.contains(&format!("{section}.{owner}")), "{section}.{owner}");
-            for key in known.iter().flat_map(|(_, keys)| keys.iter()) {
-                assert!(keys.contains(&format!("{section}.{key}")), "{section}.{key}");
-                owned += 1;
-            }
-        }
-        assert!(owned > 6 + FTL.len(), "the policies that ship say what they read");
     }
 }

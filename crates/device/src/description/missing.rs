@@ -2,21 +2,25 @@
 //! runs as there are keys.
 
 use super::error::DescriptionError;
-use super::keys;
+use super::key::Default;
 use super::reader::{Field, Section};
 use super::{controller, flash};
 
 /// Refuses a description that lacks keys without a default, with every one of them.
 pub(super) fn refuse(root: &Section<'_>) -> Result<(), DescriptionError> {
-    let flash = root.section("flash", keys::FLASH)?;
-    let mut missing: Vec<DescriptionError> = flash::REQUIRED
+    let flash = root.section("flash")?;
+    let mut missing: Vec<DescriptionError> = flash
+        .keys()
         .iter()
-        .filter(|(key, _)| flash.get(key).is_none())
-        .map(|(key, expected)| flash.missing(key, expected))
+        .filter(|key| flash.get(key.name).is_none())
+        .filter_map(|key| match key.default {
+            Default::Required(expected) => Some(flash.missing(key.name, expected)),
+            _ => None,
+        })
         .collect();
     missing.extend(times(&flash)?);
     missing.extend(pauses(&flash)?);
-    let capacity = root.section("capacity", keys::CAPACITY)?;
+    let capacity = root.section("capacity")?;
     if capacity.get("over_provisioning").is_none() && capacity.get("user").is_none() {
         missing.push(controller::no_capacity(&capacity));
     }
@@ -34,7 +38,7 @@ fn times(flash: &Section<'_>) -> Result<Vec<DescriptionError>, DescriptionError>
     if field.as_text().is_some() {
         return Ok(Vec::new());
     }
-    let table = field.section(keys::TIMING)?;
+    let table = field.section()?;
     if table.get("preset").is_some() {
         return Ok(Vec::new());
     }
@@ -49,14 +53,13 @@ fn times(flash: &Section<'_>) -> Result<Vec<DescriptionError>, DescriptionError>
 
 /// The times of suspension, which no preset gives, of chips that suspend.
 fn pauses(flash: &Section<'_>) -> Result<Vec<DescriptionError>, DescriptionError> {
-    let suspends = |key| flash.get(key).map_or(Ok(false), |field| field.boolean());
     let timing = flash.get("timing");
     let untimed = timing.as_ref().and_then(Field::as_text) == Some("none");
-    if untimed || !suspends("program_suspend")? && !suspends("erase_suspend")? {
+    if untimed || !flash.flag("program_suspend")? && !flash.flag("erase_suspend")? {
         return Ok(Vec::new());
     }
     let table = match timing.filter(|field| field.as_text().is_none()) {
-        Some(field) => Some(field.section(keys::TIMING)?),
+        Some(field) => Some(field.section()?),
         None => None,
     };
     let given = |key: &'static str| table.as_ref().is_some_and(|table| table.get(key).is_some());

@@ -18,10 +18,14 @@ mod error;
 mod expand;
 mod flash;
 mod idle;
+mod key;
 mod keys;
+mod list;
 mod missing;
 mod quantity;
 mod reader;
+mod schema;
+mod settings;
 mod tree;
 
 use std::io::Read;
@@ -32,9 +36,13 @@ use ssdlab_base::format_size;
 pub use error::{DescriptionError, Place};
 pub use expand::expanded;
 pub use idle::idle_settings;
-pub(crate) use keys::FTL;
-pub use keys::keys;
+pub(crate) use key::words;
+pub use key::{Default, Family, Key, Kind, Words};
+pub use keys::ROOT as KEYS;
+pub use list::{Group, groups, tables, with_tables};
 pub use reader::{Field, Section};
+pub use schema::schema;
+pub use settings::{Setting, Settings};
 pub use tree::Tree;
 use tree::Value;
 
@@ -42,8 +50,6 @@ use crate::{DriveConfig, InterfaceKind};
 
 /// The longest description, in bytes.
 const LONGEST_TEXT: u64 = 1 << 20;
-/// The longest name, in characters.
-const LONGEST_NAME: usize = 100;
 
 /// A description as it was written, with its overrides.
 ///
@@ -113,7 +119,7 @@ impl Description {
     ///
     /// Of keys that exclude each other the override wins: `capacity.user` takes the file's `over_provisioning` away.
     pub fn set(&mut self, assignment: &str) -> Result<(), DescriptionError> {
-        self.tree.set(assignment)
+        self.tree.set(assignment, keys::ROOT)
     }
 
     /// The drive it describes.
@@ -141,23 +147,12 @@ impl Description {
     }
 
     fn name(&self, root: &Section<'_>) -> Result<String, DescriptionError> {
-        let expected = format!("a name of 1 to {LONGEST_NAME} characters without '/', '\\' or control characters");
-        let fits = |name: &str| {
-            !name.is_empty()
-                && name.chars().count() <= LONGEST_NAME
-                && !name.chars().any(|c| c.is_control() || c == '/' || c == '\\')
-        };
-        match root.get("name") {
-            Some(field) => match field.text(&expected)? {
-                name if fits(name) => Ok(name.to_string()),
-                _ => Err(field.expected(&expected)),
-            },
-            None => Path::new(&self.tree.file)
-                .file_stem()
-                .map(|stem| stem.to_string_lossy().into_owned())
-                .filter(|name| fits(name))
-                .ok_or_else(|| root.error("name", format!("missing, expected {expected}"))),
+        if let Some(field) = root.get("name") {
+            return field.own_name().map(str::to_string);
         }
+        let stem = Path::new(&self.tree.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        stem.filter(|name| is_name(name, keys::LONGEST_NAME))
+            .ok_or_else(|| root.error("name", format!("missing, expected {}", name_expected(keys::LONGEST_NAME))))
     }
 
     fn text(&self, key: &str) -> Option<&str> {
@@ -180,6 +175,51 @@ impl Description {
     /// The description's `notes`: what it assumes and what it leaves out.
     pub fn notes(&self) -> Option<&str> {
         self.text("notes")
+    }
+}
+
+/// Whether it can be the name of something.
+fn is_name(name: &str, most: usize) -> bool {
+    !name.is_empty() && name.chars().count() <= most && !name.chars().any(|c| c.is_control() || c == '/' || c == '\\')
+}
+
+fn name_expected(most: usize) -> String {
+    format!("a name of 1 to {most} characters without '/', '\\' or control characters")
+}
+
+/// Every key of a description, dotted, as `--set` takes it (the keys of a scripted fault stand in a list and cannot be
+/// set one by one).
+pub fn keys() -> Vec<String> {
+    fn add(keys: &[&'static Key], path: &str, all: &mut Vec<String>) {
+        for key in keys {
+            let path = format!("{path}{}", key.name);
+            if !matches!(key.kind, Kind::Table(_) | Kind::Chosen(..)) {
+                all.push(path.clone());
+            }
+            add(&key.keys(), &format!("{path}."), all);
+        }
+    }
+    let mut all = Vec::new();
+    add(&keys::ROOT.iter().collect::<Vec<_>>(), "", &mut all);
+    all
+}
+
+impl DriveConfig {
+    /// The value of a key that single policies or designs read, such as `gc.choices`; `None` where there is no such key,
+    /// or neither value nor default.
+    pub fn own(&self, key: &str) -> Option<Setting> {
+        let (section, name) = key.split_once('.')?;
+        let key = Key::find(keys::ROOT, &[section, name])?;
+        self.own_settings(section)?.value(key, &self.flash.geometry)
+    }
+
+    fn own_settings(&self, section: &str) -> Option<&Settings> {
+        match section {
+            "buffer" => Some(&self.buffer.own),
+            "ftl" => Some(&self.ftl.own),
+            "gc" => Some(&self.gc.own),
+            _ => None,
+        }
     }
 }
 

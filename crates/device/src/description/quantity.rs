@@ -8,6 +8,28 @@ use ssdlab_flash::Latency;
 /// Billionths in a unit: what shares are counted in.
 pub(super) const BILLION: u64 = 1_000_000_000;
 
+/// What a number of a quantity looks like, as a regular expression.
+macro_rules! number {
+    () => {
+        r"^\s*[0-9_]*[0-9][0-9_]*(\.[0-9_]+)?\s*"
+    };
+}
+
+/// What a size in text looks like.
+pub(super) const SIZE: &str = concat!(number!(), r"([bB]|[kKmMgGtT]([iI][bB])?|kB|[MGT]B)?\s*$");
+/// What a bandwidth looks like that is not written as a size.
+pub(super) const BANDWIDTH: &str = concat!(number!(), r"([bB]|[kKmMgGtT][iI][bB]|kB|[MGT]B)/s\s*$");
+/// What a time in text looks like.
+pub(super) const TIME: &str = concat!(number!(), r"(ns|us|µs|ms|s|min|h)\s*$|^\s*0\s*$");
+/// What a range of times looks like.
+pub(super) const RANGE: &str = r"^.*[0-9].*\.\..*[0-9].*$";
+/// What an exact percentage looks like.
+pub(super) const SHARE: &str = r"^\s*[0-9]+(\.[0-9]{1,9})?\s*%\s*$";
+/// What whole percent look like.
+pub(super) const PERCENT: &str = r"^\s*\+?0*(100|[1-9]?[0-9])\s*%\s*$";
+/// What whole percent from 1 look like.
+pub(super) const PERCENT_FROM_1: &str = r"^\s*\+?0*(100|[1-9][0-9]?)\s*%\s*$";
+
 /// Digits with an optional fraction of at most nine digits, times `scale` (a multiple of a power of ten is exact).
 fn decimal(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = match number.split_once('.') {
@@ -42,7 +64,7 @@ pub(super) fn parse_bandwidth(text: &str) -> Result<u64, QuantityError> {
 }
 
 /// A number as TOML can hold it: an integer, or text beyond 63 bits.
-fn plain(number: u64) -> toml::Value {
+pub(super) fn plain(number: u64) -> toml::Value {
     match i64::try_from(number) {
         Ok(number) => toml::Value::Integer(number),
         Err(_) => toml::Value::String(number.to_string()),

@@ -1,11 +1,13 @@
-//! Typed access to the tree: every value is read through here, so every refusal names its place, its key, what was
-//! found and what was expected. Descriptions of hosts are read in the same way.
+//! Typed access to the tree by the tables of keys: every value is read through here, so every refusal names its place, its
+//! key, what was found and what was expected. Descriptions of hosts are read in the same way.
 
 use ssdlab_base::{Nanos, QuantityError, closest, parse_duration, parse_size};
 use ssdlab_flash::Latency;
 
 use super::error::{DescriptionError, Place, listed, shown};
+use super::key::{Default, Key, Kind, Words, of_word};
 use super::quantity::{parse_bandwidth, parse_share};
+use super::settings::Setting;
 use super::tree::{Node, Origin, Table, Tree, Value};
 
 /// A table of the description and the keys it may hold. A table that is not there reads as an empty one.
@@ -15,7 +17,7 @@ pub struct Section<'t> {
     path: String,
     table: Option<&'t Table>,
     origin: Option<Origin>,
-    known: &'static [&'static str],
+    known: Vec<&'static Key>,
 }
 
 /// One value of it.
@@ -24,6 +26,11 @@ pub struct Field<'t> {
     tree: &'t Tree,
     path: String,
     node: &'t Node,
+    key: &'static Key,
+}
+
+fn names(keys: &[&'static Key]) -> Vec<&'static str> {
+    keys.iter().map(|key| key.name).collect()
 }
 
 fn joined(path: &str, key: &str) -> String {
@@ -32,54 +39,121 @@ fn joined(path: &str, key: &str) -> String {
 
 impl<'t> Section<'t> {
     /// The whole description; an unknown key in it is refused.
-    pub fn root(tree: &'t Tree, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
+    pub fn root(tree: &'t Tree, keys: &'static [Key]) -> Result<Section<'t>, DescriptionError> {
+        let known = keys.iter().collect();
         Section { tree, path: String::new(), table: Some(&tree.root), origin: None, known }.checked()
     }
 
     /// The table under `key`; an unknown key in it is refused.
-    pub(super) fn section(
-        &self,
-        key: &'static str,
-        known: &'static [&'static str],
-    ) -> Result<Section<'t>, DescriptionError> {
+    pub(super) fn section(&self, key: &'static str) -> Result<Section<'t>, DescriptionError> {
         match self.get(key) {
-            Some(field) => field.section(known),
-            None => Ok(Section { tree: self.tree, path: joined(&self.path, key), table: None, origin: None, known }),
+            Some(field) => field.section(),
+            None => Ok(Section {
+                tree: self.tree,
+                path: joined(&self.path, key),
+                table: None,
+                origin: None,
+                known: self.key(key).keys(),
+            }),
         }
     }
 
     fn checked(self) -> Result<Section<'t>, DescriptionError> {
+        let names = names(&self.known);
         let unknown = self
             .table
             .into_iter()
             .flatten()
-            .filter(|(key, _)| !self.known.contains(&key.as_str()))
+            .filter(|(key, _)| !names.contains(&key.as_str()))
             .min_by_key(|(_, node)| node.key_origin);
         let Some((key, node)) = unknown else {
             return Ok(self);
         };
-        let hint = match closest(key, self.known.iter().copied()) {
+        let hint = match closest(key, names.iter().copied()) {
             Some(name) => format!("; did you mean '{name}'?"),
             None => String::new(),
         };
         Err(DescriptionError {
             place: self.tree.place(node.key_origin),
             key: joined(&self.path, &shown(key)),
-            reason: format!("found an unknown key, expected one of {}{hint}", listed(self.known)),
+            reason: format!("found an unknown key, expected one of {}{hint}", listed(&names)),
             others: Vec::new(),
         })
     }
 
+    /// The keys that it may hold.
+    pub(super) fn keys(&self) -> &[&'static Key] {
+        &self.known
+    }
+
+    fn key(&self, name: &str) -> &'static Key {
+        self.known.iter().find(|key| key.name == name).unwrap_or_else(|| panic!("no table of keys has '{name}'"))
+    }
+
     /// The value under `key`, if there is one.
     pub fn get(&self, key: &'static str) -> Option<Field<'t>> {
-        debug_assert!(self.known.contains(&key), "'{key}' is missing from the list of keys");
+        let known = self.key(key);
         let node = self.table?.get(key)?;
-        Some(Field { tree: self.tree, path: joined(&self.path, key), node })
+        Some(Field { tree: self.tree, path: joined(&self.path, key), node, key: known })
     }
 
     /// The value under `key`, which must be there.
-    pub fn require(&self, key: &'static str, expected: &str) -> Result<Field<'t>, DescriptionError> {
-        self.get(key).ok_or_else(|| self.missing(key, expected))
+    pub fn require(&self, key: &'static str) -> Result<Field<'t>, DescriptionError> {
+        self.get(key).ok_or_else(|| match self.key(key).default {
+            Default::Required(expected) => self.missing(key, expected),
+            _ => unreachable!("'{key}' need not be there"),
+        })
+    }
+
+    /// The value under `key`, or its default.
+    fn setting(&self, key: &'static str) -> Result<Setting, DescriptionError> {
+        match (self.get(key), self.key(key).default) {
+            (None, Default::Is(setting)) => Ok(setting),
+            (Some(field), _) => field.setting(),
+            (None, _) => self.require(key)?.setting(),
+        }
+    }
+
+    /// Refuses two keys that cannot stand beside each other.
+    pub(super) fn refuse_both(&self) -> Result<(), DescriptionError> {
+        for key in &self.known {
+            if let (Some(field), Some(other)) = (self.get(key.name), key.instead_of)
+                && self.get(other).is_some()
+            {
+                return Err(field.error(format!("found beside {other}, expected one of them")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `key` is true, by itself or by default.
+    pub(super) fn flag(&self, key: &'static str) -> Result<bool, DescriptionError> {
+        self.setting(key).map(Setting::flag)
+    }
+
+    /// The number under `key`, or its default.
+    pub fn number(&self, key: &'static str) -> Result<u64, DescriptionError> {
+        self.setting(key).map(Setting::number)
+    }
+
+    /// The count under `key`, or its default.
+    pub fn count(&self, key: &'static str) -> Result<u32, DescriptionError> {
+        self.setting(key).map(Setting::count)
+    }
+
+    /// The span of time under `key`, or its default.
+    pub(super) fn time(&self, key: &'static str) -> Result<Nanos, DescriptionError> {
+        self.number(key).map(Nanos)
+    }
+
+    /// The word under `key`, or its default.
+    pub(super) fn word(&self, key: &'static str) -> Result<&'static str, DescriptionError> {
+        self.setting(key).map(Setting::word)
+    }
+
+    /// The value of the word under `key`, or of its default.
+    pub(super) fn choice<T: Words>(&self, key: &'static str) -> Result<T, DescriptionError> {
+        self.word(key).map(of_word)
     }
 
     /// `key` is not there.
@@ -128,13 +202,33 @@ impl<'t> Field<'t> {
         self.error(format!("found {found}, expected {expected}"))
     }
 
+    /// A table with the keys that its own table of keys names; an unknown one in it is refused.
+    pub fn section(&self) -> Result<Section<'t>, DescriptionError> {
+        self.section_of(self.key.keys())
+    }
+
     /// A table with these keys; an unknown one in it is refused.
-    pub fn section(&self, known: &'static [&'static str]) -> Result<Section<'t>, DescriptionError> {
+    pub fn section_of(&self, known: Vec<&'static Key>) -> Result<Section<'t>, DescriptionError> {
         let Value::Table(table) = &self.node.value else {
-            return Err(self.expected(&format!("a table with the keys {}", listed(known))));
+            return Err(self.expected(&format!("a table with the keys {}", listed(&names(&known)))));
         };
         Section { tree: self.tree, path: self.path.clone(), table: Some(table), origin: Some(self.node.origin), known }
             .checked()
+    }
+
+    /// A value that one word or number says, within the range of its key.
+    pub(super) fn setting(&self) -> Result<Setting, DescriptionError> {
+        Ok(match self.key.kind {
+            Kind::Boolean => Setting::Flag(self.boolean()?),
+            Kind::Count { least, most, .. } => Setting::Number(self.count(least, most)?.into()),
+            Kind::Size { least, most, step } => Setting::Number(self.size_within(least, most, step)?),
+            Kind::Pages => Setting::Number(self.size()?),
+            Kind::Bandwidth { least, zero } => Setting::Number(self.bandwidth(least, zero)?),
+            Kind::Time(most) => Setting::Number(self.duration(most)?.0),
+            Kind::Percent(least) => Setting::Number(self.whole_percent(least)?),
+            Kind::Word(words) | Kind::TableOrWord(_, _, words) => Setting::Word(self.name(&words())?),
+            kind => unreachable!("'{}' is no word or number but {kind:?}", self.key.name),
+        })
     }
 
     /// The values of a list.
@@ -148,14 +242,14 @@ impl<'t> Field<'t> {
     fn items(&self, list: &'t [Node]) -> Vec<Field<'t>> {
         list.iter()
             .enumerate()
-            .map(|(index, node)| Field { tree: self.tree, path: format!("{}[{index}]", self.path), node })
+            .map(|(index, node)| Field { node, path: format!("{}[{index}]", self.path), ..self.clone() })
             .collect()
     }
 
     /// The value under `key` of a table, whatever else may be in it.
     pub fn entry(&self, key: &str) -> Option<Field<'t>> {
         let Value::Table(table) = &self.node.value else { return None };
-        table.get(key).map(|node| Field { tree: self.tree, path: joined(&self.path, key), node })
+        table.get(key).map(|node| Field { node, path: joined(&self.path, key), ..self.clone() })
     }
 
     /// The text, if it is one.
@@ -166,11 +260,21 @@ impl<'t> Field<'t> {
         }
     }
 
+    /// The name that it is.
+    pub(super) fn own_name(&self) -> Result<&'t str, DescriptionError> {
+        let Kind::Name(most) = self.key.kind else { unreachable!("'{}' is no name", self.key.name) };
+        let expected = super::name_expected(most);
+        match self.text(&expected)? {
+            name if super::is_name(name, most) => Ok(name),
+            _ => Err(self.expected(&expected)),
+        }
+    }
+
     pub(super) fn text(&self, expected: &str) -> Result<&'t str, DescriptionError> {
         self.as_text().ok_or_else(|| self.expected(expected))
     }
 
-    pub(super) fn boolean(&self) -> Result<bool, DescriptionError> {
+    fn boolean(&self) -> Result<bool, DescriptionError> {
         match self.node.value {
             Value::Boolean(boolean) => Ok(boolean),
             _ => Err(self.expected("true or false")),
@@ -199,11 +303,35 @@ impl<'t> Field<'t> {
         self.bytes(parse_size, expected)
     }
 
-    /// Bytes a second: as a size, or with the unit a datasheet uses.
-    pub(super) fn bandwidth(&self) -> Result<u64, DescriptionError> {
+    /// As [`Field::size`], a multiple of `step` from `least` to `most`.
+    fn size_within(&self, least: u64, most: u64, step: u64) -> Result<u64, DescriptionError> {
+        let bytes = self.size()?;
+        if (least..=most).contains(&bytes) && bytes.is_multiple_of(step) {
+            return Ok(bytes);
+        }
+        Err(self.expected(&match least {
+            0 => format!("a multiple of {step} bytes of at most {most} bytes"),
+            _ => format!("a multiple of {step} bytes from {least} to {most}"),
+        }))
+    }
+
+    /// Bytes a second: as a size, or with the unit a datasheet uses; at least `least`, or 0 where that is allowed.
+    fn bandwidth(&self, least: u64, zero: bool) -> Result<u64, DescriptionError> {
         let expected = "bytes a second: \"560MB/s\" (powers of 1000), \"534MiB/s\", \"534m\" (powers of 1024) or a \
                         plain number";
-        self.bytes(parse_bandwidth, expected)
+        let bandwidth = self.bytes(parse_bandwidth, expected)?;
+        if bandwidth >= least || zero && bandwidth == 0 {
+            return Ok(bandwidth);
+        }
+        let or = if zero { ", or 0 for a link that takes no time" } else { "" };
+        Err(self.expected(&format!("at least {least} bytes a second{or}")))
+    }
+
+    /// Whole percent from `least` to 100.
+    fn whole_percent(&self, least: u32) -> Result<u64, DescriptionError> {
+        let expected = format!("whole percent from \"{least}%\" to \"100%\"");
+        let percent = self.text(&expected)?.trim().strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
+        percent.filter(|percent| (u64::from(least)..=100).contains(percent)).ok_or_else(|| self.expected(&expected))
     }
 
     /// A plain number of bytes, or text that `parse` reads.
@@ -225,16 +353,23 @@ impl<'t> Field<'t> {
     }
 
     /// A span of time up to `max`, with its unit; 0 needs none.
-    pub(super) fn duration(&self, max: Nanos) -> Result<Nanos, DescriptionError> {
-        let latency = self.latency(max)?;
+    fn duration(&self, max: Nanos) -> Result<Nanos, DescriptionError> {
+        let latency = self.latency_up_to(max)?;
         if latency.min != latency.max {
             return Err(self.expected("one time, not a range"));
         }
         Ok(latency.min)
     }
 
-    /// A span of time or a range of them.
-    pub(super) fn latency(&self, max: Nanos) -> Result<Latency, DescriptionError> {
+    /// A span of time or a range of them, of a key that holds one.
+    pub(super) fn latency(&self) -> Result<Latency, DescriptionError> {
+        match self.key.kind {
+            Kind::Latency(most) | Kind::Latencies(most) => self.latency_up_to(most),
+            kind => unreachable!("'{}' is no latency but {kind:?}", self.key.name),
+        }
+    }
+
+    fn latency_up_to(&self, max: Nanos) -> Result<Latency, DescriptionError> {
         let expected =
             || self.expected("a time with its unit, such as \"20us\" or \"1.5ms\", or a range \"400us..600us\"");
         let latency = match &self.node.value {
@@ -258,16 +393,16 @@ impl<'t> Field<'t> {
     }
 
     /// One latency, or a list of them by page position in the wordline.
-    pub(super) fn latencies(&self, max: Nanos, most: u32) -> Result<Vec<Latency>, DescriptionError> {
+    pub(super) fn latencies(&self, most: u32) -> Result<Vec<Latency>, DescriptionError> {
         let Value::List(list) = &self.node.value else {
-            return Ok(vec![self.latency(max)?]);
+            return Ok(vec![self.latency()?]);
         };
         if list.is_empty() || list.len() > most as usize {
             let expected =
                 format!("from 1 to {most} times, by page position in the wordline (at most a block's pages)");
             return Err(self.expected(&expected));
         }
-        self.items(list).iter().map(|item| item.latency(max)).collect()
+        self.items(list).iter().map(Field::latency).collect()
     }
 
     /// A probability: 0 to 1, or a percentage.
@@ -298,23 +433,12 @@ impl<'t> Field<'t> {
         .ok_or_else(|| self.expected("a percentage such as \"7%\", at most nine digits after the point"))
     }
 
-    /// One of the named choices.
-    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, DescriptionError> {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        let name = self.name(&names)?;
-        choices
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| *value)
-            .ok_or_else(|| self.expected(&listed(&names)))
-    }
-
     /// One of the names.
-    pub fn name(&self, names: &[&str]) -> Result<&'t str, DescriptionError> {
+    pub fn name<'n>(&self, names: &[&'n str]) -> Result<&'n str, DescriptionError> {
         let expected = listed(names);
         let text = self.text(&expected)?;
-        if names.contains(&text) {
-            return Ok(text);
+        if let Some(name) = names.iter().find(|name| **name == text) {
+            return Ok(name);
         }
         Err(self.expected(&match closest(text, names.iter().copied()) {
             Some(name) => format!("{expected}; did you mean '{name}'?"),

@@ -1,6 +1,6 @@
 //! A description's text as a tree of values that remember where they were written, with overrides laid over it.
 //!
-//! Nothing here knows what a key means, except for the few that exclude each other ([`EXCLUSIVE`]).
+//! Nothing here knows what a key means: the tables of keys say which an override takes away, and which has a short form.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{DescriptionError, Place, shown};
+use super::key::{Key, Kind};
 
 /// Where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,17 +55,6 @@ pub struct Tree {
     pub(super) root: Table,
 }
 
-/// An override of the first key takes the second away: they are two ways to say one thing.
-const EXCLUSIVE: [(&str, &str); 7] = [
-    ("capacity.user", "capacity.over_provisioning"),
-    ("capacity.over_provisioning", "capacity.user"),
-    ("flash.timing.transfer", "flash.timing.channel_bandwidth"),
-    ("flash.timing.channel_bandwidth", "flash.timing.transfer"),
-    ("flash.cell", "flash.timing"),
-    ("flash.timing", "flash.cell"),
-    ("flash.timing.preset", "flash.cell"),
-];
-
 impl Tree {
     /// Reads TOML; `file` is what errors call it.
     ///
@@ -89,8 +79,8 @@ impl Tree {
         }
     }
 
-    /// Lays `key=value` over the tree.
-    pub(super) fn set(&mut self, text: &str) -> Result<(), DescriptionError> {
+    /// Lays `key=value` over the tree, whose keys these are.
+    pub(super) fn set(&mut self, text: &str, keys: &'static [Key]) -> Result<(), DescriptionError> {
         let origin = Origin::Set(self.sets.len());
         let error = |key: &str, reason: String| DescriptionError {
             place: Place::Set { text: text.to_string() },
@@ -111,13 +101,11 @@ impl Tree {
         if written.is_empty() {
             return Err(error(key, "found no value after '='".to_string()));
         }
-        for (given, excluded) in EXCLUSIVE {
-            if given == key {
-                remove(&mut self.root, excluded);
-            }
+        let path: Vec<&str> = key.split('.').collect();
+        for excluded in Key::find(keys, &path).map_or(&[][..], |known| known.replaces) {
+            remove(&mut self.root, excluded);
         }
         let node = from_override(written, origin);
-        let path: Vec<&str> = key.split('.').collect();
         let Some((last, parents)) = path.split_last() else {
             return Err(error("", "found no key".to_string()));
         };
@@ -129,8 +117,8 @@ impl Tree {
                 key_origin: origin,
                 written: None,
             });
-            if path[..=depth] == ["flash", "timing"] {
-                spell_out_preset(entry);
+            if let Some(Kind::TableOrWord(_, short, _)) = Key::find(keys, &path[..=depth]).map(|known| known.kind) {
+                spell_out(entry, short);
             }
             let Value::Table(inner) = &mut entry.value else {
                 return Err(error(key, format!("'{}' is not a table of keys", path[..=depth].join("."))));
@@ -164,10 +152,9 @@ impl Tree {
 }
 
 /// `timing = "tlc"` becomes `timing = { preset = "tlc" }`, so that an override can change one latency of it.
-fn spell_out_preset(node: &mut Node) {
+fn spell_out(node: &mut Node, key: &str) {
     if let Value::Text(_) = node.value {
-        let preset = node.clone();
-        node.value = Value::Table(Table::from([("preset".to_string(), preset)]));
+        node.value = Value::Table(Table::from([(key.to_string(), node.clone())]));
     }
 }
 

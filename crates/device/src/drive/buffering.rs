@@ -5,12 +5,27 @@ use ssdlab_base::Nanos;
 use ssdlab_flash::Cause;
 
 use super::dispatch::{Stall, mask_of};
-use super::{Drive, Eviction, Timer};
-use crate::buffer::{Chips, Entry, Met, Slot};
+use super::{Drive, DriveError, Eviction, Timer};
+use crate::DriveConfig;
+use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
+use crate::ftl::page::full_mask;
 use crate::ftl::{Found, Ftl, MAX_UNITS, UnitWrite};
 use crate::media::Media;
 use crate::planted::{Bug, planted};
+use crate::registry::pick;
 use crate::token::Owner;
+
+/// An empty write buffer, if the drive has one.
+pub(super) fn make_buffer(
+    config: &DriveConfig,
+    media: &Media,
+    ftl: &dyn Ftl,
+) -> Result<Option<WriteBuffer>, DriveError> {
+    let policy = pick("buffer.policy", &config.buffer.policy, POLICIES)?;
+    let full = full_mask(config.ftl.mapping_unit);
+    let cell_bytes = media.flash.store.cell_bytes();
+    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, ftl.compacts())))
+}
 
 /// The chips as a buffer policy sees them.
 pub(super) struct DriveChips<'a> {

@@ -4,12 +4,12 @@
 
 use ssdlab_flash::{Contents, Flash};
 
-use super::registry::pick;
 use super::{Drive, DriveError};
 use crate::DriveConfig;
 use crate::block_pool::BlockPool;
 use crate::buffer::WriteBuffer;
 use crate::ftl::DESIGNS;
+use crate::registry::pick;
 
 /// What commands in flight, their data and the lists of them take whatever the drive's size.
 const IN_FLIGHT: u64 = 2 << 20;

@@ -20,7 +20,6 @@ mod parts;
 mod paths;
 mod power;
 mod rebuild;
-mod registry;
 mod state;
 mod versions;
 
@@ -35,19 +34,19 @@ use crate::gc::Gc;
 use crate::gc::victim::POLICIES as VICTIMS;
 use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
+use crate::registry::pick;
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, Status};
 
+use buffering::make_buffer;
 use commands::OfSet;
 use destaging::Destager;
 use parts::{BufferStage, Command, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, Waiting};
-use registry::{make_buffer, pick};
 use versions::IdlePace;
 
 pub use commands::CommandCount;
 pub use data::{Data, Payload, stamp_cell};
 pub use power::{OnImageError, Recovered, Recovery};
-pub use registry::{Registered, registered};
 
 /// What a run chooses about a drive beside its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +171,7 @@ impl Drive {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let ftl = (design.make)(config);
+        let light_load = ftl.light_load();
         let mut media = media;
         media.events = EventQueue::new(design.commands);
         let buffer = make_buffer(config, &media, &*ftl)?;
@@ -193,9 +193,9 @@ impl Drive {
             answers: Vec::new(),
         };
         let drive = Drive {
-            gc: Gc::new(config, victim(&config.gc)),
+            gc: Gc::new(config, victim(config)),
             sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
-            idle: Idle { at: None, work: IdlePace::new(config) },
+            idle: Idle { at: None, work: IdlePace::new(light_load) },
             config: config.clone(),
             media,
             ftl,

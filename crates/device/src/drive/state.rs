@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
 
-use super::{Destager, Drive, Options, make_buffer};
+use super::buffering::make_buffer;
+use super::{Destager, Drive, Options};
 use crate::block_pool::{BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
 use crate::{BufferCounters, Check, Counters, DriveConfig, Spare, Utilization, Wear};

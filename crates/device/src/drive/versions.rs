@@ -4,10 +4,10 @@ use ssdlab_base::Nanos;
 use ssdlab_flash::Cause;
 
 use super::{Drive, ProgramWaiter};
+use crate::Status;
 use crate::ftl::VersionPart;
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
-use crate::{DriveConfig, Status};
 
 /// What the FTL has under way at one time while the drive is idle.
 const IDLE_IN_FLIGHT: u32 = 8;
@@ -26,8 +26,7 @@ pub(super) struct IdlePace {
 }
 
 impl IdlePace {
-    pub(super) fn new(config: &DriveConfig) -> IdlePace {
-        let light_load = u64::from(config.ftl.versions.merge_load);
+    pub(super) fn new(light_load: u64) -> IdlePace {
         IdlePace { light_load, background_at: None, due: None, on: false, in_flight: 0 }
     }
 

@@ -12,14 +12,13 @@ mod placement;
 mod tagged;
 mod trims;
 
-use ssdlab_base::command_sets::tags::TAGS;
 use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::Cause;
 
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError, Status};
+use crate::{Check, DriveConfig, DriveError, Status, registry};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -246,6 +245,11 @@ pub(crate) trait Ftl: Send {
         false
     }
 
+    /// Commands in flight at most for the drive to count as idle for that.
+    fn light_load(&self) -> u64 {
+        0
+    }
+
     /// Does some of it: starts at most `limit` programs, and returns how many. Each reports to `owner`.
     fn idle_work(&mut self, _media: &mut Media, _limit: u32, _owner: Owner) -> u32 {
         0
@@ -280,54 +284,20 @@ pub(crate) trait Ftl: Send {
     fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()>;
 }
 
-/// A registered design.
-#[derive(Clone, Copy)]
-pub(crate) struct Design {
+/// How a registered design is made.
+pub(crate) struct Make {
     /// Refuses a configuration that it cannot work with.
     pub(crate) check: fn(&DriveConfig) -> Result<(), DriveError>,
     /// Makes it; the configuration was checked.
     pub(crate) make: fn(&DriveConfig) -> Box<dyn Ftl>,
     /// Its commands and events beyond block I/O.
     pub(crate) commands: Option<&'static CommandSet>,
-    /// Keys of `[ftl]` that it reads and not every design does: whoever sets one for another design is told.
-    pub(crate) keys: &'static [&'static str],
     /// Bytes that it takes in the simulator at most, whatever is written.
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
 }
 
-/// Every FTL design: name, summary, and how it is made.
-pub(crate) const DESIGNS: &[(&str, &str, Design)] = &[
-    (
-        "page",
-        "full page mapping in RAM, mapping unit of at most a page",
-        Design {
-            check: |_| Ok(()),
-            make: |config| Box::new(page::PageFtl::new(config)),
-            commands: None,
-            keys: &[],
-            simulator_bytes: page::PageFtl::simulator_bytes,
-        },
-    ),
-    (
-        "mv",
-        "several versions of a page, partial pages written without a read, compacted or not (WAFLASH)",
-        Design {
-            check: mv::check,
-            make: |config| Box::new(mv::MvFtl::new(config)),
-            commands: None,
-            keys: crate::description::FTL,
-            simulator_bytes: mv::MvFtl::simulator_bytes,
-        },
-    ),
-    (
-        "tagged",
-        "page mapping with a word for each unit in RAM: the example of a command set",
-        Design {
-            check: |_| Ok(()),
-            make: tagged::make,
-            commands: Some(&TAGS),
-            keys: &[],
-            simulator_bytes: page::PageFtl::simulator_bytes,
-        },
-    ),
-];
+/// A registered design.
+pub(crate) type Design = registry::Entry<Make>;
+
+/// Every FTL design.
+pub(crate) const DESIGNS: &[Design] = &[page::DESIGN, mv::DESIGN, tagged::DESIGN];

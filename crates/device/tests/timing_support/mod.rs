@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, Superblock, VersionsConfig,
+    Allocation, BufferConfig, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
+    InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -106,7 +106,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             bytes: 0,
             latency: Nanos::ZERO,
             destage: DestageConfig::ON_DEMAND,
-            policies: BufferPolicies::default(),
+            own: Settings::default(),
         },
         ftl: FtlConfig {
             design: "page".to_string(),
@@ -116,11 +116,11 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             streams: 1,
             superblock: Superblock::None,
             parity: Parity::None,
-            versions: VersionsConfig::default(),
+            own: Settings::default(),
         },
         gc: GcConfig {
             victim: "greedy".to_string(),
-            choices: 10,
+            own: Settings::default(),
             free_blocks: 3,
             background_free_blocks: 0,
             pacing: Pacing::Off,

@@ -1,7 +1,7 @@
 //! From a drive that has run to its entry in the results.
 
 use ssdlab_base::Nanos;
-use ssdlab_device::Counters;
+use ssdlab_device::{Counters, Setting};
 use ssdlab_flash::{OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::Device;
 
@@ -284,7 +284,10 @@ fn overwrites(entrant: &Entrant, spare: &Spare, at_collection: Option<f64>, coun
             ("greedy cleaning of many blocks, mean field (Van Houdt 2013, d to infinity)", theory::greedy(a, units))
         }
         "random" => ("random victims: a / (a - 1)", theory::random(a)),
-        "d-choices" => ("d-choices, mean field (Van Houdt 2013)", theory::d_choices(a, units, config.gc.choices)),
+        "d-choices" => {
+            let choices = config.own("gc.choices").map_or(1, Setting::count);
+            ("d-choices, mean field (Van Houdt 2013)", theory::d_choices(a, units, choices))
+        }
         _ => return None,
     };
     let ssdlab_device::BufferCounters { write_hits, write_misses, .. } = counters.buffer;

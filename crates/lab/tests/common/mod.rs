@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, BufferPolicies, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Pacing, Parity, Superblock, VersionsConfig,
+    Allocation, BufferConfig, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
+    Pacing, Parity, Settings, Superblock,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -64,7 +64,7 @@ pub fn drive(name: &str) -> DriveConfig {
             bytes: 0,
             latency: Nanos::from_us(1),
             destage: DestageConfig::default(),
-            policies: BufferPolicies::default(),
+            own: Settings::default(),
         },
         ftl: FtlConfig {
             design: "page".to_string(),
@@ -74,11 +74,11 @@ pub fn drive(name: &str) -> DriveConfig {
             streams: 1,
             superblock: Superblock::None,
             parity: Parity::None,
-            versions: VersionsConfig::default(),
+            own: Settings::default(),
         },
         gc: GcConfig {
             victim: "greedy".to_string(),
-            choices: 10,
+            own: Settings::default(),
             free_blocks: 3,
             background_free_blocks: 0,
             pacing: Pacing::Off,

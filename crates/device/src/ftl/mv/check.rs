@@ -2,9 +2,10 @@
 
 use super::MvFtl;
 use super::entry::Split;
+use super::keys::{VersionIndex, Versions};
 use super::layout::{self, OOB_BYTES, PageIndex};
 use crate::media::Media;
-use crate::{Check, DriveConfig, DriveError, VersionIndex};
+use crate::{Check, DriveConfig, DriveError};
 
 fn refuse<T>(key: &str, reason: String) -> Result<T, DriveError> {
     Err(DriveError { key: key.to_string(), reason })
@@ -12,7 +13,7 @@ fn refuse<T>(key: &str, reason: String) -> Result<T, DriveError> {
 
 /// Refuses a configuration that the design cannot work with.
 pub(super) fn validate(config: &DriveConfig) -> Result<Split, DriveError> {
-    let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
+    let (geometry, versions) = (&config.flash.geometry, Versions::of(config));
     let page = geometry.page_bytes;
     if config.ftl.mapping_unit != page {
         let unit = config.ftl.mapping_unit;
@@ -50,14 +51,14 @@ pub(super) fn validate(config: &DriveConfig) -> Result<Split, DriveError> {
         return refuse("ftl.version_spare", format!("{} % is more than all", versions.spare_percent));
     }
     if versions.compaction {
-        compaction(config, split)?;
+        compaction(config, &versions, split)?;
     }
-    addresses_spare(config, split)?;
+    addresses_spare(config, &versions, split)?;
     Ok(split)
 }
 
-fn compaction(config: &DriveConfig, split: Split) -> Result<(), DriveError> {
-    let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
+fn compaction(config: &DriveConfig, versions: &Versions, split: Split) -> Result<(), DriveError> {
+    let geometry = &config.flash.geometry;
     let page = geometry.page_bytes;
     if page < 2048 {
         let reason = format!("pages of {page} bytes have no room for two parts of pages behind a sector of layout");
@@ -93,14 +94,14 @@ fn compaction(config: &DriveConfig, split: Split) -> Result<(), DriveError> {
 }
 
 /// The slots of all groups must be enough for the spare pages that versions may take.
-fn addresses_spare(config: &DriveConfig, split: Split) -> Result<(), DriveError> {
-    let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
+fn addresses_spare(config: &DriveConfig, versions: &Versions, split: Split) -> Result<(), DriveError> {
+    let geometry = &config.flash.geometry;
     if versions.index == VersionIndex::Direct {
         return Ok(());
     }
     let room = config.room_units(geometry.blocks_per_plane)
         * u64::from(geometry.planes() / config.ftl.superblock.planes(geometry));
-    let spare = room.saturating_sub(u64::from(config.user_units())) * u64::from(versions.spare_percent) / 100;
+    let spare = room.saturating_sub(u64::from(config.user_units())) * versions.spare_percent / 100;
     let groups = u64::from(config.user_units().div_ceil(versions.group_pages));
     let slots = groups * u64::from(split.most());
     // A version each is as much as anybody can ask for.

@@ -14,8 +14,8 @@
 
 use ssdlab_flash::NO_LPN;
 
+use super::keys::CompactionIndex;
 use super::pattern::Patterns;
-use crate::CompactionIndex;
 use crate::media::Media;
 
 /// The identifier of a compacted page.

@@ -21,6 +21,7 @@ mod counters;
 mod entry;
 mod gather;
 mod group;
+mod keys;
 mod layout;
 mod map;
 mod merge;
@@ -39,23 +40,32 @@ use super::durable_trims::DurableTrims;
 use super::page::full_mask;
 use super::placement::Placement;
 use super::trims::TrimState;
-use super::{Compaction, Found, Ftl, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, VersionPart};
+use super::{Compaction, Design, Found, Ftl, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, VersionPart};
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError, Superblock, VersionMasks};
+use crate::{Check, DriveConfig, Superblock};
 use counters::Counters;
 use entry::UNMAPPED;
+use keys::{VersionMasks, Versions};
 use layout::PageIndex;
 use map::VersionMap;
 use pattern::Patterns;
 use space::VersionSpace;
 use ssdlab_flash::Cause;
 
-/// Refuses a configuration that the design cannot work with.
-pub(crate) fn check(config: &DriveConfig) -> Result<(), DriveError> {
-    check::validate(config).map(|_| ())
-}
+/// The design as a description names it.
+pub(super) const DESIGN: Design = Design {
+    name: "mv",
+    summary: "several versions of a page, partial pages written without a read, compacted or not (WAFLASH)",
+    keys: keys::KEYS,
+    make: Make {
+        check: |config| check::validate(config).map(|_| ()),
+        make: |config| Box::new(MvFtl::new(config)),
+        commands: None,
+        simulator_bytes: MvFtl::simulator_bytes,
+    },
+};
 
 /// Modelled RAM of a compacted page: its number and how many of its versions are valid.
 const COMPACTED_BYTES: u64 = 6;
@@ -80,6 +90,7 @@ pub(crate) struct MvFtl {
     index: PageIndex,
     region_pages: u32,
     idle_merge: bool,
+    light_load: u32,
     copyback: bool,
     /// Where merging in the background goes on.
     merge_at: u32,
@@ -93,14 +104,14 @@ impl MvFtl {
     pub(crate) fn new(config: &DriveConfig) -> MvFtl {
         let split = check::validate(config).expect("the configuration was checked");
         let geometry = &config.flash.geometry;
-        let versions = &config.ftl.versions;
+        let versions = Versions::of(config);
         let page_bytes = geometry.page_bytes;
         let user_units = config.user_units();
         let trims = TrimState::new(user_units, page_bytes);
         let entries = user_units + trims.segments();
         let patterns = Patterns::new(page_bytes / 512);
         MvFtl {
-            map: VersionMap::new(config, entries, split),
+            map: VersionMap::new(config, &versions, entries, split),
             valid: HugeArray::new((geometry.pages() as usize).div_ceil(64)),
             compacted: FxHashMap::default(),
             user_units,
@@ -112,10 +123,11 @@ impl MvFtl {
             index: PageIndex::of(versions.compaction_index, geometry.oob_bytes),
             region_pages: (versions.region_bytes / u64::from(page_bytes)).min(u64::from(u32::MAX)) as u32,
             idle_merge: versions.idle_merge,
+            light_load: versions.merge_load,
             copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
             merge_at: 0,
             placement: Placement::new(config),
-            space: VersionSpace::new(config, trims.segments()),
+            space: VersionSpace::new(config, versions.spare_percent, trims.segments()),
             trims,
             counters: Counters::new(patterns),
         }
@@ -124,14 +136,14 @@ impl MvFtl {
     /// Bytes that [`MvFtl::new`] takes, and what the most versions that there may be take beside: their slots in the tables
     /// of their groups, and the counts of compacted pages.
     pub(crate) fn simulator_bytes(config: &DriveConfig) -> u64 {
-        let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
+        let (geometry, versions) = (&config.flash.geometry, Versions::of(config));
         let user_units = config.user_units();
         let entries = u64::from(user_units) + u64::from(user_units.div_ceil(geometry.page_bytes * 8));
         let spare = geometry.pages().saturating_sub(entries);
-        let most = spare * u64::from(versions.spare_percent) / 100;
+        let most = spare * versions.spare_percent / 100;
         let compacted = if versions.compaction { most * COMPACTED_COUNT_BYTES } else { 0 };
         HugeArray::<u64>::bytes_of(geometry.pages().div_ceil(64))
-            + VersionMap::simulator_bytes(config, entries, most)
+            + VersionMap::simulator_bytes(&versions, entries, most)
             + TrimState::simulator_bytes(user_units, geometry.page_bytes)
             + compacted
     }
@@ -315,6 +327,10 @@ impl Ftl for MvFtl {
 
     fn has_idle_work(&self) -> bool {
         self.idle_merge && self.map.mergeable() > 0
+    }
+
+    fn light_load(&self) -> u64 {
+        self.light_load.into()
     }
 
     fn idle_work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {

@@ -13,6 +13,8 @@ use crate::{Allocation, DriveConfig};
 /// The pages of versions, in each plane where the LPN decides the plane, else over the whole drive.
 pub(super) struct VersionSpace {
     config: DriveConfig,
+    /// Percent of the over-provisioned pages that versions may take.
+    percent: u64,
     metadata_units: u32,
     by_plane: bool,
     /// Valid pages of versions.
@@ -45,11 +47,12 @@ impl Leaving {
 }
 
 impl VersionSpace {
-    pub(super) fn new(config: &DriveConfig, metadata_units: u32) -> VersionSpace {
+    pub(super) fn new(config: &DriveConfig, percent: u64, metadata_units: u32) -> VersionSpace {
         let by_plane = matches!(config.ftl.allocation, Allocation::Static(_));
         let domains = if by_plane { config.flash.geometry.planes() as usize } else { 1 };
         VersionSpace {
             config: config.clone(),
+            percent,
             metadata_units,
             by_plane,
             held: vec![0; domains],
@@ -142,7 +145,7 @@ impl VersionSpace {
             ((0..planes).map(room).sum(), logical)
         };
         let spare = room.saturating_sub(logical + 1);
-        (spare * u64::from(self.config.ftl.versions.spare_percent) / 100).min(u64::from(NONE - 1)) as u32
+        (spare * self.percent / 100).min(u64::from(NONE - 1)) as u32
     }
 
     /// The limits over the whole drive.

@@ -20,7 +20,7 @@ use ssdlab_flash::{Cause, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
 use crate::ftl::trims::TrimState;
-use crate::ftl::{Found, Ftl, MAX_UNITS, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
+use crate::ftl::{Design, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
@@ -55,6 +55,19 @@ enum OldVersion {
     /// It could not be read.
     Lost,
 }
+
+/// The design as a description names it.
+pub(super) const DESIGN: Design = Design {
+    name: "page",
+    summary: "full page mapping in RAM, mapping unit of at most a page",
+    keys: &[],
+    make: Make {
+        check: |_| Ok(()),
+        make: |config| Box::new(PageFtl::new(config)),
+        commands: None,
+        simulator_bytes: PageFtl::simulator_bytes,
+    },
+};
 
 impl PageFtl {
     pub(crate) fn new(config: &DriveConfig) -> PageFtl {

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use ssdlab_base::command_sets::tags::{
-    CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS_CLEARED, WRITE_TAGGED,
+    CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS, TAGS_CLEARED, WRITE_TAGGED,
     ZERO_TAG,
 };
 use ssdlab_base::{Request, SECTOR_BYTES};
 
 use super::extended::{Extended, Extension};
 use super::page::PageFtl;
-use super::{Ftl, NoSpace, Outcome, SetCommand, TrimTarget};
+use super::{Design, Ftl, Make, NoSpace, Outcome, SetCommand, TrimTarget};
 use crate::media::Media;
 use crate::token::Owner;
 use crate::{DriveConfig, Status};
@@ -26,8 +26,15 @@ pub(crate) struct Tags {
     tags: BTreeMap<u32, u64>,
 }
 
-/// Makes the design.
-pub(crate) fn make(config: &DriveConfig) -> Box<dyn Ftl> {
+/// The design as a description names it.
+pub(super) const DESIGN: Design = Design {
+    name: "tagged",
+    summary: "page mapping with a word for each unit in RAM: the example of a command set",
+    keys: &[],
+    make: Make { check: |_| Ok(()), make, commands: Some(&TAGS), simulator_bytes: PageFtl::simulator_bytes },
+};
+
+fn make(config: &DriveConfig) -> Box<dyn Ftl> {
     let sectors_per_unit = u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
     let extension = Tags { sectors_per_unit, tags: BTreeMap::new() };
     Box::new(Extended { ftl: Box::new(PageFtl::new(config)), extension })
@@ -58,7 +65,7 @@ impl Tags {
 
     fn read(&self, command: &SetCommand<'_>) -> Outcome {
         let units = self.units(command.request);
-        let spec_allows = ssdlab_base::command_sets::tags::TAGS.command(READ_TAGGED);
+        let spec_allows = TAGS.command(READ_TAGGED);
         if spec_allows.is_some_and(|spec| !spec.words_out.allow(units.len())) {
             return Outcome::new(Status::Refused(NOT_A_TAG_PER_UNIT));
         }

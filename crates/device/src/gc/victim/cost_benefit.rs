@@ -5,8 +5,16 @@
 
 use ssdlab_base::Rng;
 
-use super::VictimPolicy;
+use super::{Policy, VictimPolicy};
 use crate::block_pool::PoolView;
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "cost-benefit",
+    summary: "the highest age * (1 - u) / 2u, u the valid share (LFS)",
+    keys: &[],
+    make: |_| Box::new(CostBenefit),
+};
 
 /// Prefers old blocks, whose valid data is unlikely to die soon.
 pub(super) struct CostBenefit;

@@ -4,8 +4,20 @@
 
 use ssdlab_base::Rng;
 
-use super::{VictimPolicy, random};
+use super::{Policy, VictimPolicy, random};
 use crate::block_pool::PoolView;
+use crate::description::{Default, Key, Kind};
+
+/// d.
+const CHOICES: Key = Key::new("choices", Kind::count("blocks", 1), Default::number(10), "Blocks that it draws.");
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy = Policy {
+    name: "d-choices",
+    summary: "the fewest valid units of d blocks drawn at random (gc.choices)",
+    keys: &[CHOICES],
+    make: |config| Box::new(DChoices::new(config.gc.own.count(&CHOICES, &config.flash.geometry))),
+};
 
 /// Between random (d = 1) and greedy (d of all blocks).
 pub(super) struct DChoices {
@@ -21,10 +33,6 @@ impl DChoices {
 impl VictimPolicy for DChoices {
     fn name(&self) -> &'static str {
         "d-choices"
-    }
-
-    fn keys(&self) -> &'static [&'static str] {
-        &["choices"]
     }
 
     fn choose(&mut self, pool: &PoolView<'_>, rng: &mut Rng) -> Option<u32> {

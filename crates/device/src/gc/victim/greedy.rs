@@ -2,8 +2,12 @@
 
 use ssdlab_base::Rng;
 
-use super::VictimPolicy;
+use super::{Policy, VictimPolicy};
 use crate::block_pool::PoolView;
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy =
+    Policy { name: "greedy", summary: "the block with the fewest valid units", keys: &[], make: |_| Box::new(Greedy) };
 
 /// The block that costs least to empty now.
 pub(super) struct Greedy;

@@ -3,8 +3,12 @@
 use rand::RngExt;
 use ssdlab_base::Rng;
 
-use super::VictimPolicy;
+use super::{Policy, VictimPolicy};
 use crate::block_pool::PoolView;
+
+/// The policy as a description names it.
+pub(super) const POLICY: Policy =
+    Policy { name: "random", summary: "any closed block", keys: &[], make: |_| Box::new(Random) };
 
 /// The baseline that knows nothing.
 pub(super) struct Random;

@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use ssdlab_flash::HugeArray;
 
 use crate::DriveConfig;
-use crate::VersionIndex;
 use crate::ftl::mv::entry::{Split, UNMAPPED};
 use crate::ftl::mv::group::Groups;
+use crate::ftl::mv::keys::{VersionIndex, Versions};
 use order::PageOrder;
 
 /// How the PT of an entry leads to the newest version.
@@ -47,8 +47,8 @@ pub(in crate::ftl::mv) struct VersionMap {
 }
 
 impl VersionMap {
-    pub(in crate::ftl::mv) fn new(config: &DriveConfig, entries: u32, split: Split) -> VersionMap {
-        let (geometry, versions) = (&config.flash.geometry, &config.ftl.versions);
+    pub(in crate::ftl::mv) fn new(config: &DriveConfig, versions: &Versions, entries: u32, split: Split) -> VersionMap {
+        let geometry = &config.flash.geometry;
         let index = match versions.index {
             VersionIndex::Direct => Index::Direct(PageOrder {
                 pages_per_block: geometry.pages_per_block,
@@ -71,10 +71,10 @@ impl VersionMap {
     }
 
     /// Bytes that a map of `entries` logical pages takes with `versions` of them beside full pages.
-    pub(in crate::ftl::mv) fn simulator_bytes(config: &DriveConfig, entries: u64, versions: u64) -> u64 {
-        let groups = match config.ftl.versions.index {
+    pub(in crate::ftl::mv) fn simulator_bytes(config: &Versions, entries: u64, versions: u64) -> u64 {
+        let groups = match config.index {
             VersionIndex::Direct => 0,
-            VersionIndex::Indirect => Groups::simulator_bytes(entries, config.ftl.versions.group_pages, versions),
+            VersionIndex::Indirect => Groups::simulator_bytes(entries, config.group_pages, versions),
         };
         HugeArray::<u32>::bytes_of(entries) + groups
     }

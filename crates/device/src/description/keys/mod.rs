@@ -1,0 +1,292 @@
+//! The tables of keys, a section each. What only one policy or design reads is in its own table, beside it.
+
+mod flash;
+
+use ssdlab_base::Nanos;
+
+use super::key::{Default, Family, Key, Kind, Words, words};
+use crate::registry::names;
+use crate::{Destage, InterfaceKind, Pacing, Parity, Superblock};
+
+/// The longest time of one flash operation or transfer; longer ones are a slip, and sums of them stay in 64 bits.
+const LONGEST_OPERATION: Nanos = Nanos(60_000_000_000);
+/// The longest other time.
+const LONGEST_WAIT: Nanos = Nanos(3_600_000_000_000);
+/// The slowest link, in bytes a second.
+const SLOWEST_LINK: u64 = 64 << 10;
+/// The largest buffer.
+const LARGEST_BUFFER: u64 = 64 << 30;
+/// Host write streams.
+const MOST_STREAMS: u32 = 256;
+/// The longest name, in characters.
+pub(in crate::description) const LONGEST_NAME: usize = 100;
+
+/// What a description without a capacity is told to have.
+pub(in crate::description) const NO_CAPACITY: &str = "over_provisioning or user";
+
+impl Words for InterfaceKind {
+    const WORDS: &'static [(&'static str, InterfaceKind)] =
+        &[("nvme", InterfaceKind::Nvme), ("sata", InterfaceKind::Sata)];
+}
+
+impl Words for Destage {
+    const WORDS: &'static [(&'static str, Destage)] =
+        &[("on-demand", Destage::OnDemand), ("watermark", Destage::Watermark)];
+}
+
+impl Words for Superblock {
+    const WORDS: &'static [(&'static str, Superblock)] =
+        &[("none", Superblock::None), ("die", Superblock::Die), ("drive", Superblock::Drive)];
+}
+
+impl Words for Parity {
+    const WORDS: &'static [(&'static str, Parity)] =
+        &[("none", Parity::None), ("page", Parity::Page), ("die", Parity::Die)];
+}
+
+impl Words for Pacing {
+    const WORDS: &'static [(&'static str, Pacing)] = &[("off", Pacing::Off), ("proportional", Pacing::Proportional)];
+}
+
+/// Every key of a drive's description.
+pub const ROOT: &[Key] = &[
+    Key::new(
+        "name",
+        Kind::Name(LONGEST_NAME),
+        Default::Means("the file's name without `.toml`"),
+        "The drive's name in results: 1 to 100 characters, without `/`, `\\` or control characters.",
+    ),
+    Key::new("summary", Kind::Text, Default::Means("none"), "One line on what the drive is, for `ssdlab devices`."),
+    Key::new("source", Kind::Text, Default::Means("none"), "Where its numbers come from."),
+    Key::new("notes", Kind::Text, Default::Means("none"), "What it assumes and what it leaves out."),
+    Key::section("flash", Kind::Table(flash::FLASH)).required("a table of the chips"),
+    Key::section("capacity", Kind::Table(CAPACITY)).required(NO_CAPACITY),
+    Key::section("interface", Kind::Table(INTERFACE)),
+    Key::section("buffer", Kind::Chosen(BUFFER, &BUFFERS)),
+    Key::section("ftl", Kind::Chosen(FTL, &DESIGNS)),
+    Key::section("gc", Kind::Chosen(GC, &VICTIMS)),
+];
+
+/// `[capacity]`.
+pub(in crate::description) const CAPACITY: &[Key] = &[
+    Key::new(
+        "over_provisioning",
+        Kind::Share,
+        Default::Means("none"),
+        "Over-provisioning as a share of user capacity: (physical - user) / user, such as `\"7%\"`.",
+    )
+    .replacing(&["capacity.user"]),
+    Key::new(
+        "user",
+        Kind::ANY_SIZE,
+        Default::Means("none"),
+        "User capacity as a size, such as `\"238g\"` or `1_000_204_886_016`.",
+    )
+    .replacing(&["capacity.over_provisioning"])
+    .instead_of("over_provisioning"),
+];
+
+/// `[interface]`.
+pub(in crate::description) const INTERFACE: &[Key] = &[
+    Key::new(
+        "kind",
+        Kind::Word(words::<InterfaceKind>),
+        Default::word("nvme"),
+        "`\"nvme\"`: several queues served round robin, a link that works in both directions at once. `\"sata\"`: one \
+         queue of at most 32 that flush and trim drain, a link of one direction at a time.",
+    ),
+    Key::new(
+        "queues",
+        Kind::Count { unit: "queues", least: 1, most: 65_535 },
+        Default::number(1),
+        "Submission queues: 1 to 65,535, and 1 for SATA.",
+    ),
+    Key::new(
+        "queue_depth",
+        Kind::Count { unit: "commands", least: 1, most: 65_536 },
+        Default::number(32),
+        "Commands of each queue in the drive at one time: at most 65,536, and 32 for SATA; at most 2^20 over all \
+         queues. More wait on the host's side.",
+    ),
+    Key::new(
+        "bandwidth",
+        Kind::Bandwidth { least: SLOWEST_LINK, zero: true },
+        Default::number(0),
+        "Bytes a second over the link in each direction; `0` is a link that takes no time.",
+    ),
+    Key::new(
+        "command_overhead",
+        Kind::Time(LONGEST_WAIT),
+        Default::number(0),
+        "Fixed cost of a command before it is dispatched.",
+    ),
+];
+
+/// `[buffer]`, but for what single policies read.
+pub(in crate::description) const BUFFER: &[Key] = &[
+    Key::new(
+        "policy",
+        Kind::Word(|| names("buffer.policy")),
+        Default::word("none"),
+        "A policy by name; `ssdlab list` lists them.",
+    ),
+    Key::new(
+        "size",
+        Kind::Size { least: 0, most: LARGEST_BUFFER, step: 512 },
+        Default::Means("required with a policy"),
+        "Data space, allocated by the sector: a multiple of 512, at least a page, at most 64 GiB. Without a policy it \
+         is of no meaning.",
+    ),
+    Key::new(
+        "latency",
+        Kind::Time(LONGEST_WAIT),
+        Default::number(Nanos::from_us(1).0),
+        "RAM access of a command that the buffer serves; the default is a round figure for copying a few kilobytes.",
+    ),
+    Key::new(
+        "destage",
+        Kind::Word(words::<Destage>),
+        Default::word("watermark"),
+        "When data leaves for flash, beside flushes and FUA writes ([model.md](model.md)). `\"watermark\"`: from the \
+         high watermark on the drive keeps its chips at work until the low one is reached. `\"on-demand\"`: a page \
+         leaves when a write finds no room. Papers whose drives replace pages on demand say so in their descriptions.",
+    ),
+    Key::new(
+        "high_watermark",
+        Kind::Percent(1),
+        Default::number(80),
+        "Share of the space that dirty data (in the buffer and not on its way to flash) takes when destaging begins: \
+         whole percent from 1. A high mark keeps more to be overwritten in RAM, a low one more room for bursts.",
+    )
+    .only_with("destage", "watermark"),
+    Key::new(
+        "low_watermark",
+        Kind::Percent(0),
+        Default::Means("10 points below the high one"),
+        "Share at which destaging ends: at most the high watermark. `\"0%\"` empties the buffer but for less than a \
+         page.",
+    )
+    .only_with("destage", "watermark"),
+];
+
+/// `[ftl]`, but for what single designs read.
+pub(in crate::description) const FTL: &[Key] = &[
+    Key::new(
+        "design",
+        Kind::Word(|| names("ftl.design")),
+        Default::word("page"),
+        "A design by name; `ssdlab list` lists them.",
+    ),
+    Key::new(
+        "mapping_unit",
+        Kind::Size { least: 512, most: u64::MAX, step: 512 },
+        Default::Means("a page"),
+        "Bytes that one map entry stands for: a power of two from 512 that divides a page (the default is the \
+         largest). Fewer than 2^32 - 2 units of flash.",
+    ),
+    Key::new(
+        "allocation",
+        Kind::Allocation,
+        Default::word("round-robin"),
+        "Where host pages go. An order of the letters c (channel), w (way), d (die), p (plane), fastest first, such \
+         as `\"cwdp\"`: the logical address decides. `\"round-robin:cwdp\"`: the next plane in that order, whatever \
+         the address; `\"round-robin\"` is short for it. `\"dynamic\"`: the least loaded die.",
+    ),
+    Key::new(
+        "superblock",
+        Kind::Word(words::<Superblock>),
+        Default::word("none"),
+        "Which blocks are opened, written, collected and retired as one: `\"die\"`, a block of each plane of a die; \
+         `\"drive\"`, a block of each plane of the drive; `\"none\"`, each block by itself. The pages of a superblock \
+         are given out a row at a time, so that the planes of a die program together, in more than 97 % of programs \
+         under collection: see [model.md](model.md#superblocks). What is said of blocks and planes under `[gc]` then \
+         holds for superblocks and for a die or the drive. Not with an allocation in which the logical address \
+         decides, nor with `gc.copyback`.",
+    ),
+    Key::new(
+        "parity",
+        Kind::Word(words::<Parity>),
+        Default::word("none"),
+        "Which pages of a stripe, the pages at one offset of a superblock's members, are parity. `\"page\"`: one, of \
+         all the others; any one page of the stripe can be lost. Needs superblocks of at least two planes. `\"die\"`: \
+         one for each plane of a die, of the pages on that plane of the other dies; any one die can be lost. Needs \
+         `ftl.superblock = \"drive\"` and at least two dies. Parity pages are taken from the over-provisioning: see \
+         [model.md](model.md#parity).",
+    ),
+    Key::new("separate_gc_frontier", Kind::Boolean, Default::ON, "Relocated pages go to blocks of their own."),
+    Key::new(
+        "streams",
+        Kind::Count { unit: "streams", least: 1, most: MOST_STREAMS },
+        Default::number(1),
+        "Host write streams with a block of their own each: 1 to 256.",
+    ),
+];
+
+/// `[gc]`, but for what single victim policies read.
+pub(in crate::description) const GC: &[Key] = &[
+    Key::new(
+        "victim",
+        Kind::Word(|| names("gc.victim")),
+        Default::word("greedy"),
+        "A victim policy by name; `ssdlab list` lists them.",
+    ),
+    Key::new(
+        "free_blocks",
+        Kind::count("blocks", 2),
+        Default::number(3),
+        "Garbage collection runs in a plane while fewer blocks than this are free, the open ones not counted: at \
+         least 2, fewer than a plane's blocks. With 2, one block of a plane is kept for relocation, else two. Each \
+         power cut that tears a page of a relocation takes that page from the reserve until a block has been erased, \
+         so as many of them in a row as the reserve has pages to spare leave a full plane without room to move \
+         anything: the drive is read-only then, though nothing is worn. With 2 and blocks of a few pages three cuts \
+         can be enough; prefer 3 where power cuts are part of an experiment.",
+    ),
+    Key::new(
+        "background_free_blocks",
+        Kind::count("blocks", 0),
+        Default::number(0),
+        "When the drive is idle, it collects until this many are free: more than `free_blocks`, or `0` for not at all.",
+    ),
+    Key::new(
+        "pacing",
+        Kind::Word(words::<Pacing>),
+        Default::word("off"),
+        "When garbage collection works. `\"off\"`: from the moment a group is short of free blocks until it is not. \
+         `\"proportional\"`: all the time, a share of relocations for each page that the host writes; a host that is \
+         too fast waits ([model.md](model.md#pacing)).",
+    ),
+    Key::new(
+        "idle_after",
+        Kind::Time(LONGEST_WAIT),
+        Default::number(Nanos::from_ms(100).0),
+        "How long without host commands counts as idle.",
+    ),
+    Key::new(
+        "copyback",
+        Kind::Boolean,
+        Default::Means("`flash.copyback`; `false` with superblocks"),
+        "Whole valid pages move by copyback where source and target share a plane; needs `flash.copyback`.",
+    ),
+    Key::new(
+        "dynamic_wear_levelling",
+        Kind::Boolean,
+        Default::ON,
+        "The least worn free block is opened first; else the one that was freed first.",
+    ),
+    Key::new(
+        "static_wear_threshold",
+        Kind::count("erases", 0),
+        Default::number(0),
+        "Cold data moves when the erase counts of a plane differ by more than this; `0` is never.",
+    ),
+];
+
+/// The buffer policies.
+pub(in crate::description) static BUFFERS: Family =
+    Family { key: "policy", members: || crate::registry::keys(crate::buffer::POLICIES), expands_all: true };
+/// The designs of flash translation layers.
+pub(in crate::description) static DESIGNS: Family =
+    Family { key: "design", members: || crate::registry::keys(crate::ftl::DESIGNS), expands_all: false };
+/// The victim policies.
+pub(in crate::description) static VICTIMS: Family =
+    Family { key: "victim", members: || crate::registry::keys(crate::gc::victim::POLICIES), expands_all: true };
