@@ -3,7 +3,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Description, Drive, Options};
-use ssdlab_flash::{Contents, OpKind};
+use ssdlab_flash::{Cause, Contents, OpKind};
 
 const BLOCKS: u64 = 64;
 const PAGES: u64 = 16;
@@ -93,5 +93,26 @@ fn static_wear_levelling_moves_cold_data_at_every_threshold_of_collection() {
             levelled.max - levelled.min < 40 && worn.max - worn.min > 2 * (levelled.max - levelled.min),
             "free_blocks = {free_blocks}, {victim}: {levelled:?} against {worn:?}"
         );
+    }
+}
+
+/// Every erase is booked under what its block was emptied for: as many as there were victims of each kind.
+#[test]
+fn erases_are_booked_under_what_the_block_was_emptied_for() {
+    for timing in ["\"none\"", "{ preset = \"slc\" }"] {
+        let mut drive = drive(timing, "static_wear_threshold = 2");
+        let pages = drive.user_sectors() / 8;
+        // All of it once, and then a few pages over and over: the rest grows cold.
+        for page in (0..pages).chain((0..20_000).map(|number| number % 8)) {
+            write(&mut drive, page);
+        }
+        while let Some(at) = drive.next_event() {
+            drive.run_until(at);
+        }
+        let counters = drive.counters();
+        let [foreground, background, levelling] = counters.victims;
+        assert!(levelling > 20 && foreground > 200, "{:?}", counters.victims);
+        assert_eq!(counters.flash.get(OpKind::Erase, Cause::WearLevelling), levelling);
+        assert_eq!(counters.flash.get(OpKind::Erase, Cause::Gc), foreground + background);
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Gc {
     retiring: Vec<Vec<u32>>,
     /// Members of each superblock whose erase has been asked for and has not ended.
     erases_in_flight: Vec<u32>,
+    /// Why each superblock was emptied last.
+    emptied_for: Vec<Cause>,
     victims_since_wear_move: Vec<u32>,
     /// Superblocks whose erase waits for records of trims to be on flash.
     await_metadata: Vec<u32>,
@@ -95,6 +97,7 @@ impl Gc {
             filling: false,
             retiring: vec![Vec::new(); groups],
             erases_in_flight: vec![0; groups * geometry.blocks_per_plane as usize],
+            emptied_for: vec![Cause::Gc; groups * geometry.blocks_per_plane as usize],
             victims_since_wear_move: vec![0; groups],
             await_metadata: Vec::new(),
             victims: [0; 3],
@@ -213,6 +216,7 @@ impl Gc {
                 return;
             }
             // All that was valid is on its way, and pins the victim until it is there: the job need not wait.
+            self.emptied_for[job.victim as usize] = job.cause;
             if !self.finish(media, ftl, job.victim, group) {
                 return;
             }
@@ -408,6 +412,7 @@ impl Gc {
             return;
         }
         let alone = media.pool.superblocks.width() == 1;
+        let cause = self.emptied_for[superblock as usize];
         for block in media.pool.superblocks.members(superblock) {
             let state = *media.flash.blocks.get(block);
             if state.suspect && !planted(Bug::BadBlockUsed) {
@@ -415,13 +420,13 @@ impl Gc {
             } else if !alone && state.programmed == 0 && !state.torn {
                 // The power went when others of the superblock had been erased, or it was given up early.
             } else if !media.flash.timed() {
-                if media.flash.execute(OpKind::Erase, Cause::Gc, block, 0) {
+                if media.flash.execute(OpKind::Erase, cause, block, 0) {
                     self.grow_bad(media, block);
                 }
             } else {
                 let submit = Submit {
                     kind: OpKind::Erase,
-                    cause: Cause::Gc,
+                    cause,
                     class: Class::Erase,
                     block,
                     page: 0,
