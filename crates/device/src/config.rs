@@ -18,6 +18,8 @@ pub struct InterfaceConfig {
     pub bandwidth: u64,
     /// Fixed cost of a command before it is dispatched.
     pub command_overhead: Nanos,
+    /// What the processor needs for a command, one command after the other.
+    pub processing: Nanos,
 }
 
 /// The two interfaces.

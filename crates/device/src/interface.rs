@@ -35,6 +35,7 @@ pub(crate) struct Interface {
     exclusive: bool,
     next_queue: usize,
     link_free: [Nanos; 2],
+    processor_free: Nanos,
 }
 
 impl Interface {
@@ -49,6 +50,7 @@ impl Interface {
             exclusive: false,
             next_queue: 0,
             link_free: [Nanos::ZERO; 2],
+            processor_free: Nanos::ZERO,
         }
     }
 
@@ -145,8 +147,24 @@ impl Interface {
         self.config.command_overhead
     }
 
+    /// When the processor is done with a command that it has from `ready` on.
+    #[inline]
+    pub(crate) fn process(&mut self, ready: Nanos) -> Nanos {
+        if self.config.processing == Nanos::ZERO {
+            return ready;
+        }
+        self.processor_free = self.processor_free.max(ready) + self.config.processing;
+        self.processor_free
+    }
+
+    /// How long it works on a command.
+    pub(crate) const fn processing(&self) -> Nanos {
+        self.config.processing
+    }
+
     /// Virtual time starts again at zero.
     pub(crate) fn restart(&mut self) {
+        self.processor_free = Nanos::ZERO;
         self.link_free = [Nanos::ZERO; 2];
         self.next_queue = 0;
     }

@@ -30,8 +30,10 @@ pub enum Part {
     HostLayers,
     /// In its submission queue, as the drive takes no more commands.
     Arbitration,
-    /// The controller's fixed time for a command.
+    /// The controller's time for a command.
     Controller,
+    /// The controller's processor was at work on others' commands.
+    ControllerWait,
     /// Others' data was on the link.
     LinkWait,
     /// Its own data was on the link.
@@ -94,10 +96,11 @@ impl Stage {
 }
 
 /// Parts outside the chips.
-const OUTSIDE: [Part; 7] = [
+const OUTSIDE: [Part; 8] = [
     Part::HostLayers,
     Part::Arbitration,
     Part::Controller,
+    Part::ControllerWait,
     Part::LinkWait,
     Part::Link,
     Part::BufferLatency,
@@ -118,10 +121,11 @@ impl Part {
             Part::HostLayers => 0,
             Part::Arbitration => 1,
             Part::Controller => 2,
-            Part::LinkWait => 3,
-            Part::Link => 4,
-            Part::BufferLatency => 5,
-            Part::Other => 6,
+            Part::ControllerWait => 3,
+            Part::LinkWait => 4,
+            Part::Link => 5,
+            Part::BufferLatency => 6,
+            Part::Other => 7,
             Part::Flash(Stay::Order) => OUTSIDE.len(),
             Part::Flash(Stay::Suspend) => OUTSIDE.len() + 1,
             Part::Flash(Stay::Transfer) => OUTSIDE.len() + 2,
@@ -159,6 +163,7 @@ impl Part {
             Part::HostLayers => "host_layers".to_string(),
             Part::Arbitration => "arbitration".to_string(),
             Part::Controller => "controller".to_string(),
+            Part::ControllerWait => "controller_wait".to_string(),
             Part::LinkWait => "link_wait".to_string(),
             Part::Link => "link".to_string(),
             Part::BufferLatency => "buffer_latency".to_string(),

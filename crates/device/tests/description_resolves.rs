@@ -91,6 +91,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             queue_depth: 32,
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
+            processing: Nanos::ZERO,
         },
         buffer: BufferConfig {
             policy: "lru".to_string(),
@@ -358,6 +359,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     queue_depth: interface.2,
                     bandwidth: interface.3,
                     command_overhead: interface.4,
+                    processing: Nanos::ZERO,
                 },
                 buffer: BufferConfig {
                     policy: buffer.0.to_string(),

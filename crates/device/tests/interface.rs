@@ -2,7 +2,7 @@
 
 mod timing_support;
 
-use ssdlab_base::{Op, Request};
+use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Drive, InterfaceKind, Options, Status};
 use ssdlab_flash::Contents;
 use timing_support::*;
@@ -24,6 +24,33 @@ fn only_so_many_commands_are_in_the_drive_at_one_time() {
         for (index, read) in reads.into_iter().enumerate() {
             host.assert_completes_at(read, (index as u64 / u64::from(depth) + 1) * OVERHEAD);
         }
+    }
+}
+
+/// The fixed cost is paid side by side, the processor's time one after the other: the n-th of many commands is done n
+/// turns behind the cost, whatever queue it came on; and then the link takes its time.
+#[test]
+fn the_processor_takes_commands_one_after_the_other() {
+    const TURN: u64 = 700;
+    for (bandwidth, link) in [(0, 0), (BANDWIDTH, (4096 * 1_000_000_000_u64).div_ceil(BANDWIDTH))] {
+        let mut config = behind_a_link(InterfaceKind::Nvme);
+        config.interface.bandwidth = bandwidth;
+        config.interface.queues = 2;
+        config.interface.processing = Nanos(TURN);
+        let mut host = Host::new(&config);
+        let sent: Vec<u32> = (0..20)
+            .map(|index| host.send_request(Request { queue: index % 2, ..Request::new(Op::Read, 0, 8) }))
+            .collect();
+        // Unmapped reads: behind the processor only the link is left, which is slower than a turn.
+        for (index, read) in sent.into_iter().enumerate() {
+            let index = index as u64;
+            let end = if link > TURN { OVERHEAD + TURN + (index + 1) * link } else { OVERHEAD + (index + 1) * TURN };
+            host.assert_completes_at(read, end);
+        }
+        // It rests between commands that come far apart.
+        host.run_until(1_000_000);
+        let late = host.send_request(Request::new(Op::Read, 0, 8));
+        host.assert_completes_at(late, 1_000_000 + OVERHEAD + TURN + link);
     }
 }
 

@@ -351,6 +351,7 @@ fn any_drive() -> impl Strategy<Value = DriveConfig> {
             config.interface.queues = if nvme { queues } else { 1 };
             if !free {
                 (config.interface.bandwidth, config.interface.command_overhead) = (BANDWIDTH, Nanos(OVERHEAD));
+                config.interface.processing = Nanos(if queues == 2 { 2_300 } else { 0 });
             }
             config.gc.background_free_blocks = 5;
             config.gc.idle_after = Nanos::from_us(50);

@@ -148,6 +148,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             queue_depth: rng.random_range(1..=32),
             bandwidth: one_of(rng, &[0, 0, 500_000_000]),
             command_overhead: Nanos(one_of(rng, &[0, 0, 1000])),
+            processing: Nanos::ZERO,
         },
         buffer: BufferConfig {
             policy: one_of(rng, &names("buffer.policy")).to_string(),
@@ -304,6 +305,7 @@ pub fn handful() -> DriveConfig {
             queue_depth: 32,
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
+            processing: Nanos::ZERO,
         },
         buffer: BufferConfig {
             policy: "none".to_string(),

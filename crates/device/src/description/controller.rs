@@ -87,6 +87,7 @@ pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, Descripti
         queue_depth,
         bandwidth: interface.number("bandwidth")?,
         command_overhead: interface.time("command_overhead")?,
+        processing: interface.time("processing")?,
     })
 }
 

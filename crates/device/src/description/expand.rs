@@ -32,6 +32,7 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
         ("queue_depth", count(interface.queue_depth)),
         ("bandwidth", bandwidth(interface.bandwidth)),
         ("command_overhead", span(interface.command_overhead)),
+        ("processing", span(interface.processing)),
     ]);
     let buffer = table([
         ("policy", text(&config.buffer.policy)),

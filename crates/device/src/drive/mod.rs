@@ -382,14 +382,14 @@ impl Drive {
     #[inline]
     fn enter(&mut self, command: u32) {
         let mut ready = self.media.now;
-        let mut data = 0;
+        let (mut processed, mut data) = (ready, 0);
         if self.media.flash.timed() {
             data = self.commands[command].bytes_in();
-            ready += self.host.interface.overhead();
-            ready = self.host.interface.transfer(ready, data, Direction::ToDrive);
+            processed = self.host.interface.process(ready + self.host.interface.overhead());
+            ready = self.host.interface.transfer(processed, data, Direction::ToDrive);
         }
         if self.paths.is_some() {
-            self.path_enters(command, data, ready);
+            self.path_enters(command, processed, data, ready);
         }
         if ready > self.media.now {
             self.timers.set(ready, Timer::Dispatch(command));

@@ -100,6 +100,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             queue_depth: 1024,
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
+            processing: Nanos::ZERO,
         },
         buffer: BufferConfig {
             policy: "none".to_string(),
@@ -136,8 +137,14 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
 /// As [`drive`], with an interface that costs something.
 pub fn behind_a_link(kind: InterfaceKind) -> DriveConfig {
     let mut config = drive(1, 1, 1);
-    config.interface =
-        InterfaceConfig { kind, queues: 1, queue_depth: 32, bandwidth: BANDWIDTH, command_overhead: Nanos(OVERHEAD) };
+    config.interface = InterfaceConfig {
+        kind,
+        queues: 1,
+        queue_depth: 32,
+        bandwidth: BANDWIDTH,
+        command_overhead: Nanos(OVERHEAD),
+        processing: Nanos::ZERO,
+    };
     config
 }
 

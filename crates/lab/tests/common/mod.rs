@@ -58,6 +58,7 @@ pub fn drive(name: &str) -> DriveConfig {
             queue_depth: 32,
             bandwidth: 2_000_000_000,
             command_overhead: Nanos::from_us(1),
+            processing: Nanos::ZERO,
         },
         buffer: BufferConfig {
             policy: "none".to_string(),

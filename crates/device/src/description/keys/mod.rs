@@ -118,7 +118,13 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         "command_overhead",
         Kind::Time(LONGEST_WAIT),
         Default::number(0),
-        "Fixed cost of a command before it is dispatched.",
+        "Fixed cost of a command before it is dispatched; any number of commands pay it at the same time.",
+    ),
+    Key::new(
+        "processing",
+        Kind::Time(LONGEST_WAIT),
+        Default::number(0),
+        "Time that the controller's processor needs for each command, one after the other; it comes behind the fixed cost.",
     ),
 ];
 
