@@ -9,7 +9,7 @@ use super::{Drive, DriveError, Eviction, Timer};
 use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
 use crate::ftl::page::full_mask;
-use crate::ftl::{Found, Ftl, MAX_UNITS, UnitWrite};
+use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite};
 use crate::media::Media;
 use crate::planted::{Bug, planted};
 use crate::registry::pick;
@@ -19,12 +19,12 @@ use crate::token::Owner;
 pub(super) fn make_buffer(
     config: &DriveConfig,
     media: &Media,
-    ftl: &dyn Ftl,
+    compaction: Option<Compaction>,
 ) -> Result<Option<WriteBuffer>, DriveError> {
     let policy = pick("buffer.policy", &config.buffer.policy, POLICIES)?;
     let full = full_mask(config.ftl.mapping_unit);
     let cell_bytes = media.flash.store.cell_bytes();
-    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, ftl.compacts())))
+    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, compaction)))
 }
 
 /// The chips as a buffer policy sees them.
@@ -215,7 +215,8 @@ impl Drive {
             return Ok(1);
         }
         let mut together = std::mem::take(&mut self.stage.companions);
-        buffer.compacted_with(slots[at], |lpn| self.ftl.may_compact(&self.media, lpn), &mut together);
+        let compaction = self.ftl.compaction().expect("the design compacts");
+        buffer.compacted_with(slots[at], |lpn| compaction.may_compact(&self.media, lpn), &mut together);
         let sent = if together.len() > 1 {
             together.sort_unstable_by_key(|slot| buffer.entry(*slot).lpn);
             self.send(&together, &[], true, waiter).map(|()| 1)
@@ -288,7 +289,8 @@ impl Drive {
         let slot = self.stage.evictions.insert(Eviction { sectors: 0, serial: 0, command: None });
         let owner = Owner::Eviction(slot);
         let written = if compacted {
-            self.ftl.write_compacted(&mut self.media, &units, stream, Cause::Host, owner)
+            let compaction = self.ftl.compaction().expect("the design compacts");
+            compaction.write_compacted(&mut self.media, &units, stream, Cause::Host, owner)
         } else {
             self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner)
         };

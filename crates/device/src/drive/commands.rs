@@ -155,7 +155,8 @@ impl Drive {
         }
         if !of_set.carried_out {
             let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words };
-            let outcome = self.ftl.command(&mut self.media, asked)?;
+            let design = self.ftl.commands().expect("a design with a set has commands");
+            let outcome = design.execute(&mut self.media, asked)?;
             of_set.answer.words = outcome.words;
             of_set.answer.bytes = outcome.bytes;
             of_set.carried_out = true;

@@ -308,7 +308,10 @@ impl Drive {
             let whole = match self.ftl.find(lpn) {
                 Found::Unmapped => true,
                 Found::At { unit } => self.media.flash.store.read(unit, sector % per_unit, out),
-                Found::Versions => self.ftl.read_versions(&self.media, lpn, sector % per_unit, out),
+                Found::Versions => {
+                    let reads = self.ftl.stepped_reads().expect("the design found versions");
+                    reads.read_versions(&self.media, lpn, sector % per_unit, out)
+                }
             };
             if !whole {
                 command.status = Status::UncorrectableRead;

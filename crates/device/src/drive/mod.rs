@@ -170,13 +170,14 @@ impl Drive {
     fn assemble(config: &DriveConfig, media: Media) -> Result<Drive, DriveError> {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
-        let ftl = (design.make)(config);
-        let light_load = ftl.light_load();
+        let mut ftl = (design.make)(config);
+        let light_load = ftl.idle_work().map_or(0, |work| work.light_load());
+        let compaction = ftl.compaction().map(|compaction| compaction.limits());
         let mut media = media;
         media.events = EventQueue::new(design.commands);
-        let buffer = make_buffer(config, &media, &*ftl)?;
+        let buffer = make_buffer(config, &media, compaction)?;
         let stage = BufferStage {
-            compacts: ftl.compacts().is_some(),
+            compacts: compaction.is_some(),
             pads: buffer.as_ref().and_then(WriteBuffer::pads),
             caches_reads: buffer.as_ref().is_some_and(WriteBuffer::caches_reads),
             destager: Destager::new(config),

@@ -403,7 +403,8 @@ impl Drive {
         if let Some(buffer) =
             self.stage.buffer.as_mut().filter(|buffer| buffer.units() == 0 && self.stage.evicting.is_empty())
         {
-            *buffer = make_buffer(&self.config, &self.media, &*self.ftl)
+            let compaction = self.ftl.compaction().map(|compaction| compaction.limits());
+            *buffer = make_buffer(&self.config, &self.media, compaction)
                 .ok()
                 .flatten()
                 .expect("the drive was made with this buffer");

@@ -57,7 +57,8 @@ impl Drive {
     pub(super) fn read_versions(&mut self, command: u32, lpn: u32, wanted: u64) {
         let slot = self.reads.versions.take();
         let mut parts = std::mem::take(&mut self.reads.versions[slot].left);
-        self.ftl.versions(&self.media, lpn, wanted, &mut parts);
+        let reads = self.ftl.stepped_reads().expect("the design found versions");
+        reads.versions(&self.media, lpn, wanted, &mut parts);
         for part in &parts {
             let lost = part.sectors != 0 && self.media.flash.oob.is_poisoned(part.ppn);
             if lost && !planted(Bug::LostDataReadsGood) {
@@ -141,10 +142,14 @@ impl Drive {
         if self.commands.outstanding == 0 {
             self.idle.work.background_at = self.gc.idle_after().map(|after| self.media.now + after);
         }
-        if !self.idle.work.on && self.idle.work.due.is_none() && self.ftl.has_idle_work() {
+        if !self.idle.work.on && self.idle.work.due.is_none() && self.has_idle_work() {
             self.idle.work.due = Some(self.media.now + self.config.gc.idle_after);
         }
         self.idle.at = self.idle.work.next();
+    }
+
+    fn has_idle_work(&mut self) -> bool {
+        self.ftl.idle_work().is_some_and(|work| work.has_work())
     }
 
     /// The drive counts as idle, for background collection or for what the FTL does then.
@@ -174,7 +179,9 @@ impl Drive {
     fn work_idle(&mut self) {
         if self.idle.work.on && !self.failures.read_only && self.idle.work.in_flight < IDLE_IN_FLIGHT {
             let limit = IDLE_IN_FLIGHT - self.idle.work.in_flight;
-            self.idle.work.in_flight += self.ftl.idle_work(&mut self.media, limit, Owner::Idle);
+            if let Some(work) = self.ftl.idle_work() {
+                self.idle.work.in_flight += work.work(&mut self.media, limit, Owner::Idle);
+            }
             // With nothing under way it begins anew when the next command has completed.
             self.idle.work.on = self.idle.work.in_flight > 0;
         }

@@ -4,7 +4,10 @@ use std::io::{self, Read, Write};
 
 use ssdlab_flash::Cause;
 
-use super::{Compaction, Found, Ftl, NoSpace, Outcome, Relocated, SetCommand, TrimTarget, UnitWrite, VersionPart};
+use super::{
+    Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, Relocated, SetCommand, SteppedReads, TrimTarget,
+    UnitWrite,
+};
 use crate::Check;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -12,8 +15,8 @@ use crate::token::Owner;
 
 /// The commands of a set, above a mapping.
 pub(crate) trait Extension: Send {
-    /// As [`Ftl::command`].
-    fn command(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace>;
+    /// As [`Commands::execute`].
+    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace>;
 
     /// RAM that a real drive would need, by name.
     fn memory(&self) -> Vec<(&'static str, u64)>;
@@ -32,8 +35,20 @@ pub(crate) struct Extended<E> {
 }
 
 impl<E: Extension> Ftl for Extended<E> {
-    fn command(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
-        self.extension.command(&mut *self.ftl, media, command)
+    fn stepped_reads(&mut self) -> Option<&mut dyn SteppedReads> {
+        self.ftl.stepped_reads()
+    }
+
+    fn compaction(&mut self) -> Option<&mut dyn Compacts> {
+        self.ftl.compaction()
+    }
+
+    fn idle_work(&mut self) -> Option<&mut dyn IdleWork> {
+        self.ftl.idle_work()
+    }
+
+    fn commands(&mut self) -> Option<&mut dyn Commands> {
+        Some(self)
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
@@ -65,25 +80,6 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.writes_anew()
     }
 
-    fn compacts(&self) -> Option<Compaction> {
-        self.ftl.compacts()
-    }
-
-    fn may_compact(&self, media: &Media, lpn: u32) -> bool {
-        self.ftl.may_compact(media, lpn)
-    }
-
-    fn write_compacted(
-        &mut self,
-        media: &mut Media,
-        units: &[UnitWrite<'_>],
-        stream: u16,
-        cause: Cause,
-        owner: Owner,
-    ) -> Result<(), NoSpace> {
-        self.ftl.write_compacted(media, units, stream, cause, owner)
-    }
-
     fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
         self.ftl.first_die(media, lpn, mask)
     }
@@ -98,14 +94,6 @@ impl<E: Extension> Ftl for Extended<E> {
 
     fn find(&self, lpn: u32) -> Found {
         self.ftl.find(lpn)
-    }
-
-    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
-        self.ftl.versions(media, lpn, wanted, out);
-    }
-
-    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool {
-        self.ftl.read_versions(media, lpn, first, out)
     }
 
     fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
@@ -151,14 +139,6 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.whereabouts(media, place, pages)
     }
 
-    fn has_idle_work(&self) -> bool {
-        self.ftl.has_idle_work()
-    }
-
-    fn idle_work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
-        self.ftl.idle_work(media, limit, owner)
-    }
-
     fn prefetch(&self, media: &Media, lpns: &[u32]) {
         self.ftl.prefetch(media, lpns);
     }
@@ -181,5 +161,11 @@ impl<E: Extension> Ftl for Extended<E> {
 
     fn reset_counters(&mut self) {
         self.ftl.reset_counters();
+    }
+}
+
+impl<E: Extension> Commands for Extended<E> {
+    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
+        self.extension.execute(&mut *self.ftl, media, command)
     }
 }

@@ -4,6 +4,7 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod bits;
+mod capabilities;
 mod durable_trims;
 mod extended;
 pub(crate) mod mv;
@@ -19,6 +20,8 @@ use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, Status, registry};
+
+pub(crate) use capabilities::{Commands, Compacts, IdleWork, SteppedReads};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -59,7 +62,7 @@ pub(crate) enum Found {
         /// The physical unit.
         unit: u32,
     },
-    /// In several versions, or in part of a page: [`Ftl::versions`] says where.
+    /// In several versions, or in part of a page: [`SteppedReads::versions`] says where.
     Versions,
 }
 
@@ -129,7 +132,7 @@ impl Outcome {
     }
 }
 
-/// A flash translation layer.
+/// A flash translation layer: what every design does, and at the end what it may do beside.
 pub(crate) trait Ftl: Send {
     /// Writes at most a page's worth of units into one page. `Err` leaves everything as it was.
     fn write(
@@ -147,30 +150,6 @@ pub(crate) trait Ftl: Send {
         false
     }
 
-    /// Whether small partial units of a region leave the buffer together, for [`Ftl::write_compacted`], and how; asked
-    /// once, when the drive is made.
-    fn compacts(&self) -> Option<Compaction> {
-        None
-    }
-
-    /// Whether a small partial unit may be one of a compacted page now.
-    fn may_compact(&self, _media: &Media, _lpn: u32) -> bool {
-        false
-    }
-
-    /// Writes two or more small partial units of one region into one page: different LPNs, each [`Ftl::may_compact`], all
-    /// within [`Compaction`]'s limits. `Err` leaves everything as it was. Only called where [`Ftl::compacts`] says how.
-    fn write_compacted(
-        &mut self,
-        _media: &mut Media,
-        units: &[UnitWrite<'_>],
-        _stream: u16,
-        _cause: Cause,
-        _owner: Owner,
-    ) -> Result<(), NoSpace> {
-        unreachable!("{} units were given to an FTL that does not compact", units.len())
-    }
-
     /// The die of the first flash operation that writing this unit now would start: the read of what completes it, else
     /// its program; `None` where the program goes to whatever die is idle. This is what a buffer policy calls the unit's
     /// chip.
@@ -185,18 +164,6 @@ pub(crate) trait Ftl: Send {
 
     /// Where a unit is.
     fn find(&self, lpn: u32) -> Found;
-
-    /// Where the sectors `wanted` of a unit in [`Found::Versions`] are: its versions, newest first, each needed only if
-    /// those before it have not told all.
-    fn versions(&mut self, _media: &Media, lpn: u32, _wanted: u64, _out: &mut Vec<VersionPart>) {
-        unreachable!("unit {lpn} has one version in this design")
-    }
-
-    /// The cells of sectors from `first` on of a unit in [`Found::Versions`], as many as `out` takes. False if what is
-    /// kept is damaged.
-    fn read_versions(&self, _media: &Media, lpn: u32, _first: u64, _out: &mut [u8]) -> bool {
-        unreachable!("unit {lpn} has one version in this design")
-    }
 
     /// Unmaps whole units `first..end`; returns how many held data.
     fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64;
@@ -235,26 +202,6 @@ pub(crate) trait Ftl: Send {
     /// trimmed since.
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool;
 
-    /// Carries out a command of the design's own set. A refused one changes nothing; `Err` is tried again when there is space.
-    fn command(&mut self, _media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
-        unreachable!("{:?} is of no set of this design", command.opcode)
-    }
-
-    /// Whether there is something that can be done while the drive is idle.
-    fn has_idle_work(&self) -> bool {
-        false
-    }
-
-    /// Commands in flight at most for the drive to count as idle for that.
-    fn light_load(&self) -> u64 {
-        0
-    }
-
-    /// Does some of it: starts at most `limit` programs, and returns how many. Each reports to `owner`.
-    fn idle_work(&mut self, _media: &mut Media, _limit: u32, _owner: Owner) -> u32 {
-        0
-    }
-
     /// Brings into the processor's cache what units that will be needed soon are looked up in; at most
     /// [`PREFETCHED`] at a time.
     fn prefetch(&self, media: &Media, lpns: &[u32]);
@@ -282,6 +229,26 @@ pub(crate) trait Ftl: Send {
 
     /// The state a snapshot holds.
     fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()>;
+
+    /// Units may be in several versions.
+    fn stepped_reads(&mut self) -> Option<&mut dyn SteppedReads> {
+        None
+    }
+
+    /// Small partial units are compacted.
+    fn compaction(&mut self) -> Option<&mut dyn Compacts> {
+        None
+    }
+
+    /// There may be work for idle time.
+    fn idle_work(&mut self) -> Option<&mut dyn IdleWork> {
+        None
+    }
+
+    /// It has commands of its own.
+    fn commands(&mut self) -> Option<&mut dyn Commands> {
+        None
+    }
 }
 
 /// How a registered design is made.

@@ -40,7 +40,10 @@ use super::durable_trims::DurableTrims;
 use super::page::full_mask;
 use super::placement::Placement;
 use super::trims::TrimState;
-use super::{Compaction, Design, Found, Ftl, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, VersionPart};
+use super::{
+    Compaction, Compacts, Design, Found, Ftl, IdleWork, Make, NoSpace, PREFETCHED, Relocated, SteppedReads, TrimTarget,
+    UnitWrite, VersionPart,
+};
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
@@ -205,6 +208,18 @@ impl MvFtl {
 }
 
 impl Ftl for MvFtl {
+    fn stepped_reads(&mut self) -> Option<&mut dyn SteppedReads> {
+        Some(self)
+    }
+
+    fn compaction(&mut self) -> Option<&mut dyn Compacts> {
+        if self.compaction { Some(self) } else { None }
+    }
+
+    fn idle_work(&mut self) -> Option<&mut dyn IdleWork> {
+        Some(self)
+    }
+
     fn write(
         &mut self,
         media: &mut Media,
@@ -219,25 +234,6 @@ impl Ftl for MvFtl {
 
     fn writes_anew(&self) -> bool {
         true
-    }
-
-    fn compacts(&self) -> Option<Compaction> {
-        self.compaction()
-    }
-
-    fn may_compact(&self, media: &Media, lpn: u32) -> bool {
-        self.may_be_compacted(media, lpn)
-    }
-
-    fn write_compacted(
-        &mut self,
-        media: &mut Media,
-        units: &[UnitWrite<'_>],
-        stream: u16,
-        cause: Cause,
-        owner: Owner,
-    ) -> Result<(), NoSpace> {
-        self.compact(media, units, stream, cause, owner)
     }
 
     fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
@@ -264,22 +260,6 @@ impl Ftl for MvFtl {
             None if self.map.is_mapped(lpn) => Found::Versions,
             None => Found::Unmapped,
         }
-    }
-
-    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
-        self.parts_to_read(media, lpn, wanted, out);
-        self.counters.read_versions(out.len());
-    }
-
-    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool {
-        let count = out.len() / media.flash.store.cell_bytes();
-        let wanted = (u64::MAX >> (64 - count)) << first;
-        let chain = self.map.chain(lpn);
-        let mut whole = true;
-        for part in self.parts(media, lpn, &chain, wanted) {
-            whole &= self.take_cells(media, &part, part.sectors, first as u32, out);
-        }
-        whole
     }
 
     fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
@@ -323,18 +303,6 @@ impl Ftl for MvFtl {
 
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
         self.pages_of(media, place, pages)
-    }
-
-    fn has_idle_work(&self) -> bool {
-        self.idle_merge && self.map.mergeable() > 0
-    }
-
-    fn light_load(&self) -> u64 {
-        self.light_load.into()
-    }
-
-    fn idle_work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
-        self.merge_some(media, limit, owner)
     }
 
     #[inline]
@@ -388,5 +356,58 @@ impl Ftl for MvFtl {
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()> {
         self.restore_state(media, from)
+    }
+}
+
+impl SteppedReads for MvFtl {
+    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
+        self.parts_to_read(media, lpn, wanted, out);
+        self.counters.read_versions(out.len());
+    }
+
+    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool {
+        let count = out.len() / media.flash.store.cell_bytes();
+        let wanted = (u64::MAX >> (64 - count)) << first;
+        let chain = self.map.chain(lpn);
+        let mut whole = true;
+        for part in self.parts(media, lpn, &chain, wanted) {
+            whole &= self.take_cells(media, &part, part.sectors, first as u32, out);
+        }
+        whole
+    }
+}
+
+impl Compacts for MvFtl {
+    fn limits(&self) -> Compaction {
+        self.compaction_limits()
+    }
+
+    fn may_compact(&self, media: &Media, lpn: u32) -> bool {
+        self.may_be_compacted(media, lpn)
+    }
+
+    fn write_compacted(
+        &mut self,
+        media: &mut Media,
+        units: &[UnitWrite<'_>],
+        stream: u16,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<(), NoSpace> {
+        self.compact(media, units, stream, cause, owner)
+    }
+}
+
+impl IdleWork for MvFtl {
+    fn has_work(&self) -> bool {
+        self.idle_merge && self.map.mergeable() > 0
+    }
+
+    fn light_load(&self) -> u64 {
+        self.light_load.into()
+    }
+
+    fn work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
+        self.merge_some(media, limit, owner)
     }
 }

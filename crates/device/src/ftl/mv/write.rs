@@ -220,20 +220,23 @@ impl MvFtl {
     }
 
     /// How small partial pages are to come.
-    pub(super) fn compaction(&self) -> Option<Compaction> {
+    pub(super) fn compaction_limits(&self) -> Compaction {
         let room = self.sectors.saturating_sub(self.index.head);
-        self.compaction.then(|| Compaction {
+        Compaction {
             region_units: self.region_pages,
             small_sectors: self.sectors / 2,
             room_sectors: room,
             most_runs: self.index.triples,
             most_units: room.min(self.map.slots_most()).min(self.index.triples),
-        })
+        }
     }
 
     /// Whether a small partial page may share a page with others now.
     pub(super) fn may_be_compacted(&self, media: &Media, lpn: u32) -> bool {
-        let Some(limits) = self.compaction() else { return false };
+        if !self.compaction {
+            return false;
+        }
+        let limits = self.compaction_limits();
         !self.map.newest_is_compacted(lpn)
             && (!self.map.is_mapped(lpn) || self.map.has_room(lpn) == Room::Yes)
             && self.map.slots_left(lpn) >= limits.most_units

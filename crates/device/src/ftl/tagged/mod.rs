@@ -93,7 +93,7 @@ impl Tags {
 }
 
 impl Extension for Tags {
-    fn command(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
+    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
         Ok(match command.opcode {
             WRITE_TAGGED => self.write(media, &command),
             READ_TAGGED => self.read(&command),

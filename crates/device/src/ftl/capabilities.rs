@@ -1,0 +1,55 @@
+//! What a design can do beyond the core of [`Ftl`](super::Ftl). It states each of these by giving itself out as one.
+
+use ssdlab_flash::Cause;
+
+use super::{Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
+use crate::media::Media;
+use crate::token::Owner;
+
+/// Reads that take several steps: what one page tells decides whether another one is read.
+pub(crate) trait SteppedReads {
+    /// Where the sectors `wanted` of a unit in [`Found::Versions`](super::Found::Versions) are: its versions, newest first,
+    /// each needed only if those before it have not told all.
+    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>);
+
+    /// The cells of sectors from `first` on of such a unit, as many as `out` takes. False if what is kept is damaged.
+    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool;
+}
+
+/// Small partial units of a region leave the buffer together, into one page.
+pub(crate) trait Compacts {
+    /// How many, and how large; asked once, when the drive is made.
+    fn limits(&self) -> Compaction;
+
+    /// Whether a small partial unit may be one of a compacted page now.
+    fn may_compact(&self, media: &Media, lpn: u32) -> bool;
+
+    /// Writes two or more small partial units of one region into one page: different LPNs, each
+    /// [`may_compact`](Compacts::may_compact), all within the [`limits`](Compacts::limits). `Err` leaves everything as it was.
+    fn write_compacted(
+        &mut self,
+        media: &mut Media,
+        units: &[UnitWrite<'_>],
+        stream: u16,
+        cause: Cause,
+        owner: Owner,
+    ) -> Result<(), NoSpace>;
+}
+
+/// Work that is done while the drive is idle.
+pub(crate) trait IdleWork {
+    /// Whether there is any now.
+    fn has_work(&self) -> bool;
+
+    /// Commands in flight at most for the drive to count as idle for it; asked once, when the drive is made.
+    fn light_load(&self) -> u64;
+
+    /// Does some of it: starts at most `limit` programs, and returns how many. Each reports to `owner`.
+    fn work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32;
+}
+
+/// Commands of a set of its own.
+pub(crate) trait Commands {
+    /// Executes one. A refused one changes nothing; `Err` is tried again when there is space.
+    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace>;
+}
