@@ -16,6 +16,7 @@
 //! campaign             many seeds on many threads
 //! shape                a drive of one's own made small enough to be compared
 //! exhaustive           every power cut of every short sequence of commands
+//! tags                 the example command set against a model of it
 //! ```
 //!
 //! The oracles speak by panicking: to them a wrong answer is what a failed assertion is to the drive.
@@ -37,6 +38,7 @@ pub mod script;
 pub mod seeds;
 pub mod shape;
 pub mod shrink;
+pub mod tags;
 pub mod totals;
 
 pub use campaign::{Campaign, Outcome};

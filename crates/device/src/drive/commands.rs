@@ -160,6 +160,8 @@ impl Drive {
             of_set.answer.words = outcome.words;
             of_set.answer.bytes = outcome.bytes;
             of_set.carried_out = true;
+            // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
+            self.commands.number(command);
             self.commands[command].status = outcome.status;
             if outcome.awaits_records {
                 self.await_metadata(command);

@@ -41,7 +41,7 @@ use crate::{Completion, Counters, DriveConfig, Status};
 use buffering::make_buffer;
 use commands::OfSet;
 use destaging::Destager;
-use parts::{BufferStage, Command, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, Waiting};
+use parts::{BufferStage, Command, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED, Waiting};
 use versions::IdlePace;
 
 pub use commands::CommandCount;
@@ -366,7 +366,7 @@ impl Drive {
             remaining: 1,
             cursor: 0,
             covers: None,
-            order: 0,
+            order: UNNUMBERED,
             stalled_since: Nanos::MAX,
             wanted_sectors: 0,
             cells,

@@ -75,6 +75,9 @@ impl Command {
     }
 }
 
+/// The order of a command that has not taken effect.
+pub(super) const UNNUMBERED: u64 = u64::MAX;
+
 // The compiler copies what is larger by a call.
 const _: () = assert!(size_of::<Command>() <= 128);
 
@@ -90,11 +93,14 @@ pub(super) struct CommandTable {
 }
 
 impl CommandTable {
-    /// A command takes effect, or never will: it has its place in the order.
+    /// A command takes effect, or never will: it has its place in the order, unless its design's part gave it one before.
     #[inline]
     pub(super) fn number(&mut self, slot: u32) {
-        self.slots[slot].order = self.order;
-        self.order += 1;
+        let state = &mut self.slots[slot];
+        if state.order == UNNUMBERED {
+            state.order = self.order;
+            self.order += 1;
+        }
     }
 }
 

@@ -1,0 +1,333 @@
+//! The command set `tags` against a model of it: every answer, refusal and event of a drive, at any depth, with block I/O
+//! beside it, over power cuts and hosts that begin anew.
+//!
+//! Commands take effect in the order that their completions say; the model takes them in that order, and knows nothing of
+//! the drive but its number of sectors and the sectors of a unit.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ssdlab_base::command_sets::tags::{
+    ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS, TAGS_CLEARED,
+    WRITE_TAGGED, ZERO_TAG,
+};
+use ssdlab_base::{Answer, Event, EventKind, Nanos, Op, Opcode, Request};
+use ssdlab_device::{Completion, Data, Drive, DriveConfig, Options, Payload, Status, stamp_cell};
+
+use crate::journal::stamps;
+
+/// A command and its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The request; its tag and time are set when it is sent.
+    pub request: Request,
+    /// Its words.
+    pub words: Vec<u64>,
+}
+
+impl Command {
+    /// A command of the set, with the carrier that the set says.
+    pub fn of_set(opcode: Opcode, sector: u64, sectors: u64, words: &[u64]) -> Command {
+        let carrier = TAGS.command(opcode).map_or(Op::Read, |spec| spec.carrier);
+        Command { request: Request { opcode, ..Request::new(carrier, sector, sectors) }, words: words.to_vec() }
+    }
+
+    /// Block I/O.
+    pub fn block(op: Op, sector: u64, sectors: u64) -> Command {
+        Command { request: Request::new(op, sector, sectors), words: Vec::new() }
+    }
+}
+
+/// What a host expects.
+#[derive(Debug)]
+struct Model {
+    sectors: u64,
+    sectors_per_unit: u64,
+    tags: BTreeMap<u64, u64>,
+    cells: Vec<u64>,
+    /// Events since the host began, as far as commands explain them: numbers, kinds and words.
+    expected: Vec<(u64, EventKind, [u64; 3])>,
+    sent: u64,
+    /// Not acknowledged, of those that have to be.
+    kept: Vec<(u64, EventKind, [u64; 3])>,
+}
+
+/// A drive and the model.
+pub struct Harness {
+    config: DriveConfig,
+    options: Options,
+    drive: Option<Drive>,
+    model: Model,
+    sent: HashMap<u32, (Command, u64)>,
+    tag: u32,
+    /// Completed, and not all before them have.
+    ended: BTreeMap<u64, (Completion, Option<Answer>, Option<Vec<u64>>)>,
+    next_order: u64,
+    /// Events since the host began.
+    told: Vec<Event>,
+    /// Commands that took effect.
+    pub executed: u64,
+}
+
+impl Harness {
+    /// A fresh drive whose design has the set.
+    pub fn new(config: &DriveConfig, options: Options) -> Option<Harness> {
+        let drive = Drive::new(config, options).ok()?;
+        let model = Model {
+            sectors: drive.user_sectors(),
+            sectors_per_unit: u64::from(config.ftl.mapping_unit) / 512,
+            tags: BTreeMap::new(),
+            cells: vec![0; drive.user_sectors() as usize],
+            expected: Vec::new(),
+            sent: 0,
+            kept: Vec::new(),
+        };
+        Some(Harness {
+            config: config.clone(),
+            options,
+            drive: Some(drive),
+            model,
+            sent: HashMap::new(),
+            tag: 0,
+            ended: BTreeMap::new(),
+            next_order: 0,
+            told: Vec::new(),
+            executed: 0,
+        })
+    }
+
+    fn drive(&mut self) -> &mut Drive {
+        self.drive.as_mut().expect("the power is on")
+    }
+
+    /// Commands in flight.
+    pub fn outstanding(&mut self) -> u64 {
+        self.drive().outstanding()
+    }
+
+    /// The number of the last event that the host has seen, 0 for none.
+    pub fn last_event(&self) -> u64 {
+        self.told.iter().map(|event| event.number).max().unwrap_or(0)
+    }
+
+    /// Sends a command now.
+    pub fn send(&mut self, command: &Command) {
+        self.tag += 1;
+        let at = self.drive().now();
+        let request = Request { at, tag: self.tag, ..command.request };
+        let stamp = u64::from(self.tag);
+        let seen = self.last_event();
+        self.sent.insert(self.tag, (Command { request, words: command.words.clone() }, seen));
+        self.drive().submit_command(&request, Payload { data: Data::Stamp(stamp), words: &command.words });
+        self.collect();
+    }
+
+    /// Runs until a command completes, an event comes, or nothing happens.
+    pub fn step(&mut self) {
+        self.drive().run_to_completion(Nanos::MAX);
+        self.collect();
+    }
+
+    /// Waits for everything; then the events are exactly those that the commands explain.
+    pub fn drain(&mut self) {
+        while self.outstanding() > 0 {
+            let before = (self.outstanding(), self.told.len());
+            self.step();
+            assert_ne!((self.outstanding(), self.told.len()), before, "commands never complete");
+        }
+        self.collect();
+        assert!(self.ended.is_empty(), "orders have a gap at {}", self.next_order);
+        let told: Vec<_> = self.told.iter().map(|event| (event.number, event.kind, event.words)).collect();
+        assert_eq!(told, self.model.expected, "events that the host was told, and those that commands explain");
+        assert!(self.told.windows(2).all(|pair| pair[0].at <= pair[1].at), "events come in the order of time");
+    }
+
+    /// The host begins anew: it is told again of what it did not acknowledge, and of nothing else.
+    pub fn restart_host(&mut self) {
+        self.drain();
+        self.drive().host_restarted();
+        self.told.clear();
+        self.model.expected = self.model.kept.clone();
+        self.collect();
+        self.drain();
+    }
+
+    /// The power goes, and comes back: tags and events were in RAM.
+    pub fn cut(&mut self) {
+        let flash = self.drive.take().expect("the power is on").power_cut();
+        let (drive, _) = Drive::recover(&self.config, self.options, flash).expect("a drive comes back");
+        self.drive = Some(drive);
+        self.sent.clear();
+        self.ended.clear();
+        self.told.clear();
+        self.next_order = 0;
+        let model = &mut self.model;
+        (model.tags, model.expected, model.kept, model.sent) = (BTreeMap::new(), Vec::new(), Vec::new(), 0);
+        // What survived is another oracle's affair.
+        for sector in 0..self.model.sectors {
+            self.tag += 1;
+            let at = self.drive().now();
+            let tag = self.tag;
+            self.drive().submit(&Request { at, tag, ..Request::new(Op::Read, sector, 1) });
+            while self.drive().outstanding() > 0 {
+                self.drive().run_to_completion(Nanos::MAX);
+            }
+            let completion = self.drive().completions().pop().expect("the read completed");
+            assert_eq!(completion.status, Status::Success, "sector {sector} after a power cut");
+            self.next_order = completion.order + 1;
+            let (_, cells) = self.drive().read_data().pop().expect("it brought data");
+            self.model.cells[sector as usize] = stamps(&cells)[0];
+        }
+    }
+
+    fn collect(&mut self) {
+        let drive = self.drive.as_mut().expect("the power is on");
+        drive.take_events(&mut self.told);
+        let completions = std::mem::take(drive.completions());
+        let mut answers: HashMap<u32, Answer> = drive.answers().drain(..).map(|answer| (answer.tag, answer)).collect();
+        let mut read: HashMap<u32, Vec<u8>> = drive.read_data().drain(..).collect();
+        for completion in completions {
+            let answer = answers.remove(&completion.tag);
+            assert_eq!(answer.is_some(), completion.has_answer, "{completion:?}");
+            let cells = read.remove(&completion.tag).map(|cells| stamps(&cells));
+            let order = completion.order;
+            assert!(self.ended.insert(order, (completion, answer, cells)).is_none(), "order {order} was given twice");
+        }
+        assert!(answers.is_empty() && read.is_empty(), "answers come with completions");
+        while let Some((completion, answer, cells)) = self.ended.remove(&self.next_order) {
+            self.next_order += 1;
+            self.executed += 1;
+            let (command, seen) = self.sent.remove(&completion.tag).expect("a command completes once, and was sent");
+            let expected = self.model.execute(&command, u64::from(completion.tag), seen);
+            let found = Expected {
+                status: completion.status,
+                words: answer.as_ref().map(|answer| answer.words.clone()).unwrap_or_default(),
+                bytes: answer.map(|answer| answer.bytes).unwrap_or_default(),
+                cells: cells.unwrap_or_default(),
+            };
+            assert!(expected.allows(&found, &command), "{command:?}:\n{found:?}, expected\n{expected:?}");
+        }
+    }
+}
+
+/// What a command comes to.
+#[derive(Debug)]
+struct Expected {
+    status: Status,
+    words: Vec<u64>,
+    bytes: Vec<u8>,
+    cells: Vec<u64>,
+}
+
+impl Expected {
+    fn only(status: Status) -> Expected {
+        Expected { status, words: Vec::new(), bytes: Vec::new(), cells: Vec::new() }
+    }
+
+    fn allows(&self, found: &Expected, command: &Command) -> bool {
+        // How many pages records take is the drive's affair.
+        let counted = command.request.opcode == SAVE_TRIMS && found.words.len() == 1;
+        self.status == found.status
+            && (self.words == found.words || counted)
+            && self.bytes == found.bytes
+            && self.cells == found.cells
+    }
+}
+
+impl Model {
+    fn event(&mut self, kind: EventKind, words: [u64; 3]) {
+        self.sent += 1;
+        self.expected.push((self.sent, kind, words));
+        if kind == TAG_REPLACED {
+            self.kept.push((self.sent, kind, words));
+        }
+    }
+
+    fn in_range(&self, request: &Request) -> bool {
+        request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.sectors)
+    }
+
+    /// The command takes effect; `seen` is the last event that the host had seen when it sent it.
+    fn execute(&mut self, command: &Command, stamp: u64, seen: u64) -> Expected {
+        let Command { request, words } = command;
+        if request.opcode.is_block() {
+            return self.block(request, stamp);
+        }
+        let Some(spec) = TAGS.command(request.opcode) else { return Expected::only(Status::Unsupported) };
+        if spec.carrier != request.op || !spec.words_in.allow(words.len()) {
+            return Expected::only(Status::Invalid);
+        }
+        let ranged = matches!(request.opcode, WRITE_TAGGED | READ_TAGGED);
+        if ranged && !self.in_range(request) {
+            return Expected::only(Status::OutOfRange);
+        }
+        let units = request.sector / self.sectors_per_unit..request.end().div_ceil(self.sectors_per_unit);
+        match request.opcode {
+            WRITE_TAGGED => {
+                let whole = (request.sector | request.end()).is_multiple_of(self.sectors_per_unit);
+                if !whole || units.clone().count() != words.len() {
+                    return Expected::only(Status::Refused(NOT_A_TAG_PER_UNIT));
+                }
+                if words.contains(&0) {
+                    return Expected::only(Status::Refused(ZERO_TAG));
+                }
+                for (unit, tag) in units.zip(words) {
+                    match self.tags.insert(unit, *tag) {
+                        Some(old) if old != *tag => self.event(TAG_REPLACED, [unit, old, *tag]),
+                        _ => {}
+                    }
+                }
+                self.block(request, stamp)
+            }
+            READ_TAGGED => {
+                let words: Vec<u64> = units.map(|unit| self.tags.get(&unit).copied().unwrap_or(0)).collect();
+                if words.len() > usize::from(spec.words_out.most()) {
+                    return Expected::only(Status::Refused(NOT_A_TAG_PER_UNIT));
+                }
+                if words.iter().all(|tag| *tag == 0) {
+                    return Expected::only(Status::Absent);
+                }
+                Expected { words, ..self.block(request, stamp) }
+            }
+            FIND_TAG => {
+                let units = self.tags.iter().filter(|(_, tag)| **tag == words[0]);
+                let bytes: Vec<u8> = units.flat_map(|(unit, _)| unit.to_le_bytes()).collect();
+                let status = if bytes.is_empty() { Status::Absent } else { Status::Success };
+                Expected { words: vec![bytes.len() as u64 / 8], bytes, ..Expected::only(status) }
+            }
+            CLEAR_TAGS => {
+                let count = std::mem::take(&mut self.tags).len() as u64;
+                self.event(TAGS_CLEARED, [count, 0, 0]);
+                Expected { words: vec![count], ..Expected::only(Status::Success) }
+            }
+            ACKNOWLEDGE => {
+                if words[0] > seen {
+                    return Expected::only(Status::Invalid);
+                }
+                self.kept.retain(|(number, ..)| *number > words[0]);
+                Expected::only(Status::Success)
+            }
+            SAVE_TRIMS => Expected::only(Status::Success),
+            other => unreachable!("{other:?} is of the set, and this model does not know it"),
+        }
+    }
+
+    fn block(&mut self, request: &Request, stamp: u64) -> Expected {
+        if !self.in_range(request) {
+            return Expected::only(Status::OutOfRange);
+        }
+        let range = request.sector as usize..request.end() as usize;
+        match request.op {
+            Op::Read => {
+                return Expected { cells: self.cells[range].to_vec(), ..Expected::only(Status::Success) };
+            }
+            Op::Write => {
+                for sector in range {
+                    self.cells[sector] = stamp_cell(stamp, sector as u64);
+                }
+            }
+            Op::Trim | Op::WriteZeroes => self.cells[range].fill(0),
+            Op::Flush => {}
+        }
+        Expected::only(Status::Success)
+    }
+}
