@@ -51,6 +51,13 @@ struct Model {
     kept: Vec<(u64, EventKind, [u64; 3])>,
 }
 
+/// A completion with what came beside it.
+struct Ended {
+    completion: Completion,
+    answer: Option<Answer>,
+    cells: Option<Vec<u64>>,
+}
+
 /// A drive and the model.
 pub struct Harness {
     config: DriveConfig,
@@ -60,7 +67,7 @@ pub struct Harness {
     sent: HashMap<u32, (Command, u64)>,
     tag: u32,
     /// Completed, and not all before them have.
-    ended: BTreeMap<u64, (Completion, Option<Answer>, Option<Vec<u64>>)>,
+    ended: BTreeMap<u64, Ended>,
     next_order: u64,
     /// Events since the host began.
     told: Vec<Event>,
@@ -190,10 +197,11 @@ impl Harness {
             assert_eq!(answer.is_some(), completion.has_answer, "{completion:?}");
             let cells = read.remove(&completion.tag).map(|cells| stamps(&cells));
             let order = completion.order;
-            assert!(self.ended.insert(order, (completion, answer, cells)).is_none(), "order {order} was given twice");
+            let ended = Ended { completion, answer, cells };
+            assert!(self.ended.insert(order, ended).is_none(), "order {order} was given twice");
         }
         assert!(answers.is_empty() && read.is_empty(), "answers come with completions");
-        while let Some((completion, answer, cells)) = self.ended.remove(&self.next_order) {
+        while let Some(Ended { completion, answer, cells }) = self.ended.remove(&self.next_order) {
             self.next_order += 1;
             self.executed += 1;
             let (command, seen) = self.sent.remove(&completion.tag).expect("a command completes once, and was sent");
