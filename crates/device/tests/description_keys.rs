@@ -188,6 +188,41 @@ fn what_one_policy_or_design_reads_is_told_with_its_name_and_nowhere_else() {
     assert_eq!(empty, Vec::<&str>::new(), "every key has its sentence");
 }
 
+/// A key that single policies or designs read is named in their files alone; tests may set it.
+#[test]
+fn no_file_of_the_controller_names_a_key_of_one_policy_or_design() {
+    let own: Vec<String> = groups(KEYS)
+        .into_iter()
+        .filter(|group| group.owners.is_some())
+        .flat_map(|group| group.keys.into_iter().map(move |key| format!("{}.{}", group.section, key.name)))
+        .collect();
+    assert!(own.len() >= 17, "{own:?}");
+    let source = repository().join("crates/device/src");
+    let homes = ["buffer", "ftl", "gc/victim"].map(|folder| source.join(folder));
+    let (mut folders, mut files) = (vec![source.clone()], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the sources can be listed") {
+            let path = entry.expect("the sources can be listed").path();
+            if path.is_dir() {
+                folders.extend((!homes.contains(&path)).then_some(path));
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a source can be read");
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for line in code {
+                for key in &own {
+                    let (_, name) = key.split_once('.').expect("a dotted key");
+                    let named = line.contains(key.as_str()) || line.contains(&format!("\"{name}\""));
+                    assert!(!named, "{} names {key}: {}", path.display(), line.trim());
+                }
+            }
+            files += 1;
+        }
+    }
+    assert!(files > 30, "only {files} files were looked at");
+}
+
 #[test]
 fn every_shipped_drive_is_valid_by_the_schema() {
     let validator = validator();

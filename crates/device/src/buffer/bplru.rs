@@ -13,7 +13,7 @@
 use rustc_hash::FxHashMap;
 
 use super::blocks::{BLOCK_PAGES, Blocks, block_units};
-use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, NIL, Padding, Policy, Slot, Unit, View};
 use crate::description::{Default, Key, Kind};
 
 /// Page padding.
@@ -112,8 +112,8 @@ impl Bplru {
 }
 
 impl BufferPolicy for Bplru {
-    fn pads(&self) -> Option<u32> {
-        self.padding.then(|| self.blocks.block_units())
+    fn pads(&self) -> Option<Padding> {
+        self.padding.then(|| Padding { block_units: self.blocks.block_units(), key: PADDING.name })
     }
 
     fn insert(&mut self, slot: Slot, unit: &Unit) {

@@ -27,7 +27,7 @@ mod write_buffer;
 
 use chain::Chain;
 pub(crate) use contents::{HeldUnit, HeldUnits};
-pub(crate) use policy::{BufferPolicy, Chips, Unit, View};
+pub(crate) use policy::{BufferPolicy, Chips, Padding, Unit, View};
 pub(crate) use write_buffer::{Entry, Met, WriteBuffer};
 
 use crate::{DriveConfig, registry};

@@ -51,6 +51,14 @@ impl View<'_> {
     }
 }
 
+/// Blocks leave with what they lack, read from flash and written anew.
+pub(crate) struct Padding {
+    /// Units of a block.
+    pub(crate) block_units: u32,
+    /// The key of `[buffer]` that asks for it.
+    pub(crate) key: &'static str,
+}
+
 /// The order in which units leave.
 ///
 /// A policy keeps an order of slots; it sees no data and writes nothing. What it chooses leaves, or stays if flash has no
@@ -61,8 +69,8 @@ pub(crate) trait BufferPolicy: Send {
         false
     }
 
-    /// Units of a block, if blocks leave padded: `victims` are a block's then.
-    fn pads(&self) -> Option<u32> {
+    /// How blocks leave padded, if they do: `victims` are a block's then.
+    fn pads(&self) -> Option<Padding> {
         None
     }
 

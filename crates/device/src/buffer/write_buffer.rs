@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{BufferPolicy, Chain, Chips, NIL, Slot, Unit, View, small};
+use super::{BufferPolicy, Chain, Chips, NIL, Padding, Slot, Unit, View, small};
 use crate::BufferCounters;
 use crate::ftl::Compaction;
 #[cfg(feature = "planted-bugs")]
@@ -219,8 +219,8 @@ impl WriteBuffer {
         Ok(Met::Nothing)
     }
 
-    /// Units of a block, if blocks leave padded.
-    pub(crate) fn pads(&self) -> Option<u32> {
+    /// How blocks leave padded, if they do.
+    pub(crate) fn pads(&self) -> Option<Padding> {
         self.policy.pads()
     }
 

@@ -215,7 +215,7 @@ impl Drive {
             return Ok(1);
         }
         let mut together = std::mem::take(&mut self.stage.companions);
-        let compaction = self.ftl.compaction().expect("the design compacts");
+        let compaction = self.ftl.compacts().expect("the design compacts");
         buffer.compacted_with(slots[at], |lpn| compaction.may_compact(&self.media, lpn), &mut together);
         let sent = if together.len() > 1 {
             together.sort_unstable_by_key(|slot| buffer.entry(*slot).lpn);
@@ -289,7 +289,7 @@ impl Drive {
         let slot = self.stage.evictions.insert(Eviction { sectors: 0, serial: 0, command: None });
         let owner = Owner::Eviction(slot);
         let written = if compacted {
-            let compaction = self.ftl.compaction().expect("the design compacts");
+            let compaction = self.ftl.compacts().expect("the design compacts");
             compaction.write_compacted(&mut self.media, &units, stream, Cause::Host, owner)
         } else {
             self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner)

@@ -172,13 +172,14 @@ impl Drive {
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let mut ftl = (design.make)(config);
         let light_load = ftl.idle_work().map_or(0, |work| work.light_load());
-        let compaction = ftl.compaction().map(|compaction| compaction.limits());
+        let compaction = ftl.compacts().map(|compaction| compaction.limits());
         let mut media = media;
         media.events = EventQueue::new(design.commands);
         let buffer = make_buffer(config, &media, compaction)?;
+        let padding = buffer.as_ref().and_then(WriteBuffer::pads);
         let stage = BufferStage {
             compacts: compaction.is_some(),
-            pads: buffer.as_ref().and_then(WriteBuffer::pads),
+            pads: padding.as_ref().map(|padding| padding.block_units),
             caches_reads: buffer.as_ref().is_some_and(WriteBuffer::caches_reads),
             destager: Destager::new(config),
             buffer,
@@ -211,9 +212,9 @@ impl Drive {
             paths: None,
             done: Vec::new(),
         };
-        if drive.stage.pads.is_some() && !drive.ftl.writes_anew() {
+        if let Some(padding) = padding.filter(|_| !drive.ftl.writes_anew()) {
             let reason = format!("true, but the design '{}' writes no unit anew as it is", config.ftl.design);
-            return Err(DriveError { key: "buffer.bplru_padding".to_string(), reason });
+            return Err(DriveError { key: format!("buffer.{}", padding.key), reason });
         }
         Ok(drive)
     }

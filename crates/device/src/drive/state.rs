@@ -403,7 +403,7 @@ impl Drive {
         if let Some(buffer) =
             self.stage.buffer.as_mut().filter(|buffer| buffer.units() == 0 && self.stage.evicting.is_empty())
         {
-            let compaction = self.ftl.compaction().map(|compaction| compaction.limits());
+            let compaction = self.ftl.compacts().map(|compaction| compaction.limits());
             *buffer = make_buffer(&self.config, &self.media, compaction)
                 .ok()
                 .flatten()

@@ -39,8 +39,8 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.stepped_reads()
     }
 
-    fn compaction(&mut self) -> Option<&mut dyn Compacts> {
-        self.ftl.compaction()
+    fn compacts(&mut self) -> Option<&mut dyn Compacts> {
+        self.ftl.compacts()
     }
 
     fn idle_work(&mut self) -> Option<&mut dyn IdleWork> {

@@ -236,7 +236,7 @@ pub(crate) trait Ftl: Send {
     }
 
     /// Small partial units are compacted.
-    fn compaction(&mut self) -> Option<&mut dyn Compacts> {
+    fn compacts(&mut self) -> Option<&mut dyn Compacts> {
         None
     }
 

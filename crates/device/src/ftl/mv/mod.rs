@@ -212,7 +212,7 @@ impl Ftl for MvFtl {
         Some(self)
     }
 
-    fn compaction(&mut self) -> Option<&mut dyn Compacts> {
+    fn compacts(&mut self) -> Option<&mut dyn Compacts> {
         if self.compaction { Some(self) } else { None }
     }
 
