@@ -99,9 +99,14 @@ pub(crate) struct Run {
     /// What stands between the workload and each drive, as a host description (docs/host.md)
     ///
     /// Requests, latencies and write amplification are then those of the workload, above the host; `host_rooms` in
-    /// result.json says what each room took and sent. Drives are aged without it.
+    /// result.json says what each room took and sent. A host that passes one drive's sectors through as they are is left
+    /// out while the drive is preconditioned.
     #[arg(long, value_name = "FILE")]
     pub(crate) host: Option<PathBuf>,
+
+    /// Precondition the drives of a host one by one, below its layers, rather than through them
+    #[arg(long, requires = "host")]
+    pub(crate) precondition_below: bool,
 
     /// Override a key of the drives' descriptions, e.g. gc.victim=fifo; DRIVE:key=value for one drive only
     ///
@@ -347,6 +352,14 @@ pub(crate) struct Torture {
     /// A drive of one's own, FILE or NAME; if it is large, a small drive of its kind. By default small drives are drawn
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) device: Option<String>,
+
+    /// Torture the stack of a host description (docs/host.md) above small drives, or those of --device's kind
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["design", "buffer", "exhaustive", "replay"])]
+    pub(crate) host: Option<PathBuf>,
+
+    /// Torture stacks of layers that are drawn, too
+    #[arg(long, conflicts_with_all = ["host", "design", "buffer", "exhaustive", "replay"])]
+    pub(crate) stacks: bool,
 
     /// Override a key of the drive's description
     #[arg(long, value_name = "KEY=VALUE")]

@@ -79,11 +79,20 @@ impl Allowed {
     }
 
     /// Refuses a served drive, whose contents are in its image.
-    pub(crate) fn check_served(&self, config: &DriveConfig) -> Result<(), Failure> {
-        let bytes = |config: &DriveConfig| Drive::simulator_bytes_on_image(config).map(|bytes| bytes + BESIDES);
-        let served = bytes(config).map_err(Failure::input)?;
-        let fits = |config: &DriveConfig| bytes(config).is_ok_and(|bytes| bytes <= self.bytes);
-        self.check(&format!("{}: the served drive", config.name), served, what_fits(config, fits).into_iter().collect())
+    pub(crate) fn check_served(&self, drives: &[DriveConfig]) -> Result<(), Failure> {
+        let bytes = |config: &DriveConfig| Drive::simulator_bytes_on_image(config);
+        let mut served = BESIDES;
+        for config in drives {
+            served = served.saturating_add(bytes(config).map_err(Failure::input)?);
+        }
+        match drives {
+            [config] => {
+                let fits = |config: &DriveConfig| bytes(config).is_ok_and(|bytes| bytes + BESIDES <= self.bytes);
+                let hints = what_fits(config, fits).into_iter().collect();
+                self.check(&format!("{}: the served drive", config.name), served, hints)
+            }
+            _ => self.check(&format!("the {} served drives", drives.len()), served, Vec::new()),
+        }
     }
 
     /// Refuses a run of which one drive alone would take more, with what would fit.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use ssdlab_base::{Nanos, closest};
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_flash::Geometry;
-use ssdlab_host::Host;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::{
@@ -71,11 +70,12 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let breakdown = (args.latency_breakdown || args.slowest.is_some() || window.is_some())
         .then(|| Breakdown { slowest: args.slowest.unwrap_or(0) });
     let snapshots = if args.no_snapshot { None } else { snapshots()? };
-    let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
+    let host = args.host.as_deref().map(shipped::host).transpose()?;
     let allowed = allowed(args.memory.as_deref())?;
     let experiment = Experiment {
         drives: &drives,
         host: host.as_ref(),
+        precondition_below: args.precondition_below,
         workload: &workload,
         age,
         seed: args.seed,

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use clap::Args;
 use ssdlab_base::Nanos;
+use ssdlab_device::DriveConfig;
 use ssdlab_host::Host;
 use ssdlab_live::control::{Control, serve_metrics};
-use ssdlab_live::image::{self, OpenError, Opened};
+use ssdlab_live::image::{self, OpenError, OpenedStack};
 use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, Server};
 use ssdlab_live::record::Recorder;
 use ssdlab_live::{Engine, Figures, Pace, Target};
@@ -144,26 +145,25 @@ impl Live {
             description.set(assignment).map_err(Failure::input)?;
         }
         let config = description.resolve().map_err(Failure::input)?;
-        allowed(args.memory.as_deref())?.check_served(&config)?;
-        let host = args.host.as_deref().map(Host::load).transpose().map_err(Failure::input)?;
+        let host = args.host.as_deref().map_or_else(|| Ok(Host::bare()), shipped::host)?;
+        let drives: Vec<DriveConfig> = host.drives(&config).into_iter().map(|(_, config)| config).collect();
+        allowed(args.memory.as_deref())?.check_served(&drives)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
             let why = format!("--prometheus {address}: other machines can reach it, and the metrics have no passwords");
             return Err(Failure::input(why).hint(ALLOW_REMOTE));
         }
-        let Opened { drive, recovery, fresh } = image::open(&args.image, &config, args.seed).map_err(refused)?;
+        let OpenedStack { device, recovery, fresh } =
+            image::open_stack(&args.image, &host, &config, args.seed).map_err(refused)?;
         // A drive that is refused leaves an earlier recording as it is.
         let recording = args.record.as_deref().map(|path| recording("--record", path)).transpose()?;
-        let gigabytes = drive.user_sectors() as f64 * 512.0 / 1e9;
+        let gigabytes = device.sectors() as f64 * 512.0 / 1e9;
         let how = if fresh {
             "a new image".to_string()
         } else {
             format!("recovered from {} pages; a real drive would take {}", recovery.pages_read, recovery.time)
         };
-        say(&format!("{}: {gigabytes:.1} GB, {}: {how}", config.name, args.image.display()))?;
-        let device = match host {
-            Some(host) => host.above(drive),
-            None => Box::new(drive),
-        };
+        let name = device.identify().name;
+        say(&format!("{name}: {gigabytes:.1} GB, {}: {how}", args.image.display()))?;
         let engine = Engine::new(device, args.pace).map_err(Failure::work)?;
         let engine = Arc::new(engine);
         let path = args.control.clone().unwrap_or_else(|| args.image.join("control.sock"));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ssdlab_base::closest;
 use ssdlab_device::{Description, DescriptionError};
+use ssdlab_host::Host;
 
 use crate::failure::Failure;
 
@@ -34,6 +35,11 @@ pub(crate) fn open(device: &str) -> Result<Description, Failure> {
 /// A description that ships: it is inside the command, so what is said of it names no file.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Description, DescriptionError> {
     Description::parse(text, &format!("shipped description {name}"))
+}
+
+/// What `--host` was given: a file; drives in it are named as `--device` names them.
+pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
+    Host::load(path, &|device| open(device).map_err(|failure| failure.to_string())).map_err(Failure::input)
 }
 
 /// What ships, and what of it was probably meant.

@@ -18,6 +18,8 @@ use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{interrupt, shipped, stdout};
 
+mod stacks;
+
 /// Seeds where neither --seeds nor --until says how many.
 const SEEDS: u64 = 1000;
 
@@ -25,6 +27,7 @@ const SEEDS: u64 = 1000;
 pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     match &args.replay {
         Some(file) => replay(args, file),
+        None if args.host.is_some() || args.stacks => stacks::campaign(args),
         None => campaign(args),
     }
 }
@@ -55,19 +58,21 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// How long seeds are begun, where that is said.
+fn until(args: &Torture) -> Result<Option<Duration>, Failure> {
+    let Some(text) = &args.until else { return Ok(None) };
+    let time = parse_duration(text).map_err(|error| Failure::input(format!("--until: {error}")))?;
+    Ok(Some(Duration::from_nanos(time.0)))
+}
+
+fn jobs(args: &Torture) -> usize {
+    args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize)
+}
+
 fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let scope = scope(args)?;
-    let until = match &args.until {
-        Some(text) => {
-            let time = parse_duration(text).map_err(|error| Failure::input(format!("--until: {error}")))?;
-            Some(Duration::from_nanos(time.0))
-        }
-        None => None,
-    };
-    let jobs = match args.jobs {
-        Some(jobs) => jobs as usize,
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let until = until(args)?;
+    let jobs = jobs(args);
     if let Some(drive) = &scope.drive {
         check_memory(args, drive, jobs as u64)?;
     }
@@ -149,6 +154,12 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
     if args.exhaustive.is_some() {
         return Err(Failure::input("--device with --exhaustive: short sequences run on drives of a handful of pages"));
     }
+    scope.drive = Some(small_drive(args, device)?);
+    Ok(scope)
+}
+
+/// The drive of one's own, or a small one of its kind.
+fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
     let mut description = shipped::open(device)?;
     for assignment in &args.set {
         description.set(assignment).map_err(Failure::input)?;
@@ -161,8 +172,7 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
     if small.flash.geometry != config.flash.geometry {
         eprintln!("note: a small drive of its kind is tortured: {}", ssdlab_device::description::one_line(&small));
     }
-    scope.drive = Some(small);
-    Ok(scope)
+    Ok(small)
 }
 
 /// The command that runs this seed alone.
@@ -246,9 +256,11 @@ fn finding_json(finding: &Finding) -> Value {
 fn totals_json(totals: &Totals, wall: Option<Duration>) -> Value {
     let kinds = totals.cuts_by_kind;
     let faults = totals.faults;
+    let [host, drive, all] = totals.stack_cuts;
     json!({
         "seeds": totals.cases,
         "commands": totals.commands,
+        "stack_cuts": { "host": host, "drive": drive, "all": all },
         "cuts": {
             "total": totals.cuts, "program": kinds[0], "erase": kinds[1], "recovery": kinds[2], "idle": kinds[3],
         },

@@ -29,7 +29,7 @@ pub use config::{
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
-    CommandCount, Data, Drive, DriveError, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
+    CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
 };
 pub use registry::{Registered, registered};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

@@ -35,6 +35,13 @@ impl<T> Slots<T> {
         self.free.push(slot);
     }
 
+    /// The records in use, in the order of their slots. It takes a moment: for rare occasions.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &T> {
+        let mut is_free = vec![false; self.all.len()];
+        self.free.iter().for_each(|slot| is_free[*slot as usize] = true);
+        self.all.iter().zip(is_free).filter(|(_, free)| !free).map(|(record, _)| record)
+    }
+
     /// Slots in use.
     #[inline]
     pub(crate) fn len(&self) -> usize {

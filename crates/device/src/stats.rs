@@ -16,6 +16,8 @@ pub enum Status {
     StorageFull,
     /// The range ends behind the drive's last sector.
     OutOfRange,
+    /// The device lost power before the command ended: it may have taken effect, in part or not at all.
+    Aborted,
     /// Nothing is there; of a command of the drive's own set.
     Absent,
     /// The drive's design refused a command of its own set, and nothing changed.

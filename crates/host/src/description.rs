@@ -1,101 +1,288 @@
-//! The description of a host: which rooms stand on a drive, from the top down.
+//! The description of a host: a tree of layers with drives at the bottom.
+//!
+//! A layer names the devices under it in `below`: layers, drives with descriptions of their own, or `{}` for the drive
+//! that the command names; `drives = N` is N of the latter. Entries of the list at the top stand on one another, so only
+//! the last may name what is below it; if it does not, that is the drive that the command names.
 
 use std::path::Path;
 
 use ssdlab_base::SECTOR_BYTES;
-use ssdlab_device::Drive;
 use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Section, Tree};
+use ssdlab_device::{Description, DriveConfig};
 
-use crate::Device;
-use crate::scheduler::{self, Scheduler, SchedulerConfig};
+use crate::layers::{LAYERS, LayerConfig, LayerKind};
+use crate::{Device, Member};
 
-/// Every host room: name and summary.
-pub const ROOMS: &[(&str, &str)] =
-    &[(scheduler::KIND, "the block layer's simplest I/O scheduler: first come, first served, neighbours merged")];
+/// Finds the description of a drive by what a host's description calls it.
+pub type Drives<'a> = dyn Fn(&str) -> Result<Description, String> + 'a;
 
-/// What stands above a drive.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+/// What stands above drives.
+#[derive(Clone, Debug)]
 pub struct Host {
-    rooms: Vec<Room>,
+    root: Node,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Room {
-    Scheduler(SchedulerConfig),
+#[derive(Clone, Debug)]
+enum Node {
+    /// `None` is the drive that the command names.
+    Drive(Option<Box<DriveConfig>>),
+    Layer(Box<dyn LayerConfig>, Vec<Node>),
 }
+
+/// Depth to which layers may be nested, and drives that a stack may have.
+const DEPTH_MAX: usize = 16;
+const DRIVES_MAX: usize = 64;
 
 const EXPECTED: &str = "a [[room]] for each room, at least one";
 
 /// Every key of a host's description.
-pub const KEYS: &[Key] = &[Key::new(
-    "room",
-    Kind::Tables(ROOM, Some(&KINDS)),
-    Default::Required(EXPECTED),
-    "A table for each room, the topmost first.",
-)];
+pub const KEYS: &[Key] = &[
+    Key::new(
+        "layer",
+        Kind::Tables(LAYER, Some(&KINDS)),
+        Default::Required(EXPECTED),
+        "A table for each layer, the topmost first.",
+    )
+    .instead_of("room"),
+    Key::new(
+        "room",
+        Kind::Tables(LAYER, Some(&KINDS)),
+        Default::Means("`layer`"),
+        "The name of `layer` in earlier versions.",
+    ),
+];
 
-const ROOM: &[Key] = &[Key::new("kind", Kind::Word(kinds), Default::Required("one of them"), "Which room it is.")];
+/// The keys that every layer has.
+const LAYER: &[Key] = &[
+    Key::new("kind", Kind::Word(kinds), Default::Required("one of them"), "Which layer it is."),
+    Key::new(
+        "below",
+        Kind::Tables(DRIVE, None),
+        Default::Means("as many drives of the command as the layer needs; the next layer of the list"),
+        "The devices that it stands on: layers, which have a `kind`, drives, or `{}` for the drive of the command.",
+    )
+    .instead_of("drives"),
+    Key::new(
+        "drives",
+        Kind::Count { unit: "drives", least: 1, most: DRIVES_MAX as u32 },
+        Default::Means("see `below`"),
+        "It stands on so many drives of the command.",
+    ),
+];
 
-static KINDS: Family = Family { key: "kind", members: || vec![(scheduler::KIND, scheduler::KEYS)], expands_all: false };
+/// The keys of a drive with a description of its own.
+const DRIVE: &[Key] = &[
+    Key::new("drive", Kind::Text, Default::Means("the drive of the command"), "A name or a file, as for `--device`."),
+    Key::new("set", Kind::Text, Default::Means("none"), "A list of overrides of its description, as for `--set`."),
+];
+
+static KINDS: Family =
+    Family { key: "kind", members: || LAYERS.iter().map(|kind| (kind.name, kind.keys)).collect(), expands_all: false };
 
 fn kinds() -> Vec<&'static str> {
-    ROOMS.iter().map(|(name, _)| *name).collect()
+    LAYERS.iter().map(|kind| kind.name).collect()
 }
 
 impl Host {
-    /// Reads a description: TOML with a `[[room]]` for each room, the topmost first.
+    /// Reads a description: TOML with a `[[room]]` or `[[layer]]` for each layer, the topmost first; `drives` finds drives
+    /// by name.
     ///
     /// # Errors
     /// A sentence with file, line and what was expected.
-    pub fn load(path: &Path) -> Result<Host, String> {
+    pub fn load(path: &Path, drives: &Drives<'_>) -> Result<Host, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Host::parse(&text, &path.display().to_string())
+        Host::parse_with(&text, &path.display().to_string(), drives)
     }
 
-    /// The same, of a text; `file` is what errors call it.
+    /// The same, of a text that names no drives; `file` is what errors call it.
     ///
     /// # Errors
     /// A sentence with file, line, column and key, what was found and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Host, String> {
-        Tree::parse(text, file).and_then(|tree| read(&tree)).map_err(|error| error.to_string())
+        Host::parse_with(text, file, &|name| Err(format!("'{name}' is no drive that is known here")))
     }
 
-    /// Puts the rooms above a drive.
-    pub fn above(&self, drive: Drive) -> Box<dyn Device> {
-        let mut device: Box<dyn Device> = Box::new(drive);
-        for room in self.rooms.iter().rev() {
-            let Room::Scheduler(config) = room;
-            device = Box::new(Scheduler::new(device, *config));
+    /// The same, of a text.
+    ///
+    /// # Errors
+    /// As [`Host::parse`].
+    pub fn parse_with(text: &str, file: &str, drives: &Drives<'_>) -> Result<Host, String> {
+        Tree::parse(text, file).and_then(|tree| read(&tree, drives)).map_err(|error| error.to_string())
+    }
+
+    /// No layer: a stack of one drive.
+    pub const fn bare() -> Host {
+        Host { root: Node::Drive(None) }
+    }
+
+    /// The drives at the bottom from left to right, with names that tell them apart, where the command names `named`.
+    pub fn drives(&self, named: &DriveConfig) -> Vec<(String, DriveConfig)> {
+        let mut configs = Vec::new();
+        self.root.drives(named, &mut configs);
+        if let [only] = configs.as_slice() {
+            return vec![(only.name.clone(), only.clone())];
         }
-        device
+        configs.into_iter().enumerate().map(|(index, config)| (format!("{}.{index}", config.name), config)).collect()
+    }
+
+    /// The stack's capacity in sectors.
+    ///
+    /// # Errors
+    /// A layer cannot stand on what is below it.
+    pub fn sectors(&self, named: &DriveConfig) -> Result<u64, String> {
+        self.root.capacity(named).map(|(sectors, _)| sectors)
+    }
+
+    /// Whether one drive is below, every sector of which is the stack's of the same number, and no layer keeps anything.
+    pub fn is_transparent(&self) -> bool {
+        let mut node = &self.root;
+        loop {
+            match node {
+                Node::Drive(_) => return true,
+                Node::Layer(config, below) if config.is_transparent() && below.len() == 1 => node = &below[0],
+                Node::Layer(..) => return false,
+            }
+        }
+    }
+
+    /// Puts the layers above drives, which are those of [`Host::drives`], new or as a stack of this host left them. What a
+    /// layer keeps on its devices it finds there; where contents are not kept the devices count as new.
+    ///
+    /// # Errors
+    /// A layer cannot stand on what is below it.
+    pub fn build(&self, drives: Vec<Member>) -> Result<Box<dyn Device>, String> {
+        let mut drives = drives.into_iter().map(Member::for_a_new_host);
+        let device = self.root.build(&mut drives)?;
+        assert!(drives.next().is_none(), "as many drives as the host has");
+        Ok(device)
     }
 }
 
-fn read(tree: &Tree) -> Result<Host, DescriptionError> {
-    let list = Section::root(tree, KEYS)?.require("room")?;
-    let rooms = list.list(EXPECTED)?;
-    if rooms.is_empty() {
-        return Err(list.expected(EXPECTED));
+impl Node {
+    fn drives(&self, named: &DriveConfig, to: &mut Vec<DriveConfig>) {
+        match self {
+            Node::Drive(config) => to.push(config.as_deref().unwrap_or(named).clone()),
+            Node::Layer(_, below) => below.iter().for_each(|node| node.drives(named, to)),
+        }
     }
-    Ok(Host { rooms: rooms.iter().map(room).collect::<Result<_, _>>()? })
+
+    fn count(&self) -> usize {
+        match self {
+            Node::Drive(_) => 1,
+            Node::Layer(_, below) => below.iter().map(Node::count).sum(),
+        }
+    }
+
+    fn capacity(&self, named: &DriveConfig) -> Result<(u64, u32), String> {
+        match self {
+            Node::Drive(config) => {
+                let config = config.as_deref().unwrap_or(named);
+                Ok((config.user_bytes / SECTOR_BYTES, config.ftl.mapping_unit))
+            }
+            Node::Layer(config, below) => {
+                let below = below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
+                let unit = below.iter().map(|(_, unit)| *unit).max().unwrap_or(SECTOR_BYTES as u32);
+                let sectors = config.sectors(&below).map_err(|why| format!("the layer {}: {why}", config.kind()))?;
+                Ok((sectors, unit))
+            }
+        }
+    }
+
+    fn build(&self, drives: &mut dyn Iterator<Item = Member>) -> Result<Box<dyn Device>, String> {
+        match self {
+            Node::Drive(_) => Ok(Box::new(drives.next().expect("as many drives as the host has"))),
+            Node::Layer(config, below) => {
+                let below = below.iter().map(|node| node.build(drives)).collect::<Result<Vec<_>, _>>()?;
+                config.make(below).map_err(|why| format!("the layer {}: {why}", config.kind()))
+            }
+        }
+    }
 }
 
-/// A room: its kind says which keys it has.
-fn room(field: &Field<'_>) -> Result<Room, DescriptionError> {
-    let kind = match field.entry("kind") {
+fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
+    let root = Section::root(tree, KEYS)?;
+    let list = match (root.get("layer"), root.get("room")) {
+        (Some(layers), None) => layers,
+        (Some(_), Some(rooms)) => return Err(rooms.expected("no [[room]] beside [[layer]]: one list of layers")),
+        (None, rooms) => rooms.ok_or_else(|| root.missing("room", EXPECTED))?,
+    };
+    let layers = list.list(EXPECTED)?;
+    let Some((last, above)) = layers.split_last() else { return Err(list.expected(EXPECTED)) };
+    let mut node = layer(last, drives, 0)?;
+    for field in above.iter().rev() {
+        if let Some(below) = field.entry("below").or_else(|| field.entry("drives")) {
+            return Err(below
+                .expected("nothing: this layer stands on the next of the list, and only the last one names devices"));
+        }
+        let (kind, config) = kind_of(field)?;
+        if !(kind.devices.0..=kind.devices.1).contains(&1) {
+            return Err(field.expected(&format!("a {} last in the list: it stands on several devices", kind.name)));
+        }
+        node = Node::Layer(config, vec![node]);
+    }
+    if node.count() > DRIVES_MAX {
+        return Err(list.expected(&format!("at most {DRIVES_MAX} drives in all")));
+    }
+    Ok(Host { root: node })
+}
+
+/// A layer's kind, which says which keys it has, and what they say.
+fn kind_of(field: &Field<'_>) -> Result<(&'static LayerKind, Box<dyn LayerConfig>), DescriptionError> {
+    let named = match field.entry("kind") {
         Some(kind) => kind.name(&kinds())?,
         None => return Err(field.section()?.missing("kind", &kinds().join(", "))),
     };
-    let keys = field.section_of(ROOM.iter().chain(KINDS.keys_of(kind)).collect())?;
-    let depth = keys.count("depth")?;
-    let merge_bytes = match keys.get("merge_size") {
-        None => keys.number("merge_size")?,
-        Some(size) => match size.size()? {
-            bytes if bytes.is_multiple_of(SECTOR_BYTES) => bytes,
-            _ => return Err(size.expected("whole sectors of 512 bytes, or 0 to merge nothing")),
-        },
+    let kind = LAYERS.iter().find(|kind| kind.name == named).expect("it is one of them");
+    Ok((kind, (kind.read)(&field.section_of(LAYER.iter().chain(kind.keys).collect())?)?))
+}
+
+/// A layer and what is below it.
+fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, DescriptionError> {
+    let (kind, config) = kind_of(field)?;
+    let (least, most) = kind.devices;
+    let devices = match (field.entry("below"), field.entry("drives")) {
+        (Some(_), Some(count)) => return Err(count.expected("either below or drives, not both")),
+        (Some(list), None) if depth >= DEPTH_MAX => {
+            return Err(list.expected(&format!("layers at most {DEPTH_MAX} deep")));
+        }
+        (Some(list), None) => {
+            let below = list.list("a list of the devices below: layers, drives, or {} for the drive of the command")?;
+            below.iter().map(|below| device(below, drives, depth + 1)).collect::<Result<Vec<_>, _>>()?
+        }
+        (None, Some(count)) => vec![Node::Drive(None); count.count(1, DRIVES_MAX as u32)? as usize],
+        (None, None) => vec![Node::Drive(None); least],
     };
-    Ok(Room::Scheduler(SchedulerConfig { depth, merge_bytes }))
+    if !(least..=most).contains(&devices.len()) {
+        let place = field.entry("below").or_else(|| field.entry("drives")).unwrap_or_else(|| field.clone());
+        let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        return Err(place.expected(&format!("devices that a {} stands on: {expected}", kind.name)));
+    }
+    Ok(Node::Layer(config, devices))
+}
+
+/// A device below a layer.
+fn device(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, DescriptionError> {
+    if field.entry("kind").is_some() {
+        return layer(field, drives, depth);
+    }
+    let keys = field.section_of(DRIVE.iter().collect())?;
+    let Some(name) = keys.get("drive") else {
+        return match keys.get("set") {
+            None => Ok(Node::Drive(None)),
+            Some(set) => Err(set.expected("set beside drive, whose description it changes")),
+        };
+    };
+    let expected = "the name of a drive that ships, or a file";
+    let mut description = drives(name.text(expected)?).map_err(|why| name.expected(&format!("{expected}: {why}")))?;
+    if let Some(set) = keys.get("set") {
+        let expected = "a list of key=value, as for --set";
+        for assignment in set.list(expected)? {
+            let changed = description.set(assignment.text(expected)?);
+            changed.map_err(|why| assignment.expected(&format!("an assignment that the drive takes: {why}")))?;
+        }
+    }
+    let config = description.resolve().map_err(|why| name.expected(&format!("a drive that is accepted: {why}")))?;
+    Ok(Node::Drive(Some(Box::new(config))))
 }
 
 #[cfg(test)]
@@ -105,6 +292,11 @@ mod tests {
     #[test]
     fn a_description_is_read_or_refused_with_its_line() {
         assert!(Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\n", "h.toml").is_ok());
+        let tree = "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"stripe\"\nchunk = \"4k\"\n[[layer.below]]\n\
+                    [[layer.below]]\nkind = \"stripe\"\ndrives = 3\n";
+        let host = Host::parse(tree, "h.toml").expect("a tree");
+        assert_eq!(host.root.count(), 4);
+        assert!(!host.is_transparent());
         let refused = |text: &str| Host::parse(text, "h.toml").expect_err("it is wrong");
         for (text, expected) in [
             ("", "h.toml: room: missing, expected a [[room]] for each room"),
@@ -113,9 +305,11 @@ mod tests {
             ("[[room]]\nkind = \"schedular\"\n", "h.toml:2:8: room[0].kind: found \"schedular\", expected scheduler"),
             ("[[room]]\nkind = 3\n", "h.toml:2:8: room[0].kind: found 3, expected scheduler"),
             ("[[room]]\ndepth = 3\n", "room[0].kind: missing, expected scheduler"),
+            ("[[room]]\ndepths = 3\n", "h.toml:2:1: room[0].depths: found an unknown key, expected one of kind"),
             (
                 "[[room]]\nkind = \"scheduler\"\n[[room]]\nkind = \"scheduler\"\ndepht = 4\n",
-                "h.toml:5:1: room[1].depht: found an unknown key, expected one of kind, depth or merge_size; did you mean 'depth'?",
+                "h.toml:5:1: room[1].depht: found an unknown key, expected one of kind, below, drives, depth or \
+                 merge_size; did you mean 'depth'?",
             ),
             (
                 "[[room]]\nkind = \"scheduler\"\ndepth = -1\n",
@@ -124,6 +318,26 @@ mod tests {
             (
                 "[[room]]\nkind = \"scheduler\"\nmerge_size = \"100\"\n",
                 "h.toml:3:14: room[0].merge_size: found \"100\"",
+            ),
+            (
+                "[[layer]]\nkind = \"stripe\"\nchunk = \"100\"\n",
+                "h.toml:3:9: layer[0].chunk: found \"100\", expected whole sectors of 512 bytes",
+            ),
+            (
+                "[[layer]]\nkind = \"stripe\"\ndrives = 3\n[[layer]]\nkind = \"scheduler\"\n",
+                "h.toml:3:10: layer[0].drives: found 3, expected nothing: this layer stands on the next",
+            ),
+            (
+                "[[layer]]\nkind = \"scheduler\"\ndrives = 2\n",
+                "h.toml:3:10: layer[0].drives: found 2, expected devices that a scheduler stands on: 1",
+            ),
+            (
+                "[[layer]]\nkind = \"stripe\"\nbelow = [{ drive = \"nowhere\" }]\n",
+                "layer[0].below[0].drive: found \"nowhere\", expected the name of a drive that ships",
+            ),
+            (
+                "[[layer]]\nkind = \"stripe\"\nbelow = [{ set = [] }]\n",
+                "layer[0].below[0].set: found a list of 0, expected set beside drive",
             ),
             ("nonsense\n", "h.toml:1:"),
         ] {

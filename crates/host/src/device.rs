@@ -3,10 +3,11 @@
 //! ```text
 //!   BlockDevice       requests in, completions and bytes out, in virtual time
 //!   Administration    who it is, what its layers and drives have done, clocks and observers
-//!   Power             what a served device keeps when the process ends
+//!   Power             cuts, and what a served device keeps when the process ends
 //! ```
 //!
-//! A bare [`Drive`] is all three, and so is every layer above one; [`Device`] is their sum. Whoever runs, serves or checks
+//! A drive in a stack ([`Member`]) is all three, and so is every layer; [`Device`] is their sum. A bare [`Drive`] has the
+//! first two, so that a replay of one drive calls it directly. Whoever runs, serves or checks
 //! a stack uses these alone: a drive inside one is reached as a [`Part`], by name, for its counters and its chips, never
 //! for data.
 
@@ -16,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
+use ssdlab_flash::Flash;
+
+use crate::Member;
 
 /// Requests and their bytes by kind: reads, writes, trims (write zeroes among them), flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,13 @@ impl Traffic {
         self.requests[kind] += 1;
         self.bytes[kind] += request.bytes();
     }
+
+    /// Adds what another device took.
+    pub fn merge(&mut self, other: &Traffic) {
+        let each = |to: &mut [u64; 4], from: &[u64; 4]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        each(&mut self.requests, &other.requests);
+        each(&mut self.bytes, &other.bytes);
+    }
 }
 
 /// What a room did.
@@ -44,8 +55,11 @@ pub struct RoomFigures {
     pub configuration: BTreeMap<String, String>,
     /// Requests that it took from above.
     pub taken: Traffic,
-    /// Requests that it sent to the device below.
+    /// Requests that it sent to the devices below.
     pub sent: Traffic,
+    /// What these say that they took; a drive counts the bytes of what succeeded only.
+    #[serde(default)]
+    pub below: Traffic,
     /// Counts of its own.
     pub figures: BTreeMap<String, f64>,
 }
@@ -171,6 +185,9 @@ pub trait Administration {
     /// What the layers have done up to now, the topmost first; nothing for a drive.
     fn rooms(&self) -> Vec<RoomFigures>;
 
+    /// What it took from above and has ended; a drive counts the bytes of what succeeded only.
+    fn taken(&self) -> Traffic;
+
     /// The drives at the bottom, from left to right.
     fn parts(&self) -> Vec<Part<'_>>;
 
@@ -187,6 +204,11 @@ pub trait Administration {
             counters.add(&part.drive.counters());
         }
         counters
+    }
+
+    /// Whether a drive has run out of spare blocks and refuses writes.
+    fn is_read_only(&self) -> bool {
+        self.parts().iter().any(|part| part.drive.is_read_only())
     }
 
     /// What the drives hold against themselves; a name is preceded by the drive's where there are several.
@@ -224,8 +246,28 @@ pub trait Administration {
     }
 }
 
-/// Power: what a served device keeps when the process ends.
+/// What a power cut of one drive may have taken from a host that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing that had completed.
+    Nothing,
+    /// What had completed and was neither flushed nor written with FUA.
+    Unflushed,
+}
+
+/// Says of the chips of a drive that recovers after how many of recovery's operations the power goes again, if it does.
+pub type Again<'a> = dyn FnMut(&Flash) -> Option<u64> + 'a;
+
+/// Power: what goes with it, and what a served device keeps when the process ends.
 pub trait Power: Administration {
+    /// The power of one drive, by its place among the parts, goes now and comes back, while the host goes on. It goes
+    /// again in recoveries as `again` says.
+    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss;
+
+    /// The end of the layers, by a host that crashed or lost its power: what they had in memory is gone, and the drives
+    /// are left as they are, with what is in flight.
+    fn into_members(self: Box<Self>) -> Vec<Member>;
+
     /// Puts everything that has happened into the images' files, where there are any. Completions are told to nobody before.
     fn persist(&mut self) {
         self.parts_mut().into_iter().for_each(|part| part.drive.persist());
@@ -242,10 +284,31 @@ pub trait Power: Administration {
     }
 }
 
-/// A bare drive, or a layer above devices: everything that can be asked.
-pub trait Device: BlockDevice + Administration + Power {}
+/// A drive in a stack, or a layer above devices: everything that can be asked.
+pub trait Device: BlockDevice + Administration + Power {
+    /// Its data path alone.
+    fn as_block_device(&mut self) -> &mut dyn BlockDevice;
 
-impl<T: BlockDevice + Administration + Power + ?Sized> Device for T {}
+    /// Its administration alone.
+    fn as_administration(&mut self) -> &mut dyn Administration;
+
+    /// Its administration, to look at.
+    fn look(&self) -> &dyn Administration;
+}
+
+impl<T: BlockDevice + Administration + Power> Device for T {
+    fn as_block_device(&mut self) -> &mut dyn BlockDevice {
+        self
+    }
+
+    fn as_administration(&mut self) -> &mut dyn Administration {
+        self
+    }
+
+    fn look(&self) -> &dyn Administration {
+        self
+    }
+}
 
 impl BlockDevice for Drive {
     fn command_set(&self) -> Option<&'static CommandSet> {
@@ -345,6 +408,11 @@ impl Administration for Drive {
         Vec::new()
     }
 
+    fn taken(&self) -> Traffic {
+        let counters = Drive::counters(self);
+        Traffic { requests: counters.commands, bytes: counters.bytes }
+    }
+
     fn parts(&self) -> Vec<Part<'_>> {
         vec![Part { name: self.config().name.clone(), drive: self }]
     }
@@ -359,20 +427,5 @@ impl Administration for Drive {
 
     fn counters(&self) -> Counters {
         Drive::counters(self)
-    }
-}
-
-/// The served engine asks after every batch, so a drive answers without a list of its parts.
-impl Power for Drive {
-    fn persist(&mut self) {
-        Drive::persist(self);
-    }
-
-    fn forget(&mut self) {
-        Drive::forget(self);
-    }
-
-    fn broken_image(&self) -> Option<String> {
-        self.image().and_then(|image| image.broken().map(str::to_string))
     }
 }

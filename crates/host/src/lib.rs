@@ -1,13 +1,25 @@
-//! What runs above a drive, in the same virtual time: I/O schedulers, drivers, cache managers.
+//! What runs above drives, in the same virtual time: I/O schedulers, drivers, cache managers, arrays.
 //!
-//! A host room stands on a [`Device`] and is one itself, so rooms can be stacked, and whoever replays or serves a
-//! drive replays or serves a stack in the same way. To add a room is to add its file or folder, and its name in
-//! [`ROOMS`] and in the description.
+//! A layer stands on one [`Device`] or several and is one itself, so layers make a tree, a *stack*, and whoever runs,
+//! serves or tortures a drive does the same with a stack. To add a layer is to add its file or folder and its line in
+//! [`LAYERS`].
 
+mod array;
 mod description;
 mod device;
+mod layers;
+mod member;
+mod mirror;
 mod scheduler;
+pub mod seeded;
+mod stripe;
 
-pub use description::{Host, KEYS, ROOMS};
-pub use device::{Administration, BlockDevice, Device, Identity, Part, PartMut, Power, RoomFigures, Traffic, seed_of};
+pub use description::{Drives, Host, KEYS};
+pub use device::{
+    Administration, Again, BlockDevice, Device, Identity, Loss, Part, PartMut, Power, RoomFigures, Traffic, seed_of,
+};
+pub use layers::{LAYERS, LayerConfig, LayerKind};
+pub use member::Member;
+pub use mirror::{Mirror, MirrorConfig};
 pub use scheduler::{Scheduler, SchedulerConfig};
+pub use stripe::{Stripe, StripeConfig};

@@ -8,20 +8,28 @@ use std::collections::VecDeque;
 
 use ssdlab_base::command_set::Merging;
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request, SECTOR_BYTES, format_size};
-use ssdlab_device::description::{Default, Key, Kind};
+use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::{Part as PathPart, Path, Segment, Stage};
 use ssdlab_device::{Completion, Counters, Data, Payload};
 
-use crate::{Administration, BlockDevice, Device, Identity, Part, PartMut, Power, RoomFigures, Traffic};
+use crate::device::Again;
+use crate::layers::{LayerConfig, LayerKind};
+use crate::{Administration, BlockDevice, Device, Identity, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic};
 
-/// The room's name in descriptions.
-pub(crate) const KIND: &str = "scheduler";
+/// What the registry knows of it.
+pub(crate) const LAYER: LayerKind = LayerKind {
+    name: "scheduler",
+    summary: "the block layer's simplest I/O scheduler: first come, first served, neighbours merged",
+    keys: KEYS,
+    devices: (1, 1),
+    read,
+};
 
 /// Most requests that are joined to one.
 const PARTS_MAX: u64 = 1 << 12;
 
 /// Its keys in descriptions.
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key::new(
         "depth",
         Kind::Count { unit: "requests", least: 1, most: 65_536 },
@@ -43,6 +51,41 @@ pub struct SchedulerConfig {
     pub depth: u32,
     /// Most bytes of a merged request; 0 merges nothing.
     pub merge_bytes: u64,
+}
+
+fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+    let depth = keys.count("depth")?;
+    let merge_bytes = match keys.get("merge_size") {
+        None => keys.number("merge_size")?,
+        Some(size) => match size.size()? {
+            bytes if bytes.is_multiple_of(SECTOR_BYTES) => bytes,
+            _ => return Err(size.expected("whole sectors of 512 bytes, or 0 to merge nothing")),
+        },
+    };
+    Ok(Box::new(SchedulerConfig { depth, merge_bytes }))
+}
+
+impl LayerConfig for SchedulerConfig {
+    fn kind(&self) -> &'static str {
+        LAYER.name
+    }
+
+    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, String> {
+        Ok(below.iter().map(|(sectors, _)| *sectors).sum())
+    }
+
+    fn is_transparent(&self) -> bool {
+        true
+    }
+
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, String> {
+        let below = below.into_iter().next().ok_or("a scheduler stands on a device")?;
+        Ok(Box::new(Scheduler::new(below, *self)))
+    }
+
+    fn clone_box(&self) -> Box<dyn LayerConfig> {
+        Box::new(*self)
+    }
 }
 
 /// A request to the device below: one or several from above, one behind the other.
@@ -347,13 +390,22 @@ impl Administration for Scheduler {
         let configuration = [("depth", depth.to_string()), ("merge_size", format_size(merge_bytes))];
         let figures = [("merged_requests", self.merged as f64), ("waiting_max", self.waiting_max as f64)];
         let own = RoomFigures {
-            kind: KIND.to_string(),
+            kind: LAYER.name.to_string(),
             configuration: configuration.map(|(key, value)| (key.to_string(), value)).into(),
             taken: self.taken,
             sent: self.sent,
+            below: self.below.taken(),
             figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
         };
         std::iter::once(own).chain(self.below.rooms()).collect()
+    }
+
+    fn set_timed(&mut self, timed: bool) {
+        self.below.set_timed(timed);
+    }
+
+    fn taken(&self) -> Traffic {
+        self.taken
     }
 
     fn parts(&self) -> Vec<Part<'_>> {
@@ -376,6 +428,16 @@ impl Administration for Scheduler {
 }
 
 impl Power for Scheduler {
+    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
+        let loss = self.below.cut(part, again);
+        self.work();
+        loss
+    }
+
+    fn into_members(self: Box<Self>) -> Vec<Member> {
+        self.below.into_members()
+    }
+
     fn persist(&mut self) {
         self.below.persist();
     }

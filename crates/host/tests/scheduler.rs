@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Drive, Options, Status};
 use ssdlab_flash::Contents;
-use ssdlab_host::{BlockDevice, Scheduler, SchedulerConfig};
+use ssdlab_host::{BlockDevice, Member, Scheduler, SchedulerConfig};
 use ssdlab_torture::configs;
 
 const OPTIONS: Options = Options { seed: 3, contents: Contents::Bytes };
@@ -61,7 +61,7 @@ fn what_is_read_through_the_scheduler_is_what_is_read_without() {
         let depth = rng.random_range(1..=32);
         let plain = work(&mut Drive::new(&config, OPTIONS).expect("a drive"), seed, depth);
         let scheduling = SchedulerConfig { depth: rng.random_range(1..=4), merge_bytes: rng.random_range(0..20) * 512 };
-        let below = Box::new(Drive::new(&config, OPTIONS).expect("a drive"));
+        let below = Member::alone(Drive::new(&config, OPTIONS).expect("a drive"), OPTIONS);
         let mut scheduler = Scheduler::new(below, scheduling);
         let scheduled = work(&mut scheduler, seed, depth);
         assert!(plain == scheduled, "seed {seed}: what is read differs");

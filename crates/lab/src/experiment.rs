@@ -13,9 +13,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
-use ssdlab_flash::{Contents, Geometry, Observer, OpKind, ScriptedFault};
-use ssdlab_host::{Administration, BlockDevice, Device, Host};
+use ssdlab_device::{DriveConfig, DriveError};
+use ssdlab_flash::{Geometry, Observer, OpKind};
+use ssdlab_host::{Administration, BlockDevice, Host};
 use ssdlab_workload::Workload;
 
 use crate::breakdown::{Breakdown, Gathered, RequestLanes};
@@ -23,19 +23,22 @@ use crate::checks::{Circumstances, Room};
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
-use crate::precondition::{Age, Aged, Interruptible, Keeper, precondition, warm_buffer};
+use crate::precondition::Age;
 use crate::progress::{Control, Phase};
 use crate::ready_busy::{Recording, Watch};
 use crate::replay::{Ended, Recorder, ReplayError, replay};
-use crate::result::{DeviceResult, FORMAT, Precondition, RunResult, VERSION};
-use crate::snapshot::{Found, Identity, SnapshotCache};
+use crate::result::{DeviceResult, FORMAT, RunResult, VERSION};
+use crate::snapshot::SnapshotCache;
 use crate::source::WorkloadSource;
 use crate::subtests::{Divided, Subtests};
 use crate::timeline::Axis;
 use crate::verify::{Verified, Verifier};
 
+use stack::Stack;
+
 mod parts;
 mod side_by_side;
+mod stack;
 mod summary;
 
 /// A drive that takes part.
@@ -51,8 +54,11 @@ pub struct Entrant {
 pub struct Experiment<'a> {
     /// The drives, in the order of the results.
     pub drives: &'a [Entrant],
-    /// What stands above each drive in the measured run; the drives are aged without it.
+    /// What stands above each drive; one that names several drives stands above all of them.
     pub host: Option<&'a Host>,
+    /// Drives are preconditioned one by one, without the host. So they are in any case where the host passes every sector
+    /// of one drive through and keeps nothing.
+    pub precondition_below: bool,
     /// The measured workload, replay discipline included.
     pub workload: &'a dyn WorkloadSource,
     /// The age of the drives before it.
@@ -113,6 +119,14 @@ pub enum RunError {
         label: String,
         /// The reason.
         source: ReplayError,
+    },
+    /// The layers of the host cannot stand on their drives, or what was asked for cannot be had of a stack.
+    #[error("{label}: {reason}")]
+    Stack {
+        /// The drive.
+        label: String,
+        /// The reason.
+        reason: String,
     },
     /// The Ready/Busy lines cannot be recorded.
     #[error("{label}: {reason}")]
@@ -311,6 +325,7 @@ fn run_drive(
     lanes: Option<Box<dyn RequestLanes>>,
     control: &Control<'_>,
 ) -> Result<Option<DeviceResult>, RunError> {
+    let entrant = &stack::seen_by_workloads(entrant, experiment)?;
     let config = &entrant.config;
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     // A workload that cannot be opened shall not wait for an hour of ageing to say so.
@@ -327,65 +342,44 @@ fn run_drive(
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
     let mut verifier = experiment.verify.then(|| Verifier::new(config.user_bytes / ssdlab_base::SECTOR_BYTES));
-    let Some(PreconditionedDrive { mut drive, record: aged, struck }) =
-        aged_drive(experiment, entrant, verifier.as_mut(), control)?
+    let Some((mut stack, aged, struck)) = stack::preconditioned(experiment, entrant, verifier.as_mut(), control)?
     else {
         return Ok(None);
     };
-    if let Some(ageing) = experiment.age.steady_under(experiment.workload) {
-        let warm = warm_buffer(&mut drive, ageing, verifier.as_mut(), control).map_err(failed)?;
-        if warm == Aged::Stopped {
-            return Ok(None);
-        }
-        if let Some(verifier) = &mut verifier {
-            verifier.restart();
-        }
-        drive.reseed(Options { seed: experiment.seed, contents: contents_for(experiment) });
-    }
     let wall_precondition_s = started.elapsed().as_secs_f64();
 
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
-    let mut recorder = Recorder::new(axis, drive.counters(), unit_sectors).of_jobs(sent.workload().jobs());
+    let mut recorder = Recorder::new(axis, stack.counters(), unit_sectors).of_jobs(sent.workload().jobs());
     if let (Axis::Time, Some(interval)) = (axis, experiment.timeline_interval) {
-        recorder = recorder.with_interval(interval, drive.counters());
+        recorder = recorder.with_interval(interval, stack.counters());
     }
     if let Some(options) = experiment.breakdown.filter(|_| config.timed) {
         recorder.breakdown = Some(Box::new(Gathered::new(options, lanes)));
-        drive.record_paths(true);
+        stack.administration().record_paths(true);
     }
     let theirs = observe.map(|observe| observe(&entrant.label, &config.flash.geometry));
     let observer: Option<Box<dyn Observer>> = match (theirs, watch.as_ref().map(Watch::observer)) {
         (Some(theirs), Some(ours)) => Some(Box::new(Both(theirs, ours))),
         (theirs, ours) => theirs.or(ours),
     };
-    if let Some(observer) = observer {
-        drive.observe(Some(observer));
+    if let (Some(observer), Some(first)) = (observer, stack.administration().parts_mut().into_iter().next()) {
+        first.drive.observe(Some(observer));
     }
     control.progress.begin(&entrant.label, Phase::Run);
-    let was_read_only = drive.is_read_only();
-    let room_before = Room::of(&drive);
-    let smart_before = parts::logs(&drive);
+    let was_read_only = stack.look().is_read_only();
+    let room_before = Room::of(stack.look());
+    let smart_before = parts::logs(stack.parts());
     let started = Instant::now();
-    let mut device: Box<dyn Device>;
-    let ended = match experiment.host {
+    let ended = match &mut stack {
         // The main job goes straight to the drive.
-        None if verifier.is_none() => {
-            let ended = send_all(&mut drive, &mut sent, &mut recorder, control);
-            device = Box::new(drive);
-            ended
-        }
-        host => {
-            device = match host {
-                Some(host) => host.above(drive),
-                None => Box::new(drive),
-            };
-            through(&mut *device, verifier.as_mut(), &mut sent, &mut recorder, control)
-        }
+        Stack::Bare(drive) if verifier.is_none() => send_all(&mut **drive, &mut sent, &mut recorder, control),
+        Stack::Bare(drive) => through(&mut **drive, verifier.as_mut(), &mut sent, &mut recorder, control),
+        Stack::Layered(device) => through(&mut **device, verifier.as_mut(), &mut sent, &mut recorder, control),
     }
     .map_err(failed)?;
     let wall_time_s = started.elapsed().as_secs_f64();
-    device.parts_mut().into_iter().for_each(|part| part.drive.observe(None));
+    stack.administration().parts_mut().into_iter().for_each(|part| part.drive.observe(None));
     let breakdown = recorder.breakdown.take();
 
     let subtests = match sent {
@@ -393,7 +387,7 @@ fn run_drive(
         Sent::Divided(divided) => divided.into_subtests(),
     };
     let measured = summary::Measured {
-        device,
+        stack,
         recorder,
         breakdown,
         ended,
@@ -419,8 +413,8 @@ fn run_drive(
 }
 
 /// The run through a host, a verifier, or both.
-fn through(
-    device: &mut dyn Device,
+fn through<D: BlockDevice + Administration + ?Sized>(
+    device: &mut D,
     verifier: Option<&mut Verifier>,
     sent: &mut Sent<'_>,
     recorder: &mut Recorder,
@@ -469,101 +463,6 @@ impl Sent<'_> {
             Sent::Divided(divided) => &mut **divided,
         }
     }
-}
-
-/// Verified drives hold stamps, others nothing.
-const fn contents_for(experiment: &Experiment<'_>) -> Contents {
-    if experiment.verify { Contents::Stamps } else { Contents::Nothing }
-}
-
-/// A drive that is ready for the run.
-struct PreconditionedDrive {
-    drive: Drive,
-    record: Precondition,
-    /// Faults that struck on the way, as far as that is known: a snapshot does not say.
-    struck: Vec<ScriptedFault>,
-}
-
-/// The drive at its age, from a snapshot where there is one; `None` if it was stopped on the way.
-fn aged_drive(
-    experiment: &Experiment<'_>,
-    entrant: &Entrant,
-    mut verifier: Option<&mut Verifier>,
-    control: &Control<'_>,
-) -> Result<Option<PreconditionedDrive>, RunError> {
-    let config = &entrant.config;
-    let options = Options { seed: experiment.seed, contents: contents_for(experiment) };
-    let age = experiment.age.identity(experiment.workload);
-    // A snapshot holds no contents, nor what they should be.
-    let snapshots = experiment.snapshots.filter(|_| verifier.is_none());
-    let kept = snapshots.zip(age.as_deref()).map(|(cache, age)| (cache, Identity { config, options, age }));
-
-    let mut damaged = None;
-    if let Some((cache, identity)) = &kept {
-        control.progress.begin(&entrant.label, Phase::Restore);
-        match cache.find(identity) {
-            Found::Drive(drive, record) => return Ok(Some(PreconditionedDrive { drive, record, struck: Vec::new() })),
-            Found::Nothing => {}
-            Found::Damaged(why) => damaged = Some(why),
-        }
-    }
-
-    let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
-    let mut from = None;
-    let mut resumed = None;
-    if let Some((cache, identity)) = &kept {
-        match cache.find_checkpoint(identity) {
-            Ok(found) => (resumed, from) = found.unzip(),
-            Err(why) => damaged = damaged.or(Some(why)),
-        }
-    }
-    let mut drive = match resumed {
-        Some(drive) => drive,
-        None => Drive::new(config, options).map_err(refused)?,
-    };
-    let was_resumed = from.is_some();
-    if let Some(position) = &from {
-        control.progress.note(&format!("{}: {}", entrant.label, position.resumed()));
-    }
-    let mut keeper = kept.as_ref().map(|(cache, identity)| Keeper::new(cache, *identity, from.as_ref()));
-    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
-    let started = Instant::now();
-    let (aged, mut record) = precondition(
-        &mut drive,
-        &experiment.age,
-        &entrant.label,
-        experiment.workload,
-        verifier.as_deref_mut(),
-        Interruptible { from, keeper: keeper.as_mut() },
-        control,
-    )
-    .map_err(failed)?;
-    if aged == Aged::Stopped {
-        let left = keeper.map_or_else(
-            || "preconditioning was stopped and nothing of it is kept: this run keeps no snapshots".to_string(),
-            |keeper| keeper.left(),
-        );
-        control.progress.note(&format!("{}: {left}", entrant.label));
-        return Ok(None);
-    }
-    if let Some(verifier) = verifier {
-        verifier.restart();
-    }
-    let struck = drive.faults_struck().to_vec();
-    // A drive from a snapshot draws from the beginning of the seed's streams, so this one must too.
-    drive.reseed(options);
-    if let Some((cache, identity)) = &kept {
-        if was_resumed || cache.is_worth(started.elapsed()) {
-            control.progress.begin(&entrant.label, Phase::Save);
-            if let Err(error) = cache.keep(identity, &mut drive, &record) {
-                record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
-            }
-        } else {
-            cache.forget_checkpoint(identity);
-        }
-    }
-    record.notes.extend(damaged);
-    Ok(Some(PreconditionedDrive { drive, record, struck }))
 }
 
 /// Says so when the drives were sent different numbers of requests, as happens when a workload is sized by the drive.

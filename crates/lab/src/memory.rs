@@ -3,6 +3,7 @@
 use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::{Drive, DriveConfig, DriveError};
 use ssdlab_flash::Contents;
+use ssdlab_host::Host;
 
 use crate::experiment::{Experiment, RunError};
 use crate::verify::Verifier;
@@ -32,6 +33,20 @@ impl Memory {
         Ok(Memory { label: label.to_string(), drive: Drive::simulator_bytes(config, contents)?, expected })
     }
 
+    /// Of the stack of a host above drives, where the command names `config`.
+    ///
+    /// # Errors
+    /// A design that is not known.
+    pub fn of_stack(label: &str, config: &DriveConfig, host: &Host, verify: bool) -> Result<Memory, DriveError> {
+        let mut memory = Memory { label: label.to_string(), drive: 0, expected: 0 };
+        for (_, config) in host.drives(config) {
+            let of = Memory::of(label, &config, verify)?;
+            memory.drive = memory.drive.saturating_add(of.drive);
+            memory.expected = memory.expected.saturating_add(of.expected);
+        }
+        Ok(memory)
+    }
+
     /// All of it.
     pub const fn total(&self) -> u64 {
         self.drive.saturating_add(self.expected)
@@ -47,8 +62,15 @@ impl Experiment<'_> {
     pub fn memory(&self) -> Result<Vec<Memory>, RunError> {
         let of = |entrant: &crate::Entrant| {
             let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
-            Memory::of(&entrant.label, &entrant.config, self.verify).map_err(refused)
+            self.memory_of(entrant).map_err(refused)
         };
         self.drives.iter().map(of).collect()
+    }
+
+    pub(crate) fn memory_of(&self, entrant: &crate::Entrant) -> Result<Memory, DriveError> {
+        match self.host {
+            Some(host) => Memory::of_stack(&entrant.label, &entrant.config, host, self.verify),
+            None => Memory::of(&entrant.label, &entrant.config, self.verify),
+        }
     }
 }

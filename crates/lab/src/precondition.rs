@@ -16,8 +16,9 @@
 
 use serde::{Deserialize, Serialize};
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
-use ssdlab_device::{Completion, Drive, Status};
+use ssdlab_device::{Completion, Data, DriveConfig, Status};
 use ssdlab_flash::OpKind;
+use ssdlab_host::{Administration, BlockDevice};
 use ssdlab_workload::{Next, Workload};
 
 use crate::progress::{Control, Phase};
@@ -194,10 +195,15 @@ pub(crate) struct Interruptible<'a, 'b> {
     pub(crate) keeper: Option<&'a mut Keeper<'b>>,
 }
 
-/// Brings a drive, fresh or resumed, to `age`; `name` is for the progress, `measured` is the workload that follows. With a
-/// `verifier`, everything that is written goes through it.
-pub(crate) fn precondition(
-    drive: &mut Drive,
+/// Brings a drive, fresh or resumed, or a fresh stack to `age`; `config` describes it to workloads, `name` is for the
+/// progress, `measured` is the workload that follows. With a `verifier`, everything that is written goes through it.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is a thing of its own, and there is one caller for drives and stacks each"
+)]
+pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
+    drive: &mut D,
+    config: &DriveConfig,
     age: &Age<'_>,
     name: &str,
     measured: &dyn WorkloadSource,
@@ -205,8 +211,8 @@ pub(crate) fn precondition(
     interruptible: Interruptible<'_, '_>,
     control: &Control<'_>,
 ) -> Result<(Aged, Precondition), ReplayError> {
-    let timed = drive.config().timed;
-    let mut ageing = Ageing::new(drive, verifier, control);
+    let timed = config.timed;
+    let mut ageing = Ageing::new(drive, config, verifier, control);
     ageing.keeper = interruptible.keeper;
     ageing.go_on_from(interruptible.from);
     ageing.drive.set_timed(false);
@@ -214,7 +220,7 @@ pub(crate) fn precondition(
         Age::None => Aged::Done,
         Age::Fill => ageing.fill(name),
         Age::Touched => {
-            let mut touched = touched::Touched::of(measured, ageing.drive.config())?;
+            let mut touched = touched::Touched::of(measured, config)?;
             ageing.once(name, &mut touched)?
         }
         Age::Steady | Age::SteadyUnder(_) => match ageing.fill(name) {
@@ -222,7 +228,7 @@ pub(crate) fn precondition(
             Aged::Stopped => Aged::Stopped,
         },
         Age::Workload(source) => {
-            let mut workload = source.open(ageing.drive.config(), 0)?;
+            let mut workload = source.open(config, 0)?;
             ageing.once(name, &mut *workload)?
         }
     };
@@ -240,28 +246,31 @@ pub(crate) fn precondition(
 
 /// Fills the write buffer of a drive that was aged to the steady state of `measured`, which a snapshot keeps without it:
 /// a pass of the workload goes in until it has written the buffer's size twice, or ends. Nothing of it is counted.
-pub(crate) fn warm_buffer(
-    drive: &mut Drive,
+pub(crate) fn warm_buffer<D: BlockDevice + Administration + ?Sized>(
+    drive: &mut D,
+    config: &DriveConfig,
     measured: &dyn WorkloadSource,
     verifier: Option<&mut Verifier>,
     control: &Control<'_>,
 ) -> Result<Aged, ReplayError> {
-    if drive.config().buffer.policy == "none" {
+    let buffer = |config: &DriveConfig| if config.buffer.policy == "none" { 0 } else { config.buffer.bytes };
+    let mut end = 2 * drive.parts().iter().map(|part| buffer(part.drive.config())).sum::<u64>();
+    if end == 0 {
         return Ok(Aged::Done);
     }
-    let timed = drive.config().timed;
-    let mut workload = measured.open(drive.config(), WARMING_PASS)?;
-    let mut ageing = Ageing::new(drive, verifier, control);
+    let timed = config.timed;
+    let mut workload = measured.open(config, WARMING_PASS)?;
+    let mut ageing = Ageing::new(drive, config, verifier, control);
     ageing.drive.set_timed(false);
-    let mut end = 2 * ageing.drive.config().buffer.bytes;
     let ended = ageing.pass(&mut *workload, &mut end, &mut |_| None)?;
     drive.set_timed(timed);
     drive.reset_statistics();
     Ok(if ended == Pass::Stopped { Aged::Stopped } else { Aged::Done })
 }
 
-struct Ageing<'a, 'k> {
-    drive: &'a mut Drive,
+struct Ageing<'a, 'k, D: ?Sized> {
+    drive: &'a mut D,
+    config: &'a DriveConfig,
     verifier: Option<&'a mut Verifier>,
     control: &'a Control<'a>,
     record: Precondition,
@@ -306,10 +315,16 @@ pub(crate) struct Mark {
     programmed: u64,
 }
 
-impl<'a, 'k> Ageing<'a, 'k> {
-    fn new(drive: &'a mut Drive, verifier: Option<&'a mut Verifier>, control: &'a Control<'a>) -> Ageing<'a, 'k> {
+impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
+    fn new(
+        drive: &'a mut D,
+        config: &'a DriveConfig,
+        verifier: Option<&'a mut Verifier>,
+        control: &'a Control<'a>,
+    ) -> Ageing<'a, 'k, D> {
         Ageing {
             drive,
+            config,
             verifier,
             control,
             record: Precondition::default(),
@@ -349,14 +364,15 @@ impl<'a, 'k> Ageing<'a, 'k> {
             unsent_reads: self.unsent_reads,
             search: self.search.clone(),
         };
-        if let Some(keeper) = &mut self.keeper {
-            keeper.keep(self.drive, &position);
+        // Checkpoints are of one drive: stacks have no keeper.
+        if let (Some(keeper), [only]) = (&mut self.keeper, self.drive.parts().as_slice()) {
+            keeper.keep(only.drive, &position);
         }
     }
 
     fn fill(&mut self, name: &str) -> Aged {
         self.control.progress.begin(name, Phase::Fill);
-        let sectors = self.drive.user_sectors();
+        let sectors = self.drive.sectors();
         // A drive that was resumed behind its fill is full.
         let mut sector = self.filled.unwrap_or(sectors);
         let mut requests = 0_u64;
@@ -385,7 +401,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
     fn send(&mut self, mut request: Request) {
         request.at = self.drive.now();
         match &mut self.verifier {
-            None => self.drive.submit(&request),
+            None => self.drive.submit(&request, Data::Nothing),
             Some(verifier) => verifier.submit(self.drive, &request, &[]),
         }
         if request.op == Op::Write {
@@ -448,7 +464,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
     fn since(&self, mark: Mark) -> (u64, f64) {
         let now = self.mark();
         let written = now.written - mark.written;
-        let page_bytes = u64::from(self.drive.config().flash.geometry.page_bytes);
+        let page_bytes = u64::from(self.config.flash.geometry.page_bytes);
         let programmed = (now.programmed - mark.programmed) * page_bytes;
         (written, if written == 0 { 0.0 } else { programmed as f64 / written as f64 })
     }
@@ -460,7 +476,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
         next_look: &mut u64,
         look: &mut dyn FnMut(&mut Self) -> Option<u64>,
     ) -> Result<Pass, ReplayError> {
-        let user_sectors = self.drive.user_sectors();
+        let user_sectors = self.drive.sectors();
         if let Some(set) = workload.command_set() {
             return Err(ReplayError::Preconditioning { set });
         }
@@ -588,7 +604,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
 
     fn steady(&mut self, name: &str, measured: &dyn WorkloadSource) -> Result<Aged, ReplayError> {
         self.control.progress.begin(name, Phase::Age);
-        let config = self.drive.config();
+        let config = self.config;
         let user_bytes = config.user_bytes;
         let fresh = Steadiness::new(user_bytes, u64::from(config.ftl.mapping_unit));
         let window_bytes = fresh.window_bytes;
@@ -617,7 +633,7 @@ impl<'a, 'k> Ageing<'a, 'k> {
                 search.pass_start = here;
             }
             let (pass, pass_start) = (search.pass, search.pass_start);
-            let mut workload = measured.open(self.drive.config(), pass)?;
+            let mut workload = measured.open(config, pass)?;
             let ended = self.pass(&mut *workload, &mut next_look, &mut |ageing| {
                 ageing.control.progress.advance(ageing.record.written_bytes - start.written, Some(most));
                 let here = ageing.mark();

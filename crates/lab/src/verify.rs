@@ -16,7 +16,7 @@ use ssdlab_base::command_set::DataPhase;
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
 use ssdlab_flash::HugeArray;
-use ssdlab_host::{Administration, BlockDevice, Device, Identity, Part, PartMut, RoomFigures};
+use ssdlab_host::{Administration, BlockDevice, Identity, Part, PartMut, RoomFigures, Traffic};
 
 use crate::result::Check;
 
@@ -218,7 +218,7 @@ impl Verifier {
     }
 
     /// Reads the whole device, which must be at rest, and compares it.
-    pub(crate) fn read_back(&mut self, device: &mut dyn Device) {
+    pub(crate) fn read_back<D: BlockDevice + Administration + ?Sized>(&mut self, device: &mut D) {
         device.set_timed(false);
         let sectors = device.sectors();
         let mut sector = 0;
@@ -254,14 +254,14 @@ impl Verifier {
 }
 
 /// A device whose answers are compared: a layer that stamps what is written.
-pub(crate) struct Verified<'a> {
+pub(crate) struct Verified<'a, D: ?Sized> {
     /// The device, whose drives keep stamps.
-    pub(crate) device: &'a mut dyn Device,
+    pub(crate) device: &'a mut D,
     /// What compares.
     pub(crate) verifier: &'a mut Verifier,
 }
 
-impl BlockDevice for Verified<'_> {
+impl<D: BlockDevice + ?Sized> BlockDevice for Verified<'_, D> {
     fn sectors(&self) -> u64 {
         self.device.sectors()
     }
@@ -331,13 +331,17 @@ impl BlockDevice for Verified<'_> {
     }
 }
 
-impl Administration for Verified<'_> {
+impl<D: Administration + ?Sized> Administration for Verified<'_, D> {
     fn identify(&self) -> Identity {
         self.device.identify()
     }
 
     fn rooms(&self) -> Vec<RoomFigures> {
         self.device.rooms()
+    }
+
+    fn taken(&self) -> Traffic {
+        self.device.taken()
     }
 
     fn parts(&self) -> Vec<Part<'_>> {

@@ -41,7 +41,7 @@ fn main() -> Result<(), Failed> {
         device.set(setting)?;
     }
     let opened = image::open(&directory.ok_or("--image is missing")?, &device.resolve()?, 1)?;
-    let engine = Arc::new(Engine::new(Box::new(opened.drive), pace)?);
+    let engine = Arc::new(Engine::new(opened.into_device(), pace)?);
     let export = Export { target: Arc::clone(&engine) as Arc<dyn Target>, name: "ssdlab".to_string() };
     let server = Server::start(&nbd.ok_or("--nbd is missing")?, export, Limits::default())?;
     println!("seeded server");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{Description, Drive, DriveConfig, OnImageError, Options, Recovery};
 use ssdlab_flash::{Contents, Image, ImageError};
+use ssdlab_host::{Device, Host, Member, seed_of};
 
 /// The file that holds the description an image was made from.
 pub const DESCRIPTION: &str = "description.toml";
@@ -28,6 +29,15 @@ pub enum OpenError {
         /// The first line that differs, and how.
         difference: String,
     },
+    /// Images of other drives of the stack are there.
+    #[error("{path}: there is no image here, but there are images of the stack's other drives")]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// A layer cannot stand on the drives.
+    #[error("{0}")]
+    Stack(String),
     /// The host's file system said no.
     #[error("{path}: {error}")]
     Io {
@@ -46,6 +56,52 @@ pub struct Opened {
     pub recovery: Recovery,
     /// Whether the image was made just now.
     pub fresh: bool,
+    options: Options,
+}
+
+impl Opened {
+    /// The drive as a stack of one.
+    pub fn into_device(self) -> Box<dyn Device> {
+        Member::alone(self.drive, self.options)
+    }
+}
+
+/// A stack over the images in a directory.
+pub struct OpenedStack {
+    /// Its topmost layer.
+    pub device: Box<dyn Device>,
+    /// What the recovery of its drives cost: pages of all, and the time of the slowest, for they recover side by side.
+    pub recovery: Recovery,
+    /// Whether the images were made just now.
+    pub fresh: bool,
+}
+
+/// Opens the images of a host's drives, or makes new ones: of one drive in `dir`, of several each in a folder of its name
+/// there. Layers find what they keep on the drives.
+///
+/// # Errors
+/// As [`open`]; also where some images are there and others are not, and where a layer cannot stand on the drives.
+pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> Result<OpenedStack, OpenError> {
+    let drives = host.drives(config);
+    let several = drives.len() > 1;
+    let (mut members, mut recovery, mut ages) = (Vec::new(), Recovery::default(), Vec::new());
+    for (index, (name, config)) in drives.into_iter().enumerate() {
+        let dir = if several { dir.join(&name) } else { dir.to_path_buf() };
+        let opened = open(&dir, &config, seed_of(seed, index))?;
+        recovery.pages_read += opened.recovery.pages_read;
+        recovery.blocks_erased += opened.recovery.blocks_erased;
+        recovery.time = recovery.time.max(opened.recovery.time);
+        ages.push((opened.fresh, dir));
+        members.push(Member::of(&name, opened.drive, opened.options));
+    }
+    let fresh = ages.iter().all(|(fresh, _)| *fresh);
+    if let Some((_, missing)) = ages.iter().find(|(new, _)| *new && !fresh) {
+        // What was made just now must not be taken for an image the next time.
+        let _ = std::fs::remove_dir_all(missing);
+        return Err(OpenError::Missing { path: missing.clone() });
+    }
+    let device = host.build(members).map_err(OpenError::Stack)?;
+    Ok(OpenedStack { device, recovery, fresh })
 }
 
 /// Opens the image in `dir` for a drive of `config`, or makes a new one. There is no other saved state than the chips:
@@ -71,8 +127,9 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
             return Err(OpenError::Description { path, difference });
         }
     }
-    let (drive, recovery) = Drive::on_image(config, Options { seed, contents: Contents::Bytes }, image)?;
-    Ok(Opened { drive, recovery, fresh })
+    let options = Options { seed, contents: Contents::Bytes };
+    let (drive, recovery) = Drive::on_image(config, options, image)?;
+    Ok(Opened { drive, recovery, fresh, options })
 }
 
 /// A description as this version writes it: one of an earlier version lacks the keys that came later, and means their defaults.

@@ -7,6 +7,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
+use ssdlab_host::Member;
 use ssdlab_live::engine::Tap;
 use ssdlab_live::{Answer, Command, Engine, Failure, Pace, Sink, Target};
 use ssdlab_torture::configs;
@@ -92,7 +93,7 @@ fn the_requests_that_were_served_do_the_same_on_flash_when_they_are_replayed() {
         config.buffer.bytes = 8192;
         let drive = Drive::new(&config, OPTIONS).expect("a drive");
         let sectors = drive.user_sectors();
-        let engine = Engine::new(Box::new(drive), pace).expect("an engine");
+        let engine = Engine::new(Member::alone(drive, OPTIONS), pace).expect("an engine");
         let heard = Arc::new(Mutex::new(Vec::new()));
         let tap = engine.add_tap(|_| Box::new(Listener(Arc::clone(&heard))));
         let inbox = Arc::new(Inbox::default());
@@ -140,7 +141,7 @@ fn no_answer_comes_before_the_model_says_and_each_comes_once() {
     for slower in [1.0, 3.0] {
         let drive = Drive::new(&config(), OPTIONS).expect("a drive");
         let sectors = drive.user_sectors();
-        let engine = Engine::new(Box::new(drive), Pace::Model { slower }).expect("an engine");
+        let engine = Engine::new(Member::alone(drive, OPTIONS), Pace::Model { slower }).expect("an engine");
         let inbox = Arc::new(Inbox::default());
         let program = config().flash.timing.program[0].min;
         let sent = Instant::now();
@@ -168,7 +169,7 @@ fn a_stopped_engine_has_answered_all_and_refuses_the_rest() {
     let drive = Drive::new(&config(), OPTIONS).expect("a drive");
     let sectors = drive.user_sectors();
     // A clock so slow that nothing would be answered while anybody waits.
-    let engine = Engine::new(Box::new(drive), Pace::Model { slower: 1e6 }).expect("an engine");
+    let engine = Engine::new(Member::alone(drive, OPTIONS), Pace::Model { slower: 1e6 }).expect("an engine");
     let inbox = Arc::new(Inbox::default());
     engine.submit(&mut random_commands(&inbox, 3, 50, sectors));
     engine.stop();
@@ -183,7 +184,7 @@ fn a_stopped_engine_has_answered_all_and_refuses_the_rest() {
 #[test]
 fn what_is_mapped_is_told_by_the_unit() {
     let drive = Drive::new(&config(), OPTIONS).expect("a drive");
-    let engine = Engine::new(Box::new(drive), Pace::None).expect("an engine");
+    let engine = Engine::new(Member::alone(drive, OPTIONS), Pace::None).expect("an engine");
     let unit = u64::from(engine.preferred_bytes());
     let inbox = Arc::new(Inbox::default());
     let request = Request::new(Op::Write, 2 * unit / 512, 2 * unit / 512);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ssdlab_device::{Drive, Options};
 use ssdlab_flash::Contents;
+use ssdlab_host::Member;
 use ssdlab_live::control::serve_metrics;
 use ssdlab_live::{Engine, Pace};
 use ssdlab_torture::configs;
@@ -22,8 +23,9 @@ fn scrape(address: SocketAddr) -> String {
 
 #[test]
 fn idle_connections_do_not_block_scrapes_however_many_there_are() {
-    let drive = Drive::new(&configs::handful(), Options { seed: 1, contents: Contents::Bytes }).expect("a drive");
-    let engine = Arc::new(Engine::new(Box::new(drive), Pace::None).expect("an engine"));
+    let options = Options { seed: 1, contents: Contents::Bytes };
+    let drive = Drive::new(&configs::handful(), options).expect("a drive");
+    let engine = Arc::new(Engine::new(Member::alone(drive, options), Pace::None).expect("an engine"));
     let address = serve_metrics("127.0.0.1:0".parse().expect("an address"), &engine).expect("a listener");
     let began = Instant::now();
     let mut idle = Vec::new();

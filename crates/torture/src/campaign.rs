@@ -37,6 +37,16 @@ impl Campaign {
     /// Runs the seeds until one fails, `stop` is set, or time is over; the seeds before the one that failed are all run.
     /// `watch` hears of the counts now and then, on whatever thread.
     pub fn run(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync)) -> Outcome {
+        self.run_each(stop, watch, &|seed, totals| run(&draw(seed, &self.scope), totals))
+    }
+
+    /// The same, where `one` runs a seed.
+    pub fn run_each(
+        &self,
+        stop: &AtomicBool,
+        watch: &(dyn Fn(&Totals) + Sync),
+        one: &(dyn Fn(u64, &mut Totals) -> Result<(), Finding> + Sync),
+    ) -> Outcome {
         let start = Instant::now();
         let next = AtomicU64::new(0);
         // Seeds from here on need not be run.
@@ -51,7 +61,7 @@ impl Campaign {
                 }
                 let seed = self.first.wrapping_add(index);
                 let mut totals = Totals::default();
-                let result = run(&draw(seed, &self.scope), &mut totals);
+                let result = one(seed, &mut totals);
                 let mut outcome = outcome.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 outcome.totals.add(&totals);
                 if let Err(finding) = result {

@@ -88,8 +88,10 @@ pub struct Durable {
     log: Vec<(u64, u64, u64)>,
     /// Commands that have completed out of order, by order.
     ahead: BTreeMap<u64, Effect>,
-    /// The order of the next command to take effect in `live`.
+    /// The step of the next commands to take effect in `live`.
     next: u64,
+    /// Numbers of effect to a step, whose commands complete together.
+    stride: u64,
     /// Orders of earlier lives come first.
     base: u64,
     last: u64,
@@ -105,6 +107,10 @@ pub struct Durable {
     pub refused: u64,
     /// Reads that failed.
     pub unreadable: u64,
+    /// A device alone may lose its power, and commands may end as aborted.
+    pub may_abort: bool,
+    /// Commands that did.
+    pub aborted: u64,
 }
 
 impl Durable {
@@ -116,6 +122,7 @@ impl Durable {
             log: Vec::new(),
             ahead: BTreeMap::new(),
             next: 0,
+            stride: 1,
             base: 1,
             last: 0,
             writes_through,
@@ -124,7 +131,15 @@ impl Durable {
             durable: 0,
             refused: 0,
             unreadable: 0,
+            may_abort: false,
+            aborted: 0,
         }
+    }
+
+    /// A device that numbers the commands of a step within so many numbers.
+    #[must_use]
+    pub fn in_steps_of(self, stride: u64) -> Durable {
+        Durable { stride, ..self }
     }
 
     /// A command was submitted.
@@ -160,14 +175,32 @@ impl Durable {
                 self.refused += 1;
                 self.doubt(&request, stamp, order);
             }
+            Status::Aborted => {
+                assert!(self.may_abort, "no device alone lost its power, but {request:?}: {completion:?}");
+                self.aborted += 1;
+                self.doubt(&request, stamp, order);
+            }
             Status::Success => self.took_effect(&request, stamp, order, covers),
         }
         let effect = Effect { request, stamp, status: completion.status, read };
         let replaced = self.ahead.insert(completion.order, effect);
-        assert!(replaced.is_none() && completion.order >= self.next, "two commands took effect as number {order}");
-        while let Some(effect) = self.ahead.remove(&self.next) {
+        let in_turn = completion.order / self.stride >= self.next;
+        assert!(replaced.is_none() && in_turn, "two commands took effect as number {order}");
+        if self.stride == 1 {
+            self.show_turns();
+        }
+    }
+
+    /// Shows what has had its turn. Where steps have several commands, after all that completed together were told.
+    pub fn show_turns(&mut self) {
+        while self.ahead.first_key_value().is_some_and(|(order, _)| order / self.stride == self.next) {
+            while let Some(first) = self.ahead.first_entry()
+                && *first.key() / self.stride == self.next
+            {
+                let effect = first.remove();
+                self.show(effect);
+            }
             self.next += 1;
-            self.show(effect);
         }
     }
 
@@ -231,7 +264,7 @@ impl Durable {
             | Status::Refused(_)
             | Status::Unsupported
             | Status::Invalid => {}
-            Status::ReadOnly | Status::StorageFull => {
+            Status::ReadOnly | Status::StorageFull | Status::Aborted => {
                 for sector in request.sector..request.end() {
                     if let Some(cell) = written(&request, stamp, sector) {
                         self.sectors[sector as usize].maybe.push(cell);
@@ -299,6 +332,43 @@ impl Durable {
             }
         }
         self.log.clear();
+        self.begin_life(0);
+    }
+
+    /// A device lost its power under a host that goes on: what had completed and is not known to be on flash may be there
+    /// or not, and a flush from before proves nothing. Commands that were in flight still complete.
+    pub fn device_lost(&mut self) {
+        for effect in self.ahead.values_mut() {
+            if effect.status == Status::Success && effect.request.op != Op::Read {
+                effect.status = Status::Aborted;
+            }
+        }
+        for sector in &mut self.sectors {
+            if !sector.later.is_empty() || !sector.doubtful.is_empty() {
+                sector.live = sector.floor;
+                sector.maybe = sector.later.iter().chain(&sector.doubtful).map(|value| value.cell).collect();
+            }
+        }
+        self.log.clear();
+        self.pending.values_mut().for_each(|pending| pending.covers = 0);
+    }
+
+    /// The host crashed above devices that kept their power: what had completed is there, and what had not may be. The
+    /// commands of the next life take effect as numbers from 0 on.
+    pub fn host_lost(&mut self) {
+        for effect in std::mem::take(&mut self.ahead).into_values() {
+            self.show(effect);
+        }
+        self.last += 1;
+        for Pending { request, stamp, .. } in std::mem::take(&mut self.pending).into_values() {
+            let end = request.sector.saturating_add(request.sectors);
+            if end <= self.sectors.len() as u64 {
+                self.doubt(&request, stamp, self.last);
+                for sector in request.sector..request.end() {
+                    self.sectors[sector as usize].maybe.extend(written(&request, stamp, sector));
+                }
+            }
+        }
         self.begin_life(0);
     }
 

@@ -15,6 +15,7 @@
 //! shrink               a failing case made small
 //! campaign             many seeds on many threads
 //! shape                a drive of one's own made small enough to be compared
+//! stacks               layers above several drives: crashes of the host, cuts of one drive, cuts of everything
 //! exhaustive           every power cut of every short sequence of commands
 //! tags                 the example command set against a model of it
 //! ```
@@ -38,6 +39,7 @@ pub mod script;
 pub mod seeds;
 pub mod shape;
 pub mod shrink;
+pub mod stacks;
 pub mod tags;
 pub mod totals;
 

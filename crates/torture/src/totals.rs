@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ssdlab_flash::FaultKind;
 
+use crate::stacks::Cut;
+
 /// What the power went in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutKind {
@@ -28,6 +30,8 @@ pub struct Totals {
     pub cuts: u64,
     /// The same by [`CutKind`].
     pub cuts_by_kind: [u64; 4],
+    /// Of stacks: crashes of the host alone, power cuts of one drive, and of everything.
+    pub stack_cuts: [u64; 3],
     /// Faults that struck: uncorrectable reads, program failures, erase failures (worn-out blocks among them), blocks
     /// bad from the factory.
     pub faults: [u64; 5],
@@ -56,6 +60,9 @@ impl Totals {
         for (sum, more) in self.cuts_by_kind.iter_mut().zip(other.cuts_by_kind) {
             *sum += more;
         }
+        for (sum, more) in self.stack_cuts.iter_mut().zip(other.stack_cuts) {
+            *sum += more;
+        }
         for (sum, more) in self.faults.iter_mut().zip(other.faults) {
             *sum += more;
         }
@@ -72,6 +79,17 @@ impl Totals {
     pub fn cut(&mut self, kind: CutKind) {
         self.cuts += 1;
         self.cuts_by_kind[kind as usize] += 1;
+    }
+
+    /// A crash or a power cut of a stack.
+    pub fn stack_cut(&mut self, what: Cut) {
+        self.cuts += 1;
+        let kind = match what {
+            Cut::Host => 0,
+            Cut::Drive(_) => 1,
+            Cut::All => 2,
+        };
+        self.stack_cuts[kind] += 1;
     }
 
     /// A fault struck.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use ssdlab_base::Nanos;
 use ssdlab_device::DriveConfig;
-use ssdlab_live::image::{self, Opened};
+use ssdlab_live::image;
 use ssdlab_live::mount::{self, FileSystem, Mounted, Options};
 use ssdlab_live::{Engine, Pace, Target};
 use ssdlab_workload::files::{
@@ -144,10 +144,10 @@ pub(super) fn cannot(why: &str) -> Failure {
 /// Opens the image and mounts it.
 fn serve(config: &DriveConfig, folder: &Path, slower: f64) -> Result<(Arc<Engine>, Mounted), Failure> {
     let _ = mount::protect_process();
-    allowed(None)?.check_served(config)?;
+    allowed(None)?.check_served(std::slice::from_ref(config))?;
     let image = folder.join("image");
-    let Opened { drive, .. } = image::open(&image, config, 1).map_err(Failure::input)?;
-    let engine = Arc::new(Engine::new(Box::new(drive), Pace::Model { slower: PREPARING }).map_err(Failure::work)?);
+    let opened = image::open(&image, config, 1).map_err(Failure::input)?;
+    let engine = Arc::new(Engine::new(opened.into_device(), Pace::Model { slower: PREPARING }).map_err(Failure::work)?);
     let commit = (COMMIT_SECONDS * slower).ceil();
     let options = Options {
         file_system: Some(FileSystem::Ext4),

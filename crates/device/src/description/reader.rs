@@ -270,7 +270,8 @@ impl<'t> Field<'t> {
         }
     }
 
-    pub(super) fn text(&self, expected: &str) -> Result<&'t str, DescriptionError> {
+    /// The text, which it must be.
+    pub fn text(&self, expected: &str) -> Result<&'t str, DescriptionError> {
         self.as_text().ok_or_else(|| self.expected(expected))
     }
 

@@ -46,7 +46,7 @@ use versions::IdlePace;
 
 pub use commands::CommandCount;
 pub use data::{Data, Payload, stamp_cell};
-pub use power::{OnImageError, Recovered, Recovery};
+pub use power::{Left, OnImageError, Recovered, Recovery};
 
 /// What a run chooses about a drive beside its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

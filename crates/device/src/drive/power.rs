@@ -1,14 +1,14 @@
 //! Power: the cut that takes the RAM away, and the recovery that needs nothing but flash.
 
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, Flash, Image, ImageError, OpKind};
 
-use super::{Drive, DriveError, Options};
-use crate::DriveConfig;
+use super::{Drive, DriveError, Options, UNNUMBERED};
 use crate::block_pool::BlockState;
 use crate::media::Media;
 use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
+use crate::{Completion, DriveConfig, Status};
 
 /// What a recovery cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,16 @@ pub enum OnImageError {
     Image(#[from] ImageError),
 }
 
+/// What a drive whose power went leaves to a host that goes on.
+pub struct Left {
+    /// Of the commands that were in it, all of them [`Status::Aborted`]; before them what had not been taken.
+    pub completions: Vec<Completion>,
+    /// When the power went.
+    pub now: Nanos,
+    /// The next command takes effect as this number.
+    pub next_order: u64,
+}
+
 impl Drive {
     /// Power goes now. What had ended on flash is kept, what was in flight is torn or never happened, RAM is lost.
     pub fn power_cut(mut self) -> Flash {
@@ -67,6 +77,56 @@ impl Drive {
     ) -> Result<Recovered, DriveError> {
         config.validate()?;
         let mut drive = Drive::assemble(config, Media::over(config, options, flash))?;
+        Ok(match drive.rebuild(operations) {
+            Some(recovery) => Recovered::Whole(Box::new(drive), recovery),
+            None => Recovered::Cut(Box::new(drive.media.flash)),
+        })
+    }
+
+    /// Power goes now, under a host that goes on: the chips, and what the host must hear of.
+    pub fn lose_power(mut self) -> (Flash, Left) {
+        let in_drive = self.commands.slots.used();
+        let mut lost: Vec<(u64, Request)> = in_drive.map(|command| (command.order, command.request)).collect();
+        // What had not taken effect takes its place behind what had, in the order of arrival.
+        lost.sort_by_key(|(order, request)| (*order, request.at, request.tag));
+        let mut next_order = self.commands.order;
+        let mut completions = std::mem::take(self.completions());
+        for (order, request) in lost {
+            let order = if order == UNNUMBERED { next_order } else { order };
+            next_order = next_order.max(order + 1);
+            completions.push(Completion {
+                tag: request.tag,
+                op: request.op,
+                has_answer: false,
+                status: Status::Aborted,
+                submitted: request.at,
+                at: self.media.now,
+                order,
+                bytes: request.sectors.saturating_mul(SECTOR_BYTES),
+            });
+        }
+        let left = Left { completions, now: self.media.now, next_order };
+        (self.power_cut(), left)
+    }
+
+    /// A host begins anew above a drive that has nothing to do for the one before: the order of effect does, too.
+    pub fn number_anew(&mut self) {
+        assert_eq!(self.outstanding(), 0, "commands of the host before are in the drive");
+        self.commands.order = 0;
+    }
+
+    /// As [`Drive::recover_until`] for a host that went on: virtual time and the order of effect go on, too.
+    pub fn recover_in_place(
+        config: &DriveConfig,
+        options: Options,
+        flash: Flash,
+        operations: u64,
+        left: &Left,
+    ) -> Result<Recovered, DriveError> {
+        config.validate()?;
+        let mut drive = Drive::assemble(config, Media::over(config, options, flash))?;
+        drive.media.now = left.now;
+        drive.commands.order = left.next_order;
         Ok(match drive.rebuild(operations) {
             Some(recovery) => Recovered::Whole(Box::new(drive), recovery),
             None => Recovered::Cut(Box::new(drive.media.flash)),

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use ssdlab_device::{Utilization, Wear};
-use ssdlab_host::{Device, Part};
+use ssdlab_host::{Administration, Part};
 use ssdlab_measure::smart::SmartLog;
 
 use crate::result::{Commands, Erases, Spare};
 
 /// A drive's log; of several an object by their names.
-pub(super) fn logs(device: &dyn Device) -> serde_json::Value {
-    match device.parts().as_slice() {
+pub(super) fn logs(parts: Vec<Part<'_>>) -> serde_json::Value {
+    match parts.as_slice() {
         [only] => SmartLog::of(only.drive).to_json(),
         parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
     }
 }
 
 /// The over-provisioning of all drives by their user capacity: what lies beyond it, together, by it.
-pub(super) fn spare(device: &dyn Device) -> Spare {
+pub(super) fn spare(device: &dyn Administration) -> Spare {
     let parts = device.parts();
     if let [only] = parts.as_slice() {
         let spare = only.drive.spare();
@@ -28,7 +28,7 @@ pub(super) fn spare(device: &dyn Device) -> Spare {
 }
 
 /// What collection found it to be; nothing where there are several drives, or none has collected.
-pub(super) fn spare_at_collection(device: &dyn Device) -> Option<f64> {
+pub(super) fn spare_at_collection(device: &dyn Administration) -> Option<f64> {
     match device.parts().as_slice() {
         [only] => only.drive.spare_at_collection(),
         _ => None,
@@ -41,7 +41,7 @@ fn mean_by_capacity(parts: &[Part<'_>], of: impl Fn(&Part<'_>) -> f64) -> f64 {
 }
 
 /// Modelled memory by name, all drives together, in bytes.
-pub(super) fn memory(device: &dyn Device) -> BTreeMap<String, u64> {
+pub(super) fn memory(device: &dyn Administration) -> BTreeMap<String, u64> {
     let mut memory = BTreeMap::new();
     for (name, bytes) in device.parts().iter().flat_map(|part| part.drive.memory()) {
         *memory.entry(name.to_string()).or_insert(0) += bytes;
@@ -50,7 +50,7 @@ pub(super) fn memory(device: &dyn Device) -> BTreeMap<String, u64> {
 }
 
 /// A design's own counts; of several drives each is preceded by its drive's name.
-pub(super) fn design(device: &dyn Device) -> BTreeMap<String, f64> {
+pub(super) fn design(device: &dyn Administration) -> BTreeMap<String, f64> {
     match device.parts().as_slice() {
         [only] => only.drive.design().into_iter().collect(),
         parts => {
@@ -64,7 +64,7 @@ pub(super) fn design(device: &dyn Device) -> BTreeMap<String, f64> {
 }
 
 /// Commands of the set that the drives know, all drives together; nothing where they know block I/O alone.
-pub(super) fn commands(device: &dyn Device) -> Option<Commands> {
+pub(super) fn commands(device: &dyn Administration) -> Option<Commands> {
     let mut commands: Option<Commands> = None;
     for drive in device.parts().iter().map(|part| part.drive) {
         let Some(set) = drive.command_set() else { continue };
@@ -83,12 +83,12 @@ pub(super) fn commands(device: &dyn Device) -> Option<Commands> {
 }
 
 /// Erases of every block of all drives.
-pub(super) fn erase_counts(device: &dyn Device) -> Vec<u32> {
+pub(super) fn erase_counts(device: &dyn Administration) -> Vec<u32> {
     device.parts().iter().flat_map(|part| part.drive.erase_counts()).collect()
 }
 
 /// Erases over all blocks that are not bad.
-pub(super) fn erases(device: &dyn Device) -> Erases {
+pub(super) fn erases(device: &dyn Administration) -> Erases {
     let wears: Vec<(Wear, f64)> = device
         .parts()
         .iter()
@@ -118,7 +118,7 @@ pub(super) fn erases(device: &dyn Device) -> Erases {
 }
 
 /// Busy times of the channels and dies of all drives.
-pub(super) fn utilization(device: &dyn Device) -> Utilization {
+pub(super) fn utilization(device: &dyn Administration) -> Utilization {
     let mut all = Utilization::default();
     for part in device.parts() {
         let Utilization { channels, dies } = part.drive.utilization();

@@ -3,8 +3,9 @@
 use ssdlab_base::Nanos;
 use ssdlab_device::{Counters, Setting};
 use ssdlab_flash::{OpCounts, OpKind, ScriptedFault};
-use ssdlab_host::Device;
+use ssdlab_host::Administration;
 
+use super::stack::Stack;
 use super::{Entrant, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
@@ -22,8 +23,7 @@ use crate::verify::Verifier;
 
 /// A drive after its run.
 pub(super) struct Measured {
-    /// The whole stack.
-    pub(super) device: Box<dyn Device>,
+    pub(super) stack: Stack,
     pub(super) recorder: Recorder,
     /// What requests waited for, where that was asked for.
     pub(super) breakdown: Option<Box<Gathered>>,
@@ -49,52 +49,56 @@ pub(super) struct Measured {
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
-    let Measured { mut device, recorder, ended, aged, smart_before, verifier, .. } = measured;
+    let Measured { mut stack, recorder, ended, aged, smart_before, verifier, .. } = measured;
     let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
+    let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts()) };
+    let now = stack.data().now().0;
+    let device = stack.look();
     let rooms = device.rooms();
     let counters = device.counters();
-    let smart = SmartLogs { before: smart_before, after: parts::logs(&*device) };
-    let now = device.now().0;
     let virtual_time_ns = if config.timed { now } else { 0 };
-    let room_after = Room::of(&*device);
+    let room_after = Room::of(device);
     let read_only = device.parts().iter().any(|part| part.drive.is_read_only());
     let unstruck: Vec<_> = device.parts().iter().flat_map(|part| part.drive.faults_unstruck()).collect();
     let requests = per_op(recorder.completed);
     let bytes = per_op(recorder.succeeded_bytes());
-    let spare = parts::spare(&*device);
+    let spare = parts::spare(device);
     let (latency_ns, latency_cdf) = latencies(&recorder.latencies);
     let outstanding = Outstanding {
         mean: if now == 0 { 0.0 } else { recorder.occupancy as f64 / now as f64 },
         max: recorder.outstanding_max,
     };
-    let commands = parts::commands(&*device);
+    let commands = parts::commands(device);
     let (misaligned_requests, failed_requests) = (recorder.misaligned, recorder.failed);
     let rate_variation = if config.timed && subtests.is_empty() {
         recorder.rate.variation(now)
     } else {
         RateVariation { interval_ns: 0, intervals: 0, cv: None }
     };
-    let utilization = utilization(&*device, virtual_time_ns);
-    let memory = parts::memory(&*device);
-    let design = parts::design(&*device);
-    let erases = parts::erases(&*device);
-    let wear_histogram = WearHistogram::of(&parts::erase_counts(&*device));
+    let utilization = utilization(device, virtual_time_ns);
+    let memory = parts::memory(device);
+    let design = parts::design(device);
+    let erases = parts::erases(device);
+    let wear_histogram = WearHistogram::of(&parts::erase_counts(device));
 
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
     let mut checks = checks::laws(config, ended, &recorder, &counters, &rooms, &timeline, virtual_time_ns);
-    while let Some(next) = device.next_event() {
-        device.run_until(next);
+    let spare_at_collection = parts::spare_at_collection(device);
+    let data = stack.data();
+    while let Some(next) = data.next_event() {
+        data.run_until(next);
     }
+    let device = stack.look();
     let own = device.check().into_iter();
     checks.extend(own.map(|(name, check)| Check { name, held: check.held, detail: check.detail }));
     if let Some(mut verifier) = verifier {
-        if device.outstanding() == 0 {
-            verifier.read_back(&mut *device);
+        if stack.data().outstanding() == 0 {
+            stack.read_back(&mut verifier);
         }
         checks.push(verifier.check());
     }
@@ -119,11 +123,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         outstanding,
         flash: flash(&counters),
         write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
-        theory: if uniform && !read_only {
-            overwrites(entrant, &spare, parts::spare_at_collection(&*device), &counters)
-        } else {
-            None
-        },
+        theory: if uniform && !read_only { overwrites(entrant, &spare, spare_at_collection, &counters) } else { None },
         erases,
         buffer: buffer(&counters),
         map_cache: MapCache::default(),
@@ -254,7 +254,7 @@ fn gc(counters: &Counters) -> Gc {
     }
 }
 
-fn utilization(device: &dyn Device, virtual_time_ns: u64) -> Utilization {
+fn utilization(device: &dyn Administration, virtual_time_ns: u64) -> Utilization {
     let busy = parts::utilization(device);
     let share = |busy: &ssdlab_base::Nanos| {
         if virtual_time_ns == 0 { 0.0 } else { busy.0 as f64 / virtual_time_ns as f64 }

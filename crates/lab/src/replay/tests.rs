@@ -7,7 +7,7 @@ use super::*;
 use crate::checks;
 use crate::progress::{Progress, Quiet};
 use crate::result::Check;
-use ssdlab_host::{Identity, Part, PartMut, RoomFigures};
+use ssdlab_host::{Identity, Part, PartMut, RoomFigures, Traffic};
 
 /// How a drive misbehaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,6 +142,10 @@ impl Administration for Fake {
 
     fn rooms(&self) -> Vec<RoomFigures> {
         Vec::new()
+    }
+
+    fn taken(&self) -> Traffic {
+        Traffic::default()
     }
 
     fn parts(&self) -> Vec<Part<'_>> {

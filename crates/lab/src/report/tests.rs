@@ -339,6 +339,7 @@ fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
         configuration: BTreeMap::from([("depth".to_string(), depth.to_string())]),
         taken: Traffic { requests: [0, 90, 0, 0], bytes: [0; 4] },
         sent: Traffic { requests: [0, 90 - u64::from(merged), 0, 0], bytes: [0; 4] },
+        below: Traffic { requests: [0, 90 - u64::from(merged), 0, 0], bytes: [0; 4] },
         figures: BTreeMap::from([("merged_requests".to_string(), f64::from(merged))]),
     };
     let mut one = device("one");

@@ -330,6 +330,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
     let drives = [Entrant { label: ready.config.name.clone(), config: ready.config.clone() }];
     let experiment = Experiment {
         host: None,
+        precondition_below: false,
         drives: &drives,
         workload: &source,
         age,

@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Op, Request, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
-use ssdlab_host::{Scheduler, SchedulerConfig};
+use ssdlab_host::{Member, Scheduler, SchedulerConfig};
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
     config.interface.queues = 4;
     let drive = Drive::new(&config, OPTIONS).expect("a sound drive");
     let scheduling = SchedulerConfig { depth: 3, merge_bytes: 4096 };
-    let below = Box::new(Scheduler::new(Box::new(drive), scheduling));
+    let below = Box::new(Scheduler::new(Member::alone(drive, OPTIONS), scheduling));
     let mut device = Scheduler::new(below, SchedulerConfig { depth: 16, ..scheduling });
     let mut verifier = Verifier::new(device.sectors());
     let mut rng = rng(1, "host verify");

@@ -185,6 +185,7 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
     };
     Experiment {
         host: None,
+        precondition_below: false,
         drives,
         workload,
         age,

@@ -507,7 +507,7 @@ fn result_of(completion: &Completion, broken: bool) -> Result<(), Failure> {
         // What was not kept must not be called done.
         Status::Success if broken && completion.op != Op::Read => Err(Failure::Io),
         Status::Success => Ok(()),
-        Status::UncorrectableRead => Err(Failure::Io),
+        Status::UncorrectableRead | Status::Aborted => Err(Failure::Io),
         Status::ReadOnly => Err(Failure::ReadOnly),
         Status::StorageFull => Err(Failure::NoSpace),
         // The last four are answers to commands of a drive's own set, which nobody sends here.

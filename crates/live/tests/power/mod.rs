@@ -134,7 +134,7 @@ impl Subject {
         let opened = open(self.directory.path(), &self.config)?;
         let lifeline = opened.drive.image().expect("it stands on an image").lifeline();
         let pace = if rng.random_bool(0.2) { Pace::Model { slower: 1e-3 } } else { Pace::None };
-        let engine = Engine::new(Box::new(opened.drive), pace).expect("an engine");
+        let engine = Engine::new(opened.into_device(), pace).expect("an engine");
         let inbox = Arc::new(Inbox { lifeline, state: Mutex::default(), came: Condvar::new() });
         let buffered = self.config.buffer.policy != "none";
         let process = Process { engine, inbox, oracle: &mut self.oracle, buffered };

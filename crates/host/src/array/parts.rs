@@ -1,0 +1,215 @@
+//! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
+
+use std::collections::HashMap;
+
+use ssdlab_base::{Nanos, Request};
+use ssdlab_device::path::Path;
+use ssdlab_device::{Completion, Data};
+
+use crate::device::Again;
+use crate::{Device, Identity, Loss, RoomFigures, Traffic};
+
+/// A command that has ended in a device.
+pub(crate) struct Ended {
+    /// Which device.
+    pub(crate) device: usize,
+    /// What the layer called it.
+    pub(crate) owner: u64,
+    /// The command as it was sent.
+    pub(crate) request: Request,
+    /// How it ended.
+    pub(crate) completion: Completion,
+    /// What it read, where contents are kept.
+    pub(crate) cells: Option<Vec<u8>>,
+    /// What it waited for, where that is recorded.
+    pub(crate) path: Option<Path>,
+}
+
+/// A device and what is in it.
+struct Below {
+    device: Box<dyn Device>,
+    /// By tag.
+    sent: Vec<Option<(u64, Request)>>,
+    free: Vec<u32>,
+    in_flight: u64,
+}
+
+/// Devices side by side.
+pub(crate) struct Array {
+    below: Vec<Below>,
+    now: Nanos,
+    /// What was sent to all of them and has ended.
+    pub(crate) sent: Traffic,
+    paths: Vec<Path>,
+}
+
+impl Array {
+    pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array {
+        let now = devices.iter().map(|device| device.now()).max().unwrap_or(Nanos::ZERO);
+        let below = |device| Below { device, sent: Vec::new(), free: Vec::new(), in_flight: 0 };
+        Array { below: devices.into_iter().map(below).collect(), now, sent: Traffic::default(), paths: Vec::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.below.len()
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        self.now
+    }
+
+    pub(crate) fn device(&self, index: usize) -> &dyn Device {
+        &*self.below[index].device
+    }
+
+    pub(crate) fn device_mut(&mut self, index: usize) -> &mut dyn Device {
+        &mut *self.below[index].device
+    }
+
+    /// The device that has the stack's part of this number, and the number there.
+    pub(crate) fn place_of(&self, part: usize) -> (usize, usize) {
+        let mut inside = part;
+        for (index, below) in self.below.iter().enumerate() {
+            let parts = below.device.parts().len();
+            if inside < parts {
+                return (index, inside);
+            }
+            inside -= parts;
+        }
+        panic!("the stack has no part {part}")
+    }
+
+    /// The power of a part goes and comes back now.
+    pub(crate) fn cut(&mut self, part: usize, again: &mut Again<'_>) -> (usize, Loss) {
+        self.advance(self.now);
+        let (device, inside) = self.place_of(part);
+        (device, self.below[device].device.cut(inside, again))
+    }
+
+    /// Who the devices are together.
+    pub(crate) fn identify(&self, kind: &str) -> Identity {
+        let identities: Vec<Identity> = self.devices().map(|device| device.identify()).collect();
+        let names: Vec<&str> = identities.iter().map(|identity| identity.name.as_str()).collect();
+        let design = identities.first().map(|identity| identity.design.clone()).unwrap_or_default();
+        let alike = identities.iter().all(|identity| identity.design == design);
+        let all = names.iter().all(|name| *name == names[0]);
+        Identity {
+            name: if all {
+                format!("{kind} of {} {}", names.len(), names[0])
+            } else {
+                format!("{kind} of {}", names.join(", "))
+            },
+            design: if alike { design } else { "more than one".to_string() },
+            unit_bytes: identities.iter().map(|identity| identity.unit_bytes).max().unwrap_or(512),
+            is_timed: identities.iter().all(|identity| identity.is_timed),
+            has_write_cache: identities.iter().any(|identity| identity.has_write_cache),
+        }
+    }
+
+    /// A layer's own figures, and those of the layers below it, from left to right.
+    pub(crate) fn rooms(&self, mut own: RoomFigures) -> Vec<RoomFigures> {
+        own.sent = self.sent;
+        own.below = Traffic::default();
+        self.devices().for_each(|device| own.below.merge(&device.taken()));
+        std::iter::once(own).chain(self.devices().flat_map(|device| device.rooms())).collect()
+    }
+
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &dyn Device> {
+        self.below.iter().map(|below| &*below.device)
+    }
+
+    pub(crate) fn devices_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn Device>> {
+        self.below.iter_mut().map(|below| &mut below.device)
+    }
+
+    pub(crate) fn into_devices(self) -> Vec<Box<dyn Device>> {
+        self.below.into_iter().map(|below| below.device).collect()
+    }
+
+    /// Commands in a device.
+    pub(crate) fn in_flight(&self, index: usize) -> u64 {
+        self.below[index].in_flight
+    }
+
+    /// Sends a command to a device now; `cells` is what a write brings, empty where contents are not kept.
+    pub(crate) fn send(&mut self, index: usize, request: Request, cells: &[u8], owner: u64) {
+        let below = &mut self.below[index];
+        if below.device.now() < self.now {
+            below.device.run_until(self.now);
+        }
+        let tag = below.free.pop().unwrap_or_else(|| {
+            below.sent.push(None);
+            below.sent.len() as u32 - 1
+        });
+        let request = Request { at: self.now, tag, ..request };
+        below.sent[tag as usize] = Some((owner, request));
+        below.in_flight += 1;
+        below.device.submit(&request, if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) });
+    }
+
+    /// What has ended since the last call, device after device.
+    pub(crate) fn take(&mut self, to: &mut Vec<Ended>) {
+        for (index, below) in self.below.iter_mut().enumerate() {
+            if below.device.completions().is_empty() {
+                continue;
+            }
+            let mut completions = std::mem::take(below.device.completions());
+            let mut read: HashMap<u32, Vec<u8>> = below.device.read_data().drain(..).collect();
+            below.device.take_paths(&mut self.paths);
+            let mut paths = self.paths.drain(..);
+            for completion in completions.drain(..) {
+                let (owner, request) = below.sent[completion.tag as usize].take().expect("a tag below is in use once");
+                below.free.push(completion.tag);
+                below.in_flight -= 1;
+                self.sent.add(&request);
+                let (cells, path) = (read.remove(&completion.tag), paths.next());
+                to.push(Ended { device: index, owner, request, completion, cells, path });
+            }
+            drop(paths);
+            // The allocation goes back: the device fills it again.
+            *below.device.completions() = completions;
+        }
+    }
+
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        self.below.iter().filter_map(|below| below.device.next_event()).min()
+    }
+
+    /// Runs the events of the earliest time, which is not beyond `until`; false if there are none.
+    pub(crate) fn step(&mut self, until: Nanos) -> bool {
+        let Some(at) = self.next_event().filter(|at| *at <= until) else { return false };
+        self.now = self.now.max(at);
+        for below in &mut self.below {
+            if below.device.next_event().is_some_and(|event| event <= at) {
+                below.device.run_until(at);
+            }
+        }
+        true
+    }
+
+    /// Brings all devices to one time, before which no event is left.
+    pub(crate) fn advance(&mut self, to: Nanos) {
+        self.now = self.now.max(to);
+        for below in &mut self.below {
+            if below.device.now() < self.now {
+                below.device.run_until(self.now);
+            }
+        }
+    }
+
+    /// Functional fast-forward: what the devices still do by themselves comes to its end before, and takes time.
+    pub(crate) fn set_timed(&mut self, timed: bool) {
+        for below in &mut self.below {
+            below.device.set_timed(timed);
+            self.now = self.now.max(below.device.now());
+        }
+        self.advance(self.now);
+    }
+
+    /// Statistics and time begin anew.
+    pub(crate) fn reset_statistics(&mut self) {
+        self.below.iter_mut().for_each(|below| below.device.reset_statistics());
+        self.now = Nanos::ZERO;
+        self.sent = Traffic::default();
+    }
+}

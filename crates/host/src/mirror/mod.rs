@@ -1,0 +1,585 @@
+//! RAID-1: every side holds everything, and reads are dealt over the sides.
+//!
+//! ```text
+//!   write  -> overlaps -> region's bit on every side -> every side -> (record of who is in sync) -> answer
+//!   read   -> overlaps -> the side in sync with the fewest commands; another one where that fails
+//!   flush  -> every side
+//! ```
+//!
+//! A side that loses its power is left behind: reads go to the others, the record on these says so before anything more is
+//! answered, and what may differ is copied to it ([`resync`]) region by region of the write-intent bitmap ([`intent`]). The
+//! same happens when the host begins anew over sides that it did not leave at rest: the first side in sync is taken for what
+//! is there, and the others are made equal to it. While more than one side is in sync, the power of any one may go and
+//! nothing that completed is lost; after that the last one counts as a drive of its own.
+
+mod command;
+mod intent;
+mod record;
+mod resync;
+
+use std::collections::VecDeque;
+
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
+use ssdlab_device::path::Path;
+use ssdlab_device::{Completion, Data, Status};
+
+use crate::array::{Array, Ended, Overlaps, completion};
+use crate::device::Again;
+use crate::layers::{LayerConfig, LayerKind};
+use crate::seeded::{LayerBug, seeded};
+use crate::{Administration, BlockDevice, Device, Identity, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic};
+
+use command::Command;
+use intent::Intent;
+use record::{Layout, Record, SIDES_MAX};
+use resync::Resync;
+
+/// What the registry knows of it.
+pub(crate) const LAYER: LayerKind = LayerKind {
+    name: "mirror",
+    summary: "RAID-1: every device holds everything; one that is left behind is resynchronised by a write-intent bitmap",
+    keys: KEYS,
+    devices: (2, SIDES_MAX),
+    read,
+};
+
+/// Its keys in descriptions.
+const KEYS: &[Key] = &[Key::new(
+    "region",
+    Kind::Size { least: SECTOR_BYTES, most: u64::MAX, step: SECTOR_BYTES },
+    Default::number(REGION_BYTES),
+    "Bytes to a bit of the write-intent bitmap, in whole sectors.",
+)];
+
+const REGION_BYTES: u64 = 64 << 20;
+
+/// What a mirror is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MirrorConfig {
+    /// Bytes to a bit of the write-intent bitmap; whole sectors.
+    pub region_bytes: u64,
+}
+
+fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+    let region_bytes = match keys.get("region") {
+        None => REGION_BYTES,
+        Some(size) => match size.size()? {
+            bytes if bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) => bytes,
+            _ => return Err(size.expected("whole sectors of 512 bytes, at least one")),
+        },
+    };
+    Ok(Box::new(MirrorConfig { region_bytes }))
+}
+
+impl MirrorConfig {
+    fn layout(&self, below: &[(u64, u32)]) -> Result<Layout, String> {
+        let least = below.iter().map(|(sectors, _)| *sectors).min().unwrap_or(0);
+        let unit = below.iter().map(|(_, unit)| u64::from(*unit)).max().unwrap_or(SECTOR_BYTES) / SECTOR_BYTES;
+        Layout::new(least, self.region_bytes / SECTOR_BYTES, unit.max(1)).ok_or_else(|| {
+            format!("the smallest device has {least} sectors, of which its record and bitmap leave nothing")
+        })
+    }
+}
+
+impl LayerConfig for MirrorConfig {
+    fn kind(&self) -> &'static str {
+        LAYER.name
+    }
+
+    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, String> {
+        self.layout(below).map(|layout| layout.sectors)
+    }
+
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, String> {
+        Ok(Box::new(Mirror::new(below, *self)?))
+    }
+
+    fn clone_box(&self) -> Box<dyn LayerConfig> {
+        Box::new(*self)
+    }
+}
+
+/// What a command below belongs to: a command of [`Mirror::commands`], or one of these.
+const WORD: u64 = 1 << 40;
+const RECORD: u64 = 1 << 41;
+const LAST_FLUSH: u64 = 1 << 42;
+
+/// What it did beside what it was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    waited: u64,
+    bitmap_writes: u64,
+    record_writes: u64,
+    read_elsewhere: u64,
+    resynced_sectors: u64,
+    left_behind: u64,
+}
+
+/// Every device holds everything.
+pub struct Mirror {
+    array: Array,
+    config: MirrorConfig,
+    layout: Layout,
+    cell: usize,
+    /// Sides that may be read, a bit each; never none.
+    in_sync: u64,
+    /// Sides that refuse writes: they are left alone.
+    failed: u64,
+    record: Record,
+    /// Writes of the record that have not ended, and whether it has changed since they were sent.
+    record_left: u32,
+    record_stale: bool,
+    intent: Intent,
+    overlaps: Overlaps,
+    commands: Vec<Option<Command>>,
+    free: Vec<u32>,
+    /// Commands that wait for others on the same sectors, in order; for bits of the bitmap; and, done, for the record.
+    waiting: VecDeque<u32>,
+    for_bits: VecDeque<u32>,
+    held: Vec<u32>,
+    resync: Option<Resync>,
+    /// Of events after which what was copied counts for nothing.
+    epoch: u64,
+    numbers: u64,
+    order: u64,
+    outstanding: u64,
+    /// The side that was read last.
+    turn: usize,
+    taken: Traffic,
+    counts: Counts,
+    completions: Vec<Completion>,
+    read_data: Vec<(u32, Vec<u8>)>,
+    paths: Vec<Path>,
+    ended: Vec<Ended>,
+}
+
+impl Mirror {
+    /// A mirror over devices: a new one where none of them has a record, or contents are not kept; else the one that the
+    /// records tell of, with a device that has none as one that was left behind.
+    ///
+    /// # Errors
+    /// The devices are too small, or what a mirror keeps cannot be read.
+    pub fn new(devices: Vec<Box<dyn Device>>, config: MirrorConfig) -> Result<Mirror, String> {
+        let below: Vec<_> = devices.iter().map(|device| (device.sectors(), device.identify().unit_bytes)).collect();
+        let layout = config.layout(&below)?;
+        let cell = devices.first().map_or(0, |device| device.cell_bytes());
+        let mut array = Array::new(devices);
+        array.advance(array.now());
+        let sides = array.len();
+        let everyone = (1 << sides) - 1;
+        let mut record = Record { generation: 0, in_sync: everyone, sides };
+        let (mut known, mut found) = (everyone, None);
+        if cell > 0 {
+            let mut words = Vec::new();
+            for side in 0..sides {
+                words.push(read_words(&mut array, side, layout.record, 1)?[0]);
+            }
+            let records: Vec<_> = words.iter().map(|word| Record::from_word(*word, sides)).collect();
+            if let Some(newest) = records.iter().flatten().max_by_key(|record| record.generation) {
+                record = *newest;
+                let has = |side: &usize| records[*side].is_some();
+                known = (0..sides).filter(has).fold(0, |mask, side| mask | 1 << side);
+                let first = (record.in_sync & known).trailing_zeros() as usize;
+                if first >= sides {
+                    return Err("no side that was in sync is there".to_string());
+                }
+                let words = layout.regions.div_ceil(64);
+                found = Some(read_words(&mut array, first, layout.bitmap, words)?);
+            }
+        }
+        let was_there = found.is_some();
+        let mut mirror = Mirror {
+            intent: Intent::new(layout.region, layout.regions, found),
+            array,
+            config,
+            layout,
+            cell,
+            in_sync: record.in_sync & known,
+            failed: 0,
+            record: Record { generation: record.generation.wrapping_add(1), ..record },
+            record_left: 0,
+            record_stale: true,
+            overlaps: Overlaps::default(),
+            commands: Vec::new(),
+            free: Vec::new(),
+            waiting: VecDeque::new(),
+            for_bits: VecDeque::new(),
+            held: Vec::new(),
+            resync: None,
+            epoch: 0,
+            numbers: 0,
+            order: 0,
+            outstanding: 0,
+            turn: 0,
+            taken: Traffic::default(),
+            counts: Counts::default(),
+            completions: Vec::new(),
+            read_data: Vec::new(),
+            paths: Vec::new(),
+            ended: Vec::new(),
+        };
+        if known != everyone {
+            mirror.intent.all_differ();
+        }
+        if was_there && (mirror.intent.any() || mirror.in_sync != everyone) {
+            // The first is taken for what is there; the record names it already, with those that may be as good.
+            mirror.in_sync &= mirror.in_sync.wrapping_neg();
+            mirror.record.in_sync &= known;
+            mirror.resync = Some(Resync::new());
+        }
+        mirror.settle();
+        mirror.counts = Counts::default();
+        Ok(mirror)
+    }
+
+    fn sides(&self) -> usize {
+        self.array.len()
+    }
+
+    /// Sides that take writes.
+    fn writable(&self) -> impl Iterator<Item = usize> + use<> {
+        let failed = self.failed;
+        (0..self.array.len()).filter(move |side| failed >> side & 1 == 0)
+    }
+
+    /// Waits until the record and the bitmap are on every side.
+    fn settle(&mut self) {
+        self.work();
+        while (self.record_left > 0 || self.record_stale || !self.intent.is_at_rest()) && self.array.step(Nanos::MAX) {
+            self.work();
+        }
+        self.array.advance(self.array.now());
+    }
+
+    /// A sector that holds a word, as the devices keep sectors.
+    fn cells_of(&self, word: u64) -> Vec<u8> {
+        let mut cells = vec![0; self.cell];
+        if let Some(first) = cells.get_mut(..8) {
+            first.copy_from_slice(&word.to_le_bytes());
+        }
+        cells
+    }
+
+    /// Takes what has ended, sends what waited for it, and answers; until there is no more to do now.
+    fn work(&mut self) {
+        loop {
+            let mut ended = std::mem::take(&mut self.ended);
+            self.array.take(&mut ended);
+            let any = !ended.is_empty();
+            for part in ended.drain(..) {
+                match part.owner {
+                    owner if owner & WORD != 0 => self.word_ended(&part),
+                    owner if owner & RECORD != 0 => self.record_ended(&part),
+                    owner if owner & LAST_FLUSH != 0 => self.last_flush_ended(&part),
+                    _ => self.part_ended(part),
+                }
+            }
+            self.ended = ended;
+            self.begin_unblocked();
+            let sent = self.send_record() | self.send_words() | self.go_on_resyncing();
+            if !(any || sent) {
+                return;
+            }
+        }
+    }
+
+    /// Writes the record where it has changed.
+    fn send_record(&mut self) -> bool {
+        if !self.record_stale || self.record_left > 0 {
+            return false;
+        }
+        self.record_stale = false;
+        let cells = self.cells_of(self.record.to_word());
+        for side in self.writable() {
+            self.record_left += 1;
+            self.counts.record_writes += 1;
+            self.array.send(
+                side,
+                Request { fua: true, ..Request::new(Op::Write, self.layout.record, 1) },
+                &cells,
+                RECORD,
+            );
+        }
+        self.record_left > 0
+    }
+
+    fn record_ended(&mut self, part: &Ended) {
+        if part.completion.status == Status::Aborted {
+            let cells = self.cells_of(self.record.to_word());
+            // What has changed since is sent as soon as this has ended.
+            self.array.send(part.device, part.request, &cells, RECORD);
+            return;
+        }
+        self.record_left -= 1;
+        if part.completion.status != Status::Success {
+            self.give_up(part.device);
+        }
+        if self.record_left == 0 && !self.record_stale {
+            for slot in std::mem::take(&mut self.held) {
+                self.answer(slot);
+            }
+        }
+    }
+
+    /// Sends words of the bitmap that have changed.
+    fn send_words(&mut self) -> bool {
+        let sides = self.writable().count() as u32;
+        let (mut next, mut any) = (0, false);
+        while sides > 0
+            && let Some((index, word, at_once)) = self.intent.send(next, sides)
+        {
+            let cells = self.cells_of(word);
+            let request = Request::new(Op::Write, self.layout.bitmap + index as u64, 1);
+            for side in self.writable() {
+                self.counts.bitmap_writes += 1;
+                self.array.send(side, Request { fua: at_once, ..request }, &cells, WORD | index as u64);
+            }
+            (next, any) = (index + 1, true);
+        }
+        any
+    }
+
+    fn word_ended(&mut self, part: &Ended) {
+        let index = (part.owner & !WORD) as usize;
+        if part.completion.status == Status::Aborted {
+            let cells = self.cells_of(self.intent.word(index));
+            // What it clears may be lost, what it adds may not.
+            self.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.owner);
+            return;
+        }
+        if part.completion.status != Status::Success {
+            self.give_up(part.device);
+        }
+        if self.intent.written(index) {
+            let mut still = VecDeque::new();
+            for slot in std::mem::take(&mut self.for_bits) {
+                let ready = self.commands[slot as usize]
+                    .as_ref()
+                    .is_some_and(|command| self.intent.is_durable(&command.range()));
+                if ready { self.send_change(slot) } else { still.push_back(slot) }
+            }
+            still.append(&mut self.for_bits);
+            self.for_bits = still;
+        }
+    }
+
+    /// A side that refuses writes is left alone, as long as there is another one.
+    fn give_up(&mut self, side: usize) -> bool {
+        let others = self.in_sync & !(1 << side);
+        if others == 0 {
+            return false;
+        }
+        if self.failed >> side & 1 == 0 {
+            self.failed |= 1 << side;
+            self.leave_behind(side);
+        }
+        true
+    }
+
+    /// A side is no longer in sync; there is another one that is.
+    fn leave_behind(&mut self, side: usize) {
+        self.in_sync &= !(1 << side);
+        self.counts.left_behind += 1;
+        self.record = Record {
+            generation: self.record.generation.wrapping_add(1),
+            in_sync: self.in_sync,
+            sides: self.record.sides,
+        };
+        self.record_stale = !seeded(LayerBug::RecordForgotten);
+        self.resync_anew();
+    }
+
+    fn records_paths(&self) -> bool {
+        self.parts().iter().any(|part| part.drive.records_paths())
+    }
+}
+
+/// Reads words that stand in sectors of their own.
+fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<Vec<u64>, String> {
+    array.send(side, Request::new(Op::Read, first, words), &[], 0);
+    let mut ended = Vec::new();
+    loop {
+        array.take(&mut ended);
+        if let Some(part) = ended.pop() {
+            let status = part.completion.status;
+            let cells = part.cells.filter(|_| status == Status::Success);
+            let cells =
+                cells.ok_or_else(|| format!("device {side}: what a mirror keeps cannot be read: {status:?}"))?;
+            let cell = cells.len() / words as usize;
+            let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
+            return Ok(cells.chunks_exact(cell).map(word).collect());
+        }
+        if !array.step(Nanos::MAX) {
+            return Err(format!("device {side} never answers"));
+        }
+    }
+}
+
+impl BlockDevice for Mirror {
+    fn sectors(&self) -> u64 {
+        self.layout.sectors
+    }
+
+    fn cell_bytes(&self) -> usize {
+        self.cell
+    }
+
+    fn now(&self) -> Nanos {
+        self.array.now()
+    }
+
+    fn submit(&mut self, request: &Request, data: Data<'_>) {
+        self.run_until(request.at);
+        self.outstanding += 1;
+        self.taken.add(request);
+        let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.layout.sectors);
+        if !in_range {
+            self.order += 1;
+            self.outstanding -= 1;
+            self.paths.extend(self.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
+            self.completions.push(completion(request, Status::OutOfRange, request.at, self.order - 1));
+            return;
+        }
+        let cells = if self.cell > 0 && request.op == Op::Write { data.cells(request, self.cell) } else { Vec::new() };
+        self.arrive(*request, cells, false);
+        self.work();
+    }
+
+    fn prefetch(&mut self, requests: &[Request]) {
+        let writes = requests.iter().filter(|request| request.op == Op::Write && request.end() <= self.layout.sectors);
+        let writes: Vec<Request> = writes.copied().collect();
+        for side in 0..self.sides() {
+            self.array.device_mut(side).prefetch(&writes);
+        }
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.array.next_event()
+    }
+
+    fn run_until(&mut self, until: Nanos) {
+        // Step by step: what a completion lets in goes at that very time.
+        while self.array.step(until) {
+            self.work();
+        }
+        self.array.advance(until);
+    }
+
+    fn run_to_completion(&mut self, until: Nanos) -> bool {
+        while self.completions.is_empty() {
+            if !self.array.step(until) {
+                break;
+            }
+            self.work();
+        }
+        self.array.advance(self.array.now());
+        !self.completions.is_empty()
+    }
+
+    fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    fn completions(&mut self) -> &mut Vec<Completion> {
+        &mut self.completions
+    }
+
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        to.append(&mut self.paths);
+    }
+
+    fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
+        &mut self.read_data
+    }
+
+    fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
+        let side = self.in_sync.trailing_zeros() as usize;
+        self.array.device(side).mapped_run(sector, end.min(self.layout.sectors))
+    }
+
+    fn order_stride(&self) -> u64 {
+        1
+    }
+}
+
+impl Administration for Mirror {
+    fn identify(&self) -> Identity {
+        self.array.identify(LAYER.name)
+    }
+
+    fn rooms(&self) -> Vec<RoomFigures> {
+        let Counts { waited, bitmap_writes, record_writes, read_elsewhere, resynced_sectors, left_behind } =
+            self.counts;
+        let figures = [
+            ("bitmap_writes", bitmap_writes),
+            ("left_behind", left_behind),
+            ("read_elsewhere", read_elsewhere),
+            ("record_writes", record_writes),
+            ("resynced_sectors", resynced_sectors),
+            ("sides_in_sync", u64::from(self.in_sync.count_ones())),
+            ("waited_for_overlaps", waited),
+        ];
+        let own = RoomFigures {
+            kind: LAYER.name.to_string(),
+            configuration: [
+                ("devices".to_string(), self.sides().to_string()),
+                ("region".to_string(), format_size(self.config.region_bytes)),
+            ]
+            .into(),
+            taken: self.taken,
+            sent: Traffic::default(),
+            below: Traffic::default(),
+            figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
+        };
+        self.array.rooms(own)
+    }
+
+    fn set_timed(&mut self, timed: bool) {
+        self.array.set_timed(timed);
+        self.work();
+    }
+
+    fn taken(&self) -> Traffic {
+        self.taken
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        self.array.devices().flat_map(|device| device.parts()).collect()
+    }
+
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        self.array.devices_mut().flat_map(|device| device.parts_mut()).collect()
+    }
+
+    fn reset_statistics(&mut self) {
+        assert_eq!(self.outstanding, 0, "only an idle mirror can be reset");
+        self.array.reset_statistics();
+        self.work();
+        (self.order, self.counts, self.taken) = (0, Counts::default(), Traffic::default());
+    }
+}
+
+impl Power for Mirror {
+    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
+        let (side, lost) = self.array.cut(part, again);
+        if lost == Loss::Nothing {
+            self.work();
+            return lost;
+        }
+        let is_last = self.in_sync & !(1 << side) == 0;
+        if is_last {
+            self.last_was_cut(side);
+        } else if self.in_sync >> side & 1 == 1 {
+            self.leave_behind(side);
+        } else {
+            self.resync_anew();
+        }
+        self.work();
+        if is_last { Loss::Unflushed } else { Loss::Nothing }
+    }
+
+    fn into_members(self: Box<Self>) -> Vec<Member> {
+        self.array.into_devices().into_iter().flat_map(|device| device.into_members()).collect()
+    }
+}

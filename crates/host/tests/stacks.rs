@@ -1,0 +1,223 @@
+//! Layers above several devices give back what was written, whatever their shape: overlapping commands take effect in the
+//! order in which they were submitted, so a plain array of sectors says what every read must bring.
+
+use std::collections::HashMap;
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::{Data, DriveConfig, Options, Status};
+use ssdlab_flash::Contents;
+use ssdlab_host::{Device, Host, Loss, Member, Traffic, seed_of};
+use ssdlab_torture::configs;
+
+fn stack(host: &Host, config: &DriveConfig, seed: u64) -> Box<dyn Device> {
+    let member = |(index, (name, config)): (usize, (String, DriveConfig))| {
+        let options = Options { seed: seed_of(seed, index), contents: Contents::Bytes };
+        Member::new(&name, &config, options).expect("a drive")
+    };
+    host.build(host.drives(config).into_iter().enumerate().map(member).collect()).expect("a stack")
+}
+
+/// A small drive without faults, of at least 128 sectors.
+fn drive(seed: u64) -> DriveConfig {
+    let mut rng = rng(seed, "stack drive");
+    loop {
+        let mut config = configs::random(&mut rng);
+        config.flash.faults = Default::default();
+        if config.user_bytes >= 128 * 512 {
+            return config;
+        }
+    }
+}
+
+/// Random commands at random depth, compared with an array; gives back how many reads brought something.
+fn work(device: &mut dyn Device, seed: u64, count: u32) -> u64 {
+    let mut rng = rng(seed, "stack work");
+    let sectors = device.sectors();
+    let mut model = vec![0_u8; sectors as usize * 512];
+    let mut expected: HashMap<u32, Vec<u8>> = HashMap::new();
+    let (mut orders, mut compared) = (Vec::new(), 0);
+    let mut collect = |device: &mut dyn Device, expected: &mut HashMap<u32, Vec<u8>>| {
+        for completion in device.completions().drain(..) {
+            assert_eq!(completion.status, Status::Success);
+            orders.push(completion.order);
+        }
+        for (tag, bytes) in device.read_data().drain(..) {
+            let wanted = expected.remove(&tag).expect("it was asked for");
+            assert!(bytes == wanted, "seed {seed}: read {tag} brought something else");
+            compared += 1;
+        }
+    };
+    for tag in 0..count {
+        let depth = [0, 1, 7, 31][rng.random_range(0..4)];
+        while device.outstanding() > depth {
+            assert!(device.run_to_completion(Nanos::MAX), "requests never complete");
+            collect(device, &mut expected);
+        }
+        let length = [0, 1, 8, 24, 100][rng.random_range(0..5)].min(sectors);
+        let first = rng.random_range(0..=sectors - length);
+        let op = [Op::Write, Op::Write, Op::Read, Op::Trim, Op::WriteZeroes, Op::Flush][rng.random_range(0..6)];
+        let (first, length) = if op == Op::Flush { (0, 0) } else { (first, length) };
+        let fua = op == Op::Write && rng.random_bool(0.2);
+        let request = Request { at: device.now(), tag, fua, ..Request::new(op, first, length) };
+        let range = first as usize * 512..(first + length) as usize * 512;
+        let bytes: Vec<u8> = (0..length * 512).map(|_| rng.random()).collect();
+        match op {
+            Op::Write => model[range].copy_from_slice(&bytes),
+            Op::Trim | Op::WriteZeroes => model[range].fill(0),
+            Op::Read if length > 0 => drop(expected.insert(tag, model[range].to_vec())),
+            _ => {}
+        }
+        device.submit(&request, if op == Op::Write { Data::Bytes(&bytes) } else { Data::Nothing });
+        collect(device, &mut expected);
+    }
+    while device.outstanding() > 0 {
+        assert!(device.run_to_completion(Nanos::MAX), "requests never complete");
+        collect(device, &mut expected);
+    }
+    let behind = Request { at: device.now(), tag: count, ..Request::new(Op::Read, sectors, 1) };
+    device.submit(&behind, Data::Nothing);
+    let refused = device.completions().pop().expect("it is refused at once");
+    assert_eq!(refused.status, Status::OutOfRange);
+    orders.push(refused.order);
+    orders.sort_unstable();
+    if device.order_stride() == 1 {
+        assert!(
+            orders.iter().copied().eq(0..u64::from(count) + 1),
+            "every command has its place in the order of effect"
+        );
+    }
+    expected.retain(|_, bytes| !bytes.is_empty());
+    assert!(expected.is_empty());
+    compared
+}
+
+/// Every layer's traffic is what the devices below it took.
+fn assert_handed_down(device: &dyn Device) {
+    for layer in device.rooms() {
+        let Traffic { requests, bytes } = layer.sent;
+        assert_eq!(requests, layer.below.requests, "{}", layer.kind);
+        assert_eq!(bytes, layer.below.bytes, "{}", layer.kind);
+    }
+}
+
+const STRIPES: [&str; 4] = [
+    "[[layer]]\nkind = \"stripe\"\ndrives = 1\nchunk = 512\n",
+    "[[layer]]\nkind = \"stripe\"\ndrives = 3\nchunk = \"1k\"\n",
+    "[[layer]]\nkind = \"scheduler\"\ndepth = 3\n[[layer]]\nkind = \"stripe\"\ndrives = 4\nchunk = \"3.5k\"\n",
+    "[[layer]]\nkind = \"stripe\"\nchunk = \"4k\"\n[[layer.below]]\n[[layer.below]]\nkind = \"stripe\"\ndrives = 2\n\
+     chunk = 512\n[[layer.below]]\nkind = \"scheduler\"\n",
+];
+
+#[test]
+fn a_stripe_gives_back_what_was_written() {
+    let mut compared = 0;
+    for seed in 0..24 {
+        let host = Host::parse(STRIPES[seed as usize % 4], "host.toml").expect("a host");
+        let config = drive(seed);
+        let mut device = stack(&host, &config, seed);
+        assert_eq!(device.sectors(), host.sectors(&config).expect("it stands"));
+        compared += work(&mut *device, seed, 300);
+        assert_handed_down(&*device);
+    }
+    assert!(compared > 900, "only {compared} reads were compared");
+}
+
+const MIRRORS: [&str; 4] = [
+    "[[layer]]\nkind = \"mirror\"\nregion = \"4k\"\n",
+    "[[layer]]\nkind = \"mirror\"\ndrives = 3\nregion = 512\n",
+    "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"stripe\"\nchunk = \"1k\"\n[[layer.below]]\nkind = \"mirror\"\n\
+     region = \"2k\"\n[[layer.below]]\n",
+    "[[layer]]\nkind = \"mirror\"\n[[layer.below]]\n[[layer.below]]\nkind = \"stripe\"\nchunk = \"1k\"\ndrives = 2\n",
+];
+
+#[test]
+fn a_mirror_gives_back_what_was_written() {
+    let mut compared = 0;
+    for seed in 0..24 {
+        let host = Host::parse(MIRRORS[seed as usize % 4], "host.toml").expect("a host");
+        let config = drive(seed);
+        let mut device = stack(&host, &config, seed);
+        assert_eq!(device.sectors(), host.sectors(&config).expect("it stands"));
+        compared += work(&mut *device, seed, 300);
+        while let Some(at) = device.next_event() {
+            device.run_until(at);
+        }
+        assert_handed_down(&*device);
+    }
+    assert!(compared > 900, "only {compared} reads were compared");
+}
+
+/// A side that lost its power alone loses nothing for the host, is left behind, and catches up; so is one that a host that
+/// begins anew finds behind, whatever it holds.
+#[test]
+fn a_side_that_was_cut_catches_up_region_by_region() {
+    let host = Host::parse("[[layer]]\nkind = \"mirror\"\nregion = \"8k\"\n", "host.toml").expect("a host");
+    let config = drive(3);
+    let mut device = stack(&host, &config, 3);
+    let sectors = device.sectors();
+    let write = |device: &mut dyn Device, tag, sector, byte: u8| {
+        let request = Request { at: device.now(), tag, ..Request::new(Op::Write, sector, 1) };
+        device.submit(&request, Data::Bytes(&[byte; 512]));
+        while device.outstanding() > 0 {
+            assert!(device.run_to_completion(Nanos::MAX));
+        }
+        device.completions().clear();
+    };
+    let settle = |device: &mut dyn Device| {
+        while let Some(at) = device.next_event() {
+            device.run_until(at);
+        }
+    };
+    let figure = |device: &dyn Device, name: &str| device.rooms()[0].figures[name];
+    write(&mut *device, 1, 0, 1);
+    write(&mut *device, 2, sectors - 1, 2);
+    assert_eq!(device.cut(0, &mut |_| None), Loss::Nothing);
+    assert_eq!(figure(&*device, "sides_in_sync"), 1.0);
+    write(&mut *device, 3, 1, 3);
+    settle(&mut *device);
+    assert_eq!(figure(&*device, "sides_in_sync"), 2.0);
+    // Two regions were written, and nothing else is copied.
+    let copied = figure(&*device, "resynced_sectors");
+    assert!(copied > 0.0 && copied <= 32.0, "{copied} sectors were copied");
+    // While a side is behind, the last one in sync counts as a drive of its own.
+    assert_eq!(device.cut(1, &mut |_| None), Loss::Nothing);
+    assert_eq!(device.cut(0, &mut |_| None), Loss::Unflushed);
+    settle(&mut *device);
+    write(&mut *device, 4, 2, 4);
+    let mut members = device.into_members();
+    members[1].cycle(&mut |_| None);
+    let mut device = host.build(members).expect("it comes back");
+    settle(&mut *device);
+    assert_eq!(figure(&*device, "sides_in_sync"), 2.0);
+    for side in [0, 1] {
+        // Only this one is read from.
+        assert_eq!(device.cut(1 - side, &mut |_| None), Loss::Nothing);
+        let request = Request { at: device.now(), tag: 9, ..Request::new(Op::Read, 2, 1) };
+        device.submit(&request, Data::Nothing);
+        while device.outstanding() > 0 {
+            assert!(device.run_to_completion(Nanos::MAX));
+        }
+        device.completions().clear();
+        assert_eq!(device.read_data().pop().expect("it was read").1, [4; 512]);
+        settle(&mut *device);
+    }
+}
+
+#[test]
+fn what_is_mapped_below_a_stripe_is_mapped_above() {
+    let host = Host::parse(STRIPES[1], "host.toml").expect("a host");
+    let mut device = stack(&host, &drive(5), 1);
+    let sectors = device.sectors();
+    assert_eq!(device.mapped_run(0, sectors), (false, sectors));
+    let unit = u64::from(device.identify().unit_bytes / 512).max(2);
+    // A whole row of units on all three.
+    let row = 3 * unit.next_multiple_of(2);
+    let data = vec![1; row as usize * 512];
+    device.submit(&Request::new(Op::Write, 0, row), Data::Bytes(&data));
+    while device.outstanding() > 0 {
+        assert!(device.run_to_completion(Nanos::MAX));
+    }
+    assert_eq!(device.mapped_run(0, sectors), (true, row.min(sectors)));
+    assert_eq!(device.mapped_run(row, sectors), (false, sectors));
+}

@@ -1,0 +1,306 @@
+//! The stack of a run: a bare drive, or a host above drives; brought to its age.
+//!
+//! Drives are preconditioned without the host where that makes no difference to what is where: below layers that pass every
+//! sector of one drive through. The same preconditioned drive then serves runs with and without them. Other stacks are
+//! preconditioned through their layers, unless the experiment says below.
+
+use std::time::Instant;
+
+use ssdlab_base::SECTOR_BYTES;
+use ssdlab_device::{Counters, Drive, DriveConfig, Options};
+use ssdlab_flash::{Contents, ScriptedFault};
+use ssdlab_host::{Administration, BlockDevice, Device, Host, Member, Part, seed_of};
+
+use super::{Entrant, Experiment, RunError};
+use crate::precondition::{Aged, Interruptible, Keeper, precondition, warm_buffer};
+use crate::progress::{Control, Phase};
+use crate::result::Precondition;
+use crate::snapshot::{Found, Identity};
+use crate::verify::Verifier;
+
+/// A drive that is ready for the run, the record of its preconditioning, and the faults that struck on the way, as far as
+/// that is known: a snapshot does not say.
+type PreconditionedDrive = (Drive, Precondition, Vec<ScriptedFault>);
+
+/// What a run drives.
+pub(super) enum Stack {
+    /// A drive: a replay calls it directly.
+    Bare(Box<Drive>),
+    /// Layers above drives.
+    Layered(Box<dyn Device>),
+}
+
+impl Stack {
+    pub(super) fn administration(&mut self) -> &mut dyn Administration {
+        match self {
+            Stack::Bare(drive) => &mut **drive,
+            Stack::Layered(device) => device.as_administration(),
+        }
+    }
+
+    pub(super) fn data(&mut self) -> &mut dyn BlockDevice {
+        match self {
+            Stack::Bare(drive) => &mut **drive,
+            Stack::Layered(device) => device.as_block_device(),
+        }
+    }
+
+    pub(super) fn look(&self) -> &dyn Administration {
+        match self {
+            Stack::Bare(drive) => &**drive,
+            Stack::Layered(device) => device.look(),
+        }
+    }
+
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+        self.look().parts()
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        self.look().counters()
+    }
+
+    /// Reads everything through the layers and compares it.
+    pub(super) fn read_back(&mut self, verifier: &mut Verifier) {
+        match self {
+            Stack::Bare(drive) => verifier.read_back(&mut **drive),
+            Stack::Layered(device) => verifier.read_back(&mut **device),
+        }
+    }
+}
+
+/// An entrant as workloads see it: with the capacity of the stack.
+pub(super) fn seen_by_workloads(entrant: &Entrant, experiment: &Experiment<'_>) -> Result<Entrant, RunError> {
+    let mut seen = entrant.clone();
+    let Some(host) = experiment.host else { return Ok(seen) };
+    let refused = |reason| RunError::Stack { label: entrant.label.clone(), reason };
+    seen.config.user_bytes = host.sectors(&entrant.config).map_err(refused)? * SECTOR_BYTES;
+    let drives = host.drives(&entrant.config);
+    let page_bytes = entrant.config.flash.geometry.page_bytes;
+    if let Some((name, config)) = drives.iter().find(|(_, config)| config.flash.geometry.page_bytes != page_bytes) {
+        return Err(refused(format!(
+            "the drive {name} of the host has pages of {} bytes, expected {page_bytes} as all others: results count pages",
+            config.flash.geometry.page_bytes
+        )));
+    }
+    if let Some((name, _)) = drives.iter().find(|(_, config)| config.timed != entrant.config.timed) {
+        return Err(refused(format!("the drive {name} of the host models time, or does not, unlike the others")));
+    }
+    if experiment.precondition_below && experiment.verify && !host.is_transparent() {
+        let why = "--verify knows what was written through the layers, not what --precondition-below writes under them";
+        return Err(refused(why.to_string()));
+    }
+    Ok(seen)
+}
+
+/// The stack at its age; `None` if it was stopped on the way. `seen` is the entrant as workloads see it.
+pub(super) fn preconditioned(
+    experiment: &Experiment<'_>,
+    seen: &Entrant,
+    mut verifier: Option<&mut Verifier>,
+    control: &Control<'_>,
+) -> Result<Option<(Stack, Precondition, Vec<ScriptedFault>)>, RunError> {
+    let options = Options { seed: experiment.seed, contents: contents_for(experiment) };
+    let Some(entrant) = experiment.drives.iter().find(|entrant| entrant.label == seen.label) else {
+        unreachable!("it is one of the experiment's drives")
+    };
+    let stood = |host: &Host, drives| {
+        host.build(drives).map_err(|reason| RunError::Stack { label: entrant.label.clone(), reason })
+    };
+    match experiment.host {
+        None => {
+            let Some((drive, record, struck)) = whole_drive(experiment, entrant, options, verifier, control)? else {
+                return Ok(None);
+            };
+            Ok(Some((Stack::Bare(Box::new(drive)), record, struck)))
+        }
+        Some(host) if host.is_transparent() || experiment.precondition_below => {
+            let drives = host.drives(&entrant.config);
+            let (mut members, mut record, mut struck) = (Vec::new(), Precondition::default(), Vec::new());
+            for (index, (name, config)) in drives.into_iter().enumerate() {
+                let options = Options { seed: seed_of(options.seed, index), ..options };
+                let label = if index == 0 && host.is_transparent() { entrant.label.clone() } else { name.clone() };
+                let own = Entrant { label, config };
+                let Some((drive, of, hit)) = whole_drive(experiment, &own, options, verifier.as_deref_mut(), control)?
+                else {
+                    return Ok(None);
+                };
+                struck.extend(hit);
+                if index == 0 {
+                    record = of;
+                } else {
+                    record.written_bytes += of.written_bytes;
+                    record.steady = record.steady.zip(of.steady).map(|(one, other)| one && other);
+                    record.notes.extend(of.notes);
+                }
+                members.push(Member::of(&name, drive, options));
+            }
+            let mut device = stood(host, members)?;
+            if !host.is_transparent() {
+                // What layers write when they are set up belongs to no run.
+                device.reset_statistics();
+            }
+            Ok(Some((Stack::Layered(device), record, struck)))
+        }
+        Some(host) => {
+            let mut members = Vec::new();
+            for (index, (name, config)) in host.drives(&entrant.config).into_iter().enumerate() {
+                let options = Options { seed: seed_of(options.seed, index), ..options };
+                let refused = |source| RunError::Drive { label: name.clone(), source };
+                members.push(Member::new(&name, &config, options).map_err(refused)?);
+            }
+            let mut device = stood(host, members)?;
+            let record = age_through(experiment, seen, &mut *device, options, verifier, control)?;
+            let struck = device.parts().iter().flat_map(|part| part.drive.faults_struck().to_vec()).collect();
+            Ok(record.map(|record| (Stack::Layered(device), record, struck)))
+        }
+    }
+}
+
+/// Preconditions a stack through its layers; there are no snapshots of it.
+fn age_through(
+    experiment: &Experiment<'_>,
+    seen: &Entrant,
+    device: &mut dyn Device,
+    options: Options,
+    mut verifier: Option<&mut Verifier>,
+    control: &Control<'_>,
+) -> Result<Option<Precondition>, RunError> {
+    let failed = |source| RunError::Replay { label: seen.label.clone(), source };
+    let from = Interruptible::default();
+    let (age, measured) = (&experiment.age, experiment.workload);
+    let aged = precondition(device, &seen.config, age, &seen.label, measured, verifier.as_deref_mut(), from, control);
+    let (aged, record) = aged.map_err(failed)?;
+    if aged == Aged::Stopped {
+        return Ok(None);
+    }
+    device.reseed(options);
+    if let Some(verifier) = &mut verifier {
+        verifier.restart();
+    }
+    let warm = warm(experiment, &seen.config, device, options, verifier, control).map_err(failed)?;
+    Ok((warm == Aged::Done).then_some(record))
+}
+
+/// Fills the write buffer again where the age is a steady state.
+fn warm<D: BlockDevice + Administration + ?Sized>(
+    experiment: &Experiment<'_>,
+    config: &DriveConfig,
+    device: &mut D,
+    options: Options,
+    mut verifier: Option<&mut Verifier>,
+    control: &Control<'_>,
+) -> Result<Aged, crate::replay::ReplayError> {
+    let Some(ageing) = experiment.age.steady_under(experiment.workload) else { return Ok(Aged::Done) };
+    let warm = warm_buffer(device, config, ageing, verifier.as_deref_mut(), control)?;
+    if warm == Aged::Done {
+        if let Some(verifier) = verifier {
+            verifier.restart();
+        }
+        device.reseed(options);
+    }
+    Ok(warm)
+}
+
+/// One drive at its age, its write buffer filled where the age asks for that; `None` if it was stopped on the way.
+fn whole_drive(
+    experiment: &Experiment<'_>,
+    entrant: &Entrant,
+    options: Options,
+    mut verifier: Option<&mut Verifier>,
+    control: &Control<'_>,
+) -> Result<Option<PreconditionedDrive>, RunError> {
+    let aged = aged_drive(experiment, entrant, options, verifier.as_deref_mut(), control)?;
+    let Some((mut drive, record, struck)) = aged else { return Ok(None) };
+    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
+    let warm = warm(experiment, &entrant.config, &mut drive, options, verifier, control).map_err(failed)?;
+    Ok((warm == Aged::Done).then_some((drive, record, struck)))
+}
+
+/// Verified drives hold stamps, others nothing.
+const fn contents_for(experiment: &Experiment<'_>) -> Contents {
+    if experiment.verify { Contents::Stamps } else { Contents::Nothing }
+}
+
+/// The drive at its age, from a snapshot where there is one; `None` if it was stopped on the way.
+fn aged_drive(
+    experiment: &Experiment<'_>,
+    entrant: &Entrant,
+    options: Options,
+    mut verifier: Option<&mut Verifier>,
+    control: &Control<'_>,
+) -> Result<Option<PreconditionedDrive>, RunError> {
+    let config = &entrant.config;
+    let age = experiment.age.identity(experiment.workload);
+    // A snapshot holds no contents, nor what they should be.
+    let snapshots = experiment.snapshots.filter(|_| verifier.is_none());
+    let kept = snapshots.zip(age.as_deref()).map(|(cache, age)| (cache, Identity { config, options, age }));
+
+    let mut damaged = None;
+    if let Some((cache, identity)) = &kept {
+        control.progress.begin(&entrant.label, Phase::Restore);
+        match cache.find(identity) {
+            Found::Drive(drive, record) => return Ok(Some((drive, record, Vec::new()))),
+            Found::Nothing => {}
+            Found::Damaged(why) => damaged = Some(why),
+        }
+    }
+
+    let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
+    let mut from = None;
+    let mut resumed = None;
+    if let Some((cache, identity)) = &kept {
+        match cache.find_checkpoint(identity) {
+            Ok(found) => (resumed, from) = found.unzip(),
+            Err(why) => damaged = damaged.or(Some(why)),
+        }
+    }
+    let mut drive = match resumed {
+        Some(drive) => drive,
+        None => Drive::new(config, options).map_err(refused)?,
+    };
+    let was_resumed = from.is_some();
+    if let Some(position) = &from {
+        control.progress.note(&format!("{}: {}", entrant.label, position.resumed()));
+    }
+    let mut keeper = kept.as_ref().map(|(cache, identity)| Keeper::new(cache, *identity, from.as_ref()));
+    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
+    let started = Instant::now();
+    let (aged, mut record) = precondition(
+        &mut drive,
+        config,
+        &experiment.age,
+        &entrant.label,
+        experiment.workload,
+        verifier.as_deref_mut(),
+        Interruptible { from, keeper: keeper.as_mut() },
+        control,
+    )
+    .map_err(failed)?;
+    if aged == Aged::Stopped {
+        let left = keeper.map_or_else(
+            || "preconditioning was stopped and nothing of it is kept: this run keeps no snapshots".to_string(),
+            |keeper| keeper.left(),
+        );
+        control.progress.note(&format!("{}: {left}", entrant.label));
+        return Ok(None);
+    }
+    if let Some(verifier) = verifier {
+        verifier.restart();
+    }
+    let struck = drive.faults_struck().to_vec();
+    // A drive from a snapshot draws from the beginning of the seed's streams, so this one must too.
+    drive.reseed(options);
+    if let Some((cache, identity)) = &kept {
+        if was_resumed || cache.is_worth(started.elapsed()) {
+            control.progress.begin(&entrant.label, Phase::Save);
+            if let Err(error) = cache.keep(identity, &mut drive, &record) {
+                record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
+            }
+        } else {
+            cache.forget_checkpoint(identity);
+        }
+    }
+    record.notes.extend(damaged);
+    Ok(Some((drive, record, struck)))
+}

@@ -1,0 +1,147 @@
+//! A stack and what happens to it, from a seed.
+
+use rand::RngExt;
+use ssdlab_base::{Rng, SECTOR_BYTES, rng};
+use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_flash::Contents;
+use ssdlab_host::Host;
+
+use super::system::any_drive;
+use super::{Cut, StackCase, Step};
+use crate::commands::Mix;
+use crate::configs::{self, one_of};
+use crate::script::describable;
+
+/// Sectors of a stack at most: what a comparison of all of it costs.
+const MOST_SECTORS: u64 = 4000;
+
+/// What cases are drawn from.
+#[derive(Clone, Debug)]
+pub struct StackScope {
+    /// Layers of one's own, and what they are called; else they are drawn, too.
+    pub host: Option<(String, Host)>,
+    /// A drive of one's own for layers that name none; else small ones are drawn.
+    pub drive: Option<DriveConfig>,
+    /// Commands of a case.
+    pub commands: u64,
+}
+
+/// The case of a seed; the same seed and scope give the same case.
+pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
+    let mut rng = rng(seed, "stack torture");
+    loop {
+        let drive = match &scope.drive {
+            Some(drive) => drive.clone(),
+            None => small_drive(&mut rng),
+        };
+        let (text, host) = match &scope.host {
+            Some((name, host)) => (name.clone(), host.clone()),
+            None => {
+                let text = format!("[[layer]]\n{}", layer(&mut rng, "layer", 0));
+                let host = Host::parse(&text, "drawn").expect("a drawn host is one");
+                (text, host)
+            }
+        };
+        let Ok(sectors) = host.sectors(&drive) else { continue };
+        if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() {
+            continue;
+        }
+        let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, ..drive.clone() };
+        let steps = steps(&mut rng, &seen, scope.commands);
+        return (StackCase { seed, host: text, drive, steps }, host);
+    }
+}
+
+/// A layer's keys, and the layers below it, as text below the header of the layer at `path`.
+fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
+    let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler"]);
+    let mut text = match kind {
+        "stripe" => format!("kind = \"stripe\"\nchunk = {}\n", 512 * one_of(rng, &[1_u64, 2, 8, 24])),
+        "mirror" => format!("kind = \"mirror\"\nregion = {}\n", 512 * one_of(rng, &[1_u64, 8, 32, 1000])),
+        _ => format!(
+            "kind = \"scheduler\"\ndepth = {}\nmerge_size = {}\n",
+            one_of(rng, &[1, 2, 8]),
+            512 * one_of(rng, &[0_u64, 8, 100])
+        ),
+    };
+    let devices = match kind {
+        "scheduler" => 1,
+        "stripe" => rng.random_range(1..=3),
+        _ => one_of(rng, &[2, 2, 2, 3]),
+    };
+    for _ in 0..devices {
+        text.push_str(&format!("[[{path}.below]]\n"));
+        if depth < 2 && rng.random_bool(0.25) {
+            text.push_str(&layer(rng, &format!("{path}.below"), depth + 1));
+        }
+    }
+    text
+}
+
+/// A drive of some hundred pages, without faults, mostly as full as is accepted.
+fn small_drive(rng: &mut Rng) -> DriveConfig {
+    loop {
+        let mut config = configs::draw(rng);
+        config.flash.faults = Default::default();
+        config.timed = rng.random_bool(0.95);
+        if config.flash.geometry.pages() > 700 {
+            continue;
+        }
+        let unit = u64::from(config.ftl.mapping_unit);
+        config.user_bytes = unit;
+        let Some(most) = configs::most_user_units(&config).map(|most| most.min(1500 * SECTOR_BYTES / unit)) else {
+            continue;
+        };
+        let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most.max(1)) };
+        config.user_bytes = configs::with_room_for_versions(units, &config, rng).max(1) * unit;
+        let Some(config) = describable(&config) else { continue };
+        if Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).is_ok() {
+            return config;
+        }
+    }
+}
+
+fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step> {
+    let mut mix = Mix::draw(rng, seen);
+    let mut steps = Vec::new();
+    if rng.random_bool(0.3) {
+        steps.extend(mix.fill().map(|request| Step::Command { request, depth: 8 }));
+    }
+    let cut = one_of(rng, &[0.2, 0.1, 0.05, 0.02]);
+    let run = one_of(rng, &[0.0, 0.1, 0.5]);
+    let drain = one_of(rng, &[0.0, 0.05, 0.3]);
+    // Hosts, single drives, everything: some seeds have none of a kind.
+    let weights: [u32; 3] = std::array::from_fn(|_| one_of(rng, &[0, 1, 4]));
+    let between = one_of(rng, &[0.0, 0.5, 1.0]);
+    let compared = one_of(rng, &[0.2, 0.5, 1.0]);
+    let again = one_of(rng, &[0.0, 0.3]);
+    let mut depth = 1;
+    for number in 0..commands {
+        if number % 16 == 0 {
+            depth = one_of(rng, &[1, 2, 4, 8, 32]);
+        }
+        let (request, _) = mix.next(rng);
+        steps.push(Step::Command { request: ssdlab_base::Request { tag: 0, ..request }, depth });
+        if rng.random_bool(run) {
+            steps.push(Step::Run(rng.random_range(1..12)));
+        }
+        if rng.random_bool(drain) {
+            steps.push(Step::Drain);
+        }
+        if rng.random_bool(cut) {
+            let mut pick = rng.random_range(0..weights.iter().sum::<u32>().max(1));
+            let mut what = Cut::All;
+            for (kind, weight) in [Cut::Host, Cut::Drive(any_drive(rng)), Cut::All].into_iter().zip(weights) {
+                if pick < weight {
+                    what = kind;
+                    break;
+                }
+                pick -= weight;
+            }
+            let percent = if rng.random_bool(between) { rng.random_range(1..100) } else { 0 };
+            let again = rng.random_bool(again).then(|| rng.random_range(0..=100));
+            steps.push(Step::Cut { what, percent, again, compare: rng.random_bool(compared) });
+        }
+    }
+    steps
+}

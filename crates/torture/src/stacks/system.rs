@@ -1,0 +1,254 @@
+//! A stack and the oracle beside it.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Completion, Data, DriveConfig, DriveError, Options, Status};
+use ssdlab_flash::{Contents, Flash};
+use ssdlab_host::{BlockDevice as _, Device, Host, Loss, Member, seed_of};
+
+use super::{Cut, HANGS_AFTER};
+use crate::durable::Durable;
+use crate::journal::stamps;
+use crate::lives::recovery_of;
+
+/// What is tortured: it takes commands, runs, loses its power in parts or whole, comes back, and is compared.
+pub struct System {
+    host: Host,
+    /// Always there, but for the instant of a cut.
+    device: Option<Box<dyn Device>>,
+    oracle: Durable,
+    /// The oracle's numbers of effect follow those of this host's life.
+    stride: u64,
+    cuts: u64,
+}
+
+/// Why a stack cannot be made.
+#[derive(Debug)]
+pub enum Refused {
+    /// A drive.
+    Drive(DriveError),
+    /// A layer.
+    Layer(String),
+}
+
+impl System {
+    /// A fresh stack.
+    ///
+    /// # Errors
+    /// A drive or a layer refuses.
+    pub fn new(host: &Host, drive: &DriveConfig, seed: u64) -> Result<System, Refused> {
+        host.sectors(drive).map_err(Refused::Layer)?;
+        let mut members = Vec::new();
+        for (index, (name, config)) in host.drives(drive).into_iter().enumerate() {
+            let options = Options { seed: seed_of(seed, index), contents: Contents::Stamps };
+            members.push(Member::new(&name, &config, options).map_err(Refused::Drive)?);
+        }
+        let device = host.build(members).map_err(Refused::Layer)?;
+        let writes_through = !device.identify().has_write_cache;
+        let oracle = Durable::new(device.sectors(), writes_through).in_steps_of(device.order_stride());
+        let stride = device.order_stride();
+        Ok(System { host: host.clone(), device: Some(device), oracle, stride, cuts: 0 })
+    }
+
+    fn device(&mut self) -> &mut dyn Device {
+        &mut **self.device.as_mut().expect("the power is on")
+    }
+
+    /// Drives at the bottom.
+    pub fn drives(&mut self) -> usize {
+        self.device().parts().len()
+    }
+
+    /// Submits a command now.
+    pub fn submit(&mut self, request: &Request, stamp: u64) {
+        self.oracle.submitted(request, stamp);
+        let at = self.device().now();
+        self.device().submit(&Request { at, ..*request }, Data::Stamp(stamp));
+        self.collect();
+    }
+
+    /// Tells the oracle what has completed.
+    fn collect(&mut self) {
+        let mut completions: Vec<Completion> = std::mem::take(self.device().completions());
+        let data = std::mem::take(self.device().read_data());
+        completions.sort_by_key(|completion| completion.order);
+        for completion in &completions {
+            let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| stamps(cells));
+            self.oracle.completed(completion, cells);
+        }
+        self.oracle.show_turns();
+    }
+
+    /// Runs the next event; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let Some(at) = self.device().next_event() else { return false };
+        self.device().run_until(at);
+        self.collect();
+        true
+    }
+
+    /// Waits until fewer commands are in flight.
+    pub fn wait_for_fewer_than(&mut self, count: u64) {
+        let until = Nanos(self.device().now().0.saturating_add(HANGS_AFTER.0));
+        while self.device().outstanding() >= count.max(1) {
+            let progress = self.device().run_to_completion(until);
+            self.collect();
+            assert!(progress, "{} commands never complete", self.device().outstanding());
+        }
+        if count <= 1 {
+            // Whatever was in flight when a drive lost its power has been answered.
+            self.oracle.may_abort = false;
+        }
+    }
+
+    /// Lets so much of the time to the next event pass, in percent.
+    pub fn pass_part(&mut self, percent: u8) {
+        let now = self.device().now().0;
+        if let Some(next) = self.device().next_event()
+            && percent > 0
+        {
+            let left = next.0.saturating_sub(now);
+            let part = (left * u64::from(percent) / 100).min(left.saturating_sub(1));
+            self.device().run_until(Nanos(now + part));
+            self.collect();
+        }
+    }
+
+    /// Lets the layers and drives come to rest.
+    pub fn settle(&mut self) {
+        let mut events = 0_u64;
+        while self.step() {
+            events += 1;
+            assert!(events < 1_000_000, "an idle stack comes to rest");
+        }
+    }
+
+    /// Power is lost, and comes back.
+    pub fn cut(&mut self, what: Cut, again: Option<u8>) {
+        self.cuts += 1;
+        let mut cut_again = again;
+        let mut recoveries = |flash: &Flash| {
+            let (scanned, _) = recovery_of(flash);
+            cut_again.take().map(|percent| scanned * u64::from(percent) / 100)
+        };
+        match what {
+            Cut::Drive(drive) => {
+                let drive = drive % self.drives();
+                if self.device().cut(drive, &mut recoveries) == Loss::Unflushed {
+                    self.oracle.may_abort = true;
+                    self.oracle.device_lost();
+                }
+                self.collect();
+            }
+            Cut::Host | Cut::All => {
+                let now = self.device().now();
+                let mut members = self.device.take().expect("the power is on").into_members();
+                if what == Cut::All {
+                    self.oracle.power_lost();
+                    for member in &mut members {
+                        finish_until(member, now);
+                        // Each recovery is cut as often as asked.
+                        cut_again = again;
+                        let mut recoveries = |flash: &Flash| {
+                            let (scanned, _) = recovery_of(flash);
+                            cut_again.take().map(|percent| scanned * u64::from(percent) / 100)
+                        };
+                        member.cycle(&mut recoveries);
+                        forget_answers(member);
+                    }
+                } else {
+                    self.oracle.host_lost();
+                    let mut end = now;
+                    for member in &mut members {
+                        finish(member);
+                        end = end.max(member.now());
+                    }
+                    members.iter_mut().for_each(|member| finish_until(member, end));
+                }
+                self.oracle.may_abort = false;
+                self.device = Some(self.host.build(members).expect("a stack comes back"));
+            }
+        }
+    }
+
+    /// Everything is flushed and read through the layers, and is what it may be; gives back how many sectors.
+    pub fn compare(&mut self) -> u64 {
+        self.wait_for_fewer_than(1);
+        let flushed = self.alone(&Request::new(Op::Flush, 0, 0));
+        assert_eq!(flushed.status, Status::Success, "a flush of an idle stack ends well");
+        let sectors = self.device().sectors();
+        let read = self.alone(&Request::new(Op::Read, 0, sectors));
+        assert_eq!(read.status, Status::Success, "all of it can be read");
+        let data = std::mem::take(self.device().read_data());
+        let found: Vec<_> = stamps(&data[0].1).into_iter().map(Ok).collect();
+        let next = read.order / self.stride + 1;
+        self.oracle.found(&found, next, &format!("after {} cuts", self.cuts));
+        for (name, check) in self.device().check() {
+            assert!(check.held, "{name}: {}", check.detail);
+        }
+        sectors
+    }
+
+    /// Runs one command on a stack in which there is none.
+    fn alone(&mut self, request: &Request) -> Completion {
+        let at = self.device().now();
+        self.device().submit(&Request { at, tag: u32::MAX, ..*request }, Data::Nothing);
+        while self.device().completions().is_empty() {
+            assert!(self.device().run_to_completion(Nanos::MAX), "{request:?} never completes");
+        }
+        self.device().completions().pop().expect("it has completed")
+    }
+}
+
+/// A drive does what it has taken; nobody hears of it.
+fn finish(member: &mut Member) {
+    while member.outstanding() > 0 {
+        assert!(member.run_to_completion(Nanos::MAX), "a drive does what it has taken");
+        member.completions().clear();
+    }
+    forget_answers(member);
+}
+
+fn finish_until(member: &mut Member, until: Nanos) {
+    if member.now() < until {
+        member.run_until(until);
+    }
+    forget_answers(member);
+}
+
+fn forget_answers(member: &mut Member) {
+    member.completions().clear();
+    member.read_data().clear();
+}
+
+/// A part of a stack, drawn for a cut.
+pub(super) fn any_drive(rng: &mut ssdlab_base::Rng) -> usize {
+    // More than any stack has: it is taken modulo the number of drives.
+    rng.random_range(0..64)
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdlab_base::rng;
+
+    use super::*;
+    use crate::configs;
+
+    #[test]
+    fn the_same_seed_does_the_same() {
+        let host = Host::parse("[[layer]]\nkind = \"mirror\"\nregion = \"1k\"\n", "host.toml").expect("a host");
+        let mut rng = rng(3, "stacks");
+        let mut config = configs::draw(&mut rng);
+        config.flash.faults = Default::default();
+        let digest = || {
+            let mut system = System::new(&host, &config, 1).ok()?;
+            for tag in 1..20 {
+                system.submit(&Request { tag, ..Request::new(Op::Write, 0, 1) }, u64::from(tag));
+            }
+            system.cut(Cut::Drive(0), None);
+            system.settle();
+            Some((system.device().now(), system.device().counters()))
+        };
+        assert_eq!(digest(), digest());
+    }
+}
