@@ -1,0 +1,43 @@
+//! Bugs seeded into layers: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
+//!
+//! `cargo test --release -p ssdlab-torture --features planted-bugs --test seeded_layers -- --nocapture`
+
+use ssdlab_host::seeded::{LayerBug, seed};
+use ssdlab_torture::Totals;
+use ssdlab_torture::stacks::{StackScope, draw, run};
+
+/// Each bug and the seeds in which it must be found; each seed is 200 commands.
+const ALLOWED: [(LayerBug, u64); 9] = [
+    (LayerBug::BitAfterWrite, 400),
+    (LayerBug::BitClearedUnflushed, 400),
+    (LayerBug::RecordForgotten, 400),
+    (LayerBug::ReadFromBehind, 400),
+    (LayerBug::CopyIgnoresWrites, 400),
+    (LayerBug::ResyncUnflushed, 400),
+    (LayerBug::LastSideForgotten, 400),
+    (LayerBug::FlushOfOneDevice, 400),
+    (LayerBug::LostPartUnnoticed, 400),
+];
+
+#[test]
+fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
+    let scope = StackScope { host: None, drive: None, commands: 200 };
+    println!("| seeded bug | seeds needed | allowed |\n| --- | --- | --- |");
+    let mut wrong = Vec::new();
+    assert_eq!(ALLOWED.map(|(bug, _)| bug), LayerBug::ALL);
+    for (bug, allowed) in ALLOWED {
+        let fails = |number: &u64| {
+            seed(None);
+            let (case, host) = draw(*number, &scope);
+            seed(Some(bug));
+            run(&case, &host, &mut Totals::default()).is_err()
+        };
+        let found = (1..=allowed).find(fails);
+        seed(None);
+        println!("| {bug:?} | {} | {allowed} |", found.map_or("not found".to_string(), |seed| seed.to_string()));
+        if found.is_none() {
+            wrong.push(bug);
+        }
+    }
+    assert!(wrong.is_empty(), "not found: {wrong:?}");
+}
