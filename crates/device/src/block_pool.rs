@@ -122,6 +122,7 @@ impl PoolView<'_> {
     /// Valid units of a closed block.
     #[inline]
     pub(crate) fn valid(&self, block: u32) -> u32 {
+        debug_assert!(self.is_closed(block), "block {block} of the group is no victim");
         self.valid[block as usize]
     }
 
@@ -133,6 +134,13 @@ impl PoolView<'_> {
     /// Age of a closed block: blocks closed since, in the whole drive.
     #[inline]
     pub(crate) fn age(&self, block: u32) -> u64 {
+        debug_assert!(self.is_closed(block), "block {block} of the group has no age: it is not closed");
+        debug_assert!(
+            self.closed_order[block as usize] <= self.closings,
+            "block {block} was closed as number {} of {}",
+            self.closed_order[block as usize],
+            self.closings
+        );
         self.closings - self.closed_order[block as usize]
     }
 
@@ -161,6 +169,8 @@ impl BlockPool {
     pub(crate) fn new(config: &DriveConfig, flash: &mut Flash) -> BlockPool {
         let geometry = *flash.geometry();
         let superblocks = Superblocks::new(config, flash);
+        let width = superblocks.width();
+        assert!(geometry.planes().is_multiple_of(width), "{} planes in groups of {width}", geometry.planes());
         let groups = (geometry.planes() / superblocks.width()) as usize;
         let per_group = geometry.blocks_per_plane;
         let count = groups * per_group as usize;
@@ -233,6 +243,12 @@ impl BlockPool {
         lacking.sort_by_key(|superblock| Reverse(self.superblocks.members(*superblock).count()));
         for superblock in self.superblocks.reform(flash, &lacking) {
             let wear = self.wear(superblock, flash);
+            assert!(self.superblocks.is_whole(superblock), "superblock {superblock} was mended, and lacks a member");
+            assert_eq!(self.pins[superblock as usize], 0, "superblock {superblock} was mended, and is pinned");
+            assert_eq!(
+                self.valid[superblock as usize], NOT_CLOSED,
+                "superblock {superblock} was mended, and holds data"
+            );
             self.states[superblock as usize] = BlockState::Free;
             self.retiring[superblock as usize] = false;
             self.usable[group as usize] += 1;
@@ -312,12 +328,16 @@ impl BlockPool {
         let block = self.free[group as usize].pop()?;
         assert_eq!(self.states[block as usize], BlockState::Free, "block {block} was on the free list");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "free block {block} holds nothing valid");
+        assert_eq!(self.pins[block as usize], 0, "free block {block} is not pinned");
+        assert!(!self.retiring[block as usize], "free block {block} is not about to go bad");
         self.states[block as usize] = BlockState::Open;
         Some(block)
     }
 
     /// A particular free block becomes open, or a written one becomes what recovery found.
     pub(crate) fn adopt(&mut self, block: u32, state: BlockState) {
+        let at_rest = matches!(state, BlockState::Free | BlockState::Open | BlockState::Closed | BlockState::Bad);
+        assert!(at_rest, "block {block} is found as {state:?}, which nothing at rest is");
         self.states[block as usize] = state;
         let closed = state == BlockState::Closed;
         let valid = self.valid[block as usize] & !NOT_CLOSED;
@@ -384,6 +404,7 @@ impl BlockPool {
     /// No page of an open block is left to give out.
     pub(crate) fn fill_up(&mut self, block: u32, issued: u32) {
         assert_eq!(self.states[block as usize], BlockState::Open, "block {block} was open");
+        assert!(issued > 0, "block {block} is full, and no page of it was given out");
         self.issued[block as usize] = issued;
         self.states[block as usize] = BlockState::Full;
     }
@@ -394,11 +415,17 @@ impl BlockPool {
         if self.states[block as usize] == BlockState::Full && programmed == self.issued[block as usize] {
             self.close(block);
         }
+        debug_assert!(
+            self.states[block as usize] != BlockState::Full || programmed < self.issued[block as usize],
+            "block {block} has {programmed} pages written of {} that were given out",
+            self.issued[block as usize]
+        );
     }
 
     /// The last program of a full block is done.
     fn close(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Full, "block {block} was full");
+        assert!(self.valid[block as usize] >= NOT_CLOSED, "full block {block} could have been a victim");
         self.states[block as usize] = BlockState::Closed;
         self.valid[block as usize] &= !NOT_CLOSED;
         self.closings += 1;
@@ -408,6 +435,7 @@ impl BlockPool {
     /// The block is a victim from now on.
     pub(crate) fn collect(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Closed, "victim {block} was closed");
+        assert!(self.valid[block as usize] < NOT_CLOSED, "victim {block} was hidden from the policies");
         self.states[block as usize] = BlockState::Collecting;
         self.valid[block as usize] |= NOT_CLOSED;
     }
@@ -426,6 +454,8 @@ impl BlockPool {
         assert_eq!(self.states[block as usize], BlockState::Erasing, "block {block} was being erased");
         assert_eq!(self.pins[block as usize], 0, "erased block {block} was not pinned");
         let group = self.group_of(block) as usize;
+        assert!(self.erasing[group] > 0, "block {block} is erased, and group {group} waits for no erase");
+        assert_eq!(self.valid[block as usize], NOT_CLOSED, "erased block {block} holds nothing valid");
         self.erasing[group] -= 1;
         self.trimmed[block as usize] = false;
         self.retiring[block as usize] &= !good;
@@ -433,6 +463,7 @@ impl BlockPool {
             self.states[block as usize] = BlockState::Free;
             self.free[group].push(block, erases);
         } else {
+            assert!(self.usable[group] > 0, "block {block} goes bad, and group {group} has no good one");
             self.states[block as usize] = BlockState::Bad;
             self.usable[group] -= 1;
         }
@@ -442,6 +473,7 @@ impl BlockPool {
     #[inline]
     pub(crate) fn add_valid(&mut self, block: u32) {
         let block = self.superblocks.of(block);
+        debug_assert!(self.valid(block) < NOT_CLOSED - 1, "block {block} holds {} units", self.valid(block));
         self.valid[block as usize] += 1;
     }
 
@@ -457,6 +489,8 @@ impl BlockPool {
     #[inline]
     pub(crate) fn move_valid(&mut self, from: u32, to: u32, count: u32) {
         assert!(self.valid(from) >= count, "block {from} has {count} valid units to give");
+        debug_assert_ne!(from, to, "{count} units go to another block");
+        debug_assert_eq!(self.states[from as usize], BlockState::Collecting, "block {from} gives {count} units away");
         self.valid[from as usize] -= count;
         self.valid[to as usize] += count;
     }
@@ -474,6 +508,7 @@ impl BlockPool {
     #[inline]
     pub(crate) fn pin(&mut self, block: u32) {
         let block = self.superblocks.of(block);
+        debug_assert_ne!(self.states[block as usize], BlockState::Free, "block {block} is pinned, and holds nothing");
         self.pins[block as usize] += 1;
     }
 
@@ -494,6 +529,8 @@ impl BlockPool {
 
     /// As [`BlockPool::pin`], of a superblock.
     pub(crate) fn pin_superblock(&mut self, superblock: u32) {
+        let state = self.states[superblock as usize];
+        assert_eq!(state, BlockState::Erasing, "superblock {superblock} waits for records before its erase");
         self.pins[superblock as usize] += 1;
     }
 
@@ -504,6 +541,7 @@ impl BlockPool {
 
     /// The block is in line to be emptied and go bad.
     pub(crate) fn set_retiring(&mut self, block: u32) {
+        assert_ne!(self.states[block as usize], BlockState::Free, "block {block} holds nothing that must leave");
         self.retiring[block as usize] = true;
     }
 
@@ -516,6 +554,7 @@ impl BlockPool {
     /// A trim took a unit from the block.
     pub(crate) fn set_trimmed(&mut self, block: u32) {
         let block = self.superblocks.of(block);
+        debug_assert_ne!(self.states[block as usize], BlockState::Free, "a trim took a unit from free block {block}");
         self.trimmed[block as usize] = true;
     }
 
@@ -530,6 +569,33 @@ impl BlockPool {
         self.adopt(block, state);
         self.trimmed[block as usize] = trimmed;
         self.closed_order[block as usize] = closed_order;
+    }
+
+    /// Walks a group: its lists and counts agree with the states of its superblocks. Too slow for every erase of a long run.
+    pub(crate) fn audit(&self, group: u32) {
+        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let (mut free, mut erasing, mut usable) = (0, 0, 0);
+        for block in of_group {
+            let (state, valid) = (self.states[block as usize], self.valid[block as usize]);
+            free += usize::from(state == BlockState::Free);
+            erasing += u32::from(state == BlockState::Erasing);
+            usable += u32::from(state != BlockState::Bad);
+            assert_eq!(state == BlockState::Closed, valid < NOT_CLOSED, "block {block} is {state:?}: a victim or not");
+            if matches!(state, BlockState::Free | BlockState::Erasing) {
+                assert_eq!(valid, NOT_CLOSED, "block {block} is {state:?} and holds valid units");
+            }
+            if state == BlockState::Free {
+                assert_eq!(self.pins[block as usize], 0, "free block {block} is pinned");
+            }
+        }
+        let listed = self.free_list(group);
+        assert_eq!(listed.len(), free, "group {group}: the free list and the free blocks");
+        assert_eq!(self.erasing[group as usize], erasing, "group {group}: blocks that wait for their erase");
+        assert_eq!(self.usable[group as usize], usable, "group {group}: good blocks");
+        for block in listed {
+            assert_eq!(self.states[block as usize], BlockState::Free, "block {block} is on the free list");
+            assert_eq!(self.group_of(block), group, "block {block} is on the free list of another group");
+        }
     }
 
     /// Blocks closed since the drive was made.

@@ -28,6 +28,7 @@ impl EventQueue {
         let mut all = [0; EVENT_WORDS];
         all[..words.len()].copy_from_slice(words);
         self.sent += 1;
+        assert!(self.kept.back().is_none_or(|last| last.number < self.sent), "event {} is the latest", self.sent);
         self.kept.push_back(Event { number: self.sent, at, kind, words: all });
     }
 
@@ -43,6 +44,7 @@ impl EventQueue {
 
     /// Moves what is new to `to`.
     pub(crate) fn deliver(&mut self, to: &mut Vec<Event>) {
+        assert!(self.delivered <= self.kept.len(), "{} events delivered of {}", self.delivered, self.kept.len());
         to.extend(self.kept.iter().skip(self.delivered));
         let mut kept = std::mem::take(&mut self.kept);
         kept.retain(|event| self.is_acknowledged(event));
@@ -63,6 +65,7 @@ impl EventQueue {
         }
         while self.kept.front().is_some_and(|event| event.number <= number) {
             self.kept.pop_front();
+            assert!(self.delivered > 0, "event {number} is acknowledged, and none was delivered");
             self.delivered -= 1;
         }
         true

@@ -84,6 +84,18 @@ impl Interface {
 
     #[inline]
     fn enter(&mut self, queue: usize, queued: bool) {
+        debug_assert!(!self.exclusive, "a command of queue {queue} enters beside one that must be alone");
+        debug_assert!(
+            self.in_drive[queue] < self.config.queue_depth,
+            "{} commands of queue {queue} are in the drive, of {}",
+            self.in_drive[queue],
+            self.config.queue_depth
+        );
+        debug_assert!(
+            queued || self.total_in_drive == 0,
+            "a command enters alone beside {} others",
+            self.total_in_drive
+        );
         self.in_drive[queue] += 1;
         self.total_in_drive += 1;
         self.exclusive = !queued;
@@ -92,6 +104,12 @@ impl Interface {
     /// A command of `queue` has left the drive.
     #[inline]
     pub(crate) fn leave(&mut self, queue: u16) {
+        debug_assert!(
+            self.in_drive[usize::from(queue)] > 0,
+            "a command of queue {queue} leaves, and none is in the drive"
+        );
+        debug_assert_eq!(self.in_drive.iter().sum::<u32>(), self.total_in_drive, "the queues and their sum agree");
+        debug_assert!(!self.exclusive || self.total_in_drive == 1, "{} commands are alone", self.total_in_drive);
         self.in_drive[usize::from(queue)] -= 1;
         self.total_in_drive -= 1;
         self.exclusive = false;
@@ -104,6 +122,11 @@ impl Interface {
     }
 
     fn next_waiting(&mut self) -> Option<u32> {
+        debug_assert_eq!(
+            self.waiting.iter().map(VecDeque::len).sum::<usize>(),
+            self.total_waiting as usize,
+            "the commands that wait and their number agree"
+        );
         let queues = self.waiting.len();
         for step in 0..queues {
             let queue = (self.next_queue + step) % queues;
@@ -129,6 +152,10 @@ impl Interface {
         }
         let lane = usize::from(self.config.kind == InterfaceKind::Nvme && direction == Direction::ToHost);
         let end = self.link_free[lane].max(ready) + self.time_on_link(bytes);
+        debug_assert!(
+            end >= ready && end >= self.link_free[lane],
+            "{bytes} bytes are across at {end}, ready at {ready}"
+        );
         self.link_free[lane] = end;
         end
     }
@@ -164,6 +191,12 @@ impl Interface {
 
     /// Virtual time starts again at zero.
     pub(crate) fn restart(&mut self) {
+        let (inside, outside) = (self.total_in_drive, self.total_waiting);
+        assert_eq!(
+            (inside, outside),
+            (0, 0),
+            "time starts again with {inside} commands in the drive, {outside} waiting"
+        );
         self.processor_free = Nanos::ZERO;
         self.link_free = [Nanos::ZERO; 2];
         self.next_queue = 0;

@@ -165,6 +165,8 @@ impl HostPace {
 
     /// A superblock is being emptied.
     pub(crate) fn job_begins(&mut self, group: u32, victim: u32, comes_back: bool) {
+        let before = self.victims[group as usize];
+        assert!(before.is_none(), "group {group} empties block {victim}, and {before:?} is not done");
         self.victims[group as usize] = Some((victim, comes_back));
         self.released = true;
     }
@@ -196,6 +198,10 @@ impl Media {
         if config.ftl.parity != Parity::None {
             flash.hold_failed_reads();
         }
+        let (page, unit) = (geometry.page_bytes, config.ftl.mapping_unit);
+        assert!(page.is_multiple_of(unit), "a page of {page} bytes in units of {unit}");
+        let units = geometry.pages() * u64::from(page / unit);
+        assert!(units < u64::from(NONE), "{units} units on flash, more than numbers for them");
         let pool = BlockPool::new(config, &mut flash);
         let frontiers = pool.groups() * (config.ftl.streams + 1);
         let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
@@ -416,6 +422,7 @@ impl Media {
     /// Pages for data of a group that hold none: in superblocks that are free or will be, and left in frontiers.
     pub(crate) fn empty_pages(&self, group: u32) -> u32 {
         let first = (group * (self.streams + 1)) as usize;
+        debug_assert!(group < self.pool.groups(), "group {group} of {}", self.pool.groups());
         let left: u32 = (first..=first + self.streams as usize).map(|slot| self.data_pages_left(slot)).sum();
         left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock
     }
@@ -471,6 +478,16 @@ impl Media {
         if open.block == NONE {
             open = self.open_superblock(group);
         }
+        debug_assert_eq!(
+            self.pool.state(open.block),
+            BlockState::Open,
+            "frontier {slot} is on superblock {}",
+            open.block
+        );
+        debug_assert!(
+            open.next_page < self.pages_per_superblock,
+            "frontier {slot} is behind its superblock's last page"
+        );
         let (place, full) = if self.pool.superblocks.width() == 1 {
             let place = Place { block: open.block, page: open.next_page };
             open.next_page += 1;
@@ -488,6 +505,12 @@ impl Media {
             self.gaps[slot].clear();
             open = CLOSED;
         }
+        debug_assert!(
+            self.flash.timed() || place.page == self.flash.blocks.get(place.block).programmed,
+            "{place:?} is given out, and {} pages of its block are written",
+            self.flash.blocks.get(place.block).programmed
+        );
+        debug_assert!(!self.flash.is_written(place.block, place.page), "{place:?} is given out, and is written");
         self.frontiers[slot] = open;
         place
     }
@@ -497,9 +520,13 @@ impl Media {
     #[inline(never)]
     fn open_superblock(&mut self, group: u32) -> OpenBlock {
         let superblock = self.pool.open(group).expect("a group that has a page has a superblock to open");
-        let mut members = self.pool.superblocks.members(superblock);
-        if let Some(suspect) = members.find(|block| self.flash.blocks.get(*block).suspect) {
-            panic!("block {suspect} failed a program: it is not opened");
+        assert_eq!(self.pool.group_of(superblock), group, "superblock {superblock} is opened for another group");
+        for block in self.pool.superblocks.members(superblock) {
+            let state = self.flash.blocks.get(block);
+            assert!(!state.suspect, "block {block} failed a program: it is not opened");
+            assert!(!state.bad, "block {block} is bad: it is not opened");
+            assert!(!state.torn, "block {block} is torn: it is not opened");
+            assert_eq!(state.programmed, 0, "block {block} is opened, and has written pages");
         }
         self.opened.push(group);
         OpenBlock { block: superblock, next_page: 0 }
@@ -508,6 +535,7 @@ impl Media {
     /// Takes the next page of a superblock of several blocks, and whether it is the last that can be taken.
     #[inline(never)]
     fn take_from_row(&mut self, slot: usize, open: &mut OpenBlock, frontier: Frontier) -> (Place, bool) {
+        debug_assert!(self.stripe_page_due(slot).is_none(), "frontier {slot} comes to a page that is not for data");
         let place = self.place_next(slot, *open);
         open.next_page += 1;
         self.gaps[slot].pop_front();
@@ -552,6 +580,7 @@ impl Media {
         if open.block != first.block {
             return Some((first, 1));
         }
+        debug_assert!(wanted > 0, "a run of no pages was asked for in group {group}");
         let more = (wanted - 1).min(self.pages_per_block - open.next_page);
         open.next_page += more;
         if open.next_page == self.pages_per_block {
@@ -564,6 +593,7 @@ impl Media {
     /// The numbers of the next `count` programs: returns the first.
     #[inline]
     pub(crate) fn take_sequence(&mut self, count: u64) -> u64 {
+        debug_assert!(count > 0, "numbers are taken for no program");
         let first = self.sequence;
         self.sequence += count;
         first
@@ -607,6 +637,9 @@ impl Media {
         if self.pool.superblocks.width() > 1 && !members.all(|block| self.flash.provide(block)) {
             return false;
         }
+        let programmed = self.programmed(superblock);
+        assert!(programmed > 0, "superblock {superblock} is a frontier again, and nothing is written in it");
+        assert!(programmed < self.pages_per_superblock, "superblock {superblock} is a frontier again, and is full");
         self.set_frontier(slot, superblock);
         if self.data_pages_left(slot) == 0 {
             self.gaps[slot].clear();
@@ -682,6 +715,9 @@ impl Media {
     /// until it is done. `class` keeps pages of one block in order.
     #[inline]
     pub(crate) fn program(&mut self, place: Place, lpns: &[u32], write: Programming<'_>) -> OpId {
+        debug_assert!(!self.flash.is_written(place.block, place.page), "{place:?} is programmed, and is written");
+        debug_assert!(lpns.len() <= self.units_per_page as usize, "{} units in {place:?}", lpns.len());
+        debug_assert!(self.flash.timed() || write.after.is_empty(), "{place:?} waits for reads without time");
         let sequence = self.sequence;
         self.sequence += 1;
         self.flash.oob.write(place.block, place.page, lpns, sequence);
@@ -753,6 +789,7 @@ impl Media {
     /// good copy, and what comes next may empty the block of that.
     #[cold]
     fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[u32]) {
+        assert!(!self.flash.timed(), "the program of {place:?} took time, and failed at once");
         let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { pins };
         for block in pins.iter().chain(&[place.block]) {
             self.pool.pin(*block);
@@ -806,6 +843,8 @@ impl Media {
     /// As [`Media::read`], of a class of the die's queue.
     #[inline]
     fn read_as(&mut self, class: Class, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
+        debug_assert!(self.flash.is_written(place.block, place.page), "{place:?} is read, and is not on flash");
+        debug_assert!(bytes <= self.unit_bytes * self.units_per_page, "{bytes} bytes of {place:?} are read");
         self.pool.pin(place.block);
         self.flash.submit(
             self.now,

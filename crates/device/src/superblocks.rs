@@ -80,6 +80,8 @@ impl Superblocks {
             members: Vec::new(),
             of_block: Vec::new(),
         };
+        assert_eq!(superblocks.order.len(), width as usize, "every plane of a group has its turn");
+        assert!(superblocks.parity < width, "{} pages of a stripe of {width} are parity", superblocks.parity);
         if width > 1 {
             superblocks.members = vec![NONE; geometry.blocks() as usize];
             superblocks.of_block = vec![NONE; geometry.blocks() as usize];
@@ -98,6 +100,7 @@ impl Superblocks {
                 if flash.blocks.get(block).bad || (index != own) != substitutes {
                     continue;
                 }
+                assert!(index < per_plane, "block {block} stands in place {index} of {per_plane}");
                 let plane = block / per_plane;
                 let superblock = plane / self.width * per_plane + index;
                 let position = self.position_of(plane);
@@ -190,7 +193,10 @@ impl Superblocks {
         }
         let (page, position) = (self.by_width.div(number), self.by_width.rem(number));
         let position = if self.turn == 0 { position } else { self.by_width.rem(position + page * self.turn) };
-        Place { block: self.members[(superblock * self.width + position) as usize], page }
+        let block = self.members[(superblock * self.width + position) as usize];
+        debug_assert_ne!(block, NONE, "superblock {superblock} gives out a page of a member that it lacks");
+        debug_assert!(page < self.geometry.pages_per_block, "superblock {superblock} has no page {number}");
+        Place { block, page }
     }
 
     /// A member is bad: it belongs to the superblock no longer.
@@ -210,6 +216,8 @@ impl Superblocks {
         let Some(first) = lacking.first() else { return Vec::new() };
         let per_plane = self.geometry.blocks_per_plane;
         let group = first / per_plane;
+        let of_group = |superblock: &u32| superblock / per_plane == group;
+        assert!(lacking.iter().all(of_group), "superblocks {lacking:?} are of one group");
         for superblock in lacking {
             for block in self.members(*superblock) {
                 self.of_block[block as usize] = NONE;
@@ -251,6 +259,8 @@ impl Superblocks {
                     self.members[at] = left.pop().expect("as many blocks are left as superblocks lack");
                 }
                 let block = self.members[at];
+                assert_eq!(self.of_block[block as usize], NONE, "block {block} is in two superblocks");
+                assert_eq!(block / per_plane, planes[position], "block {block} is a member in another plane");
                 self.of_block[block as usize] = *superblock;
                 let (own, index) = (block % per_plane, superblock % per_plane);
                 if flash.blocks.stands_in(block, own) != index {

@@ -25,6 +25,14 @@ const INDEX_MASK: u32 = (1 << KIND_SHIFT) - 1;
 impl Owner {
     #[inline]
     pub(crate) const fn pack(self) -> u32 {
+        if let Owner::Command(index)
+        | Owner::Eviction(index)
+        | Owner::Gc(index)
+        | Owner::Versions(index)
+        | Owner::Rebuild(index) = self
+        {
+            debug_assert!(index <= INDEX_MASK, "the number of an owner fits beside its kind");
+        }
         match self {
             Owner::Nobody => 0,
             Owner::Command(index) => 1 << KIND_SHIFT | index,
@@ -38,6 +46,7 @@ impl Owner {
 
     #[inline]
     pub(crate) const fn unpack(token: u32) -> Owner {
+        debug_assert!(token >> KIND_SHIFT <= 6, "a token has one of the kinds of owners");
         let index = token & INDEX_MASK;
         match token >> KIND_SHIFT {
             1 => Owner::Command(index),

@@ -46,6 +46,7 @@ impl<T: Pod> HugeArray<T> {
     /// All entries.
     #[inline(always)]
     pub fn as_slice(&self) -> &[T] {
+        debug_assert_eq!(self.map.len(), self.len * size_of::<T>(), "an array of {} entries", self.len);
         // The map is as long as the entries, to the byte.
         bytemuck::cast_slice(&self.map)
     }

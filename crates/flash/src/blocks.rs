@@ -109,11 +109,18 @@ impl Blocks {
     }
 
     pub(crate) fn spoil(&mut self, ppn: u32) {
+        let (block, page) = (ppn / self.pages_per_block, ppn % self.pages_per_block);
+        let programmed = self.blocks[block as usize].programmed;
+        assert!(page < programmed, "page {page} of block {block} is torn, of {programmed} that are written");
         self.unreadable.insert(ppn);
     }
 
     /// A program failed in the block.
     pub(crate) fn suspect(&mut self, block: u32) {
+        assert!(
+            self.blocks[block as usize].programmed > 0,
+            "a program failed in block {block}, and no page is written"
+        );
         self.blocks[block as usize].suspect = true;
     }
 
@@ -144,6 +151,7 @@ impl Blocks {
 
     #[inline]
     pub(crate) fn read_run(&mut self, block: u32, count: u32) {
+        debug_assert!(self.blocks[block as usize].programmed > 0, "{count} reads of block {block}, which is erased");
         self.blocks[block as usize].reads += count;
     }
 
@@ -181,6 +189,8 @@ impl Blocks {
     /// Power went while the block was being erased.
     pub(crate) fn tear_erase(&mut self, block: u32) {
         let state = &mut self.blocks[block as usize];
+        assert!(!state.bad, "an erase of block {block} was cut, which is bad");
+        assert!(!state.suspect, "an erase of block {block} was cut, in which a program failed");
         state.torn = true;
         // Whatever was there can no longer be trusted.
         let first = block * self.pages_per_block;

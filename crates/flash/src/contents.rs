@@ -71,6 +71,12 @@ impl Store {
     /// is kept is damaged: the cells mean nothing then.
     #[must_use]
     pub fn read(&self, unit: u32, first: u64, cells: &mut [u8]) -> bool {
+        debug_assert!(
+            first as usize * self.cell + cells.len() <= self.unit_cells,
+            "{} bytes from sector {first} of unit {unit} on, which has {}",
+            cells.len(),
+            self.unit_cells
+        );
         let from = first as usize * self.cell;
         match &self.kept {
             Kept::Memory(kept) => {
@@ -84,6 +90,7 @@ impl Store {
 
     /// Binds cells to all sectors of a unit, whose program is still to end.
     pub fn write(&mut self, unit: u32, cells: &[u8]) {
+        assert_eq!(cells.len(), self.unit_cells, "all of unit {unit} is written at once");
         match &mut self.kept {
             Kept::Memory(kept) => {
                 let start = unit as usize * self.unit_cells;
@@ -96,6 +103,7 @@ impl Store {
     /// Binds what a unit holds to another one. False if it is damaged.
     #[must_use]
     pub fn copy(&mut self, from: u32, to: u32) -> bool {
+        debug_assert_ne!(from, to, "a unit goes to another place");
         let cells = self.unit_cells;
         match &mut self.kept {
             Kept::Memory(kept) => {
@@ -190,6 +198,17 @@ impl Oob {
     #[inline(always)]
     pub fn write(&mut self, block: u32, page: u32, lpns: &[u32], sequence: u64) {
         let ppn = block * self.pages_per_block + page;
+        debug_assert!(
+            lpns.len() <= self.units_per_page as usize,
+            "{} units in a page of {}",
+            lpns.len(),
+            self.units_per_page
+        );
+        debug_assert!(
+            page == 0 || sequence > self.sequence(block, page - 1),
+            "page {page} of block {block} has number {sequence}, the one before it {}",
+            self.sequence(block, page.saturating_sub(1))
+        );
         if page == 0 {
             self.block_sequence[block as usize] = sequence;
         }
@@ -208,6 +227,7 @@ impl Oob {
     /// the caller to fill in. Only where [`Oob::is_plain`].
     #[inline]
     pub fn begin_run(&mut self, block: u32, page: u32, sequence: u64) -> (&mut [u32], &mut [u32]) {
+        debug_assert!(self.is_plain(), "a run of pages of block {block} would lose what their OOB holds beside LPNs");
         if page == 0 {
             self.block_sequence[block as usize] = sequence;
         }
@@ -231,6 +251,7 @@ impl Oob {
     /// Whether a page with `sequence` may still go into `block` (its distance to the first must fit in 32 bits).
     #[inline]
     pub fn sequence_fits(&self, block: u32, sequence: u64) -> bool {
+        debug_assert!(sequence >= self.block_sequence[block as usize], "numbers grow: {sequence} in block {block}");
         sequence - self.block_sequence[block as usize] < u64::from(u32::MAX) - (1 << 20)
     }
 
@@ -246,11 +267,13 @@ impl Oob {
 
     /// Stores a metadata unit's words.
     pub fn put_record(&mut self, unit: u32, words: Box<[u64]>) {
+        assert!(!words.is_empty(), "metadata unit {unit} has words");
         self.records.insert(unit, words);
     }
 
     /// Marks a unit as lost: reading it is an error from now on.
     pub fn poison(&mut self, unit: u32) {
+        assert!((unit as usize) < self.lpns.len(), "unit {unit} of {} is lost", self.lpns.len());
         self.poisoned.insert(unit);
     }
 
@@ -268,6 +291,7 @@ impl Oob {
     /// What goes with a unit that is moved: its metadata words and its mark of lost data.
     #[inline]
     pub fn carry(&mut self, from: u32, to: u32) {
+        debug_assert_ne!(from, to, "a unit goes to another place");
         if !self.records.is_empty()
             && let Some(words) = self.records.get(&from).cloned()
         {

@@ -50,6 +50,7 @@ impl EventTree {
     #[inline]
     fn put(&mut self, resource: u32, at: u64) {
         let mut index = self.leaves + resource as usize;
+        debug_assert!((resource as usize) < self.leaves, "resource {resource} of {}", self.leaves);
         // The winner so far is carried in registers: only the siblings on the way up are read.
         let mut winner = node(at, resource);
         self.nodes[index] = winner;

@@ -153,6 +153,8 @@ impl FaultPlan {
     /// The next operation of `kind` fails, on `block` or wherever it is.
     pub(crate) fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
         assert!(self.active, "faults were expected before they were asked for");
+        assert_ne!(kind, FaultKind::Factory, "a factory bad block is bad from the beginning");
+        assert!(kind != FaultKind::Die || block.is_some(), "a die that fails is named by one of its blocks");
         if let (FaultKind::Die, Some(block)) = (kind, block) {
             self.lost.push(block / self.blocks_per_die);
             self.struck.push(ScriptedFault { kind, block, nth: 1 });

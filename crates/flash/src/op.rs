@@ -116,6 +116,7 @@ impl OpCounts {
         let mut counts = *self;
         for (row, old) in counts.0.iter_mut().zip(&earlier.0) {
             for (count, old) in row.iter_mut().zip(old) {
+                assert!(*count >= *old, "{count} operations counted, {old} earlier: counts only grow");
                 *count -= old;
             }
         }

@@ -69,6 +69,9 @@ impl Flash {
             if u64::from(ppn) >= geometry.pages() {
                 return Err(damaged("a page that cannot be read is behind the flash"));
             }
+            if ppn % geometry.pages_per_block >= self.blocks.get(ppn / geometry.pages_per_block).programmed {
+                return Err(damaged("a page that cannot be read was never written"));
+            }
             self.blocks.spoil(ppn);
         }
         for _ in 0..read_u64(from)? {

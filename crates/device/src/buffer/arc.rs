@@ -100,6 +100,7 @@ impl<L: List> BufferPolicy for Arc<L> {
         } else {
             In::T1
         };
+        assert!(self.p <= self.c, "T1 should have {} pages of {}", self.p, self.c);
         self.within[slot as usize] = list;
         let list = if list == In::T1 { &mut self.t1 } else { &mut self.t2 };
         list.push(slot, unit.is_full);
@@ -128,6 +129,7 @@ impl<L: List> BufferPolicy for Arc<L> {
             In::T1 => (&mut self.t1, &mut self.b1),
             In::T2 => (&mut self.t2, &mut self.b2),
         };
+        debug_assert!(list.len() > 0, "page {lpn} leaves an empty list");
         list.remove(slot);
         if !dropped {
             ghosts.push(lpn);
@@ -138,6 +140,7 @@ impl<L: List> BufferPolicy for Arc<L> {
     fn victims(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>) {
         self.c = (self.t1.len() + self.t2.len()).max(1);
         self.p = self.p.min(self.c);
+        debug_assert!(self.p <= self.c, "T1 should have {} pages of {}", self.p, self.c);
         // REPLACE; a page of several units that the list cannot fill takes from the other as well.
         let from_t1 = self.t1.len() > self.p || self.t2.len() == 0;
         let (first, second) = if from_t1 { (&mut self.t1, &mut self.t2) } else { (&mut self.t2, &mut self.t1) };

@@ -53,7 +53,8 @@ impl Blocks {
         self.units += 1;
         self.most_units = self.most_units.max(self.units);
         let units = self.blocks.entry(lpn / self.block_units).or_default();
-        units.insert(lpn, slot);
+        let before = units.insert(lpn, slot);
+        assert_eq!(before, None, "unit {lpn} comes in twice");
         units.len() as u32
     }
 
@@ -61,7 +62,8 @@ impl Blocks {
     pub(super) fn remove(&mut self, lpn: u32) -> u32 {
         let block = self.of(lpn);
         let Some(units) = self.blocks.get_mut(&block) else { return 0 };
-        units.remove(&lpn);
+        let known = units.remove(&lpn);
+        assert!(known.is_some(), "unit {lpn} leaves block {block}, and is not there");
         self.units -= 1;
         let left = units.len() as u32;
         if left == 0 {

@@ -99,6 +99,8 @@ impl Bplru {
             self.node_of.insert(number, node);
             node
         };
+        debug_assert_eq!(self.nodes[node as usize].number, number, "node {node} is of another block");
+        assert_ne!(unit.written, 0, "a write of no sector to unit {}", unit.lpn);
         let block = &mut self.nodes[node as usize];
         let base = unit.lpn % self.blocks.block_units() * self.unit_sectors;
         let first = base + unit.written.trailing_zeros();
@@ -130,6 +132,7 @@ impl BufferPolicy for Bplru {
         if self.blocks.remove(lpn) == 0
             && let Some(node) = self.node_of.remove(&number)
         {
+            debug_assert_eq!(self.blocks.count(number), 0, "block {number} is forgotten with units in it");
             self.unlink(node);
             self.free.push(node);
         }

@@ -59,6 +59,7 @@ impl Cflru {
 
     /// The lowest clean page, if it is in the window.
     fn clean_first(&mut self) -> Option<Slot> {
+        debug_assert_eq!(self.stack.len() == 0, self.stack.bottom().is_none(), "a stack of pages has a bottom");
         let window = u64::from(self.stack.len()) * u64::from(self.window_permille) / 1000;
         let clean = self.stack.fulls().next()?;
         (u64::from(self.stack.below(clean)) < window.max(1)).then_some(clean)

@@ -22,6 +22,8 @@ impl Chain {
         if self.links.len() <= slot as usize {
             self.links.resize(slot as usize + 1, (NIL, NIL));
         }
+        debug_assert_eq!(self.head == NIL, self.tail == NIL, "a chain has two ends or none");
+        debug_assert_ne!(self.tail, slot, "slot {slot} is linked twice");
         self.links[slot as usize] = (self.tail, NIL);
         match self.tail {
             NIL => self.head = slot,
@@ -32,6 +34,16 @@ impl Chain {
 
     pub(super) fn remove(&mut self, slot: Slot) {
         let (before, after) = self.links[slot as usize];
+        debug_assert!(
+            before != NIL || self.head == slot,
+            "slot {slot} is the first, and the chain begins with {}",
+            self.head
+        );
+        debug_assert!(
+            after != NIL || self.tail == slot,
+            "slot {slot} is the last, and the chain ends with {}",
+            self.tail
+        );
         match before {
             NIL => self.head = after,
             before => self.links[before as usize].1 = after,
@@ -65,6 +77,7 @@ impl Chain {
     /// Moves the run from the head, `first`, to `last` behind `after`, which comes later.
     pub(super) fn move_run(&mut self, first: Slot, last: Slot, after: Slot) {
         debug_assert!(first == self.head, "a run is moved from the head");
+        debug_assert!(first != after && last != after, "a run is moved behind {after}, which is in it");
         let (next, behind) = (self.next(last), self.next(after));
         self.head = next;
         self.links[next as usize].0 = NIL;

@@ -44,6 +44,7 @@ impl Counts {
 
     #[inline]
     pub(super) fn take(&mut self, place: u32, count: u32) {
+        debug_assert!(self.at[place as usize] >= count, "{count} elements are taken of {}", self.at[place as usize]);
         self.at[place as usize] -= count;
         self.total -= count;
         let mut node = place as usize / GROUP + 1;
@@ -84,6 +85,7 @@ impl Counts {
             left -= self.at[place];
             place += 1;
         }
+        debug_assert!(self.before(place as u32) < wanted, "element {wanted} is before place {place}");
         place as u32
     }
 

@@ -37,7 +37,8 @@ impl Fab {
     /// A block is used, by a unit that is there already.
     fn rank(&mut self, block: u32, before: u32) {
         if let Some(used) = self.used.get(&block) {
-            self.ranked.remove(&(before, u64::MAX - used, block));
+            let known = self.ranked.remove(&(before, u64::MAX - used, block));
+            assert!(known, "block {block} has the rank of its {before} units");
         }
         self.clock += 1;
         self.used.insert(block, self.clock);
@@ -60,7 +61,9 @@ impl BufferPolicy for Fab {
         let block = self.blocks.of(lpn);
         let left = self.blocks.remove(lpn);
         let used = self.used[&block];
-        self.ranked.remove(&(left + 1, u64::MAX - used, block));
+        let known = self.ranked.remove(&(left + 1, u64::MAX - used, block));
+        assert!(known, "block {block} has the rank of its {} units", left + 1);
+        debug_assert_eq!(self.ranked.len() + 1, self.used.len(), "every block has one rank");
         if left == 0 {
             self.used.remove(&block);
         } else {

@@ -29,6 +29,7 @@ impl Ghosts {
         }
         self.lpns[node as usize] = lpn;
         self.index.insert(lpn, node);
+        debug_assert_eq!(self.index.len() + self.free.len(), self.lpns.len(), "each node is remembered or free");
         self.order.push(node);
     }
 
@@ -45,7 +46,8 @@ impl Ghosts {
         let node = self.order.head;
         (node != NIL).then(|| {
             let lpn = self.lpns[node as usize];
-            self.forget(lpn);
+            let known = self.forget(lpn);
+            assert!(known, "page {lpn} is the oldest that left, and is not remembered");
             lpn
         })
     }

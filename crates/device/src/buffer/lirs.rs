@@ -135,6 +135,7 @@ impl<L: List> Lirs<L> {
     }
 
     fn promote(&mut self, node: u32, sectors: u32) {
+        debug_assert!(self.nodes[node as usize].kind == Kind::Hir, "node {node} becomes LIR, and was not HIR");
         self.nodes[node as usize].kind = Kind::Lir;
         self.lir_sectors += u64::from(sectors);
     }
@@ -147,6 +148,12 @@ impl<L: List> Lirs<L> {
             let Node { slot, kind, .. } = self.nodes[node as usize];
             debug_assert!(kind == Kind::Lir, "the bottom of S is LIR");
             let (_, sectors, full) = self.units[slot as usize];
+            debug_assert_eq!(self.units[slot as usize].0, node, "slot {slot} is of another node");
+            assert!(
+                self.lir_sectors >= u64::from(sectors),
+                "{sectors} sectors of {} are LIR no more",
+                self.lir_sectors
+            );
             self.nodes[node as usize].kind = Kind::Hir;
             self.nodes[node as usize].in_s = false;
             self.lir_sectors -= u64::from(sectors);
@@ -172,6 +179,7 @@ impl<L: List> Lirs<L> {
 
     /// A page that left is remembered no longer.
     fn forget(&mut self, node: u32) {
+        debug_assert!(self.nodes[node as usize].kind == Kind::Left, "node {node} is forgotten, and is in the buffer");
         self.s.remove(node);
         self.left.remove(node);
         self.left_of.remove(&self.nodes[node as usize].lpn);
@@ -216,6 +224,7 @@ impl<L: List> BufferPolicy for Lirs<L> {
         self.units[slot as usize] = (node, sectors, unit.is_full);
         let Node { kind, in_s, .. } = self.nodes[node as usize];
         if kind == Kind::Lir {
+            debug_assert!(sectors >= before, "unit {} had {before} sectors, and has {sectors}", unit.lpn);
             self.lir_sectors += u64::from(sectors - before);
             self.move_up(node);
         } else {
@@ -242,6 +251,8 @@ impl<L: List> BufferPolicy for Lirs<L> {
         } else {
             self.q.remove(slot);
         }
+        debug_assert_eq!(self.nodes[node as usize].lpn, lpn, "slot {slot} holds another page");
+        assert!(self.pages > 0, "page {lpn} leaves, and none is there");
         self.pages -= 1;
         if in_s && !dropped {
             self.nodes[node as usize].kind = Kind::Left;

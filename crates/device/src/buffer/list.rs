@@ -49,6 +49,7 @@ impl List for Stack {
 
     fn remove(&mut self, slot: Slot) {
         self.chain.remove(slot);
+        debug_assert!(self.len > 0, "slot {slot} is taken from an empty list");
         self.len -= 1;
     }
 

@@ -106,6 +106,12 @@ impl WriteBuffer {
 
     /// Sectors that can come in now.
     pub(crate) fn room(&self) -> u64 {
+        debug_assert!(
+            self.used_sectors <= self.capacity_sectors,
+            "{} sectors in a buffer of {}",
+            self.used_sectors,
+            self.capacity_sectors
+        );
         self.capacity_sectors - self.used_sectors
     }
 
@@ -161,6 +167,8 @@ impl WriteBuffer {
     #[inline]
     pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<Met, u64> {
         let found = self.find(lpn);
+        debug_assert!(mask != 0 && mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are written");
+        debug_assert!(found.is_none_or(|slot| self.entry(slot).lpn == lpn), "unit {lpn} is found in another's slot");
         let held = found.map_or(0, |slot| self.entry(slot).mask);
         let cost = u64::from((mask & !held).count_ones());
         if cost > self.room() {
@@ -195,6 +203,7 @@ impl WriteBuffer {
             if let Some(small) = &mut self.small {
                 small.holds(lpn, slot, held);
             }
+            debug_assert!(self.dirty_sectors <= self.used_sectors, "{} sectors are dirty", self.dirty_sectors);
             if !was_dirty {
                 self.entries[slot as usize].since = command;
                 self.by_age.push(slot);
@@ -207,6 +216,11 @@ impl WriteBuffer {
             return Ok(if completed { Met::Completed } else { Met::Unit });
         }
         let entry = Entry { lpn, mask, clean: 0, cells: cells.to_vec(), since: command, stream };
+        debug_assert!(
+            self.youngest() <= command,
+            "unit {lpn} came in with write {command}, behind {}",
+            self.youngest()
+        );
         let slot = self.put(entry);
         self.dirty_sectors += cost;
         self.dirty_units += 1;
@@ -217,6 +231,11 @@ impl WriteBuffer {
         }
         self.partial_units += u32::from(!is_full);
         Ok(Met::Nothing)
+    }
+
+    /// The write command that brought the last unit in.
+    fn youngest(&self) -> u64 {
+        if self.by_age.tail == NIL { 0 } else { self.entry(self.by_age.tail).since }
     }
 
     /// How blocks leave padded, if they do.
@@ -243,6 +262,7 @@ impl WriteBuffer {
     pub(crate) fn keep_clean(&mut self, lpn: u32, mask: u64, cells: &[u8]) {
         let sectors = u64::from(mask.count_ones());
         assert!(sectors <= self.room(), "{sectors} sectors read, room for {}", self.room());
+        assert!(mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are kept");
         self.used_sectors += sectors;
         if let Some(slot) = self.find(lpn) {
             let entry = &mut self.entries[slot as usize];
@@ -283,7 +303,8 @@ impl WriteBuffer {
             self.entries.push(entry);
             self.entries.len() as Slot - 1
         };
-        self.index.insert(lpn, slot);
+        let before = self.index.insert(lpn, slot);
+        assert_eq!(before, None, "unit {lpn} comes in to slot {slot}, and is in the buffer");
         slot
     }
 
@@ -298,6 +319,7 @@ impl WriteBuffer {
         out.clear();
         let mut view = View { entries: &self.entries, full_mask: self.full_mask, chips, counters };
         self.policy.victims(wanted, &mut view, out);
+        debug_assert!(out.iter().all(|slot| !self.has_left(*slot)), "the policy names units that have left: {out:?}");
     }
 
     /// The units that are destaged next: as [`WriteBuffer::victims`], of those that have to go to flash.
@@ -311,6 +333,7 @@ impl WriteBuffer {
         out.clear();
         let mut view = View { entries: &self.entries, full_mask: self.full_mask, chips, counters };
         self.policy.destaged(wanted, &mut view, out);
+        debug_assert!(out.iter().all(|slot| self.entry(*slot).dirty() != 0), "a unit on flash is destaged: {out:?}");
     }
 
     /// Units that will probably leave soon.
@@ -354,6 +377,7 @@ impl WriteBuffer {
     }
 
     fn take_out(&mut self, slot: Slot, dropped: bool) -> Entry {
+        assert_ne!(self.entries[slot as usize].mask, 0, "slot {slot} is taken, and what was in it has left");
         self.policy.remove(slot, self.entries[slot as usize].lpn, dropped);
         let entry = &mut self.entries[slot as usize];
         let cells = std::mem::take(&mut entry.cells);
@@ -362,7 +386,8 @@ impl WriteBuffer {
         if let Some(small) = &mut self.small {
             small.left(taken.lpn);
         }
-        self.index.remove(&taken.lpn);
+        let known = self.index.remove(&taken.lpn);
+        debug_assert_eq!(known, Some(slot), "unit {} is taken out of slot {slot}", taken.lpn);
         #[cfg(feature = "planted-bugs")]
         {
             self.left_last = Some(taken.lpn);
@@ -370,6 +395,10 @@ impl WriteBuffer {
         self.free.push(slot);
         if taken.dirty() != 0 {
             self.by_age.remove(slot);
+            debug_assert!(
+                self.dirty_units > self.partial_units || taken.mask != self.full_mask,
+                "all units are partial"
+            );
             self.dirty_sectors -= u64::from(taken.mask.count_ones());
             self.dirty_units -= 1;
             self.partial_units -= u32::from(taken.mask != self.full_mask);
@@ -379,6 +408,8 @@ impl WriteBuffer {
 
     /// Sectors that left are on flash, or were dropped.
     pub(crate) fn release(&mut self, sectors: u64) {
+        assert!(sectors <= self.used_sectors, "{sectors} sectors are on flash, and {} are held", self.used_sectors);
+        debug_assert!(self.dirty_sectors + sectors <= self.used_sectors, "sectors are released while they are held");
         self.used_sectors -= sectors;
     }
 
@@ -394,6 +425,7 @@ impl WriteBuffer {
 
     /// Units in `first..end`, whichever way is shorter to find them.
     pub(crate) fn in_range(&self, first: u32, end: u32, out: &mut Vec<Slot>) {
+        debug_assert!(first <= end, "units {first} to {end}");
         out.clear();
         if u64::from(end - first) < self.index.len() as u64 {
             out.extend((first..end).filter_map(|lpn| self.find(lpn)));
@@ -406,6 +438,7 @@ impl WriteBuffer {
 
 /// Copies the cells of the sectors in `mask`.
 fn merge(into: &mut [u8], from: &[u8], mask: u64, cell: usize) {
+    debug_assert_eq!(into.len(), from.len(), "the cells of a unit are merged with those of one");
     for sector in (0..64).filter(|sector| mask >> sector & 1 != 0) {
         let range = sector * cell..(sector + 1) * cell;
         into[range.clone()].copy_from_slice(&from[range]);

@@ -161,6 +161,7 @@ impl Drive {
 
     /// A stalled command waits to bring so many sectors.
     fn want(&mut self, command: u32, sectors: u64) {
+        debug_assert_eq!(self.commands[command].wanted_sectors, 0, "command {command} wants room twice");
         self.commands[command].wanted_sectors = sectors;
         self.stage.wanted_sectors += sectors;
         if sectors > 0 {
@@ -171,13 +172,24 @@ impl Drive {
     /// A stalled command is tried again, or given up.
     #[inline]
     pub(super) fn wants_no_more(&mut self, command: u32) {
-        if self.stage.wanted_sectors == 0 {
-            return;
+        if self.stage.wanted_sectors > 0 {
+            self.wants_less(command);
         }
+    }
+
+    // Every command asks: what few of them come to must not be a part of it.
+    #[inline(never)]
+    fn wants_less(&mut self, command: u32) {
         let sectors = std::mem::take(&mut self.commands[command].wanted_sectors);
         if sectors == 0 {
             return;
         }
+        let all = self.stage.wanted_sectors;
+        assert!(all >= sectors, "command {command} wanted {sectors} sectors, of {all} that all want");
+        assert!(
+            self.stage.full_since.is_some(),
+            "command {command} wanted {sectors} sectors of a buffer that is not full"
+        );
         self.stage.wanted_sectors -= sectors;
         if self.stage.wanted_sectors == 0 {
             self.counters.buffer.full += self.full_for();
@@ -248,6 +260,7 @@ impl Drive {
     pub(super) fn evict_padded(&mut self, slots: &[Slot], block_units: u32) -> Result<(), Stall> {
         let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         let lpn = buffer.entry(slots[0]).lpn;
+        assert!(block_units > 0, "a block of no units leaves padded");
         let first = lpn - lpn % block_units;
         let end = first.saturating_add(block_units).min(self.config.user_units());
         let mut at = self.stage.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
@@ -311,6 +324,7 @@ impl Drive {
                 self.counters.buffer.partial_pages += 1;
             }
         }
+        debug_assert!(sectors > 0 || !pads.is_empty(), "a page left the buffer, and took nothing");
         self.stage.programs_sent += 1;
         self.counters.buffer.compacted_pages += if compacted { slots.len() as u64 } else { 0 };
         let timed = self.media.flash.timed();
@@ -323,6 +337,12 @@ impl Drive {
         let serial = self.stage.evictions_base + self.stage.evicting.len() as u64;
         self.stage.evictions[slot] = Eviction { sectors, serial, command: waiter };
         self.stage.evicting.push_back(false);
+        debug_assert!(
+            self.stage.leaving_sectors + sectors <= buffer.used_sectors(),
+            "{} sectors leave a buffer of {}",
+            self.stage.leaving_sectors + sectors,
+            buffer.used_sectors()
+        );
         self.stage.leaving_sectors += sectors;
         if let Some(command) = waiter {
             self.commands[command].remaining += 1;
@@ -352,6 +372,11 @@ impl Drive {
     pub(super) fn evicted(&mut self, slot: u32) {
         let Eviction { sectors, serial, command } = self.stage.evictions[slot];
         self.stage.evictions.release(slot);
+        assert!(self.stage.leaving_sectors >= sectors, "{sectors} sectors left, of {}", self.stage.leaving_sectors);
+        let base = self.stage.evictions_base;
+        assert!(serial >= base, "eviction {serial} is on flash, and so were all before {base}");
+        let known = self.stage.evicting.get((serial - base) as usize);
+        assert_eq!(known, Some(&false), "eviction {serial} is on flash once");
         self.stage.leaving_sectors -= sectors;
         self.stage.buffer.as_mut().expect("what left was in a buffer").release(sectors);
         self.waiting.space_freed = true;
@@ -360,6 +385,11 @@ impl Drive {
             self.stage.evicting.pop_front();
             self.stage.evictions_base += 1;
         }
+        debug_assert_eq!(
+            self.stage.evictions.len(),
+            self.stage.evicting.iter().filter(|ended| !**ended).count(),
+            "each eviction in flight has a serial number"
+        );
         if let Some(command) = command {
             self.release_command(command);
         }

@@ -88,6 +88,7 @@ impl Drive {
         while let Some(pages) = self.next_batch() {
             let end = self.stage.programs_sent + pages;
             let before = self.counters.buffer.evictions;
+            debug_assert!(pages > 0, "a batch of no pages is destaged");
             let sent = self.destage_until(end);
             self.counters.buffer.destaged_pages += self.counters.buffer.evictions - before;
             if sent.is_err() {

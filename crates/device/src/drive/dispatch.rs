@@ -42,6 +42,7 @@ impl Drive {
     /// Runs a command that has arrived inside the drive.
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
+        debug_assert!(!self.waiting.stalled.contains(&command), "command {command} is dispatched, and is stalled");
         if !self.waiting.stalled.is_empty() && self.overlaps_stalled(command, self.waiting.stalled.len()) {
             self.begin_stall(command, None);
             return;
@@ -116,6 +117,7 @@ impl Drive {
             Some(why) => self.stall(command, why),
             None => self.wait_begins(command, Stage::Overlap),
         }
+        debug_assert!(!self.waiting.stalled.contains(&command), "command {command} stalls, and is stalled");
         self.waiting.stalled.push_back(command);
     }
 
@@ -145,6 +147,7 @@ impl Drive {
     pub(super) fn retry_stalled(&mut self) {
         let mut index = 0;
         while index < self.waiting.stalled.len() {
+            debug_assert!(index < self.commands.outstanding as usize, "more commands are stalled than outstanding");
             let command = self.waiting.stalled[index];
             if self.overlaps_stalled(command, index) {
                 self.wait_begins(command, Stage::Overlap);
@@ -237,6 +240,7 @@ impl Drive {
         if page == NONE {
             return;
         }
+        debug_assert!(sectors > 0, "page {page} is read for no sector");
         let place = self.media.place_of_page(page);
         if !self.media.flash.is_written(place.block, place.page) {
             self.read_in_flight(command, place, sectors);
@@ -340,10 +344,12 @@ impl Drive {
             return Ok(());
         }
         let first = request.sector / self.sectors_per_unit;
+        debug_assert!(request.end() <= self.user_sectors(), "sector {} is behind the drive's end", request.end());
         let units = (request.end() - 1) / self.sectors_per_unit - first + 1;
         while u64::from(self.commands[command].cursor) < units {
             let cursor = self.commands[command].cursor;
             let taken = self.write_page(command, first as u32 + cursor, units as u32 - cursor)?;
+            debug_assert!(u64::from(cursor + taken) <= units, "command {command} wrote {taken} units from {cursor}");
             self.commands[command].cursor += taken;
         }
         Ok(())
@@ -482,6 +488,7 @@ impl Drive {
                 return Ok(());
             }
             let to = end.min((from / segment + 1) * segment);
+            debug_assert!(from < to, "units {from} to {to} are trimmed");
             self.drop_buffered(from, to);
             let trimmed = self.ftl.trim(&mut self.media, from, to);
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
@@ -515,6 +522,7 @@ impl Drive {
     fn flush(&mut self, command: u32) -> Result<(), Stall> {
         let dispatched = self.commands.writes_dispatched;
         let covers = *self.commands[command].covers.get_or_insert(dispatched);
+        debug_assert!(covers <= dispatched, "flush {command} covers {covers} writes of {dispatched}");
         self.evict_older_than(covers - u64::from(planted(Bug::FlushMissesTheLast) && covers > 0))?;
         if !planted(Bug::TrimForgotten) {
             self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
@@ -523,6 +531,11 @@ impl Drive {
         if !self.stage.evicting.is_empty() && !planted(Bug::FlushReturnsEarly) {
             self.commands[command].remaining += 1;
             let until = self.stage.evictions_base + self.stage.evicting.len() as u64;
+            debug_assert_eq!(
+                self.stage.evicting.front(),
+                Some(&false),
+                "an eviction that is on flash is not waited for"
+            );
             self.waiting.for_evictions.push((until, command));
         }
         Ok(())
@@ -532,5 +545,6 @@ impl Drive {
 /// The bits of `count` sectors from `first` on.
 #[inline]
 pub(super) const fn mask_of(first: u64, count: u64) -> u64 {
+    debug_assert!(count > 0 && first + count <= 64, "a unit has at most 64 sectors, and a part of it at least one");
     (u64::MAX >> (64 - count)) << first
 }

@@ -57,6 +57,7 @@ impl Drive {
     /// Runs the events of one resource at time `at`, the earliest there is.
     #[inline]
     fn step(&mut self, at: Nanos) {
+        debug_assert!(at >= self.media.now, "time goes from {} back to {at}", self.media.now);
         self.media.now = at;
         if self.media.flash.next_event() == Some(at) {
             let mut done = std::mem::take(&mut self.done);
@@ -180,7 +181,14 @@ impl Drive {
                 self.gc.pump(&mut self.media, &mut *self.ftl, group);
             }
         }
+        debug_assert!(
+            self.media.flash.is_written(done.block, done.page),
+            "the program of block {} page {} ended, and the page is not written",
+            done.block,
+            done.page
+        );
         if done.cause == Cause::Metadata {
+            assert!(self.media.metadata_in_flight > 0, "a record of trims is on flash, and none was in flight");
             self.media.metadata_in_flight -= 1;
             self.metadata_ended();
         }
@@ -348,6 +356,8 @@ impl Drive {
         if self.next_event().is_some() || self.waiting.stalled.is_empty() && orphans == 0 {
             return false;
         }
+        let in_flight = self.media.flash.in_flight();
+        assert_eq!(in_flight, 0, "{in_flight} operations are in flight, and nothing happens next");
         let before = (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding);
         self.storage_was_full();
         self.gc.set_urgent(true);
@@ -381,6 +391,7 @@ impl Drive {
     /// Whoever waits for room is refused.
     fn give_up_stalled(&mut self, status: Status) {
         for command in std::mem::take(&mut self.waiting.stalled) {
+            assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
             self.wants_no_more(command);
             self.commands[command].status = status;
             self.commands.number(command);

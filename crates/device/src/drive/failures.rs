@@ -26,6 +26,16 @@ impl Drive {
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
         self.retire_block_of(place);
         self.media.metadata_in_flight += u32::from(record);
+        let (written, good) = (
+            self.media.flash.is_written(place.block, place.page),
+            self.media.flash.blocks.readable(self.page_number(place)),
+        );
+        assert!(written && !good, "the program of {place:?} failed: it is written {written}, and readable {good}");
+        assert!(
+            self.media.flash.blocks.get(place.block).suspect,
+            "a program failed in block {}, which is trusted",
+            place.block
+        );
         self.failures.retirements.push(Retirement {
             pages: vec![self.page_number(place)],
             blocks,
@@ -39,6 +49,11 @@ impl Drive {
     /// Programs that failed without time are dealt with as if they had just ended.
     pub(super) fn settle_failed_untimed(&mut self) {
         while let Some(FailedProgram { place, cause, owner, pins }) = self.media.failed_untimed.pop() {
+            assert!(!self.media.flash.timed(), "the program of {place:?} took time, and failed at once");
+            assert!(
+                self.media.pool.pins(self.media.pool.superblocks.of(place.block)) > 0,
+                "{place:?} failed: it is pinned"
+            );
             if let Owner::Command(command) = owner {
                 // Without time it waits for nothing but what fails.
                 self.commands[command].remaining += 1;
@@ -47,6 +62,10 @@ impl Drive {
             if self.media.pool.unpin(place.block) {
                 self.media.unpinned.push(self.media.pool.superblocks.of(place.block));
             }
+            assert!(
+                cause != Cause::Metadata || self.media.metadata_in_flight > 0,
+                "a record of trims failed, and none was in flight"
+            );
             if cause == Cause::Metadata {
                 self.media.metadata_in_flight -= 1;
                 self.metadata_ended();
@@ -134,6 +153,7 @@ impl Drive {
     pub(super) fn release_holds(&mut self) {
         let mut ended = false;
         for hold in self.failures.retirements.iter_mut().filter(|hold| hold.record && hold.pages.is_empty()) {
+            assert!(self.media.metadata_in_flight > 0, "a record of trims is on flash, and none was in flight");
             hold.record = false;
             self.media.metadata_in_flight -= 1;
             ended = true;

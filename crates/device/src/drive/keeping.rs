@@ -74,6 +74,7 @@ impl Drive {
 
     /// Cells of a unit as a read found them; only those of the sectors in `mask` mean anything.
     fn cells_read(&self, command: u32, lpn: u32, mask: u64) -> Vec<u8> {
+        debug_assert!(mask != 0, "no sector of unit {lpn} is kept");
         let cell = self.media.flash.store.cell_bytes();
         let mut cells = vec![0; self.sectors_per_unit as usize * cell];
         let command = &self.commands[command];

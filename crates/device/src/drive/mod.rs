@@ -374,6 +374,7 @@ impl Drive {
             of_set,
         };
         let slot = self.commands.slots.insert(command);
+        debug_assert_eq!(self.commands.slots.len() as u64, self.commands.outstanding, "each command has a slot");
         if let Some(paths) = &mut self.paths {
             paths.begin(slot, request);
         }
@@ -393,6 +394,7 @@ impl Drive {
         if self.paths.is_some() {
             self.path_enters(command, processed, data, ready);
         }
+        debug_assert!(ready >= self.media.now, "command {command} is dispatched at {ready}, in the past");
         if ready > self.media.now {
             self.timers.set(ready, Timer::Dispatch(command));
         } else {
@@ -404,6 +406,7 @@ impl Drive {
     #[inline]
     fn release_command(&mut self, command: u32) {
         let state = &mut self.commands[command];
+        debug_assert!(state.remaining > 0, "command {command} waits for nothing, and something came for it");
         state.remaining -= 1;
         if state.remaining == 0 {
             self.finish(command);
@@ -413,6 +416,8 @@ impl Drive {
     /// All is done inside the drive; a read's data still crosses the link.
     #[inline(always)]
     fn finish(&mut self, command: u32) {
+        debug_assert_eq!(self.commands[command].remaining, 0, "command {command} ends, and waits for something");
+        debug_assert_eq!(self.commands[command].wanted_sectors, 0, "command {command} ends, and wants room");
         if self.stage.caches_reads {
             self.keep_read(command);
         }
@@ -446,9 +451,11 @@ impl Drive {
     /// The completion goes to the host.
     #[inline(always)]
     fn report(&mut self, command: u32) {
+        debug_assert!(self.commands.outstanding > 0, "command {command} ends, and none is outstanding");
         let state = &mut self.commands[command];
         let request = state.request;
         let (status, order) = (state.status, state.order);
+        debug_assert!(request.at <= self.media.now, "command {command} came at {}, and ends before", request.at);
         let bytes = request.sectors.saturating_mul(SECTOR_BYTES);
         let kind = request.op.class();
         if request.op == Op::Read && !state.cells.is_empty() {

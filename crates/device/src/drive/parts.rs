@@ -160,6 +160,7 @@ impl Timers {
         if self.next() != Some(at) {
             return None;
         }
+        debug_assert!(self.next().is_none_or(|next| next >= at), "a timer is in the past of {at}");
         self.heap.pop().map(|Reverse((.., timer))| timer)
     }
 }

@@ -186,6 +186,8 @@ impl Drive {
         let geometry = *self.media.flash.geometry();
         let mut recovery = Recovery::default();
         let mut partly_written = Vec::new();
+        assert_eq!(self.media.flash.in_flight(), 0, "the power comes back to chips that do nothing");
+        assert_eq!(self.commands.outstanding, 0, "the power comes back to a drive without commands");
         self.media.pool.forget();
         let mut reads = RecoveryReads::new(&self.media.flash, &self.config.flash.timing);
         self.ftl.recover(&mut self.media, &mut reads);
@@ -254,6 +256,9 @@ impl Drive {
         recovery.pages_read = reads.pages();
         self.media.pool.rebuild_free(&self.media.flash);
         self.media.pool.mend_all(&mut self.media.flash);
+        for group in 0..self.media.pool.groups() {
+            self.media.pool.audit(group);
+        }
         recovery.time = reads.time();
         self.retire_suspects();
         self.media.fill_stripes();

@@ -7,6 +7,7 @@
 use ssdlab_flash::{Cause, Done, NONE, OpId};
 
 use super::Drive;
+use crate::block_pool::BlockState;
 use crate::media::{Place, replace_cells};
 use crate::token::Owner;
 
@@ -40,6 +41,7 @@ impl Drive {
     /// A page of the rest of a stripe was read, by the operation `by`.
     pub(super) fn stripe_page_read(&mut self, slot: u32, failed: bool, by: OpId) {
         let rebuild = &mut self.reads.rebuilds[slot];
+        assert!(rebuild.left > 0, "a page of a stripe was read, and rebuild {slot} waits for none");
         rebuild.left -= 1;
         rebuild.failed |= failed;
         if rebuild.left == 0 {
@@ -50,6 +52,7 @@ impl Drive {
     /// All that was wanted of a stripe was read, last by the operation `by`.
     fn rebuild_ended(&mut self, slot: u32, by: OpId) {
         let Rebuild { done, failed, .. } = self.reads.rebuilds[slot];
+        assert_eq!(self.reads.rebuilds[slot].left, 0, "rebuild {slot} ends when all of its stripe was read");
         self.reads.rebuilds.release(slot);
         if !failed {
             let place = Place { block: done.block, page: done.page };
@@ -86,7 +89,8 @@ impl Drive {
     /// What else is valid beside a page that could not be read leaves as well, while the rest of its stripe can be read.
     pub(super) fn page_was_rebuilt(&mut self, place: Place) {
         let superblock = self.media.pool.superblocks.of(place.block);
-        if superblock != NONE {
+        // Without time it may have been emptied and erased meanwhile: nothing of the stripe is left.
+        if superblock != NONE && self.media.pool.state(superblock) != BlockState::Free {
             self.gc.retire(&mut self.media, superblock);
         }
     }

@@ -226,6 +226,16 @@ impl Drive {
         if self.gc.is_paced(&self.media) {
             self.end_jobs();
         }
+        assert_eq!(self.media.flash.in_flight(), 0, "an idle drive has nothing in flight");
+        assert!(
+            self.stage.evictions.len() == 0,
+            "an idle drive has {} evictions in flight",
+            self.stage.evictions.len()
+        );
+        assert_eq!(self.stage.leaving_sectors, 0, "an idle drive has sectors on their way to flash");
+        for group in 0..self.media.pool.groups() {
+            self.media.pool.audit(group);
+        }
     }
 
     /// Brings victims that paced collection has in work to their end: a saved drive has none.

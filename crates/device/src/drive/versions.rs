@@ -66,6 +66,7 @@ impl Drive {
             }
             self.media.pool.pin(self.media.block_of(part.ppn));
         }
+        assert!(!parts.is_empty(), "unit {lpn} has versions, and none is to be read");
         parts.reverse();
         self.reads.versions[slot] = VersionRead { command, left: parts };
         // Whoever reads the last version lets the command go.
@@ -178,9 +179,12 @@ impl Drive {
     /// Lets the FTL do what it does while the drive is idle, a few programs at a time.
     fn work_idle(&mut self) {
         if self.idle.work.on && !self.failures.read_only && self.idle.work.in_flight < IDLE_IN_FLIGHT {
+            assert!(self.media.flash.timed(), "a drive without time is never idle");
             let limit = IDLE_IN_FLIGHT - self.idle.work.in_flight;
             if let Some(work) = self.ftl.idle_work() {
-                self.idle.work.in_flight += work.work(&mut self.media, limit, Owner::Idle);
+                let started = work.work(&mut self.media, limit, Owner::Idle);
+                assert!(started <= limit, "{started} programs of idle work were started, of {limit}");
+                self.idle.work.in_flight += started;
             }
             // With nothing under way it begins anew when the next command has completed.
             self.idle.work.on = self.idle.work.in_flight > 0;
@@ -189,6 +193,7 @@ impl Drive {
 
     /// A program of it is on flash.
     pub(super) fn idle_work_done(&mut self) {
+        assert!(self.idle.work.in_flight > 0, "idle work ended, and none was in flight");
         self.idle.work.in_flight -= 1;
         self.work_idle();
     }

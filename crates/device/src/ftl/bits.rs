@@ -30,6 +30,7 @@ fn each_word(from: u32, end: u32, mut apply: impl FnMut(usize, u64)) {
     let mut at = from;
     while at < end {
         let stop = ((at / 64 + 1) * 64).min(end);
+        debug_assert!(at < stop && stop - at <= 64, "bits {at} to {stop} are in one word");
         let mask = (u64::MAX >> (64 - (stop - at))) << (at % 64);
         apply(at as usize / 64, mask);
         at = stop;

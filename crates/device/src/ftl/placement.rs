@@ -42,6 +42,11 @@ impl Placement {
             Superblock::Die => (dies_in_order(config), 1),
             Superblock::Drive => (vec![0], 1),
         };
+        let mut groups = stripe.clone();
+        groups.sort_unstable();
+        assert!(groups.iter().copied().eq(0..groups.len() as u32), "each group has one turn in {stripe:?}");
+        let count = stripe.len();
+        assert!(count.is_multiple_of(groups_per_die as usize), "{count} groups, {groups_per_die} a die");
         let streams = if config.ftl.superblock == Superblock::Die { config.ftl.streams } else { 0 };
         Placement {
             kind,
@@ -90,7 +95,8 @@ impl Placement {
     }
 
     /// The group for a page whose first unit is `lpn`; `None` when no group it may use has a page.
-    #[inline]
+    // Every write comes by here: with one group or many, it is a few instructions, and no call.
+    #[inline(always)]
     pub(super) fn choose(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
         if self.last.is_empty() {
             self.choose_next(media, lpn, frontier)
@@ -142,6 +148,7 @@ impl Placement {
         let begun = if self.kind == Kind::RoundRobin { self.next } else { 0 };
         let last = self.last.first().copied().unwrap_or(0);
         let in_row = if media.pool.superblocks.width() > 1 { media.stripe_left(last, Frontier::Host(0)) } else { 0 };
+        debug_assert!(begun < groups, "turn {begun} of {groups}");
         let left = in_row + (groups - begun) % groups * width;
         if left == 0 { groups * width } else { left }
     }
@@ -186,6 +193,7 @@ impl Placement {
             }
         }
         let (_, plane, position) = best?;
+        debug_assert!(position < dies, "the die of plane {plane} has turn {position} of {dies}");
         self.next = (position + 1) % dies;
         self.next_plane[(plane / self.groups_per_die) as usize] = (plane + 1) % self.groups_per_die;
         Some(plane)

@@ -47,12 +47,14 @@ pub(super) struct TrimRecord<'a> {
 impl<'a> TrimRecord<'a> {
     /// The record in a metadata unit's words; `first` is its segment's first unit.
     pub(super) fn new(words: &'a [u64], first: u32) -> TrimRecord<'a> {
+        assert!(words.len() >= RECORD_HEADER, "a record of trims has {} words", words.len());
         let (revivals, bits) = words[RECORD_HEADER..].split_at(words[1] as usize * 2);
         TrimRecord { as_of: words[0], revivals, bits, first }
     }
 
     /// Whether a copy of `lpn` that program number `sequence` wrote was trimmed since.
     pub(super) fn trimmed(&self, lpn: u32, sequence: u64) -> bool {
+        debug_assert!(lpn >= self.first, "unit {lpn} is before the segment that begins with {}", self.first);
         let bit = (lpn - self.first) as usize;
         let was_mapped = self.bits[bit / 64] >> (bit % 64) & 1 != 0;
         let (pairs, _) = self.revivals.as_chunks::<2>();
@@ -130,6 +132,7 @@ impl TrimState {
     }
 
     pub(super) fn unmapped(&mut self, lpn: u32) {
+        debug_assert!(self.is_mapped(lpn), "unit {lpn} is unmapped, and was not mapped");
         self.mapped.as_mut_slice()[lpn as usize / 64] &= !(1 << (lpn % 64));
     }
 
@@ -141,6 +144,7 @@ impl TrimState {
     /// A unit's trim is not on flash yet.
     pub(super) fn soil(&mut self, lpn: u32) {
         self.in_use = true;
+        debug_assert!(!self.is_mapped(lpn), "the trim of unit {lpn} is to be saved, and it is mapped");
         let segment = lpn / self.segment_units;
         if !std::mem::replace(&mut self.dirty[segment as usize], true) {
             self.dirty_list.push(segment);
@@ -175,7 +179,8 @@ impl TrimState {
     /// The record of the segment that [`TrimState::next_unsaved`] gave was handed to the chips.
     pub(super) fn saved(&mut self) {
         if let Some(segment) = self.dirty_list.pop() {
-            self.dirty[segment as usize] = false;
+            let was_dirty = std::mem::replace(&mut self.dirty[segment as usize], false);
+            assert!(was_dirty, "segment {segment} was saved, and had nothing to save");
         }
     }
 
@@ -210,6 +215,10 @@ impl TrimState {
         let revivals = self.revivals.iter().filter(|(lpn, _)| in_segment(*lpn));
         let mut words = vec![as_of, 0];
         for (lpn, sequence) in revivals {
+            debug_assert!(
+                *sequence <= as_of,
+                "unit {lpn} came back with program {sequence}, after the record of {as_of}"
+            );
             words.extend([u64::from(*lpn), *sequence]);
             words[1] += 1;
         }

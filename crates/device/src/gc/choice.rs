@@ -59,6 +59,7 @@ pub(super) fn pick(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32,
     let pages = media.data_pages_per_superblock();
     let view = media.pool.view(group, media.data_units_per_superblock());
     let named = first + policy.choose(&view, &mut media.rng)?;
+    assert!(named - first < media.pool.per_group, "policy {} chose block {named}, not of group {group}", policy.name());
     assert_eq!(media.pool.state(named), BlockState::Closed, "policy {} chose an open block", policy.name());
     let patience = 2 * media.pool.per_group;
     let block = if full_in_a_row < patience && has_room_for(media, group, pages_needed(media, named)) {
@@ -66,6 +67,8 @@ pub(super) fn pick(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32,
     } else {
         first + media.pool.view(group, media.data_units_per_superblock()).fewest_valid()?
     };
+    let (least, others) = (media.pool.valid(block), media.pool.valid(named));
+    assert!(least <= others, "the guard took block {block} with {least} valid units over {named} with {others}");
     let needed = pages_needed(media, block);
     let full = needed == pages;
     if needed > media.relocation_room(group) || full && !can_win_a_block(media, group) {
@@ -88,6 +91,10 @@ pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
 fn can_win_a_block(media: &Media, group: u32) -> bool {
     let pages = media.data_pages_per_superblock();
     let view = media.pool.view(group, media.data_units_per_superblock());
+    debug_assert!(
+        media.relocation_room(group) >= media.pool.free_or_erasing(group) * pages,
+        "group {group} has less room than free blocks"
+    );
     let mut gain = u64::from(media.relocation_room(group) - media.pool.free_or_erasing(group) * pages);
     for block in (0..view.len()).filter(|block| view.is_closed(*block)) {
         gain += u64::from(pages - view.valid(block).div_ceil(media.units_per_page));

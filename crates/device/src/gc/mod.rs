@@ -199,6 +199,16 @@ impl Gc {
             if limit > 0 {
                 let owner = Owner::Gc(group);
                 let moved = ftl.relocate(media, job.victim, job.cursor, limit, job.cause, owner);
+                let units = media.units_per_superblock();
+                assert!(
+                    moved.cursor >= job.cursor,
+                    "relocation of {} went from {} back to {}",
+                    job.victim,
+                    job.cursor,
+                    moved.cursor
+                );
+                assert!(moved.cursor <= units, "relocation of {} is at unit {} of {units}", job.victim, moved.cursor);
+                assert!(moved.started <= limit, "{} relocations of {} started, not {limit}", moved.started, job.victim);
                 job.cursor = moved.cursor;
                 if media.flash.timed() {
                     self.in_flight[group as usize] += moved.started;
@@ -227,6 +237,7 @@ impl Gc {
 
     /// A relocation of a group's job is on flash.
     pub(crate) fn relocated(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
+        assert!(self.in_flight[group as usize] > 0, "a relocation of group {group} ended, and none was in flight");
         self.in_flight[group as usize] -= 1;
         // Refill in halves: half as many calls, and neighbours on other planes find each other.
         if self.in_flight[group as usize] <= self.in_flight_most / 2 {
@@ -297,6 +308,8 @@ impl Gc {
         }
         let (victim, cause) = self.choose(media, group)?;
         let valid_pages = pages_needed(media, victim);
+        assert!(self.jobs[group as usize].is_none(), "group {group} empties {victim} beside another block");
+        assert_eq!(media.pool.group_of(victim), group, "victim {victim} is of another group");
         media.pool.collect(victim);
         if self.is_paced(media) {
             // A retired block does not come back.
@@ -384,6 +397,7 @@ impl Gc {
 
     /// Records of trims are on flash: what waited for them need not wait any longer.
     pub(crate) fn metadata_done(&mut self, media: &mut Media) {
+        assert_eq!(media.metadata_in_flight, 0, "erases wait for records that are not on flash");
         for superblock in self.await_metadata.drain(..) {
             if media.pool.unpin_superblock(superblock) {
                 media.unpinned.push(superblock);
@@ -411,6 +425,10 @@ impl Gc {
             // Its last pin went just before it was empty, and both were heard of.
             return;
         }
+        let state = media.pool.state(superblock);
+        assert_eq!(state, BlockState::Erasing, "block {superblock} is erased only when it was emptied");
+        let valid = media.pool.valid(superblock);
+        assert_eq!(valid, 0, "block {superblock} is erased, and {valid} units of it are valid");
         let alone = media.pool.superblocks.width() == 1;
         let cause = self.emptied_for[superblock as usize];
         for block in media.pool.superblocks.members(superblock) {
@@ -448,6 +466,8 @@ impl Gc {
     /// The erase of a block has ended; true if that was the last member of its superblock.
     pub(crate) fn erased(&mut self, media: &mut Media, block: u32, failed: bool) -> bool {
         let superblock = media.pool.superblocks.of(block);
+        assert_ne!(superblock, NONE, "block {block} was erased, and is in no superblock");
+        assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and nobody asked for it");
         self.erases_in_flight[superblock as usize] -= 1;
         if failed {
             self.grow_bad(media, block);
@@ -469,13 +489,20 @@ impl Gc {
         if media.pool.is_retiring(superblock) {
             self.retiring[group as usize].retain(|other| *other != superblock);
         }
+        if good && !planted(Bug::FreeAtFirstErase) {
+            assert_eq!(media.programmed(superblock), 0, "block {superblock} is free again, and has written pages");
+        }
         media.pool.erased(superblock, wear, good);
         if !good {
             media.pool.mend(group, &mut media.flash);
         }
+        if cfg!(debug_assertions) {
+            media.pool.audit(group);
+        }
     }
 
     fn grow_bad(&mut self, media: &mut Media, block: u32) {
+        assert!(!media.flash.blocks.get(block).bad, "block {block} goes bad twice");
         media.flash.retire(block);
         media.pool.superblocks.remove(block);
         self.grown_bad += 1;
@@ -484,5 +511,7 @@ impl Gc {
 
 /// Pages that the valid units of a superblock fill.
 fn pages_needed(media: &Media, block: u32) -> u32 {
-    media.pool.valid(block).div_ceil(media.units_per_page)
+    let (valid, units) = (media.pool.valid(block), media.data_units_per_superblock());
+    debug_assert!(valid <= units, "{valid} units of block {block} are valid, of {units}");
+    valid.div_ceil(media.units_per_page)
 }

@@ -66,6 +66,11 @@ impl Media {
         let gaps = &self.gaps[slot];
         let next = open.next_page + gaps.len() as u32;
         let in_gaps = gaps.iter().filter(|(_, role)| *role == Role::Data).count() as u32;
+        assert!(
+            next <= self.pages_per_superblock,
+            "frontier {slot} comes to page {next} of {}",
+            self.pages_per_superblock
+        );
         in_gaps + self.data_pages_per_superblock - (next / width * stripe + (next % width).min(stripe))
     }
 
@@ -101,6 +106,8 @@ impl Media {
             return;
         }
         while let Some((place, role)) = self.stripe_page_due(slot) {
+            assert_ne!(role, Role::Data, "{place:?} is for data");
+            assert!(!self.flash.is_written(place.block, place.page), "{place:?} of frontier {slot} is written already");
             let mut open = self.frontiers[slot];
             self.gaps[slot].pop_front();
             open.next_page += 1;
@@ -128,6 +135,7 @@ impl Media {
             let number = self.frontiers[slot].next_page;
             let place = self.pool.superblocks.place(superblock, number);
             let role = if self.pool.superblocks.role(number) == Role::Data { Role::Pad } else { Role::Parity };
+            assert!(number < self.pages_per_superblock, "page {number} closes a stripe of superblock {superblock}");
             self.frontiers[slot].next_page += 1;
             self.program_of_stripe(slot, self.frontier_of(slot), place, role);
         }
@@ -146,6 +154,7 @@ impl Media {
     }
 
     fn program_of_stripe(&mut self, slot: usize, frontier: Frontier, place: Place, role: Role) {
+        assert_eq!(self.group_of(place.block), slot as u32 / (self.streams + 1), "{place:?} is of frontier {slot}");
         let owner = if role == Role::Filler { FILLER_LPN } else { PARITY_LPN };
         let sequence = self.take_sequence(1);
         self.flash.oob.write(place.block, place.page, &[owner; MAX_UNITS][..self.units_per_page as usize], sequence);
@@ -253,6 +262,7 @@ impl Media {
     /// to be read again for the parity of stripes that go on.
     pub(super) fn stripe_gaps(&mut self, superblock: u32, rows: Range<u32>) -> VecDeque<(Place, Role)> {
         let width = self.pool.superblocks.width();
+        assert!(rows.end <= self.pages_per_block, "stripes {rows:?} of superblock {superblock}");
         let mut gaps = VecDeque::new();
         for row in rows {
             let numbers = row * width..(row + 1) * width;
@@ -316,6 +326,8 @@ impl Media {
 
     /// Starts the reads of the rest of a stripe, as far as that is not in RAM, for `owner`; returns how many.
     pub(crate) fn read_stripe(&mut self, place: Place, cause: Cause, owner: Owner) -> u32 {
+        assert!(self.pool.superblocks.parity() > 0, "{place:?} has no stripe to be read");
+        assert!(self.flash.timed(), "the stripe of {place:?} is read in time");
         let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
         let others = self.on_flash(place);
@@ -328,6 +340,7 @@ impl Media {
 
     /// Reads a page without time, from the rest of its stripe if need be; true if it is lost.
     pub(crate) fn read_now(&mut self, place: Place, cause: Cause) -> bool {
+        assert!(!self.flash.timed(), "{place:?} is read without time while others take it");
         if !self.flash.execute(OpKind::Read, cause, place.block, place.page) {
             return false;
         }
@@ -355,6 +368,7 @@ impl Media {
         }
         let mut others: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
         let superblock = self.pool.superblocks.of(place.block);
+        assert!(!others.is_empty(), "{place:?} was rebuilt from nothing");
         if others.iter().any(|other| self.held(superblock, *other) == Held::ToCome) {
             // The XOR of what is there is in RAM and nowhere else: it has what the page holds.
             return Vec::new();
@@ -398,6 +412,9 @@ impl Media {
 
 /// Cells that are those of `before` become those of `now`.
 pub(crate) fn replace_cells(cells: &mut [u8], cell: usize, before: &[u8], now: &[u8]) {
+    assert_eq!(cells.len(), before.len(), "cells are replaced by as many");
+    assert_eq!(before.len(), now.len(), "cells are replaced by as many");
+    assert!(cell > 0, "cells of no bytes are replaced");
     for ((cells, before), now) in cells.chunks_mut(cell).zip(before.chunks(cell)).zip(now.chunks(cell)) {
         if cells == before {
             cells.copy_from_slice(now);

@@ -14,6 +14,15 @@ impl Flash {
         let state = &mut self.dies[die as usize];
         let index = state.channel;
         let channel = &mut self.channels[index as usize];
+        debug_assert_eq!(
+            channel.head == NONE,
+            channel.tail == NONE,
+            "channel {index} has a line with two ends, or none"
+        );
+        debug_assert!(
+            channel.head != NONE || channel.last_command == NONE,
+            "channel {index} has a command in an empty line"
+        );
         if channel.head == NONE && channel.free_at <= now {
             self.occupy(index, die, duration, now);
             return true;
@@ -48,8 +57,13 @@ impl Flash {
     pub(super) fn channel_event(&mut self, index: u32, now: Nanos) {
         let channel = &mut self.channels[index as usize];
         let die = channel.head;
+        assert!(channel.free_at <= now, "channel {index} is given away at {now}, busy until {}", channel.free_at);
         let (next, duration) = (self.dies[die as usize].next_waiter, self.dies[die as usize].wants);
         channel.head = next;
+        if next == NONE {
+            debug_assert_eq!(channel.tail, die, "die {die} was the last in the line of channel {index}");
+            channel.tail = NONE;
+        }
         if channel.last_command == die {
             channel.last_command = NONE;
         }
@@ -65,6 +79,7 @@ impl Flash {
     pub(super) fn occupy(&mut self, index: u32, die: u32, duration: Nanos, now: Nanos) {
         let end = now + duration;
         let channel = &mut self.channels[index as usize];
+        debug_assert!(channel.free_at <= now, "channel {index} carries two transfers at {now}");
         channel.free_at = end;
         channel.busy += duration;
         if self.is_watched {
@@ -74,11 +89,15 @@ impl Flash {
             Phase::AwaitChannel => self.begin_array(die, now, end),
             Phase::AwaitDataOut => {
                 let state = &mut self.dies[die as usize];
+                debug_assert_ne!(state.running, NONE, "die {die} puts out the data of a read");
                 state.phase = Phase::DataOut;
                 state.until = end;
                 self.events.set(die, end);
             }
             Phase::Array | Phase::Suspending => {
+                let state = &self.dies[die as usize];
+                assert_ne!(state.staged, NONE, "die {die} got the channel while its array works, for nothing staged");
+                assert_eq!(state.staged_state, Staged::Waiting, "the staged data of die {die} moves once");
                 self.dies[die as usize].staged_state = Staged::Transferring { until: end };
             }
             phase => unreachable!("die {die} got the channel in phase {phase:?}"),

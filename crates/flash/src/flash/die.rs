@@ -11,14 +11,20 @@ impl Flash {
     pub(super) fn die_event(&mut self, die: u32, now: Nanos) {
         match self.dies[die as usize].phase {
             Phase::Idle => self.go_idle(die, now),
-            Phase::Array => self.array_done(die, now),
+            Phase::Array => {
+                debug_assert_eq!(self.dies[die as usize].until, now, "the array of die {die} is done when it says");
+                self.array_done(die, now);
+            }
             Phase::DataOut => {
+                debug_assert_eq!(self.dies[die as usize].until, now, "the data of die {die} is out when it says");
                 self.complete_running(die, now);
                 self.go_idle(die, now);
             }
             Phase::AwaitStaged => self.start_staged_array(die, now),
             Phase::Suspending => {
                 let state = &mut self.dies[die as usize];
+                assert_eq!(state.suspended, NONE, "die {die} suspends one group at a time");
+                assert!(now >= state.array_start, "die {die} stops at {now} what begins at {}", state.array_start);
                 state.suspended = state.running;
                 state.running = NONE;
                 state.busy += now - state.array_start;
@@ -38,6 +44,7 @@ impl Flash {
 
     pub(super) fn array_done(&mut self, die: u32, now: Nanos) {
         let state = &mut self.dies[die as usize];
+        debug_assert!(now >= state.array_start, "die {die} is done at {now} with what begins at {}", state.array_start);
         state.busy += now - state.array_start;
         let group = state.running;
         if self.observer.is_some() {
@@ -84,10 +91,12 @@ impl Flash {
     }
 
     pub(super) fn start_staged_array(&mut self, die: u32, now: Nanos) {
+        debug_assert_ne!(self.dies[die as usize].running, NONE, "die {die} has the data of a program that runs next");
         self.begin_array(die, now, now);
     }
 
     pub(super) fn go_idle(&mut self, die: u32, now: Nanos) {
+        debug_assert_eq!(self.dies[die as usize].running, NONE, "die {die} goes idle when its group has ended");
         self.dies[die as usize].phase = Phase::Idle;
         if !self.start_next(die, now) {
             self.events.clear(die);
@@ -98,6 +107,7 @@ impl Flash {
     pub(super) fn start_next(&mut self, die: u32, now: Nanos) -> bool {
         let state = &self.dies[die as usize];
         if state.suspended != NONE {
+            debug_assert_eq!(state.staged, NONE, "nothing is staged behind what die {die} has suspended");
             let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
             if reads == 0 || state.reads_let_pass >= READS_LET_PASS {
                 self.resume(die, now);
@@ -108,6 +118,7 @@ impl Flash {
             }
             return true;
         }
+        debug_assert_eq!(state.queued == 0, state.waiting == 0, "die {die} has {} queued", state.queued);
         if state.queued == 0 {
             return false;
         }
@@ -172,6 +183,7 @@ impl Flash {
             self.note_waits(group, |waits, op| waits.started(op, now));
         }
         let state = &mut self.dies[die as usize];
+        debug_assert_eq!(state.running, NONE, "die {die} takes up {group} when it has ended what ran");
         state.running = group;
         state.phase = Phase::AwaitChannel;
         let duration = self.command_and_data_in_time(group);
@@ -215,6 +227,7 @@ impl Flash {
             let other = base + others.trailing_zeros();
             others &= others - 1;
             let candidate = self.head(die, other);
+            debug_assert_ne!(candidate, NONE, "queue {other} of die {die} is marked and empty");
             let flight = &self.flights[candidate as usize];
             let offset_fits = first.kind == OpKind::Erase
                 || flight.submit.page == first.page
@@ -232,6 +245,7 @@ impl Flash {
     pub(super) fn pop(&mut self, die: u32, queue: u32) -> u32 {
         let index = self.queue_index(die, 0, queue);
         let op = self.queues[index].head;
+        debug_assert_eq!(self.flights[op as usize].waits_for, 0, "operation {op} is started while it waits");
         let next = std::mem::replace(&mut self.flights[op as usize].next, NONE);
         let order = if next == NONE || self.flights[next as usize].waits_for > 0 {
             NOT_READY
@@ -245,6 +259,7 @@ impl Flash {
             self.queues[index].tail = NONE;
             state.waiting &= !(1 << queue);
         }
+        debug_assert!(state.queued > 0, "die {die} has an operation in queue {queue} and none queued");
         state.queued -= 1;
         state.last_queue = queue;
         op
@@ -252,6 +267,7 @@ impl Flash {
 
     /// At `now` it is settled that the running group's commands and data are in at `start`: the array works from then on.
     pub(super) fn begin_array(&mut self, die: u32, now: Nanos, start: Nanos) {
+        debug_assert!(start >= now, "die {die} begins at {start}, in the past of {now}");
         let mut duration = Nanos::ZERO;
         let mut op = self.dies[die as usize].running;
         let kind = self.flights[op as usize].submit.kind;

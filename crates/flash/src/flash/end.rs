@@ -28,6 +28,7 @@ impl Flash {
     fn complete_group<const RECORDED: bool>(&mut self, die: u32, now: Nanos) {
         let mut op = self.dies[die as usize].running;
         self.dies[die as usize].running = NONE;
+        debug_assert_ne!(op, NONE, "die {die} ends something at {now}, and nothing runs");
         let together = op != NONE && self.flights[op as usize].next != NONE;
         if RECORDED && let Some(waits) = &mut self.waits {
             waits.occupied(die, now, None);
@@ -51,6 +52,7 @@ impl Flash {
                 failed,
                 then,
             });
+            debug_assert_eq!(self.flights[op as usize].waits_for, 0, "operation {op} ran while it waited");
             let held = failed && self.holds_failed_reads && submit.kind == OpKind::Read;
             let then = if held { NONE } else { then };
             if RECORDED && let Some(waits) = &mut self.waits {
@@ -175,7 +177,11 @@ impl Flash {
 
     /// What a copyback reads goes into its page unchecked: data that could not have been corrected is lost there, and only
     /// who reads it finds out.
+    #[inline(never)]
     fn copy_page(&mut self, asked: Asked, source: u32, target: u32) {
+        let (from, to) = (source / self.geometry.pages_per_block, target / self.geometry.pages_per_block);
+        let plane = |block: u32| block / self.geometry.blocks_per_plane;
+        assert_eq!(plane(from), plane(to), "a copyback from page {source} to {target} stays in its plane");
         let pages = self.geometry.pages_per_block;
         self.blocks.read(source / pages, source % pages, asked);
         if self.faults.strikes(OpKind::Read, source / pages, 0) {
@@ -200,6 +206,7 @@ impl Flash {
         for die in 0..self.dies.len() {
             let state = self.dies[die];
             let begun = matches!(state.phase, Phase::Array | Phase::Suspending) && state.array_start < now;
+            assert!(!begun || state.running != NONE, "the array of die {die} works for nobody in {:?}", state.phase);
             for (group, begun) in [(state.running, begun), (state.suspended, true)] {
                 let mut op = group;
                 while op != NONE && begun {
@@ -228,6 +235,7 @@ impl Flash {
             channel.free_at = Nanos::ZERO;
             self.events.clear((self.dies.len() + index) as u32);
         }
+        assert_eq!(self.events.next(), None, "nothing happens on chips without power");
         self.queues.fill(EMPTY);
         self.flights.clear();
         self.on_ready.clear();
@@ -241,6 +249,8 @@ impl Flash {
 
     /// Puts a saved block state back.
     pub(crate) fn restore_block(&mut self, block: u32, state: Block) {
+        let pages = self.geometry.pages_per_block;
+        assert!(state.programmed <= pages, "block {block} of {pages} pages has {} written", state.programmed);
         self.blocks.restore(block, state);
     }
 }

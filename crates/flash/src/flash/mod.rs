@@ -105,6 +105,7 @@ struct Flight {
 }
 
 const _: () = assert!(size_of::<Flight>() == 64, "an operation in flight is one cache line");
+const _: () = assert!(CLASSES * MAX_PLANES_PER_DIE as usize <= 64, "a die's queues are the bits of one word");
 
 #[derive(Clone, Copy, Debug)]
 struct Queue {
@@ -224,6 +225,13 @@ impl Flash {
     pub fn new(config: &FlashConfig, units_per_page: u32, contents: Contents, seed: u64, timed: bool) -> Flash {
         // What this takes, `Flash::simulator_bytes` says beforehand: a table that grows with the chips belongs there, too.
         let geometry = config.geometry;
+        let planes = geometry.planes_per_die;
+        assert!((1..=MAX_PLANES_PER_DIE).contains(&planes), "{planes} planes a die, not 1 to {MAX_PLANES_PER_DIE}");
+        assert!(
+            units_per_page > 0 && geometry.page_bytes.is_multiple_of(units_per_page),
+            "a page of {} bytes in {units_per_page} units",
+            geometry.page_bytes
+        );
         let mut blocks = Blocks::new(&geometry);
         let mut faults = FaultPlan::new(
             &config.faults,
@@ -308,6 +316,8 @@ impl Flash {
             image.finish(blocks.filter(|(_, block)| block.bad).map(|(number, _)| number as u32))?;
         } else {
             let loaded = image.load(&mut flash.oob)?;
+            let (found, blocks) = (loaded.blocks.len(), flash.blocks.all().len());
+            assert_eq!(found, blocks, "the image told of {found} blocks of {blocks}");
             for (block, state) in (0..).zip(loaded.blocks) {
                 flash.blocks.restore(block, state);
             }
@@ -407,7 +417,12 @@ impl Flash {
             let works = matches!(die.phase, Phase::Array | Phase::Suspending);
             if works { now.since(die.array_start) } else { Nanos::ZERO }
         };
-        let channels = self.channels.iter().map(|channel| channel.busy - channel.free_at.since(now)).collect();
+        let so_far = |channel: &Channel| {
+            let ahead = channel.free_at.since(now);
+            assert!(channel.busy >= ahead, "a channel was busy for {}, of which {ahead} are to come", channel.busy);
+            channel.busy - ahead
+        };
+        let channels = self.channels.iter().map(so_far).collect();
         (channels, self.dies.iter().map(|die| die.busy + running(die)).collect())
     }
 
@@ -466,6 +481,9 @@ impl Flash {
 
     /// The controller records that a block stands in place `index` of its plane, or, with `None`, in its own again.
     pub fn substitute(&mut self, block: u32, index: Option<u32>) {
+        let (bad, own) = (self.blocks.get(block).bad, block % self.geometry.blocks_per_plane);
+        assert!(index.is_none() || !bad, "bad block {block} stands in for another in place {index:?}");
+        assert_ne!(index, Some(own), "block {block} stands in for itself");
         self.blocks.substitute(block, index);
         if let Some(image) = self.store.image_mut() {
             image.substitute(block, index, self.blocks.get(block));
@@ -526,6 +544,7 @@ impl Flash {
     /// Does an operation at once, without time: its effect, its count, its fault. Returns whether it failed.
     #[inline]
     pub fn execute(&mut self, kind: OpKind, cause: Cause, block: u32, page: u32) -> bool {
+        debug_assert_eq!(self.in_flight, 0, "{kind:?} of block {block} page {page} at once, while others take time");
         let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(kind, asked, block, page, NONE)
     }
@@ -558,6 +577,8 @@ impl Flash {
     /// to the next pages in order; reads to pages that are written.
     #[inline]
     pub fn execute_run(&mut self, kind: OpKind, cause: Cause, block: u32, count: u32) {
+        debug_assert!(self.is_plain(), "{count} pages of block {block} go as one, and they are not alike");
+        debug_assert_eq!(self.in_flight, 0, "a run of pages of block {block} at once, while others take time");
         self.counts.0[kind as usize][cause as usize] += u64::from(count);
         let asked = Asked { cause, now: Nanos::ZERO };
         match kind {
@@ -573,6 +594,13 @@ impl Flash {
     #[inline(always)]
     pub fn submit(&mut self, now: Nanos, submit: Submit) -> OpId {
         debug_assert!(self.timed, "untimed operations are executed, not submitted");
+        debug_assert!(submit.block < self.geometry.blocks(), "block {} of {}", submit.block, self.geometry.blocks());
+        debug_assert!(submit.kind != OpKind::Erase || submit.page == 0, "an erase of page {}", submit.page);
+        debug_assert!(
+            self.events.next().is_none_or(|at| at >= now),
+            "submitted at {now}, after what is to happen at {:?}",
+            self.events.next()
+        );
         let flight = Flight {
             submit,
             order: self.order,
@@ -606,6 +634,7 @@ impl Flash {
         let plane = self.plane_in_die(block);
         let index = self.queue_index(die, class as usize, plane);
         let queue = &mut self.queues[index];
+        debug_assert_eq!(queue.head == NONE, queue.tail == NONE, "queue {index} has a head and a tail, or neither");
         if queue.head == NONE {
             queue.head = op;
             queue.order = if waits { NOT_READY } else { self.order - 1 };
@@ -663,6 +692,7 @@ impl Flash {
         let flight = &mut self.flights[earlier as usize];
         assert_eq!(flight.then, NONE, "an operation releases one other");
         flight.then = later;
+        debug_assert!(self.waits(later), "operation {later} was submitted without a link, and waits for {earlier}");
     }
 
     /// Makes `later` ready together with `earlier`, which is not ready yet, and whose followers end with it: pages of a
@@ -672,12 +702,18 @@ impl Flash {
         let flight = &mut self.flights[earlier as usize];
         assert_eq!(flight.follower, NONE, "one operation follows another");
         flight.follower = later;
+        let links = self.flights[later as usize].waits_for;
+        assert_eq!(links, 1, "operation {later} follows {earlier} and waits for nothing else");
     }
 
     /// Makes `later` wait until `earlier`, which waits for reads, is ready: until its data is in the controller's RAM. It was
     /// submitted with `waits_for` counting this.
     pub fn link_ready(&mut self, earlier: OpId, later: OpId) {
         assert!(self.waits(earlier), "what is ready holds nobody up");
+        assert!(
+            self.waits(later),
+            "operation {later} was submitted without a link, and waits until {earlier} is ready"
+        );
         if self.on_ready.len() <= earlier as usize {
             self.on_ready.resize(self.flights.len(), NONE);
         }
@@ -693,6 +729,7 @@ impl Flash {
     /// What a failed read was to bring is there by other means, or never will be: `waiter`, which [`Done::then`] named, goes
     /// on; `by` is the operation that ended last for it.
     pub fn release_waiter(&mut self, waiter: OpId, by: OpId, now: Nanos) {
+        assert!(self.holds_failed_reads, "operation {waiter} was released when {by} ended");
         if let Some(waits) = &mut self.waits
             && self.flights[waiter as usize].waits_for == 1
         {
@@ -757,5 +794,10 @@ impl Flash {
             self.channel_event(resource - dies, now);
         }
         std::mem::swap(&mut self.done, done);
+        debug_assert!(
+            self.events.next().is_none_or(|at| at >= now),
+            "at {now} something was due in the past, at {:?}",
+            self.events.next()
+        );
     }
 }

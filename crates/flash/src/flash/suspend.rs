@@ -25,9 +25,14 @@ impl Flash {
         if !allowed || stop >= state.until || state.reads_let_pass >= READS_LET_PASS {
             return;
         }
+        assert!(
+            stop > now || self.config.timing.suspend == Nanos::ZERO,
+            "die {die} stops at {stop}, in the past of {now}"
+        );
         let state = &mut self.dies[die as usize];
         // While it resumes nothing is done, so what is left to do never grows.
         state.remaining = state.remaining.min(state.until - from);
+        assert!(state.remaining > Nanos::ZERO, "die {die} suspends what has nothing left to do");
         state.phase = Phase::Suspending;
         state.until = stop;
         self.events.set(die, stop);
@@ -39,6 +44,8 @@ impl Flash {
     pub(super) fn resume(&mut self, die: u32, now: Nanos) {
         let resume = self.config.timing.resume;
         let state = &mut self.dies[die as usize];
+        assert_eq!(state.running, NONE, "die {die} resumes when its reads have ended");
+        assert!(state.reads_let_pass <= READS_LET_PASS, "die {die} let {} reads pass", state.reads_let_pass);
         state.running = state.suspended;
         state.suspended = NONE;
         state.phase = Phase::Array;
@@ -46,6 +53,8 @@ impl Flash {
         state.until = now + resume + state.remaining;
         let until = state.until;
         let running = state.running;
+        let kind = self.flights[running as usize].submit.kind;
+        assert!(matches!(kind, OpKind::Program | OpKind::Erase), "die {die} had suspended a {kind:?}");
         self.events.set(die, until);
         if self.waits.is_some() {
             let what = self.what(running);

@@ -56,6 +56,7 @@ impl Flash {
         if bytes == self.geometry.page_bytes {
             return self.config.timing.transfer;
         }
+        debug_assert!(bytes < self.geometry.page_bytes, "{bytes} bytes of a page of {}", self.geometry.page_bytes);
         Nanos((self.config.timing.transfer.0 * u64::from(bytes)).div_ceil(u64::from(self.geometry.page_bytes)))
     }
 }

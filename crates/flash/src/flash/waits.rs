@@ -141,6 +141,11 @@ impl Waits {
         if self.by_op.len() <= op as usize {
             self.by_op.resize(op as usize + 1, NOTHING);
         }
+        let earlier = self.get(self.by_op[op as usize]);
+        assert!(
+            earlier.is_none_or(|record| record.done <= now),
+            "operation {op} is submitted at {now}, while in flight"
+        );
         self.by_op[op as usize] = self.base + self.records.len() as u64;
         self.records.push_back(Record {
             die,
@@ -165,38 +170,60 @@ impl Waits {
     #[cold]
     pub(super) fn released(&mut self, op: u32, by: u32, now: Nanos) {
         let by = self.by_op.get(by as usize).copied().unwrap_or(NOTHING);
-        self.change(op, |record| (record.released_by, record.ready) = (by, now));
+        self.change(op, |record| {
+            assert!(now >= record.submitted, "ready at {now}, submitted at {}", record.submitted);
+            (record.released_by, record.ready) = (by, now);
+        });
     }
 
     /// The die takes an operation on, or stages it behind the one that runs.
     #[cold]
     pub(super) fn started(&mut self, op: u32, now: Nanos) {
-        self.change(op, |record| (record.started, record.granted, record.moved) = (now, now, now));
+        self.change(op, |record| {
+            assert!(now >= record.ready, "started at {now}, ready at {}", record.ready);
+            (record.started, record.granted, record.moved) = (now, now, now);
+        });
     }
 
     #[cold]
     pub(super) fn moved_in(&mut self, op: u32, from: Nanos, to: Nanos) {
-        self.change(op, |record| (record.granted, record.moved) = (from, to));
+        self.change(op, |record| {
+            assert!(from >= record.started, "on the channel at {from}, started at {}", record.started);
+            (record.granted, record.moved) = (from, to);
+        });
     }
 
     #[cold]
     pub(super) fn array_from(&mut self, op: u32, from: Nanos) {
-        self.change(op, |record| record.array = from);
+        self.change(op, |record| {
+            assert!(from >= record.moved, "on the array at {from}, its data in at {}", record.moved);
+            record.array = from;
+        });
     }
 
     #[cold]
     pub(super) fn sensed(&mut self, op: u32, now: Nanos) {
-        self.change(op, |record| record.sensed = now);
+        self.change(op, |record| {
+            assert!(now >= record.array, "sensed at {now}, on the array from {}", record.array);
+            record.sensed = now;
+        });
     }
 
     #[cold]
     pub(super) fn moves_out(&mut self, op: u32, from: Nanos) {
-        self.change(op, |record| record.granted_out = from);
+        self.change(op, |record| {
+            assert!(from >= record.sensed, "data out at {from}, sensed at {}", record.sensed);
+            record.granted_out = from;
+        });
     }
 
     #[cold]
     pub(super) fn done(&mut self, op: u32, now: Nanos) {
-        self.change(op, |record| record.done = now);
+        self.change(op, |record| {
+            assert_eq!(record.done, Nanos::MAX, "an operation ends once, and again at {now}");
+            assert!(now >= record.array, "done at {now}, on the array from {}", record.array);
+            record.done = now;
+        });
     }
 
     /// From `at` on the die works for an operation; with `None`, for nobody.
@@ -230,6 +257,8 @@ impl Waits {
 
     #[cold]
     pub(super) fn carried(&mut self, channel: u32, from: Nanos, to: Nanos, cause: Cause) {
+        let before = self.channels[channel as usize].back();
+        assert!(before.is_none_or(|last| last.to <= from), "channel {channel} carries two transfers at {from}");
         self.channels[channel as usize].push_back(Transfer { from, to, cause });
     }
 

@@ -14,12 +14,14 @@ impl Flash {
     }
 
     pub(super) fn report(&mut self, resource: Resource, group: u32, start: Nanos, end: Nanos) {
+        assert!(start <= end, "{resource:?} is occupied from {start} to {end}");
         let submit = self.flights[group as usize].submit;
         let (mut planes, mut op) = (0, group);
         while op != NONE {
             planes += 1;
             op = self.flights[op as usize].next;
         }
+        assert!(planes <= self.geometry.planes_per_die, "{planes} operations at once on {resource:?}");
         let pages = u64::from(self.geometry.pages_per_block);
         let ppn = u64::from(submit.block) * pages + u64::from(submit.page);
         if let Some(observer) = &mut self.observer {

@@ -68,6 +68,12 @@ impl Behind {
             }
             self.pages[earlier] = None;
         }
+        assert_eq!(
+            self.entries.len(),
+            self.pages.len() * entry.len(),
+            "each of {} pages has an entry",
+            self.pages.len()
+        );
         self.pages.push(Some(page));
         self.entries.extend_from_slice(entry);
     }
@@ -97,6 +103,8 @@ impl Behind {
             self.forget();
             return data.and(entries);
         }
+        let units: usize = self.runs.iter().map(|run| run.units as usize).sum();
+        assert_eq!(units * unit_bytes, self.data.len(), "{units} units of {unit_bytes} bytes are to be written");
         let left = if seeded(Bug::SettleLeavesTheLast) { self.take_last(entry_bytes) } else { None };
         let data = self.write_data(pages, unit_bytes, lifeline);
         let entries = self.write_entries(oob, entry_bytes, lifeline);

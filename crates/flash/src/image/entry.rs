@@ -82,6 +82,7 @@ impl PageEntry {
         }
         let check = check_of(&to[4..], u64::from(ppn));
         to[..4].copy_from_slice(&check.to_le_bytes());
+        assert!(to.len() <= stride, "the entry of page {ppn} has {} bytes of {stride}", to.len());
         to.resize(stride, 0);
     }
 

@@ -337,6 +337,7 @@ impl Image {
     }
 
     fn put_unit(&mut self, unit: u32, cells: &[u8], check: u32) {
+        assert_eq!(cells.len(), self.unit_bytes as usize, "unit {unit} is written as a whole");
         self.checks.set(unit as usize, check);
         self.behind.put_unit(unit, cells);
         if self.behind.is_full() {
@@ -381,17 +382,20 @@ impl Image {
 
     /// A program begins on the array.
     pub(crate) fn program_begins(&mut self, block: &Block, place: (u32, u32), oob: &Oob) {
+        assert_eq!(place.1, block.programmed, "block {} programs the page behind those that are written", place.0);
         self.put_page(PageState::Begun, block, place, oob, false);
     }
 
     /// A program has ended, well or not; its records are kept first.
     pub(crate) fn program_ends(&mut self, block: &Block, place: (u32, u32), oob: &Oob, failed: bool) {
+        assert_eq!(place.1 + 1, block.programmed, "the program of block {} that ended is its latest", place.0);
         let state = if failed { PageState::Failed } else { PageState::Written };
         self.put_page(state, block, place, oob, false);
     }
 
     /// A page's out-of-band area changed after its program.
     pub(crate) fn rewrite(&mut self, block: &Block, place: (u32, u32), oob: &Oob, readable: bool) {
+        assert!(place.1 < block.programmed, "page {} of block {} changes, which is not written", place.1, place.0);
         let state = if readable { PageState::Written } else { PageState::Failed };
         self.put_page(state, block, place, oob, true);
     }
@@ -460,11 +464,13 @@ impl Image {
 
     /// An erase begins: until it ends the block is torn.
     pub(crate) fn erase_begins(&mut self, number: u32, block: &Block) {
+        assert!(!block.bad, "an erase of bad block {number} begins");
         self.put_block(number, &Block { torn: true, ..*block });
     }
 
     /// An erase has ended: the block's space goes back to the host, unless it will be wanted again soon.
     pub(crate) fn erase_ends(&mut self, number: u32, block: &Block) {
+        assert!(!block.torn && block.programmed == 0, "the erase of block {number} has ended: {block:?}");
         self.put_block(number, block);
         let space = self.space.get_mut();
         space.held.push_back(number);

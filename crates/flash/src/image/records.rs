@@ -79,6 +79,7 @@ impl RecordLog {
         words: &[u64],
         lifeline: &Lifeline,
     ) -> io::Result<()> {
+        assert!(!words.is_empty() && words.len() <= WORDS_MAX as usize, "unit {unit} has {} words", words.len());
         let mut bytes = Vec::new();
         encode(unit, erases, words, &mut bytes);
         lifeline.write_at(file, &bytes, self.end)?;

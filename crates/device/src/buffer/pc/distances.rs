@@ -67,6 +67,7 @@ impl Distances {
     /// A page that is there was referenced; it was partial until then or not.
     #[inline]
     pub(in crate::buffer) fn referenced(&mut self, slot: Slot, partial: bool) {
+        debug_assert_ne!(self.tick[slot as usize], NEVER, "slot {slot} is referenced, and is not there");
         if partial {
             self.sum += u64::from(self.since(slot));
             self.count += 1;
@@ -80,6 +81,8 @@ impl Distances {
 
     /// A page left.
     pub(in crate::buffer) fn left(&mut self, slot: Slot) {
+        assert_ne!(self.tick[slot as usize], NEVER, "slot {slot} leaves, and is not there");
+        assert!(self.pages > 0, "slot {slot} leaves, and no page is there");
         self.tick[slot as usize] = NEVER;
         self.pages -= 1;
     }
@@ -144,6 +147,12 @@ impl Distances {
         self.marks = vec![0; ticks / 64];
         self.tree = vec![0; ticks / 64 + 1];
         self.page_of = vec![NIL; ticks];
+        assert!(
+            there.len() <= self.pages as usize,
+            "{} marks of pages, of which {} are there",
+            there.len(),
+            self.pages
+        );
         self.next = there.len() as u32;
         self.marked = self.next;
         for (tick, slot) in there.into_iter().rev().enumerate() {

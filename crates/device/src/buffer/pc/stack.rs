@@ -127,6 +127,7 @@ impl PcStack {
             // If that is a unit of a place below, this one is empty and never looked at again.
             self.top_of[place as usize] = self.order.before(slot);
         }
+        debug_assert!(self.counts.at(place) > 0, "slot {slot} is taken from place {place}, where nothing is");
         self.counts.take(place, 1);
         self.order.remove(slot);
         if self.full[slot as usize] {
@@ -166,6 +167,7 @@ impl PcStack {
             self.moved_to[place as usize] = target;
         }
         let lower = if self.counts.at(target) == 0 { self.order.tail } else { self.top_of[target as usize] };
+        debug_assert_ne!(lower, NIL, "{below} units go above one that is not there");
         self.order.move_run(first, last, lower);
         self.counts.add(target, below);
         self.top_of[target as usize] = last;
@@ -216,6 +218,8 @@ impl PcStack {
             }
             self.next += 1;
         }
+        assert_eq!(counts.total(), self.len(), "all units have a place when places are numbered anew");
+        assert!((self.next as usize) < places, "{} places of {places} are taken", self.next);
         self.counts = counts;
         self.top_of = top_of;
         self.moved_to = (0..places as u32).collect();

@@ -37,6 +37,9 @@ impl Split {
 
     #[inline]
     pub(super) const fn pack(self, ppn: u32, pt: u32, compacted: bool) -> u32 {
+        debug_assert!(ppn >> self.ppn_bits == 0, "a page's number fits beside PT and F");
+        debug_assert!(pt <= self.most(), "PT fits, and is never all ones");
+        debug_assert!(self.flag || !compacted, "an entry without F says nothing of compacted pages");
         let flag = if compacted { 1 << (self.ppn_bits + self.pt_bits) } else { 0 };
         ppn | pt << self.ppn_bits | flag
     }

@@ -53,6 +53,11 @@ impl MvFtl {
         for ppn in order.map(|index| chain[index]) {
             let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
             let version = version.unwrap_or_else(|| panic!("page {ppn} is a version of LPN {lpn}"));
+            debug_assert!(
+                version.mask & !self.full_mask == 0,
+                "page {ppn} has sectors {:#x} of LPN {lpn}",
+                version.mask
+            );
             parts.push(Part { ppn, version, sectors: version.mask & left });
             left &= !version.mask;
         }
@@ -135,6 +140,7 @@ impl MvFtl {
     }
 
     fn held(&self, media: &mut Media, ppn: u32, bytes: u32, cause: Cause) -> Held {
+        debug_assert!(self.is_valid(ppn), "page {ppn} is brought together with others, and is not current");
         let place = media.place_of_page(ppn);
         if !media.flash.blocks.readable(ppn) {
             // Its program failed and it is still in RAM.

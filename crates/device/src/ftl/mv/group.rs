@@ -55,12 +55,14 @@ impl Groups {
     /// Slots that a logical page's group has left.
     pub(super) fn room(&self, lpn: u32) -> u32 {
         let used = self.groups[self.group(lpn)].as_ref().map_or(0, |group| group.slots.len() - group.free.len());
+        debug_assert!(used as u32 <= self.most, "the group of LPN {lpn} has {used} slots in use, of {}", self.most);
         self.most - used as u32
     }
 
     /// What a slot holds.
     pub(super) fn get(&self, lpn: u32, slot: u32) -> u32 {
         let group = self.groups[self.group(lpn)].as_ref().expect("a group with a slot in use has a table");
+        debug_assert!(!group.free.contains(&slot), "slot {slot} of the group of LPN {lpn} is free");
         group.slots[slot as usize - 1]
     }
 
@@ -84,6 +86,9 @@ impl Groups {
     pub(super) fn give_back(&mut self, lpn: u32, slot: u32) {
         let index = self.group(lpn);
         let group = self.groups[index].as_mut().expect("a group with a slot in use has a table");
+        assert!(slot > 0 && slot as usize <= group.slots.len(), "group {index} has no slot {slot}");
+        debug_assert!(!group.free.contains(&slot), "slot {slot} of group {index} is given back twice");
+        assert!(self.used > 0, "slot {slot} of group {index} is given back, and none is in use");
         group.free.push(slot);
         self.used -= 1;
         if group.free.len() == group.slots.len() {

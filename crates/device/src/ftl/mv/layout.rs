@@ -74,6 +74,7 @@ pub(super) struct Version {
 impl Version {
     /// The sector of the physical page that holds a sector of the logical one.
     pub(super) fn place_of(&self, sector: u32) -> u32 {
+        debug_assert!(self.mask >> sector & 1 != 0, "sector {sector} of LPN {} is in no place", self.lpn);
         let before = self.mask & ((1 << sector) - 1);
         self.offset.map_or(sector, |offset| offset + before.count_ones())
     }
@@ -99,6 +100,7 @@ pub(super) fn full_words(number: u64) -> Box<[u64]> {
 pub(super) fn compacted_words(versions: &[Version]) -> Box<[u64]> {
     let mut words = vec![COMPACTED];
     for version in versions {
+        debug_assert_ne!(version.mask, 0, "a version of no sectors is laid out");
         let offset = u64::from(version.offset.expect("a compacted version has an offset"));
         let floor = if version.floor { FLOOR } else { 0 };
         words.extend([u64::from(version.lpn) | offset << 32 | floor, version.number, version.mask]);

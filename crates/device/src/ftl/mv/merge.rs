@@ -13,6 +13,7 @@ impl MvFtl {
     /// their own: the victim that is collected.
     pub(super) fn merge(&mut self, media: &mut Media, lpn: u32, write: Writing, own: Option<(u32, Cause)>) {
         let chain = self.map.chain(lpn);
+        debug_assert!(!chain.is_empty(), "LPN {lpn} is merged, and holds nothing");
         let mut parts = self.parts(media, lpn, &chain, self.full_mask);
         if planted(Bug::MergeForgetsVersion) && parts.len() > 2 {
             parts.remove(1);

@@ -158,6 +158,7 @@ impl MvFtl {
 
     /// The page holds current data: a full page, or one that is a version or several.
     fn set_valid(&mut self, media: &mut Media, ppn: u32, partial: bool) {
+        debug_assert!(!self.is_valid(ppn), "page {ppn} is valid already");
         let block = media.block_of(ppn);
         self.valid.as_mut_slice()[ppn as usize / 64] |= 1 << (ppn % 64);
         media.pool.add_valid(block);
@@ -186,6 +187,7 @@ impl MvFtl {
     /// One logical page needs nothing from a physical page any more.
     fn release(&mut self, media: &mut Media, ppn: u32, by: Option<Place>) {
         if let Some(versions) = self.compacted.get_mut(&ppn) {
+            assert!(*versions > 0, "compacted page {ppn} holds no version, and gives one up");
             *versions -= 1;
             if *versions > 0 {
                 return;

@@ -56,6 +56,8 @@ impl MvFtl {
         if compacted {
             *self.compacted.entry(ppn).or_insert(0) += 1;
         }
+        let place = media.place_of_page(ppn);
+        assert!(media.flash.is_written(place.block, place.page), "page {ppn} is a version, and is not written");
         if !self.is_valid(ppn) {
             self.set_valid(media, ppn, layout::is_partial(media, ppn, self.user_units));
         }
@@ -197,6 +199,7 @@ impl MvFtl {
         }
         // An entry can say: a full page and versions above it of which only the newest is compacted, or a compacted one
         // alone that nothing shows through.
+        assert!(!chain.is_empty(), "LPN {lpn} was found, and no page of it");
         let regular = floor != UNMAPPED && kinds[1..].iter().all(|compacted| !compacted);
         self.map.set_chain(lpn, &chain, kinds[0], regular);
         if floor == UNMAPPED {

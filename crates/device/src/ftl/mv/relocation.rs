@@ -36,6 +36,7 @@ impl MvFtl {
             let Some(place) = media.take_page(group, frontier) else {
                 return Relocated { cursor: next, started, stuck: true };
             };
+            debug_assert!(next >= cursor, "unit {next} of {victim} comes before {cursor}");
             self.relocate_page(media, ppn, victim, Writing { place, frontier, cause, owner });
             started += 1;
             cursor = next + 1;
@@ -109,6 +110,7 @@ impl MvFtl {
                 media.flash.lose(to);
             }
         }
+        debug_assert_eq!(self.map.full_page(lpn), Some(ppn), "page {ppn} is moved as the full page of LPN {lpn}");
         self.map.swap_full(lpn, to);
         self.invalidate(media, ppn, Some(write.place));
         self.set_valid(media, to, false);
@@ -142,6 +144,7 @@ impl MvFtl {
             sources = self.collect_page(media, ppn, (sectors + self.index.head) * 512, write.cause);
         }
         let lost = sources.lost || !whole || media.flash.oob.is_poisoned(ppn);
+        assert!(!versions.is_empty(), "compacted page {ppn} is moved, and none of its versions is current");
         let mut offset = self.index.head;
         let mut moved: Vec<Version> = Vec::with_capacity(versions.len());
         for version in versions {

@@ -75,6 +75,7 @@ impl VersionSpace {
     /// A page of a version is no longer valid; `by` is the page that supersedes it, if one does.
     pub(super) fn drop(&mut self, media: &Media, block: u32, by: Option<Place>) {
         let domain = self.domain(media, block);
+        assert!(self.held[domain] > 0, "a version in block {block} is superseded, and domain {domain} holds none");
         self.held[domain] -= 1;
         if let Some(by) = by.filter(|_| media.flash.timed()) {
             self.leaving[domain] += 1;
@@ -126,6 +127,8 @@ impl VersionSpace {
     }
 
     fn forget_gone(&mut self, media: &Media) {
+        let all: u32 = self.leaving.iter().sum();
+        assert_eq!(all as usize, self.pending.len(), "versions that leave, and what they wait for");
         let leaving = &mut self.leaving;
         self.pending.retain(|pending| {
             let over = pending.is_over(media);

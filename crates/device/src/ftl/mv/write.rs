@@ -174,6 +174,8 @@ impl MvFtl {
 
     /// Partial page writes: straight to a new page, with no read.
     fn push_version(&mut self, media: &mut Media, unit: &UnitWrite<'_>, length: usize, write: Writing) {
+        debug_assert!(unit.mask != 0 && unit.mask != self.full_mask, "sectors {:#x} are a version", unit.mask);
+        assert!(length > 1, "a version of LPN {} is pushed on nothing", unit.lpn);
         let ppn = media.unit_at(write.place);
         let words = layout::plain_words(media.sequence(), unit.mask, self.patterns);
         media.flash.oob.put_record(ppn, words);
@@ -196,6 +198,7 @@ impl MvFtl {
         let mask = unit.mask | newest.version.mask;
         let plain = self.is_version(mask);
         let offset = if plain { None } else { Some(self.index.head) };
+        assert!(mask != self.full_mask, "LPN {lpn} is whole, and is written as a version");
         let version = Version { lpn, number: media.sequence(), mask, offset, floor: false };
         let words = match plain {
             true => layout::plain_words(version.number, mask, self.patterns),
@@ -252,6 +255,8 @@ impl MvFtl {
         cause: Cause,
         owner: Owner,
     ) -> Result<(), NoSpace> {
+        assert!(units.len() > 1, "{} partial units are compacted", units.len());
+        assert!(units.iter().all(|unit| unit.mask != 0), "a unit of no sectors is compacted: {units:?}");
         let frontier = Frontier::Host(stream);
         let place = self.take_page(media, units[0].lpn, frontier)?;
         let ppn = media.unit_at(place);
@@ -299,6 +304,7 @@ impl MvFtl {
         if cell == 0 {
             return;
         }
+        debug_assert!(!versions.is_empty(), "page {ppn} holds no version");
         let mut page = vec![0; media.flash.store.unit_cells()];
         for (version, cells) in versions {
             for sector in (0..self.sectors).filter(|sector| version.mask >> sector & 1 != 0) {
@@ -332,6 +338,7 @@ impl MvFtl {
             self.supersede(media, &chain, write.place, &mut pins);
             self.map.set_one(lpn, ppn, false);
         }
+        debug_assert_eq!(self.map.full_page(lpn), Some(ppn), "LPN {lpn} was written as a whole");
         self.set_valid(media, ppn, false);
         program(media, &[lpn], &pins, &sources, write);
     }

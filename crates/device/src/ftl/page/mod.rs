@@ -112,6 +112,7 @@ impl PageFtl {
     // Every write comes by here: rare callers must not make a call of it.
     #[inline(always)]
     fn set_valid(&mut self, media: &mut Media, unit: u32, block: u32) {
+        debug_assert!(!self.is_valid(unit), "unit {unit} is valid already");
         self.valid.as_mut_slice()[unit as usize / 64] |= 1 << (unit % 64);
         media.pool.add_valid(block);
     }
@@ -130,6 +131,7 @@ impl PageFtl {
     /// Maps `lpn` to `unit`, superseding its old place; returns the old place.
     #[inline]
     fn remap(&mut self, media: &mut Media, lpn: u32, unit: u32, block: u32) -> u32 {
+        debug_assert_eq!(media.block_of(unit), block, "unit {unit} is mapped in a block that is not its own");
         let entry = &mut self.map.as_mut_slice()[lpn as usize];
         let old = std::mem::replace(entry, unit);
         if old == UNMAPPED {
@@ -147,6 +149,8 @@ impl PageFtl {
 
     /// Where a partial unit is completed from, `bytes` of which are missing, when its old version is `old`.
     fn old_version(&self, media: &mut Media, old: u32, bytes: u32) -> OldVersion {
+        debug_assert!(self.is_valid(old), "a unit is completed from {old}, which is not current");
+        debug_assert!(bytes > 0, "a whole unit is completed from {old}");
         let place = media.place_of(old);
         if !media.flash.blocks.readable(old / self.units_per_page) {
             // Its program failed and it is still in RAM.
@@ -205,6 +209,8 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) {
+        let most = self.units_per_page as usize;
+        debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
@@ -277,6 +283,12 @@ impl PageFtl {
                 cells[range.clone()].copy_from_slice(&write.cells[range]);
             }
         }
+        debug_assert!(
+            write.mask == 0 || cells.len() == write.cells.len(),
+            "a write to unit {} brings {} bytes of cells, not those of all sectors",
+            write.lpn,
+            write.cells.len()
+        );
         media.flash.store.write(unit, &cells);
     }
 }
@@ -297,6 +309,14 @@ impl Ftl for PageFtl {
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
         let group = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
+        debug_assert!(
+            units.iter().all(|unit| unit.mask & !self.full_mask == 0),
+            "a write gives sectors behind the end of a unit: {units:?}"
+        );
+        debug_assert!(
+            units.iter().all(|unit| self.placement.share_page(units[0].lpn, unit.lpn)),
+            "units {units:?} do not share a page"
+        );
         let place = media.take_seen_page(group, frontier);
         if let [unit] = units
             && unit.mask == self.full_mask

@@ -36,6 +36,8 @@ impl PageFtl {
             let Some((target, run)) = media.take_run(plane, Frontier::Gc, left) else {
                 return Relocated { cursor: next - first, started, stuck: true };
             };
+            debug_assert!((1..=left).contains(&run), "{run} pages are moved, and {left} are left in {victim}");
+            debug_assert_ne!(target.block, victim, "what is valid goes to another block");
             at = if media.flash.timed() {
                 self.move_run(media, victim, next, target, run, cause, owner)
             } else {
@@ -79,6 +81,7 @@ impl PageFtl {
             low[(to + moved) as usize] = (sequence as u32).wrapping_add(moved);
             map[lpn as usize] = to + moved;
         }
+        assert!(source < (victim + 1) * pages, "page {source} was moved out of block {victim}, and is behind it");
         clear_bits(valid, from, source + 1);
         set_bits(valid, to, to + run);
         media.pool.move_valid(victim, target.block, run);
@@ -120,6 +123,8 @@ impl PageFtl {
             }
             at = source + 1;
         }
+        debug_assert!(at <= (victim + 1) * pages, "page {at} is behind block {victim}");
+        debug_assert_eq!(self.next_valid(to, to + run), None, "pages from {to} on are taken, and hold current data");
         let valid = self.valid.as_mut_slice();
         clear_bits(valid, from, at);
         set_bits(valid, to, to + run);

@@ -25,6 +25,13 @@ impl PageFtl {
             if unit != UNMAPPED {
                 self.mapped_units += 1;
                 self.trims.mapped(lpn);
+                let owner = media.flash.oob.lpn(unit);
+                assert_eq!(owner, lpn, "unit {unit} is mapped, and its page is of another LPN");
+                let place = media.place_of(unit);
+                assert!(
+                    media.flash.is_written(place.block, place.page),
+                    "LPN {lpn} is mapped to {place:?}, not written"
+                );
                 self.set_valid(media, unit, media.block_of(unit));
             }
         }
@@ -61,6 +68,7 @@ impl PageFtl {
                 }
             }
         }
+        assert!(newest < 1 << 62, "a page has number {newest}");
         // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
         media.set_sequence(newest + if planted(Bug::SequenceReused) { 0 } else { 1 << 20 });
     }
@@ -79,6 +87,10 @@ impl PageFtl {
             self.trims.set_in_use();
             let words = media.flash.oob.record(bitmap).expect("a bitmap unit has its bits");
             let first = segment * self.trims.segment_units();
+            assert!(
+                self.trims.is_record(words, segment, self.user_units),
+                "the record of segment {segment} is not whole"
+            );
             let record = TrimRecord::new(words, first);
             let end = (first + self.trims.segment_units()).min(self.user_units);
             for lpn in first..end {

@@ -36,6 +36,11 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) -> Relocated {
+        debug_assert!(cursor <= media.units_per_superblock(), "relocation of {victim} begins at unit {cursor}");
+        debug_assert!(
+            media.pool.state(victim) == crate::block_pool::BlockState::Collecting,
+            "block {victim} is relocated, and nobody empties it"
+        );
         // In time the order of operations is that of runs whether contents are kept or not: a verified or served drive
         // takes as long as a plain one.
         let as_runs = if media.flash.timed() { media.flash.moves_alike() } else { media.flash.is_plain() };
@@ -97,6 +102,8 @@ impl PageFtl {
             sources.push(unit);
             at = next + 1;
         }
+        debug_assert!(!sources.is_empty(), "a page of nothing is moved out of {victim}");
+        debug_assert!(at > cursor, "relocation of {victim} stays at unit {cursor}");
         let group = media.pool.group_of(victim);
         let place = media.take_page(group, Frontier::Gc).expect("a page was seen to be there");
         self.move_units(media, &sources, place, Move { cause, frontier: Frontier::Gc, owner, from_ram: false });
@@ -131,11 +138,21 @@ impl PageFtl {
             && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page
             && media.flash.blocks.readable(sources[0] / self.units_per_page)
             && !sources.iter().any(|source| is_record(media, *source));
+        debug_assert!(
+            sources.len() <= self.units_per_page as usize,
+            "{} units are moved to a page of {}",
+            sources.len(),
+            self.units_per_page
+        );
         let mut last_page = NONE;
         let mut read_failed = false;
         for (index, source) in sources.iter().enumerate() {
             let from = media.place_of(*source);
             let lpn = media.flash.oob.lpn(*source);
+            debug_assert!(
+                (lpn as usize) < self.map.len(),
+                "unit {source} is moved, and is of LPN {lpn}, behind the map"
+            );
             let unit = first + index as u32;
             lpns.push(lpn);
             pins.push(from.block);

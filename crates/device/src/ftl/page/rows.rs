@@ -81,6 +81,7 @@ impl PageFtl {
                 lookahead.fill(valid, lpns, map);
             }
         }
+        assert!(moved > 0, "a page of nothing is moved out of superblock {victim}");
         lpns[(to + moved) as usize..(to + per_page) as usize].fill(NO_LPN);
         set_bits(valid, to, to + moved);
         media.pool.move_valid(victim, media.pool.superblocks.of(target.block), moved);
@@ -130,6 +131,7 @@ impl Sources {
     fn new(media: &Media, superblock: u32, cursor: u32) -> Sources {
         let members = media.pool.superblocks.members(superblock);
         let members: Vec<u32> = members.map(|block| media.unit_at(Place { block, page: 0 })).collect();
+        assert_eq!(members.len() as u32, media.pool.superblocks.width(), "superblock {superblock} lacks a member");
         let units_per_page = media.units_per_page;
         let number = cursor / units_per_page;
         Sources {

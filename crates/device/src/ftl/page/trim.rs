@@ -35,6 +35,7 @@ impl DurableTrims for PageFtl {
         assert_ne!(unit, UNMAPPED, "the bitmap and the map agree about unit {lpn}");
         let block = self.invalidate(media, unit);
         media.pool.set_trimmed(block);
+        assert!(self.mapped_units > 0, "unit {lpn} is trimmed, and none is mapped");
         self.mapped_units -= 1;
     }
 

@@ -85,6 +85,8 @@ impl PageFtl {
             last = source;
             moved += 1;
         }
+        assert!(moved > (run - 1) * per_page, "{run} pages of {per_page} units took {moved} units of {victim}");
+        debug_assert!(last < end, "unit {last} is behind {victim}, which ends at {end}");
         lpns[(to + moved) as usize..(to + run * per_page) as usize].fill(NO_LPN);
         let first_page = (to / per_page) as usize;
         for (index, low) in low[first_page..first_page + run as usize].iter_mut().enumerate() {

@@ -100,6 +100,7 @@ impl VersionMap {
 
     /// ... of them those of several versions: merging gives pages back.
     pub(in crate::ftl::mv) const fn mergeable(&self) -> u64 {
+        assert!(self.alone <= self.chains, "compacted versions alone are chains, too");
         self.chains - self.alone
     }
 
@@ -222,12 +223,15 @@ impl VersionMap {
     /// Puts a version on top of a chain; [`VersionMap::has_room`] and [`VersionMap::reaches`] were asked.
     pub(in crate::ftl::mv) fn push(&mut self, lpn: u32, ppn: u32, compacted: bool) {
         let entry = self.entry(lpn);
+        assert_ne!(entry, UNMAPPED, "LPN {lpn} holds nothing, and page {ppn} is a newer version");
+        assert!(!self.is_odd(lpn), "LPN {lpn} is in the list of odd chains, and page {ppn} is pushed");
         self.chains += u64::from(self.split.is_full(entry));
         let (oldest, below) = (self.split.ppn(entry), self.split.pt(entry));
         let pt = match &mut self.index {
             Index::Direct(order) => order.distance(oldest, ppn),
             Index::Indirect(groups) => groups.take(lpn, self.split.pack(ppn, below, false)),
         };
+        assert!((1..=self.split.most()).contains(&pt), "page {ppn} is the newest of LPN {lpn}, and PT {pt} cannot say");
         self.entries.set(lpn as usize, self.split.pack(oldest, pt, compacted));
     }
 
@@ -242,6 +246,7 @@ impl VersionMap {
     /// Maps a full page over a full page or nothing: what most writes come to. Returns the old entry's page.
     #[inline]
     pub(in crate::ftl::mv) fn swap_full(&mut self, lpn: u32, ppn: u32) {
+        debug_assert!(self.full_page(lpn).is_some(), "LPN {lpn} has no full page that {ppn} could take the place of");
         self.entries.set(lpn as usize, self.split.pack(ppn, 0, false));
     }
 
@@ -254,6 +259,10 @@ impl VersionMap {
     /// Maps `lpn` to a chain, newest first; `regular` says that its oldest version is one that nothing older shows
     /// through, that only the newest may be compacted, and that a single one is full or compacted.
     pub(in crate::ftl::mv) fn set_chain(&mut self, lpn: u32, chain: &[u32], newest_compacted: bool, regular: bool) {
+        debug_assert!(
+            chain.iter().enumerate().all(|(index, ppn)| !chain[..index].contains(ppn)),
+            "LPN {lpn} has a page twice: {chain:?}"
+        );
         self.forget(lpn);
         let Some((oldest, newer)) = chain.split_last() else {
             self.entries.set(lpn as usize, UNMAPPED);
@@ -285,6 +294,7 @@ impl VersionMap {
 
     /// Another page takes the place of the newest version; it was asked whether that is within reach.
     pub(in crate::ftl::mv) fn replace_newest(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+        assert!(self.newest_is_compacted(lpn), "the newest version of LPN {lpn} is not compacted, and is replaced");
         let mut chain = self.chain(lpn);
         chain[0] = ppn;
         self.set_chain(lpn, &chain, compacted, true);
@@ -309,6 +319,7 @@ impl VersionMap {
         if entry == UNMAPPED || self.split.is_full(entry) {
             return;
         }
+        assert!(self.chains > 0, "the chain of LPN {lpn} is forgotten, and there is none");
         self.chains -= 1;
         if self.odd.remove(&lpn).is_some() {
             return;
