@@ -11,6 +11,8 @@ pub mod description;
 mod drive;
 mod event_queue;
 mod ftl;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gc;
 mod interface;
 mod media;
