@@ -9,7 +9,7 @@ SSDLAB := $(TARGET)/release/ssdlab
 DRIVES := demo-slc demo-tlc demo-qlc
 RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
 # Seconds that each fuzz target runs in `make test`, where cargo-fuzz is installed.
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 15
 # Seeds of the campaign in `make test`: more than 100,000 power cuts.
 TORTURE_SEEDS ?= 12000
 # Seconds that `make torture`, `make torture-live` and each target of `make fuzz` go on, and the seed of everything random in them: by default the
@@ -85,8 +85,9 @@ bench-serve: build need-python ## Measure a served drive beside nbdkit's memory 
 fmt: need-rust ## Format all code
 	$(CARGO) fmt --all
 
-lint: need-rust ## Check format and lints, warnings as errors
+lint: need-rust need-python ## Check format, lints (warnings as errors), and that invariants are asserted
 	$(CARGO) fmt --all --check
+	$(PYTHON) scripts/assertions
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 deps: need-rust ## Check licences, versions and sources of the dependencies (deny.toml)
