@@ -689,12 +689,15 @@ impl Media {
         if !used || taken || !known || self.pool.group_of(superblock) != group {
             return false;
         }
-        self.set_frontier(slot, superblock);
         let written = self.programmed(superblock);
+        if written != next_page || !(1..self.pages_per_superblock).contains(&written) {
+            return false;
+        }
+        self.set_frontier(slot, superblock);
         // Parity follows the data at once: a frontier at rest comes to data next.
         let data_next = self.stripe_page_due(slot).is_none();
         self.reread.clear();
-        data_next && written == next_page && (1..self.pages_per_superblock).contains(&written)
+        data_next
     }
 
     /// Whether a superblock is a frontier.

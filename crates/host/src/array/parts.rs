@@ -175,9 +175,10 @@ impl Array {
         self.below.iter().filter_map(|below| below.device.next_event()).min()
     }
 
-    /// Runs the events of the earliest time, which is not beyond `until`; false if there are none.
+    /// Runs the events of the earliest time, which is not beyond `until`; false if there are none, and no device finds
+    /// something to do.
     pub(crate) fn step(&mut self, until: Nanos) -> bool {
-        let Some(at) = self.next_event().filter(|at| *at <= until) else { return false };
+        let Some(at) = self.next_event().filter(|at| *at <= until) else { return self.run_those_without_events() };
         self.now = self.now.max(at);
         for below in &mut self.below {
             if below.device.next_event().is_some_and(|event| event <= at) {
@@ -185,6 +186,19 @@ impl Array {
             }
         }
         true
+    }
+
+    /// Commands may wait in a device in which nothing will happen: it finds out when it is run. True if that changed anything.
+    fn run_those_without_events(&mut self) -> bool {
+        let mut any = false;
+        for below in self.below.iter_mut().filter(|below| below.in_flight > 0) {
+            if below.device.next_event().is_none() {
+                let before = below.device.outstanding();
+                below.device.run_until(self.now.max(below.device.now()));
+                any |= below.device.outstanding() != before || below.device.next_event().is_some();
+            }
+        }
+        any
     }
 
     /// Brings all devices to one time, before which no event is left.
