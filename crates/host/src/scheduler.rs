@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use ssdlab_base::command_set::Merging;
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
-use ssdlab_device::path::{Part as PathPart, Path, Segment, Stage};
+use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Counters, Data, Payload};
 
+use crate::array::{completion as completion_of, waited_before};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::{Administration, BlockDevice, Device, Identity, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic};
@@ -237,15 +238,10 @@ impl Scheduler {
                     let from = (part.sector - joined.request.sector) as usize * cell;
                     self.read_data.push((part.tag, cells[from..from + part.sectors as usize * cell].to_vec()));
                 }
+                let order = completion.order * PARTS_MAX + index as u64;
                 self.completions.push(Completion {
-                    tag: part.tag,
-                    op: part.op,
                     has_answer: completion.has_answer,
-                    status: completion.status,
-                    submitted: part.at,
-                    at: completion.at,
-                    order: completion.order * PARTS_MAX + index as u64,
-                    bytes: part.sectors.saturating_mul(SECTOR_BYTES),
+                    ..completion_of(part, completion.status, completion.at, order)
                 });
                 self.paths.extend(path.as_ref().map(|path| waited_before(part, path)));
                 self.outstanding -= 1;
@@ -257,13 +253,6 @@ impl Scheduler {
         // The allocation goes back: the device fills it again.
         *self.below.completions() = completions;
     }
-}
-
-/// The path of a part of a request below: it waited here until that was sent.
-fn waited_before(part: &Request, below: &Path) -> Path {
-    let waited = Segment { stage: Stage::Request, part: PathPart::HostLayers, from: part.at, to: below.request.at };
-    let own = (waited.to > waited.from).then_some(waited);
-    Path { request: *part, segments: own.into_iter().chain(below.segments.iter().copied()).collect() }
 }
 
 impl BlockDevice for Scheduler {

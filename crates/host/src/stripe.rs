@@ -304,7 +304,7 @@ impl BlockDevice for Stripe {
         let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.sectors);
         if !in_range {
             self.order += 1;
-            self.paths.extend(self.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
+            self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
             self.outstanding -= 1;
             self.completions.push(completion(request, Status::OutOfRange, request.at, self.order - 1));
             return;
@@ -406,13 +406,6 @@ impl BlockDevice for Stripe {
     }
 }
 
-impl Stripe {
-    /// Paths are recorded by the drives.
-    fn records_paths(&self) -> bool {
-        self.parts().iter().any(|part| part.drive.records_paths())
-    }
-}
-
 impl Administration for Stripe {
     fn identify(&self) -> Identity {
         self.array.identify(LAYER.name)
@@ -443,11 +436,11 @@ impl Administration for Stripe {
     }
 
     fn parts(&self) -> Vec<Part<'_>> {
-        self.array.devices().flat_map(|device| device.parts()).collect()
+        self.array.parts()
     }
 
     fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.array.devices_mut().flat_map(|device| device.parts_mut()).collect()
+        self.array.parts_mut()
     }
 
     fn reset_statistics(&mut self) {
@@ -476,6 +469,6 @@ impl Power for Stripe {
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_devices().into_iter().flat_map(|device| device.into_members()).collect()
+        self.array.into_members()
     }
 }

@@ -158,9 +158,7 @@ impl Drive {
         if self.idle.work.background_at == Some(at) {
             self.idle.work.background_at = None;
             self.gc.set_background(true);
-            for group in 0..self.media.pool.groups() {
-                self.gc.pump(&mut self.media, &mut *self.ftl, group);
-            }
+            self.pump_all();
         }
         if self.idle.work.due == Some(at) {
             self.idle.work.due = None;

@@ -7,7 +7,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data};
 
 use crate::device::Again;
-use crate::{Device, Identity, Loss, RoomFigures, Traffic};
+use crate::{Device, Identity, Loss, Member, Part, PartMut, RoomFigures, Traffic};
 
 /// A command that has ended in a device.
 pub(crate) struct Ended {
@@ -122,8 +122,24 @@ impl Array {
         self.below.iter_mut().map(|below| &mut below.device)
     }
 
-    pub(crate) fn into_devices(self) -> Vec<Box<dyn Device>> {
-        self.below.into_iter().map(|below| below.device).collect()
+    /// The drives of all devices, from left to right.
+    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+        self.devices().flat_map(|device| device.parts()).collect()
+    }
+
+    /// The same, to change.
+    pub(crate) fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        self.devices_mut().flat_map(|device| device.parts_mut()).collect()
+    }
+
+    /// The same, without the devices' layers.
+    pub(crate) fn into_members(self) -> Vec<Member> {
+        self.below.into_iter().flat_map(|below| below.device.into_members()).collect()
+    }
+
+    /// Whether a drive records paths.
+    pub(crate) fn records_paths(&self) -> bool {
+        self.parts().iter().any(|part| part.drive.records_paths())
     }
 
     /// Commands in a device.

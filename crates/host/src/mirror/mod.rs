@@ -389,10 +389,6 @@ impl Mirror {
         self.record_stale = !seeded(LayerBug::RecordForgotten);
         self.resync_anew();
     }
-
-    fn records_paths(&self) -> bool {
-        self.parts().iter().any(|part| part.drive.records_paths())
-    }
 }
 
 /// Reads words that stand in sectors of their own.
@@ -437,7 +433,7 @@ impl BlockDevice for Mirror {
         if !in_range {
             self.order += 1;
             self.outstanding -= 1;
-            self.paths.extend(self.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
+            self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
             self.completions.push(completion(request, Status::OutOfRange, request.at, self.order - 1));
             return;
         }
@@ -545,11 +541,11 @@ impl Administration for Mirror {
     }
 
     fn parts(&self) -> Vec<Part<'_>> {
-        self.array.devices().flat_map(|device| device.parts()).collect()
+        self.array.parts()
     }
 
     fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.array.devices_mut().flat_map(|device| device.parts_mut()).collect()
+        self.array.parts_mut()
     }
 
     fn reset_statistics(&mut self) {
@@ -580,6 +576,6 @@ impl Power for Mirror {
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_devices().into_iter().flat_map(|device| device.into_members()).collect()
+        self.array.into_members()
     }
 }
