@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Counters, Drive, DriveConfig, Options, Superblock};
+use ssdlab_device::{Counters, Description, Drive, DriveConfig, Options, Superblock};
 use ssdlab_flash::{Contents, OpKind};
 use ssdlab_torture::configs;
 use ssdlab_torture::driver::assert_checks;
@@ -105,6 +105,35 @@ fn a_resumed_drive_does_what_the_original_does() {
     assert!(flushed > seeds, "most were saved at their end: {flushed} of both of each of {seeds}");
     assert!(resumed_with_units > 0, "some checkpoint holds units of a write buffer");
     assert!(tied > 0 && destaged > 0, "some drive has superblocks ({tied}), some destages ({destaged} pages)");
+}
+
+/// Segments of trims that are not on flash yet come back in their order, which is the one of their records.
+#[test]
+fn trims_are_made_durable_in_the_order_of_the_original() {
+    for design in ["page", "mv"] {
+        let text = format!(
+            "flash = {{ channels = 1, chips_per_channel = 1, dies_per_chip = 1, planes_per_die = 2, blocks_per_plane = 192, \
+             pages_per_block = 128, page_size = \"512\", timing = \"none\" }}\n\
+             capacity = {{ over_provisioning = \"28%\" }}\nftl = {{ design = \"{design}\" }}\n"
+        );
+        let config = Description::parse(&text, "segments").and_then(|description| description.resolve());
+        let config = config.expect("a valid description");
+        let mut original = untimed(&config, 1, Contents::Nothing);
+        let mut rng = rng(1, "segments");
+        send(&mut original, &mut rng, 20_000, false);
+        let segments = original.user_sectors() / 4096;
+        assert!(segments > 4, "{segments} segments are too few to have an order");
+        // The last first, and one in the middle last.
+        for segment in (0..segments).rev().chain([segments / 2]) {
+            original.submit(&Request::new(Op::Trim, segment * 4096 + 11, 8));
+            original.completions().clear();
+        }
+        let mut bytes = Vec::new();
+        original.checkpoint(&mut bytes).expect("a drive between two requests");
+        let options = Options { seed: 1, contents: Contents::Nothing };
+        let mut resumed = Drive::resume(&config, options, &mut bytes.as_slice()).expect("a checkpoint is resumed");
+        assert!(saved(&mut original) == saved(&mut resumed), "{design}: what both save, byte for byte");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::buffer::WriteBuffer;
 use crate::{BufferCounters, Check, Counters, DriveConfig, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab drive 4\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab drive 5\n\0";
 
 /// Beside a block's state: a trim took units from it.
 const TRIMMED: u8 = 0x80;

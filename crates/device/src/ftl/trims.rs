@@ -232,22 +232,27 @@ impl TrimState {
 
     pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
         to.write_all(bytemuck::cast_slice(self.mapped.as_slice()))?;
-        let mut dirty = vec![0_u8; self.dirty.len()];
-        for segment in &self.dirty_list {
-            dirty[*segment as usize] = 1;
-        }
-        to.write_all(&dirty)
+        // In the order in which they became dirty: the one in which their records will be written.
+        to.write_all(&self.pending().to_le_bytes())?;
+        to.write_all(bytemuck::cast_slice(&self.dirty_list))
     }
 
     pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
         from.read_exact(bytemuck::cast_slice_mut(self.mapped.as_mut_slice()))?;
-        let mut dirty = vec![0_u8; self.dirty.len()];
-        from.read_exact(&mut dirty)?;
-        for (segment, dirty) in dirty.into_iter().enumerate() {
-            if dirty != 0 {
-                self.in_use = true;
-                self.dirty[segment] = true;
-                self.dirty_list.push(segment as u32);
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
+        let mut count = [0; 4];
+        from.read_exact(&mut count)?;
+        let count = u32::from_le_bytes(count);
+        if count > self.segments {
+            return Err(bad("more segments have trims that are not on flash than there are"));
+        }
+        self.dirty_list = vec![0; count as usize];
+        from.read_exact(bytemuck::cast_slice_mut(&mut self.dirty_list))?;
+        self.in_use |= count > 0;
+        for segment in &self.dirty_list {
+            match self.dirty.get_mut(*segment as usize) {
+                Some(dirty) if !*dirty => *dirty = true,
+                _ => return Err(bad("a segment with trims that are not on flash is unknown, or named twice")),
             }
         }
         Ok(())
