@@ -221,3 +221,37 @@ fn what_is_mapped_below_a_stripe_is_mapped_above() {
     assert_eq!(device.mapped_run(0, sectors), (true, row.min(sectors)));
     assert_eq!(device.mapped_run(row, sectors), (false, sectors));
 }
+
+/// A side that is a mirror of its own answers reads even after its last drive in sync was cut, from what that drive has left.
+/// The mirror above has left it behind by then, and must not believe them.
+#[test]
+fn what_a_side_reads_after_it_was_left_behind_is_not_believed() {
+    let text = "[[layer]]\nkind = \"mirror\"\nregion = \"8k\"\n[[layer.below]]\n[[layer.below]]\nkind = \"mirror\"\n\
+                region = \"8k\"\n";
+    let host = Host::parse(text, "host.toml").expect("a host");
+    let mut read_elsewhere = 0.0;
+    for config in (0..40).map(drive).filter(|config| config.buffer.policy != "none").take(8) {
+        let mut device = stack(&host, &config, 1);
+        let write = Request { at: device.now(), tag: 1, ..Request::new(Op::Write, 0, 1) };
+        device.submit(&write, Data::Bytes(&[7; 512]));
+        while device.outstanding() > 0 {
+            assert!(device.run_to_completion(Nanos::MAX));
+        }
+        device.completions().clear();
+        // From now on the mirror below counts as a drive of its own.
+        assert_eq!(device.cut(2, &mut |_| None), Loss::Nothing);
+        for tag in 2..6 {
+            device.submit(&Request { at: device.now(), tag, ..Request::new(Op::Read, 0, 1) }, Data::Nothing);
+        }
+        assert_eq!(device.cut(1, &mut |_| None), Loss::Nothing);
+        while device.outstanding() > 0 {
+            device.completions().clear();
+            assert!(device.run_to_completion(Nanos::MAX));
+        }
+        let read = std::mem::take(device.read_data());
+        assert_eq!(read.len(), 4);
+        read.iter().for_each(|(tag, bytes)| assert_eq!(bytes[..], [7; 512], "read {tag} of {config:?}"));
+        read_elsewhere += device.rooms()[0].figures["read_elsewhere"];
+    }
+    assert!(read_elsewhere > 0.0, "no read was in flight on the side that was cut");
+}
