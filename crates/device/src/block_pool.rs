@@ -100,7 +100,7 @@ impl FreeList {
 }
 
 /// One plane's blocks as a victim policy sees them; indexes are blocks within the plane.
-pub(crate) struct PoolView<'a> {
+pub struct PoolView<'a> {
     valid: &'a [u32],
     closed_order: &'a [u64],
     closings: u64,
@@ -109,31 +109,31 @@ pub(crate) struct PoolView<'a> {
 
 impl PoolView<'_> {
     /// Blocks in the plane.
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.valid.len() as u32
     }
 
     /// Whether a block may be chosen.
     #[inline]
-    pub(crate) fn is_closed(&self, block: u32) -> bool {
+    pub fn is_closed(&self, block: u32) -> bool {
         self.valid[block as usize] < NOT_CLOSED
     }
 
     /// Valid units of a closed block.
     #[inline]
-    pub(crate) fn valid(&self, block: u32) -> u32 {
+    pub fn valid(&self, block: u32) -> u32 {
         debug_assert!(self.is_closed(block), "block {block} of the group is no victim");
         self.valid[block as usize]
     }
 
     /// Units of a block.
-    pub(crate) const fn units_per_block(&self) -> u32 {
+    pub const fn units_per_block(&self) -> u32 {
         self.units_per_block
     }
 
     /// Age of a closed block: blocks closed since, in the whole drive.
     #[inline]
-    pub(crate) fn age(&self, block: u32) -> u64 {
+    pub fn age(&self, block: u32) -> u64 {
         debug_assert!(self.is_closed(block), "block {block} of the group has no age: it is not closed");
         debug_assert!(
             self.closed_order[block as usize] <= self.closings,
@@ -145,7 +145,7 @@ impl PoolView<'_> {
     }
 
     /// The closed block that was closed first.
-    pub(crate) fn first_closed(&self) -> Option<u32> {
+    pub fn first_closed(&self) -> Option<u32> {
         // As below: a minimum without branches first, then where it is.
         let key = |(valid, order): (&u32, &u64)| if *valid < NOT_CLOSED { *order } else { u64::MAX };
         let first = self.valid.iter().zip(self.closed_order).map(key).min().filter(|first| *first != u64::MAX)?;
@@ -154,7 +154,7 @@ impl PoolView<'_> {
     }
 
     /// The closed block with the fewest valid units, the lowest number among equals.
-    pub(crate) fn fewest_valid(&self) -> Option<u32> {
+    pub fn fewest_valid(&self) -> Option<u32> {
         // Two passes over a dense array: the minimum vectorises, and so does the search.
         let fewest = self.valid.iter().copied().min()?;
         if fewest >= NOT_CLOSED {

@@ -25,6 +25,7 @@ mod stats;
 mod superblocks;
 mod token;
 
+pub use block_pool::PoolView;
 pub use config::{
     Allocation, BufferConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
     Level, Pacing, Parity, Superblock,
@@ -33,5 +34,6 @@ pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
     CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
 };
+pub use gc::victim::VictimPolicy;
 pub use registry::{Registered, registered};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

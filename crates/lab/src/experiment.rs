@@ -86,6 +86,29 @@ pub struct Experiment<'a> {
     pub asked: Asked,
 }
 
+impl<'a> Experiment<'a> {
+    /// `workload` on fresh drives without a host, with seed 1, one drive at a time; nothing else is recorded or kept.
+    pub fn new(drives: &'a [Entrant], workload: &'a dyn WorkloadSource) -> Experiment<'a> {
+        Experiment {
+            drives,
+            host: None,
+            precondition_below: false,
+            workload,
+            age: Age::None,
+            seed: 1,
+            verify: false,
+            snapshots: None,
+            recording: None,
+            subtests: None,
+            breakdown: None,
+            jobs: 1,
+            memory_bytes: u64::MAX,
+            timeline_interval: None,
+            asked: Asked { workload: workload.identity(), ..Asked::default() },
+        }
+    }
+}
+
 /// What was asked for, in the words of the person who did: it is repeated in the results.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {

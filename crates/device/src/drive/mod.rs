@@ -31,7 +31,7 @@ use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
 use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
-use crate::gc::victim::POLICIES as VICTIMS;
+use crate::gc::victim::{POLICIES as VICTIMS, VictimPolicy};
 use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
 use crate::registry::pick;
@@ -164,6 +164,21 @@ impl Drive {
         config.validate()?;
         let drive = Drive::assemble(config, Media::new(config, options))?;
         config.check_space(&drive.usable(), drive.ftl.metadata_units())?;
+        Ok(drive)
+    }
+
+    /// As [`Drive::new`], with a victim policy that no description names: `gc.victim` of `config` is not read. Snapshots and
+    /// images know registered policies only.
+    ///
+    /// # Errors
+    /// Those of [`Drive::new`].
+    pub fn with_victim(
+        config: &DriveConfig,
+        options: Options,
+        policy: Box<dyn VictimPolicy>,
+    ) -> Result<Drive, DriveError> {
+        let mut drive = Drive::new(config, options)?;
+        drive.gc = Gc::new(config, policy);
         Ok(drive)
     }
 

@@ -183,23 +183,7 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         precondition: "as asked".to_string(),
         host: None,
     };
-    Experiment {
-        host: None,
-        precondition_below: false,
-        drives,
-        workload,
-        age,
-        seed: 1,
-        verify: false,
-        snapshots: None,
-        recording: None,
-        subtests: None,
-        breakdown: None,
-        jobs: 1,
-        memory_bytes: 1 << 30,
-        timeline_interval: None,
-        asked,
-    }
+    Experiment { age, asked, memory_bytes: 1 << 30, ..Experiment::new(drives, workload) }
 }
 
 pub fn run(experiment: &Experiment<'_>) -> RunResult {

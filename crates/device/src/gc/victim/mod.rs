@@ -13,8 +13,8 @@ use ssdlab_base::Rng;
 use crate::block_pool::PoolView;
 use crate::{DriveConfig, registry};
 
-/// A victim policy.
-pub(crate) trait VictimPolicy: Send {
+/// A victim policy. Those that descriptions name are registered here; [`crate::Drive::with_victim`] takes one from outside.
+pub trait VictimPolicy: Send {
     /// The name a description uses.
     fn name(&self) -> &'static str;
 
