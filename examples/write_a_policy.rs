@@ -13,7 +13,7 @@ impl VictimPolicy for AmongTheOldest {
     }
 
     fn choose(&mut self, pool: &PoolView<'_>, _: &mut Rng) -> Option<u32> {
-        let mut closed: Vec<u32> = (0..pool.len()).filter(|block| pool.is_closed(*block)).collect();
+        let mut closed: Vec<u32> = (0..pool.blocks()).filter(|block| pool.is_closed(*block)).collect();
         closed.sort_unstable_by_key(|block| std::cmp::Reverse(pool.age(*block)));
         closed.into_iter().take(self.0).min_by_key(|block| pool.valid(*block))
     }

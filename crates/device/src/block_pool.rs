@@ -109,7 +109,7 @@ pub struct PoolView<'a> {
 
 impl PoolView<'_> {
     /// Blocks in the plane.
-    pub fn len(&self) -> u32 {
+    pub fn blocks(&self) -> u32 {
         self.valid.len() as u32
     }
 

@@ -96,7 +96,7 @@ fn can_win_a_block(media: &Media, group: u32) -> bool {
         "group {group} has less room than free blocks"
     );
     let mut gain = u64::from(media.relocation_room(group) - media.pool.free_or_erasing(group) * pages);
-    for block in (0..view.len()).filter(|block| view.is_closed(*block)) {
+    for block in (0..view.blocks()).filter(|block| view.is_closed(*block)) {
         gain += u64::from(pages - view.valid(block).div_ceil(media.units_per_page));
         if gain >= u64::from(pages) {
             return true;

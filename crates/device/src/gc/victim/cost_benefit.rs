@@ -26,7 +26,7 @@ impl VictimPolicy for CostBenefit {
 
     fn choose(&mut self, pool: &PoolView<'_>, _: &mut Rng) -> Option<u32> {
         let units = u128::from(pool.units_per_block());
-        let closed = (0..pool.len()).filter(|block| pool.is_closed(*block));
+        let closed = (0..pool.blocks()).filter(|block| pool.is_closed(*block));
         closed.max_by_key(|block| {
             let valid = u128::from(pool.valid(*block));
             // In integers, so that every machine agrees; an empty block beats all others.

@@ -27,11 +27,11 @@ impl VictimPolicy for Random {
 pub(super) fn draw(pool: &PoolView<'_>, rng: &mut Rng) -> Option<u32> {
     // Nearly all blocks are closed once GC runs, so a few draws do; else count them out.
     for _ in 0..16 {
-        let block = rng.random_range(0..pool.len());
+        let block = rng.random_range(0..pool.blocks());
         if pool.is_closed(block) {
             return Some(block);
         }
     }
-    let closed: Vec<u32> = (0..pool.len()).filter(|block| pool.is_closed(*block)).collect();
+    let closed: Vec<u32> = (0..pool.blocks()).filter(|block| pool.is_closed(*block)).collect();
     if closed.is_empty() { None } else { Some(closed[rng.random_range(0..closed.len())]) }
 }
