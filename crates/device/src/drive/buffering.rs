@@ -331,7 +331,7 @@ impl Drive {
         if !timed && self.media.failed_untimed.is_empty() {
             buffer.release(sectors);
             self.stage.evictions.release(slot);
-            self.settle_untimed();
+            self.work_untimed();
             return Ok(());
         }
         let serial = self.stage.evictions_base + self.stage.evicting.len() as u64;
@@ -351,7 +351,7 @@ impl Drive {
             if !self.media.failed_untimed.iter().any(|failed| failed.owner == owner) {
                 self.evicted(slot);
             }
-            self.settle_untimed();
+            self.work_untimed();
         }
         Ok(())
     }

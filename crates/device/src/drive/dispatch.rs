@@ -246,7 +246,7 @@ impl Drive {
             self.read_in_flight(command, place, sectors);
             return;
         }
-        if self.failures.pending_rewrites.iter().any(|orphan| orphan.place == place) {
+        if self.failures.pending_rewrites.iter().any(|pending| pending.place == place) {
             // Its program failed and it is still in RAM.
             return;
         }
@@ -408,7 +408,7 @@ impl Drive {
         if self.media.flash.timed() {
             self.commands[command].remaining += 1;
         } else {
-            self.settle_untimed();
+            self.work_untimed();
         }
     }
 
@@ -440,7 +440,7 @@ impl Drive {
     /// A command waits for the records of trims that are not on flash.
     pub(super) fn await_metadata(&mut self, command: u32) {
         if !self.media.flash.timed() {
-            self.settle_untimed();
+            self.work_untimed();
         }
         if self.media.metadata_in_flight > 0 {
             self.commands[command].remaining += 1;
@@ -480,7 +480,7 @@ impl Drive {
             if self.ftl.trims_pending() > backlog {
                 self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
                 if !self.media.flash.timed() {
-                    self.settle_untimed();
+                    self.work_untimed();
                 }
             }
             let from = first + (self.commands[command].cursor - 2);

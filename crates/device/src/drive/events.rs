@@ -1,100 +1,19 @@
-//! The event loop: virtual time jumps to the next event, and what is done on flash finds who waited for it.
+//! What ended on flash finds who waited for it.
 
-use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
 use super::paths::Ends;
-use super::{Drive, ProgramWaiter, Timer};
+use super::{Drive, ProgramWaiter};
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::media::Place;
 use crate::token::Owner;
 
 impl Drive {
-    /// When something happens next; `None` when nothing will.
-    #[inline]
-    pub fn next_event(&self) -> Option<Nanos> {
-        let flash = self.media.flash.next_event().unwrap_or(Nanos::MAX);
-        let timer = self.timers.next().unwrap_or(Nanos::MAX);
-        let idle = self.idle.at.unwrap_or(Nanos::MAX);
-        let next = flash.0.min(timer.0).min(idle.0);
-        (next != u64::MAX).then_some(Nanos(next))
-    }
-
-    /// Runs every event up to and including `until`; virtual time is `until` then.
-    pub fn run_until(&mut self, until: Nanos) {
-        loop {
-            while let Some(at) = self.next_event()
-                && at <= until
-            {
-                self.step(at);
-            }
-            // What waits for nothing that will happen is helped now, and not when the time is over.
-            if !self.break_deadlock() {
-                self.media.now = self.media.now.max(until);
-                return;
-            }
-        }
-    }
-
-    /// Runs events up to `until` but stops as soon as a completion or an event for the host is there; true if one is. Virtual time is that of
-    /// the last event, not `until`.
-    #[inline]
-    pub fn run_to_completion(&mut self, until: Nanos) -> bool {
-        loop {
-            if !self.host.completions.is_empty() || self.media.events.has_news() {
-                return true;
-            }
-            match self.next_event() {
-                Some(at) if at <= until => self.step(at),
-                Some(_) => return false,
-                None if self.break_deadlock() => {}
-                None => return false,
-            }
-        }
-    }
-
-    /// Runs the events of one resource at time `at`, the earliest there is.
-    #[inline]
-    fn step(&mut self, at: Nanos) {
-        debug_assert!(at >= self.media.now, "time goes from {} back to {at}", self.media.now);
-        self.media.now = at;
-        if self.media.flash.next_event() == Some(at) {
-            let mut done = std::mem::take(&mut self.done);
-            done.clear();
-            self.media.flash.step(&mut done);
-            if !done.is_empty() {
-                if self.paths.is_none() {
-                    for done in &done {
-                        self.flash_done(done);
-                    }
-                    self.settle();
-                } else {
-                    self.flash_done_recorded(&done);
-                }
-            }
-            self.done = done;
-        } else if let Some(timer) = self.timers.take_due(at) {
-            match timer {
-                Timer::Dispatch(command) => self.dispatch(command),
-                Timer::Finish(command) if self.paths.is_some() => {
-                    self.waits_end_by(Ends::BufferLatency);
-                    self.release_command(command);
-                    self.waits_end_by(Ends::Other);
-                }
-                Timer::Finish(command) => self.release_command(command),
-                Timer::Complete(command) => self.complete(command),
-            }
-        } else {
-            self.idle_time_has_come(at);
-            self.settle();
-        }
-    }
-
     /// What ended together, where the paths of requests say what ended their waits: of several operations the last that
     /// made space, since that is what waiting commands waited for.
     #[cold]
-    fn flash_done_recorded(&mut self, done: &[Done]) {
+    pub(super) fn flash_done_recorded(&mut self, done: &[Done]) {
         let mut made_space = None;
         for done in done {
             self.waits_end_by_operation(done.op);
@@ -107,13 +26,13 @@ impl Drive {
         if let Some(op) = made_space {
             self.waits_end_by_operation(op);
         }
-        self.settle();
+        self.work();
         self.waits_end_by(Ends::Other);
         self.forget_waits();
     }
 
     #[inline]
-    fn flash_done(&mut self, done: &Done) {
+    pub(super) fn flash_done(&mut self, done: &Done) {
         match done.kind {
             OpKind::Read => self.read_done(done),
             OpKind::Program | OpKind::Copyback => self.program_done(done),
@@ -227,40 +146,8 @@ impl Drive {
         }
     }
 
-    /// What follows from a batch of finished operations: erases that nothing pins, commands that may find room.
-    #[inline]
-    pub(super) fn settle(&mut self) {
-        // After most batches nothing does: a few loads for each event, and no call.
-        let freed = self.waiting.space_freed || self.media.host_pace.released;
-        let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty();
-        if freed || !lists_are_empty || self.stage.destager.is_some() || !self.media.failed_untimed.is_empty() {
-            self.settle_now();
-        }
-    }
-
-    fn settle_now(&mut self) {
-        loop {
-            self.settle_failed_untimed();
-            self.settle_unpinned();
-            self.waiting.space_freed |= std::mem::take(&mut self.media.host_pace.released);
-            if self.waiting.space_freed {
-                self.waiting.space_freed = false;
-                self.adopt_orphans();
-                self.check_spares();
-                if !self.waiting.stalled.is_empty() {
-                    self.retry_stalled();
-                }
-                self.stage.destage_waits = false;
-            }
-            self.destage();
-            self.collect_garbage();
-            if self.media.unpinned.is_empty() && !self.waiting.space_freed && !self.media.host_pace.released {
-                return;
-            }
-        }
-    }
-
-    fn settle_unpinned(&mut self) {
+    /// Superblocks that nothing pins any more are erased.
+    pub(super) fn erase_emptied_superblocks(&mut self) {
         while let Some(superblock) = self.media.unpinned.pop() {
             if self.media.pool.pins(superblock) > 0 {
                 continue;
@@ -305,15 +192,15 @@ impl Drive {
 
     /// Untimed, every consequence follows at once.
     #[inline]
-    pub(super) fn settle_untimed(&mut self) {
+    pub(super) fn work_untimed(&mut self) {
         self.collect_garbage();
         if self.media.flash.may_fail() || self.gc.grown_bad > 0 {
-            self.settle_faults_untimed();
+            self.work_without_time();
         }
     }
 
     #[cold]
-    fn settle_faults_untimed(&mut self) {
+    fn work_without_time(&mut self) {
         loop {
             while let Some(place) = self.media.rebuilt_untimed.pop() {
                 self.page_was_rebuilt(place);
@@ -321,75 +208,37 @@ impl Drive {
                 self.gc.pump(&mut self.media, &mut *self.ftl, group);
                 self.collect_garbage();
             }
-            self.settle_failed_untimed();
-            self.adopt_orphans();
-            self.settle_unpinned();
+            self.replace_failed_pages();
+            self.write_pending_pages();
+            self.erase_emptied_superblocks();
             if self.media.rebuilt_untimed.is_empty() && self.media.failed_untimed.is_empty() {
                 break;
             }
         }
-        self.check_spares();
+        self.check_over_provisioning();
     }
 
     /// When bad blocks have eaten what garbage collection needs, the drive stops taking writes.
-    fn check_spares(&mut self) {
+    pub(super) fn check_over_provisioning(&mut self) {
         if self.failures.read_only || self.gc.grown_bad == 0 {
             return;
         }
         // Stalled commands hear of it when they are tried again.
-        self.failures.read_only = self.spares_are_gone();
+        self.failures.read_only = self.over_provisioning_is_gone();
     }
 
     /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.
-    pub(super) fn spares_are_gone(&self) -> bool {
+    pub(super) fn over_provisioning_is_gone(&self) -> bool {
         self.config.check_space(&self.usable(), self.ftl.metadata_units()).is_err()
     }
 
-    /// Commands wait but nothing is in flight. Garbage collection looks at every group once more; if even that sets
-    /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
-    pub(super) fn break_deadlock(&mut self) -> bool {
-        let orphans = if self.commands.outstanding > 0 {
-            self.failures.pending_rewrites.len() + self.failures.retirements.len()
-        } else {
-            0
-        };
-        if self.next_event().is_some() || self.waiting.stalled.is_empty() && orphans == 0 {
-            return false;
-        }
-        let in_flight = self.media.flash.in_flight();
-        assert_eq!(in_flight, 0, "{in_flight} operations are in flight, and nothing happens next");
-        let before = (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding);
-        self.storage_was_full();
-        self.gc.set_urgent(true);
-        self.pump_all();
-        self.gc.set_urgent(false);
-        self.media.host_pace.release();
-        self.waiting.space_freed = true;
-        self.settle();
-        if self.next_event().is_none()
-            && (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) == before
-        {
-            if self.storage_was_full() {
-                // The host may find space again: only what waits now is refused.
-                self.give_up_orphans(Status::StorageFull);
-                self.give_up_stalled(Status::StorageFull);
-            } else {
-                self.failures.read_only = true;
-                self.give_up_orphans(Status::ReadOnly);
-                self.retry_stalled();
-            }
-        }
-        self.next_event().is_some()
-            || (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) != before
-    }
-
     /// Whether the host had no space for a block that was to be opened, since the last call.
-    fn storage_was_full(&self) -> bool {
+    pub(super) fn storage_was_full(&self) -> bool {
         self.media.flash.store.image().is_some_and(ssdlab_flash::Image::take_full)
     }
 
     /// Whoever waits for room is refused.
-    fn give_up_stalled(&mut self, status: Status) {
+    pub(super) fn give_up_stalled(&mut self, status: Status) {
         for command in std::mem::take(&mut self.waiting.stalled) {
             assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
             self.wants_no_more(command);

@@ -3,7 +3,7 @@
 //! What a failed page superseded is the only good copy until every unit of the failed page is on flash again: in the
 //! page written in its stead, or in what was written later and made that unnecessary. A [`Retirement`] keeps those blocks
 //! pinned until then, and only then does the owner hear that its page is written. A page for which there is no room is
-//! an orphan: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
+//! a pending rewrite: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
 //! a record of trims is waited for by its hold, and not by the cause of whatever program carries it.
 
 use ssdlab_flash::{Cause, Done, NONE};
@@ -43,11 +43,11 @@ impl Drive {
             record,
             owner,
         });
-        self.rewrite_or_orphan(PendingRewrite { place, frontier, cause });
+        self.rewrite_or_wait(PendingRewrite { place, frontier, cause });
     }
 
     /// Programs that failed without time are dealt with as if they had just ended.
-    pub(super) fn settle_failed_untimed(&mut self) {
+    pub(super) fn replace_failed_pages(&mut self) {
         while let Some(FailedProgram { place, cause, owner, pins }) = self.media.failed_untimed.pop() {
             assert!(!self.media.flash.timed(), "the program of {place:?} took time, and failed at once");
             assert!(
@@ -90,11 +90,11 @@ impl Drive {
         place.block * self.media.pages_per_block() + place.page
     }
 
-    fn rewrite_or_orphan(&mut self, orphan: PendingRewrite) {
-        let PendingRewrite { place, frontier, cause } = orphan;
+    fn rewrite_or_wait(&mut self, pending: PendingRewrite) {
+        let PendingRewrite { place, frontier, cause } = pending;
         if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
             self.media.pool.pin(place.block);
-            self.failures.pending_rewrites.push(orphan);
+            self.failures.pending_rewrites.push(pending);
             return;
         }
         let page = self.page_number(place);
@@ -179,7 +179,7 @@ impl Drive {
     }
 
     /// Room may have been found for pages whose programs failed.
-    pub(super) fn adopt_orphans(&mut self) {
+    pub(super) fn write_pending_pages(&mut self) {
         self.save_held_trims();
         if self.failures.pending_rewrites.is_empty() {
             // Trims that were on flash already send no record whose end would do this.
@@ -188,17 +188,17 @@ impl Drive {
             }
             return;
         }
-        for orphan in std::mem::take(&mut self.failures.pending_rewrites) {
-            self.rewrite_or_orphan(orphan);
-            if self.media.pool.unpin(orphan.place.block) {
-                self.media.unpinned.push(self.media.pool.superblocks.of(orphan.place.block));
+        for pending in std::mem::take(&mut self.failures.pending_rewrites) {
+            self.rewrite_or_wait(pending);
+            if self.media.pool.unpin(pending.place.block) {
+                self.media.unpinned.push(self.media.pool.superblocks.of(pending.place.block));
             }
         }
         self.metadata_ended();
     }
 
     /// No room will be found: whoever waits is told so with `status`. The pages stay in RAM.
-    pub(super) fn give_up_orphans(&mut self, status: Status) {
+    pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
             match self.failures.retirements[index].owner {
                 Owner::Nobody | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) => continue,

@@ -12,6 +12,7 @@ mod commands;
 mod data;
 mod destaging;
 mod dispatch;
+mod engine;
 mod events;
 mod failures;
 mod keeping;

@@ -264,11 +264,11 @@ impl Drive {
         self.media.fill_stripes();
         self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
-        self.failures.read_only = self.spares_are_gone();
+        self.failures.read_only = self.over_provisioning_is_gone();
         if self.media.flash.timed() {
-            self.settle();
+            self.work();
         } else {
-            self.settle_untimed();
+            self.work_untimed();
         }
         Some(recovery)
     }

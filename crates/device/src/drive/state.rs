@@ -252,7 +252,7 @@ impl Drive {
     fn fill_headroom(&mut self) {
         self.gc.set_filling(true);
         self.pump_all();
-        self.settle_untimed();
+        self.work_untimed();
         self.gc.set_filling(false);
     }
 
@@ -378,7 +378,7 @@ impl Drive {
         }
         drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
-        drive.failures.read_only = drive.spares_are_gone();
+        drive.failures.read_only = drive.over_provisioning_is_gone();
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the saved drive is damaged"));

@@ -1,0 +1,168 @@
+//! The engine on one screen: virtual time jumps to the next event, what ended there is told to who waited for it, and the
+//! controller does its work in stages.
+//!
+//! A command enters through `submit` and [`super::dispatch`]; what its operations lead to is in [`super::events`].
+
+use ssdlab_base::Nanos;
+
+use super::paths::Ends;
+use super::{Drive, Timer};
+use crate::Status;
+
+impl Drive {
+    /// When something happens next; `None` when nothing will.
+    #[inline]
+    pub fn next_event(&self) -> Option<Nanos> {
+        let flash = self.media.flash.next_event().unwrap_or(Nanos::MAX);
+        let timer = self.timers.next().unwrap_or(Nanos::MAX);
+        let idle = self.idle.at.unwrap_or(Nanos::MAX);
+        let next = flash.0.min(timer.0).min(idle.0);
+        (next != u64::MAX).then_some(Nanos(next))
+    }
+
+    /// Runs every event up to and including `until`; virtual time is `until` then.
+    pub fn run_until(&mut self, until: Nanos) {
+        loop {
+            while let Some(at) = self.next_event()
+                && at <= until
+            {
+                self.step(at);
+            }
+            // What waits for nothing that will happen is helped now, and not when the time is over.
+            if !self.break_deadlock() {
+                self.media.now = self.media.now.max(until);
+                return;
+            }
+        }
+    }
+
+    /// Runs events up to `until` but stops as soon as a completion or an event for the host is there; true if one is. Virtual time is that of
+    /// the last event, not `until`.
+    #[inline]
+    pub fn run_to_completion(&mut self, until: Nanos) -> bool {
+        loop {
+            if !self.host.completions.is_empty() || self.media.events.has_news() {
+                return true;
+            }
+            match self.next_event() {
+                Some(at) if at <= until => self.step(at),
+                Some(_) => return false,
+                None if self.break_deadlock() => {}
+                None => return false,
+            }
+        }
+    }
+
+    /// Runs the events of one resource at time `at`, the earliest there is.
+    #[inline]
+    fn step(&mut self, at: Nanos) {
+        debug_assert!(at >= self.media.now, "time goes from {} back to {at}", self.media.now);
+        self.media.now = at;
+        if self.media.flash.next_event() == Some(at) {
+            let mut done = std::mem::take(&mut self.done);
+            done.clear();
+            self.media.flash.step(&mut done);
+            if !done.is_empty() {
+                if self.paths.is_none() {
+                    for done in &done {
+                        self.flash_done(done);
+                    }
+                    self.work();
+                } else {
+                    self.flash_done_recorded(&done);
+                }
+            }
+            self.done = done;
+        } else if let Some(timer) = self.timers.take_due(at) {
+            match timer {
+                Timer::Dispatch(command) => self.dispatch(command),
+                Timer::Finish(command) if self.paths.is_some() => {
+                    self.waits_end_by(Ends::BufferLatency);
+                    self.release_command(command);
+                    self.waits_end_by(Ends::Other);
+                }
+                Timer::Finish(command) => self.release_command(command),
+                Timer::Complete(command) => self.complete(command),
+            }
+        } else {
+            self.idle_time_has_come(at);
+            self.work();
+        }
+    }
+
+    /// What follows from a batch of finished operations: erases that nothing pins, commands that may find room.
+    #[inline]
+    pub(super) fn work(&mut self) {
+        // After most batches nothing does: a few loads for each event, and no call.
+        let freed = self.waiting.space_freed || self.media.host_pace.released;
+        let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty();
+        if freed || !lists_are_empty || self.stage.destager.is_some() || !self.media.failed_untimed.is_empty() {
+            self.work_in_stages();
+        }
+    }
+
+    /// The controller's work at one instant, stage by stage, until no stage has left anything to another.
+    fn work_in_stages(&mut self) {
+        loop {
+            self.replace_failed_pages();
+            self.erase_emptied_superblocks();
+            if self.space_was_freed() {
+                self.write_pending_pages();
+                self.check_over_provisioning();
+                if !self.waiting.stalled.is_empty() {
+                    self.retry_stalled();
+                }
+                self.stage.destage_waits = false;
+            }
+            self.destage();
+            self.collect_garbage();
+            if self.media.unpinned.is_empty() && !self.waiting.space_freed && !self.media.host_pace.released {
+                return;
+            }
+        }
+    }
+
+    /// Whether a superblock was erased, or collection lets the host write again, since the last look.
+    fn space_was_freed(&mut self) -> bool {
+        let released = std::mem::take(&mut self.media.host_pace.released);
+        std::mem::take(&mut self.waiting.space_freed) || released
+    }
+
+    /// Commands wait but nothing is in flight. Garbage collection looks at every group once more; if even that sets
+    /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
+    pub(super) fn break_deadlock(&mut self) -> bool {
+        let pending = if self.commands.outstanding > 0 {
+            self.failures.pending_rewrites.len() + self.failures.retirements.len()
+        } else {
+            0
+        };
+        if self.next_event().is_some() || self.waiting.stalled.is_empty() && pending == 0 {
+            return false;
+        }
+        let in_flight = self.media.flash.in_flight();
+        assert_eq!(in_flight, 0, "{in_flight} operations are in flight, and nothing happens next");
+        let before = (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding);
+        self.storage_was_full();
+        self.gc.set_urgent(true);
+        self.pump_all();
+        self.gc.set_urgent(false);
+        self.media.host_pace.release();
+        self.waiting.space_freed = true;
+        self.work();
+        if self.next_event().is_none()
+            && (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) == before
+        {
+            if self.storage_was_full() {
+                // The host may find space again: only what waits now is refused.
+                self.give_up_pending_pages(Status::StorageFull);
+                self.give_up_stalled(Status::StorageFull);
+            } else {
+                self.failures.read_only = true;
+                self.give_up_pending_pages(Status::ReadOnly);
+                self.retry_stalled();
+            }
+        }
+        self.next_event().is_some()
+            || (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) != before
+    }
+}
