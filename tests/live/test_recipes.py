@@ -21,7 +21,7 @@ NEEDS = {
     "PostgreSQL": lambda: (need_attach("ext4"), need(pgbench="postgresql", runuser="util-linux"), postgres_programs()),
     "QEMU": lambda: need(qemu__system__x86_64="qemu-system-x86", mkfs_ext4="e2fsprogs"),
     "Recording": lambda: need(fio="fio"),
-    "Figures": lambda: need(fio="fio", curl="curl"),
+    "Metrics": lambda: need(fio="fio", curl="curl"),
 }
 
 # What a recipe has to show.
@@ -33,7 +33,7 @@ SHOWS = {
     "PostgreSQL": ["tps = "],
     "QEMU": ["GUEST-RC 0"],
     "Recording": ["recorded ", "write amplification"],
-    "Figures": ["ssdlab_commands_total{", "write p99", '"flash"'],
+    "Metrics": ["ssdlab_commands_total{", "write p99", '"flash"'],
 }
 
 

@@ -92,13 +92,13 @@ impl Bug {
     pub const fn story(self) -> &'static str {
         match self {
             Bug::EraseDoesNotWait => "an erase does not wait for the newer copy's program",
-            Bug::FlushReturnsEarly => "a flush completes while pages are on their way",
+            Bug::FlushReturnsEarly => "a flush completes while programs are in flight",
             Bug::FlushMissesTheLast => "a flush leaves the last completed write in RAM",
-            Bug::FuaIsPlain => "a forced write is treated as a plain one",
+            Bug::FuaIsPlain => "a FUA write is treated as a plain one",
             Bug::TrimForgotten => "a flush does not write the records of trims",
             Bug::EraseBeforeTrimRecord => "a trimmed block is erased before the record of the trim is on flash",
             Bug::MapBeforeData => "a record calls a unit mapped whose program has not ended",
-            Bug::FailedPageLetGo => "what a failed page superseded is let go before its data is safe",
+            Bug::FailedPageLetGo => "the copies that a failed page superseded are released before its data is safe",
             Bug::TornPageTrusted => "recovery trusts a torn page",
             Bug::TornBlockFree => "recovery takes a torn block for an erased one",
             Bug::SequenceReused => "a sequence number is given out again after recovery",

@@ -37,7 +37,7 @@ const KEYS: &[Key] = &[Key::new(
     "chunk",
     Kind::Size { least: SECTOR_BYTES, most: u64::MAX, step: SECTOR_BYTES },
     Default::number(CHUNK_BYTES),
-    "Bytes that go to one device before the turn of the next, in whole sectors.",
+    "Bytes that go to one device before the next one, in whole sectors.",
 )];
 
 const CHUNK_BYTES: u64 = 64 << 10;

@@ -176,7 +176,7 @@ fn what_ships_is_listed_and_is_a_trace_like_any_other() {
 
 #[test]
 fn the_examples_of_the_documentation_are_models() {
-    let page = include_str!("../../../docs/models.md");
+    let page = include_str!("../../../docs/trace-models.md");
     let examples: Vec<&str> = page
         .split([' ', '`', '\n'])
         .filter(|word| is_model(word) && !word.contains("NAME") && !word.contains('/'))

@@ -13,7 +13,7 @@ pub(super) const BLOCK_PAGES: Key = Key::new(
     "block_pages",
     Kind::Count { unit: "pages", least: 1, most: 1 << 16 },
     Default::Follows("`flash.pages_per_block`", |geometry, _| geometry.pages_per_block.into()),
-    "Pages of the logical blocks that leave as a whole.",
+    "Pages of the logical blocks that are evicted as a whole.",
 );
 
 /// Mapping units of a logical block.

@@ -21,14 +21,14 @@ const PADDING: Key = Key::new(
     "bplru_padding",
     Kind::Boolean,
     Default::OFF,
-    "What a block that leaves lacks is read from flash and written with it (page padding); designs that merge blocks \
-     gain by it, `page` only pays.",
+    "Read the pages that an evicted block lacks from flash and write them with it (page padding). This helps designs \
+     that merge blocks; with `page` it only costs.",
 );
 
 /// The policy as a description names it.
 pub(super) const POLICY: Policy = Policy {
     name: "bplru",
-    summary: "the least recently written block leaves as a whole (BPLRU)",
+    summary: "evicts the least recently written block as a whole (BPLRU)",
     keys: &[BLOCK_PAGES, PADDING],
     make: Some(|config| {
         let padding = config.buffer.own.flag(&PADDING, &config.flash.geometry);

@@ -19,13 +19,13 @@ const WINDOW_PERMILLE: Key = Key::new(
     "cflru_window_permille",
     Kind::Count { unit: "thousandths", least: 0, most: 1000 },
     Default::number(250),
-    "Thousandths of the pages held that are the clean-first window at the bottom.",
+    "Thousandths of the cached pages that form the clean-first window at the bottom.",
 );
 
 /// The policy as a description names it.
 pub(super) const POLICY: Policy = Policy {
     name: "cflru",
-    summary: "caches reads too; clean pages in the window at the bottom leave before dirty ones (CFLRU)",
+    summary: "caches reads too; evicts clean pages in the window at the bottom before dirty ones (CFLRU)",
     keys: &[WINDOW_PERMILLE],
     make: Some(|config| Box::new(Cflru::new(config.buffer.own.count(&WINDOW_PERMILLE, &config.flash.geometry)))),
 };

@@ -35,7 +35,7 @@ const HIR_PERMILLE: Key = Key::new(
 /// The policy as a description names it.
 pub(super) const POLICY: Policy = Policy {
     name: "lirs",
-    summary: "pages with the longest time between their last two writes leave (LIRS)",
+    summary: "evicts pages with the longest time between their last two writes (LIRS)",
     keys: &[HIR_PERMILLE],
     make: Some(|config| Box::new(Lirs::<Stack>::new(config))),
 };

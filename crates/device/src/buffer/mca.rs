@@ -16,7 +16,7 @@ const WINDOW: Key = Key::new(
     "mca_window",
     Kind::Count { unit: "units", least: 1, most: 1 << 16 },
     Default::number(32),
-    "Units from the bottom of the stack that it looks at for one that need not wait.",
+    "Units from the bottom of the stack among which it looks for one whose chip is idle.",
 );
 
 /// The policy as a description names it.

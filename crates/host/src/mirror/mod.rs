@@ -49,7 +49,7 @@ const KEYS: &[Key] = &[Key::new(
     "region",
     Kind::Size { least: SECTOR_BYTES, most: u64::MAX, step: SECTOR_BYTES },
     Default::number(REGION_BYTES),
-    "Bytes to a bit of the write-intent bitmap, in whole sectors.",
+    "Bytes that a bit of the write-intent bitmap covers, in whole sectors.",
 )];
 
 const REGION_BYTES: u64 = 64 << 20;

@@ -88,8 +88,8 @@ mod tests {
         let docs = include_str!("../../../../docs/serving.md");
         let words = |promise: Promise| match promise {
             Promise::Nothing => "nothing",
-            Promise::Itself => "what it did itself",
-            Promise::AllAnswered => "everything answered before it was sent",
+            Promise::Itself => "its own effect",
+            Promise::AllAnswered => "every command answered before it was sent",
         };
         for kind in PROMISES {
             let row = format!("| {} | {} | {} |", kind.name, words(kind.buffered), words(kind.unbuffered));

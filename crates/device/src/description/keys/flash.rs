@@ -70,8 +70,8 @@ pub(in crate::description) const FLASH: &[Key] = &[
         "oob_size",
         Kind::ANY_SIZE,
         Default::Means("`page_size` / 32"),
-        "Out-of-band bytes of a page, at most a page; a 32nd is the 128 bytes of a 4 KiB page in Table I of the write \
-         amplification paper.",
+        "Out-of-band bytes of a page, at most a page. The default follows Table I of the write amplification paper: \
+         128 bytes for a 4 KiB page.",
     ),
     Key::new(
         "cell",
@@ -109,9 +109,9 @@ pub(in crate::description) const FLASH: &[Key] = &[
         "scheduler_starvation",
         Kind::Time(LONGEST_WAIT),
         Default::number(Nanos::from_ms(5).0),
-        "With `\"host-first\"`: the longest that an operation of garbage collection waits while the host has operations \
-         queued on the die. When the oldest one has waited this long, the die runs it next. The die then runs an \
-         operation of the host, even if more of collection's operations have waited as long.",
+        "With `\"host-first\"`: the longest that an operation of garbage collection waits while the host has \
+         operations queued on the die. The die then runs the oldest such operation next, and after it one of the host, \
+         even if others have waited as long.",
     ),
     Key::section("faults", Kind::Table(FAULTS)),
 ];
@@ -122,7 +122,7 @@ pub(in crate::description) const TIMING: &[Key] = &[
         "preset",
         Kind::Word(presets),
         Default::Means("none"),
-        "The preset that the table starts from: another place for `flash.cell`.",
+        "The preset that the table starts from; the same as `flash.cell`.",
     )
     .replacing(&["flash.cell"]),
     Key::new(
@@ -148,7 +148,7 @@ pub(in crate::description) const TIMING: &[Key] = &[
         "transfer",
         Kind::Time(LONGEST_OPERATION),
         Default::Means("the preset's bandwidth"),
-        "The data of one whole page on the channel, without OOB; a part of a page takes its share.",
+        "Time for the data of one whole page on the channel, without OOB; a part of a page takes its share.",
     )
     .replacing(&["flash.timing.channel_bandwidth"]),
     Key::new(
@@ -169,13 +169,13 @@ pub(in crate::description) const TIMING: &[Key] = &[
         "suspend",
         Kind::Time(LONGEST_OPERATION),
         Default::Means("required with a suspend, else `0`"),
-        "From asking a die to suspend to its being ready for a read. No preset gives it.",
+        "Time from the suspend command until the die is ready for a read. No preset has it.",
     ),
     Key::new(
         "resume",
         Kind::Time(LONGEST_OPERATION),
         Default::Means("required with a suspend, else `0`"),
-        "From resuming to the operation making progress again. No preset gives it.",
+        "Time from the resume command until the operation makes progress again. No preset has it.",
     ),
 ];
 
@@ -213,7 +213,7 @@ pub(in crate::description) const SCRIPT: &[Key] = &[
         "nth",
         Kind::count("operations", 1),
         Default::number(1),
-        "The how-manieth operation of that kind on that block fails; of no meaning for `\"factory\"`. For `\"die\"`: \
-         the how-manieth operation of any kind on that die fails, and all later ones do.",
+        "The number of the operation that fails, counted from 1 among those of that kind on that block; unused for \
+         `\"factory\"`. For `\"die\"`: among all operations on that die; all later ones fail, too.",
     ),
 ];

@@ -106,13 +106,13 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         Kind::Count { unit: "commands", least: 1, most: 65_536 },
         Default::number(32),
         "Commands of each queue in the drive at one time: at most 65,536, and 32 for SATA; at most 2^20 over all \
-         queues. More wait on the host's side.",
+         queues. Others wait at the host.",
     ),
     Key::new(
         "bandwidth",
         Kind::Bandwidth { least: SLOWEST_LINK, zero: true },
         Default::number(0),
-        "Bytes a second over the link in each direction; `0` is a link that takes no time.",
+        "Bytes a second over the link in each direction; `0` means that the link takes no time.",
     ),
     Key::new(
         "command_overhead",
@@ -124,7 +124,7 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         "processing",
         Kind::Time(LONGEST_WAIT),
         Default::number(0),
-        "Time that the controller's processor needs for each command, one after the other; it comes behind the fixed cost.",
+        "Time that the controller's processor needs for each command, one command at a time, after the fixed cost.",
     ),
 ];
 
@@ -140,36 +140,37 @@ pub(in crate::description) const BUFFER: &[Key] = &[
         "size",
         Kind::Size { least: 0, most: LARGEST_BUFFER, step: 512 },
         Default::Means("required with a policy"),
-        "Data space, allocated by the sector: a multiple of 512, at least a page, at most 64 GiB. Without a policy it \
-         is of no meaning.",
+        "Data space, allocated by the sector: a multiple of 512, at least a page, at most 64 GiB. Unused without a \
+         policy.",
     ),
     Key::new(
         "latency",
         Kind::Time(LONGEST_WAIT),
         Default::number(Nanos::from_us(1).0),
-        "RAM access of a command that the buffer serves; the default is a round figure for copying a few kilobytes.",
+        "RAM access of a command that the buffer serves; the default is a round number for copying a few kilobytes.",
     ),
     Key::new(
         "destage",
         Kind::Word(words::<Destage>),
         Default::word("watermark"),
-        "When data leaves for flash, beside flushes and FUA writes ([model.md](model.md)). `\"watermark\"`: from the \
-         high watermark on the drive keeps its chips at work until the low one is reached. `\"on-demand\"`: a page \
-         leaves when a write finds no room. Papers whose drives replace pages on demand say so in their descriptions.",
+        "When data leaves for flash, apart from flushes and FUA writes \
+         ([simulation-model.md](simulation-model.md#the-write-buffer)). `\"watermark\"`: at the high watermark the \
+         drive starts to evict, and keeps its chips busy down to the low one. `\"on-demand\"`: a page leaves when a \
+         write finds no space. Descriptions of papers whose drives replace pages on demand set this.",
     ),
     Key::new(
         "high_watermark",
         Kind::Percent(1),
         Default::number(80),
-        "Share of the space that dirty data (in the buffer and not on its way to flash) takes when destaging begins: \
-         whole percent from 1. A high mark keeps more to be overwritten in RAM, a low one more room for bursts.",
+        "Share of the space that dirty data (in the buffer, its program not in flight) takes when destaging begins: \
+         whole percent from 1. A high mark lets RAM absorb more overwrites, a low one leaves more space for bursts.",
     )
     .only_with("destage", "watermark"),
     Key::new(
         "low_watermark",
         Kind::Percent(0),
         Default::Means("10 points below the high one"),
-        "Share at which destaging ends: at most the high watermark. `\"0%\"` empties the buffer but for less than a \
+        "Share at which destaging ends: at most the high watermark. `\"0%\"` empties the buffer down to less than a \
          page.",
     )
     .only_with("destage", "watermark"),
@@ -194,37 +195,37 @@ pub(in crate::description) const FTL: &[Key] = &[
         "allocation",
         Kind::Allocation,
         Default::word("round-robin"),
-        "Where host pages go. An order of the letters c (channel), w (way), d (die), p (plane), fastest first, such \
-         as `\"cwdp\"`: the logical address decides. `\"round-robin:cwdp\"`: the next plane in that order, whatever \
-         the address; `\"round-robin\"` is short for it. `\"dynamic\"`: the least loaded die.",
+        "Where host pages go. An order of the letters c (channel), w (way), d (die), p (plane), fastest first, such as \
+         `\"cwdp\"`: the logical address decides (static allocation). `\"round-robin:cwdp\"`, or `\"round-robin\"` for \
+         short: the next plane in that order, whatever the address. `\"dynamic\"`: the least loaded die.",
     ),
     Key::new(
         "superblock",
         Kind::Word(words::<Superblock>),
         Default::word("none"),
         "Which blocks are opened, written, collected and retired as one: `\"die\"`, a block of each plane of a die; \
-         `\"drive\"`, a block of each plane of the drive; `\"none\"`, each block by itself. The pages of a superblock \
-         are given out a row at a time, so that the planes of a die program together, in more than 97 % of programs \
-         under collection: see [model.md](model.md#superblocks). What is said of blocks and planes under `[gc]` then \
-         holds for superblocks and for a die or the drive. Not with an allocation in which the logical address \
-         decides, nor with `gc.copyback`.",
+         `\"drive\"`, a block of each plane of the drive; `\"none\"`, each block by itself. Pages of a superblock are \
+         allocated a row at a time, so that the planes of a die program together, in more than 97 % of programs under \
+         collection: see [simulation-model.md](simulation-model.md#superblocks). The keys of `[gc]` then apply to \
+         superblocks and to a die or the drive instead of blocks and planes. Excludes static allocation and \
+         `gc.copyback`.",
     ),
     Key::new(
         "parity",
         Kind::Word(words::<Parity>),
         Default::word("none"),
-        "Which pages of a stripe, the pages at one offset of a superblock's members, are parity. `\"page\"`: one, of \
-         all the others; any one page of the stripe can be lost. Needs superblocks of at least two planes. `\"die\"`: \
-         one for each plane of a die, of the pages on that plane of the other dies; any one die can be lost. Needs \
-         `ftl.superblock = \"drive\"` and at least two dies. Parity pages are taken from the over-provisioning: see \
-         [model.md](model.md#parity).",
+        "Which pages of a stripe (the pages at one offset of a superblock's members) hold parity. `\"page\"`: one \
+         page, the XOR of all others; protects against the loss of any one page of the stripe. Needs superblocks of at \
+         least two planes. `\"die\"`: one page for each plane of a die, the XOR of the pages on that plane of the \
+         other dies; protects against the loss of any one die. Needs `ftl.superblock = \"drive\"` and at least two \
+         dies. Parity pages reduce the over-provisioning: see [simulation-model.md](simulation-model.md#parity).",
     ),
-    Key::new("separate_gc_frontier", Kind::Boolean, Default::ON, "Relocated pages go to blocks of their own."),
+    Key::new("separate_gc_frontier", Kind::Boolean, Default::ON, "Relocated pages go to separate blocks."),
     Key::new(
         "streams",
         Kind::Count { unit: "streams", least: 1, most: MOST_STREAMS },
         Default::number(1),
-        "Host write streams with a block of their own each: 1 to 256.",
+        "Host write streams, each with its own open block: 1 to 256.",
     ),
 ];
 
@@ -240,50 +241,50 @@ pub(in crate::description) const GC: &[Key] = &[
         "free_blocks",
         Kind::count("blocks", 2),
         Default::number(3),
-        "Garbage collection runs in a plane while fewer blocks than this are free, the open ones not counted: at \
-         least 2, fewer than a plane's blocks. With 2, one block of a plane is kept for relocation, else two. Each \
-         power cut that tears a page of a relocation takes that page from the reserve until a block has been erased, \
-         so as many of them in a row as the reserve has pages to spare leave a full plane without room to move \
-         anything: the drive is read-only then, though nothing is worn. With 2 and blocks of a few pages three cuts \
-         can be enough; prefer 3 where power cuts are part of an experiment.",
+        "Garbage collection runs in a plane while fewer blocks than this are free, open blocks not counted: at least \
+         2, fewer than a plane's blocks. With 2, a plane reserves one block for relocation, else two. A power cut that \
+         tears a page of a relocation costs the reserve that page until a block has been erased. A series of such cuts \
+         can leave a full plane without space to relocate; the drive is then read-only, though nothing is worn. With 2 \
+         and blocks of a few pages three cuts can be enough; use 3 or more in experiments with power cuts.",
     ),
     Key::new(
         "background_free_blocks",
         Kind::count("blocks", 0),
         Default::number(0),
-        "When the drive is idle, it collects until this many are free: more than `free_blocks`, or `0` for not at all.",
+        "An idle drive collects until this many blocks are free: more than `free_blocks`, or `0` for no background \
+         collection.",
     ),
     Key::new(
         "pacing",
         Kind::Word(words::<Pacing>),
         Default::word("off"),
-        "When garbage collection works. `\"off\"`: from the moment a group is short of free blocks until it is not. \
+        "When garbage collection runs. `\"off\"`: while a plane or superblock group is short of free blocks. \
          `\"proportional\"`: all the time, a share of relocations for each page that the host writes; a host that is \
-         too fast waits ([model.md](model.md#pacing)).",
+         too fast waits ([simulation-model.md](simulation-model.md#pacing)).",
     ),
     Key::new(
         "idle_after",
         Kind::Time(LONGEST_WAIT),
         Default::number(Nanos::from_ms(100).0),
-        "How long without host commands counts as idle.",
+        "The drive counts as idle after this time without host commands.",
     ),
     Key::new(
         "copyback",
         Kind::Boolean,
         Default::Means("`flash.copyback`; `false` with superblocks"),
-        "Whole valid pages move by copyback where source and target share a plane; needs `flash.copyback`.",
+        "Move whole valid pages by copyback if source and target share a plane; needs `flash.copyback`.",
     ),
     Key::new(
         "dynamic_wear_levelling",
         Kind::Boolean,
         Default::ON,
-        "The least worn free block is opened first; else the one that was freed first.",
+        "Open the least worn free block first; otherwise the one that was freed first.",
     ),
     Key::new(
         "static_wear_threshold",
         Kind::count("erases", 0),
         Default::number(0),
-        "Cold data moves when the erase counts of a plane differ by more than this; `0` is never.",
+        "Move cold data if the erase counts of a plane differ by more than this; `0` is never.",
     ),
 ];
 

@@ -24,24 +24,24 @@ const VERSION_INDEX: Key = Key::new(
     "version_index",
     Kind::Word(words::<VersionIndex>),
     Default::word("indirect"),
-    "What the pointer in a map entry is. `\"indirect\"`: a slot in the table of the page's group. `\"direct\"`: the \
-     distance from the older page to the newer one, in the order in which frontiers that fill in step give pages out; \
-     a page within reach is taken if there is one.",
+    "What the pointer in a map entry holds. `\"indirect\"`: a slot in the table of the page's group. `\"direct\"`: the \
+     distance from the older page to the newer one, in the order in which frontiers in step allocate pages; the design \
+     takes a page within reach if there is one.",
 );
 
 const VERSION_BITS: Key = Key::new(
     "version_bits",
     Kind::Count { unit: "bits", least: 1, most: 32 },
     Default::Means("all that are left"),
-    "Bits of the 32-bit map entry that PT/F takes. The number of a physical page takes n, with 2^n the physical \
-     pages, so at most 32 - n; at least 2, with compaction 3 (one is F).",
+    "Bits of the 32-bit map entry for PT/F. With 2^n physical pages, a page number takes n bits, so at most 32 - n are \
+     left. At least 2, with compaction 3 (one is F).",
 );
 
 const VERSION_CHAIN: Key = Key::new(
     "version_chain",
     Kind::Count { unit: "versions", least: 2, most: 64 },
     Default::Follows("`4`, direct `2`", most_versions),
-    "Most valid versions of a page, the full one included: 2 to 64. A direct index finds 2.",
+    "Most valid versions of a page, the full one included: 2 to 64. A direct index supports 2.",
 );
 
 const VERSION_GROUP: Key = Key::new(
@@ -55,7 +55,7 @@ const VERSION_SPARE: Key = Key::new(
     "version_spare",
     Kind::Percent(0),
     Default::number(50),
-    "How much of the over-provisioned pages, beyond those that collection and open blocks need, versions may take; \
+    "Share of the over-provisioned pages that versions may take, beyond those that collection and open blocks need; \
      whole percent.",
 );
 
@@ -63,38 +63,34 @@ const VERSION_MASKS: Key = Key::new(
     "version_masks",
     Kind::Word(words::<VersionMasks>),
     Default::word("patterns"),
-    "Which partial writes become versions. `\"patterns\"`: runs of more than half the page. `\"any\"`: all; the mask \
-     is kept in the out-of-band area.",
+    "Which partial writes become versions. `\"patterns\"`: runs of more than half the page. `\"any\"`: all; the \
+     out-of-band area holds the mask.",
 );
 
-const IDLE_MERGE: Key = Key::new(
-    "idle_merge",
-    Kind::Boolean,
-    Default::ON,
-    "Versions are merged when no command was there for `gc.idle_after`.",
-);
+const IDLE_MERGE: Key =
+    Key::new("idle_merge", Kind::Boolean, Default::ON, "Merge versions after `gc.idle_after` without commands.");
 
 const MERGE_LOAD: Key = Key::new(
     "merge_load",
     Kind::count("commands", 0),
     Default::number(0),
-    "Light load counts as idle for that: at most so many commands in flight, for `gc.idle_after`.",
+    "For merging, at most this many commands in flight count as idle.",
 );
 
 const COMPACTION: Key = Key::new(
     "compaction",
     Kind::Boolean,
     Default::OFF,
-    "Small partial pages (at most half a page) of a region that leave the write buffer share a physical page. Pages \
-     of at least 2 KB.",
+    "Compact small partial pages (at most half a page) of a region into one physical page when they leave the write \
+     buffer. Needs pages of at least 2 KB.",
 );
 
 const COMPACTION_INDEX: Key = Key::new(
     "compaction_index",
     Kind::Word(words::<CompactionIndex>),
     Default::word("page"),
-    "Where a compacted page says what is in it. `\"page\"`: in its first sector. `\"oob\"`: in its out-of-band area, \
-     six bytes a run of sectors beside 22 others; then two halves of pages fit into one.",
+    "Where a compacted page keeps its layout. `\"page\"`: in its first sector. `\"oob\"`: in its out-of-band area, six \
+     bytes for each run of sectors beside 22 others, so that two half pages fit into one page.",
 );
 
 const REGION: Key =

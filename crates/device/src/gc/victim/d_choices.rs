@@ -9,7 +9,8 @@ use crate::block_pool::PoolView;
 use crate::description::{Default, Key, Kind};
 
 /// d.
-const CHOICES: Key = Key::new("choices", Kind::count("blocks", 1), Default::number(10), "Blocks that it draws.");
+const CHOICES: Key =
+    Key::new("choices", Kind::count("blocks", 1), Default::number(10), "Blocks to draw for each choice.");
 
 /// The policy as a description names it.
 pub(super) const POLICY: Policy = Policy {
