@@ -85,9 +85,10 @@ bench-serve: build need-python ## Measure a served drive beside nbdkit's memory 
 fmt: need-rust ## Format all code
 	$(CARGO) fmt --all
 
-lint: need-rust need-python ## Check format, lints (warnings as errors), and that invariants are asserted
+lint: need-rust need-python ## Check format, lints (warnings as errors), that invariants are asserted and errors have types
 	$(CARGO) fmt --all --check
 	$(PYTHON) scripts/assertions
+	$(PYTHON) scripts/errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 deps: need-rust ## Check licences, versions and sources of the dependencies (deny.toml)

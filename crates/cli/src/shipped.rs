@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ssdlab_base::closest;
 use ssdlab_device::{Description, DescriptionError};
-use ssdlab_host::Host;
+use ssdlab_host::{Host, UnknownDrive};
 
 use crate::failure::Failure;
 
@@ -39,7 +39,8 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Description, DescriptionEr
 
 /// What `--host` was given: a file; drives in it are named as `--device` names them.
 pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
-    Host::load(path, &|device| open(device).map_err(|failure| failure.to_string())).map_err(Failure::input)
+    Host::load(path, &|device| open(device).map_err(|failure| UnknownDrive(failure.to_string())))
+        .map_err(Failure::input)
 }
 
 /// What ships, and what of it was probably meant.

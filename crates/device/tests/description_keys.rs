@@ -80,7 +80,7 @@ fn the_tables_of_the_documentation_are_the_tables_of_keys() {
 
 #[test]
 fn a_page_that_names_no_section_or_does_not_end_its_table_is_refused() {
-    let refused = |page: &str| with_tables(page, KEYS).expect_err("it is wrong");
+    let refused = |page: &str| with_tables(page, KEYS).expect_err("it is wrong").to_string();
     assert_eq!(refused("<!-- keys of gcc -->\n<!-- end -->\n"), "'<!-- keys of gcc -->': there is no section gcc");
     assert!(refused("<!-- keys of gc -->\n| a |\n").contains("found no '<!-- end -->'"));
 }

@@ -11,10 +11,10 @@ use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, 
 use ssdlab_device::{Description, DriveConfig};
 
 use crate::layers::{LAYERS, LayerConfig, LayerKind};
-use crate::{Device, Member};
+use crate::{Device, HostError, Member, StackError, UnknownDrive};
 
 /// Finds the description of a drive by what a host's description calls it.
-pub type Drives<'a> = dyn Fn(&str) -> Result<Description, String> + 'a;
+pub type Drives<'a> = dyn Fn(&str) -> Result<Description, UnknownDrive> + 'a;
 
 /// What stands above drives.
 #[derive(Clone, Debug)]
@@ -88,26 +88,27 @@ impl Host {
     /// by name.
     ///
     /// # Errors
-    /// A sentence with file, line and what was expected.
-    pub fn load(path: &Path, drives: &Drives<'_>) -> Result<Host, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Host::parse_with(&text, &path.display().to_string(), drives)
+    /// The file cannot be read, or as [`Host::parse`].
+    pub fn load(path: &Path, drives: &Drives<'_>) -> Result<Host, HostError> {
+        let unreadable = |source| HostError::Unreadable { file: path.to_path_buf(), source };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        Ok(Host::parse_with(&text, &path.display().to_string(), drives)?)
     }
 
     /// The same, of a text that names no drives; `file` is what errors call it.
     ///
     /// # Errors
-    /// A sentence with file, line, column and key, what was found and what was expected.
-    pub fn parse(text: &str, file: &str) -> Result<Host, String> {
-        Host::parse_with(text, file, &|name| Err(format!("'{name}' is no drive that is known here")))
+    /// File, line, column and key, what was found and what was expected.
+    pub fn parse(text: &str, file: &str) -> Result<Host, DescriptionError> {
+        Host::parse_with(text, file, &|name| Err(UnknownDrive(format!("'{name}' is no drive that is known here"))))
     }
 
     /// The same, of a text.
     ///
     /// # Errors
     /// As [`Host::parse`].
-    pub fn parse_with(text: &str, file: &str, drives: &Drives<'_>) -> Result<Host, String> {
-        Tree::parse(text, file).and_then(|tree| read(&tree, drives)).map_err(|error| error.to_string())
+    pub fn parse_with(text: &str, file: &str, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
+        Tree::parse(text, file).and_then(|tree| read(&tree, drives))
     }
 
     /// No layer: a stack of one drive.
@@ -129,7 +130,7 @@ impl Host {
     ///
     /// # Errors
     /// A layer cannot stand on what is below it.
-    pub fn sectors(&self, named: &DriveConfig) -> Result<u64, String> {
+    pub fn sectors(&self, named: &DriveConfig) -> Result<u64, StackError> {
         self.root.capacity(named).map(|(sectors, _)| sectors)
     }
 
@@ -150,7 +151,7 @@ impl Host {
     ///
     /// # Errors
     /// A layer cannot stand on what is below it.
-    pub fn build(&self, drives: Vec<Member>) -> Result<Box<dyn Device>, String> {
+    pub fn build(&self, drives: Vec<Member>) -> Result<Box<dyn Device>, StackError> {
         let mut drives = drives.into_iter().map(Member::for_a_new_host);
         let device = self.root.build(&mut drives)?;
         assert!(drives.next().is_none(), "as many drives as the host has");
@@ -173,7 +174,7 @@ impl Node {
         }
     }
 
-    fn capacity(&self, named: &DriveConfig) -> Result<(u64, u32), String> {
+    fn capacity(&self, named: &DriveConfig) -> Result<(u64, u32), StackError> {
         match self {
             Node::Drive(config) => {
                 let config = config.as_deref().unwrap_or(named);
@@ -182,18 +183,18 @@ impl Node {
             Node::Layer(config, below) => {
                 let below = below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
                 let unit = below.iter().map(|(_, unit)| *unit).max().unwrap_or(SECTOR_BYTES as u32);
-                let sectors = config.sectors(&below).map_err(|why| format!("the layer {}: {why}", config.kind()))?;
+                let sectors = config.sectors(&below).map_err(|source| StackError { layer: config.kind(), source })?;
                 Ok((sectors, unit))
             }
         }
     }
 
-    fn build(&self, drives: &mut dyn Iterator<Item = Member>) -> Result<Box<dyn Device>, String> {
+    fn build(&self, drives: &mut dyn Iterator<Item = Member>) -> Result<Box<dyn Device>, StackError> {
         match self {
             Node::Drive(_) => Ok(Box::new(drives.next().expect("as many drives as the host has"))),
             Node::Layer(config, below) => {
                 let below = below.iter().map(|node| node.build(drives)).collect::<Result<Vec<_>, _>>()?;
-                config.make(below).map_err(|why| format!("the layer {}: {why}", config.kind()))
+                config.make(below).map_err(|source| StackError { layer: config.kind(), source })
             }
         }
     }
@@ -297,7 +298,7 @@ mod tests {
         let host = Host::parse(tree, "h.toml").expect("a tree");
         assert_eq!(host.root.count(), 4);
         assert!(!host.is_transparent());
-        let refused = |text: &str| Host::parse(text, "h.toml").expect_err("it is wrong");
+        let refused = |text: &str| Host::parse(text, "h.toml").expect_err("it is wrong").to_string();
         for (text, expected) in [
             ("", "h.toml: room: missing, expected a [[room]] for each room"),
             ("room = []\n", "h.toml:1:8: room: found a list of 0, expected a [[room]]"),

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use ssdlab_device::description::{DescriptionError, Key, Section};
 
-use crate::{Device, mirror, scheduler, stripe};
+use crate::{Device, LayerError, mirror, scheduler, stripe};
 
 /// Every layer.
 pub const LAYERS: &[LayerKind] = &[scheduler::LAYER, stripe::LAYER, mirror::LAYER];
@@ -31,8 +31,8 @@ pub trait LayerConfig: Debug + Send + Sync {
     /// Its capacity in sectors over devices of these capacities in sectors and these units in bytes.
     ///
     /// # Errors
-    /// Why it cannot stand on them, as a sentence.
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, String>;
+    /// Why it cannot stand on them.
+    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError>;
 
     /// Whether every sector of the one device below is the sector of that number above, and the layer keeps nothing.
     fn is_transparent(&self) -> bool {
@@ -42,8 +42,8 @@ pub trait LayerConfig: Debug + Send + Sync {
     /// Puts it above devices: new ones, or those that it stood on before, where it finds what it kept there.
     ///
     /// # Errors
-    /// Why it cannot stand on them, as a sentence.
-    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, String>;
+    /// Why it cannot stand on them.
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError>;
 
     /// The same once more.
     fn clone_box(&self) -> Box<dyn LayerConfig>;

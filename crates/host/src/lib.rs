@@ -7,6 +7,7 @@
 mod array;
 mod description;
 mod device;
+mod error;
 mod layers;
 mod member;
 mod mirror;
@@ -18,6 +19,7 @@ pub use description::{Drives, Host, KEYS};
 pub use device::{
     Administration, Again, BlockDevice, Device, Identity, Loss, Part, PartMut, Power, RoomFigures, Traffic, seed_of,
 };
+pub use error::{HostError, LayerError, StackError, UnknownDrive};
 pub use layers::{LAYERS, LayerConfig, LayerKind};
 pub use member::Member;
 pub use mirror::{Mirror, MirrorConfig};

@@ -15,7 +15,9 @@ use ssdlab_device::{Completion, Counters, Data, Payload};
 use crate::array::{completion as completion_of, waited_before};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
-use crate::{Administration, BlockDevice, Device, Identity, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic};
+use crate::{
+    Administration, BlockDevice, Device, Identity, LayerError, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic,
+};
 
 /// What the registry knows of it.
 pub(crate) const LAYER: LayerKind = LayerKind {
@@ -71,7 +73,7 @@ impl LayerConfig for SchedulerConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, String> {
+    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
         Ok(below.iter().map(|(sectors, _)| *sectors).sum())
     }
 
@@ -79,8 +81,8 @@ impl LayerConfig for SchedulerConfig {
         true
     }
 
-    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, String> {
-        let below = below.into_iter().next().ok_or("a scheduler stands on a device")?;
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
+        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
         Ok(Box::new(Scheduler::new(below, *self)))
     }
 

@@ -21,7 +21,9 @@ use crate::array::{Array, Ended, Overlaps, completion, waited_before};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
-use crate::{Administration, BlockDevice, Device, Identity, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic};
+use crate::{
+    Administration, BlockDevice, Device, Identity, LayerError, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic,
+};
 
 /// What the registry knows of it.
 pub(crate) const LAYER: LayerKind = LayerKind {
@@ -65,20 +67,19 @@ impl LayerConfig for StripeConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, String> {
+    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
         let chunk = self.chunk_bytes / SECTOR_BYTES;
         let least = below.iter().map(|(sectors, _)| *sectors).min().unwrap_or(0);
         match least / chunk * chunk * below.len() as u64 {
-            0 => Err(format!(
-                "the smallest device has {} bytes, less than a chunk of {}",
-                least * SECTOR_BYTES,
-                format_size(self.chunk_bytes)
-            )),
+            0 => Err(LayerError::TooSmall {
+                size: format!("{} bytes", least * SECTOR_BYTES),
+                lacking: format!("less than a chunk of {}", format_size(self.chunk_bytes)),
+            }),
             sectors => Ok(sectors),
         }
     }
 
-    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, String> {
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(Stripe::new(below, *self)?))
     }
 
@@ -130,7 +131,7 @@ impl Stripe {
     ///
     /// # Errors
     /// A device is smaller than a chunk.
-    pub fn new(devices: Vec<Box<dyn Device>>, config: StripeConfig) -> Result<Stripe, String> {
+    pub fn new(devices: Vec<Box<dyn Device>>, config: StripeConfig) -> Result<Stripe, LayerError> {
         let below: Vec<_> = devices.iter().map(|device| (device.sectors(), device.identify().unit_bytes)).collect();
         let sectors = config.sectors(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());

@@ -25,7 +25,7 @@ use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
 use crate::precondition::Age;
 use crate::progress::{Control, Phase};
-use crate::ready_busy::{Recording, Watch};
+use crate::ready_busy::{Recording, Watch, WatchError};
 use crate::replay::{Ended, Recorder, ReplayError, replay};
 use crate::result::{DeviceResult, FORMAT, RunResult, VERSION};
 use crate::snapshot::SnapshotCache;
@@ -35,6 +35,7 @@ use crate::timeline::Axis;
 use crate::verify::{Verified, Verifier};
 
 use stack::Stack;
+pub use stack::StackRefused;
 
 mod parts;
 mod side_by_side;
@@ -144,20 +145,20 @@ pub enum RunError {
         source: ReplayError,
     },
     /// The layers of the host cannot stand on their drives, or what was asked for cannot be had of a stack.
-    #[error("{label}: {reason}")]
+    #[error("{label}: {source}")]
     Stack {
         /// The drive.
         label: String,
         /// The reason.
-        reason: String,
+        source: StackRefused,
     },
     /// The Ready/Busy lines cannot be recorded.
-    #[error("{label}: {reason}")]
+    #[error("{label}: {source}")]
     Recording {
         /// The drive.
         label: String,
         /// The reason.
-        reason: String,
+        source: WatchError,
     },
     /// Two drives have the same label.
     #[error("two drives are called '{label}': their results could not be told apart")]
@@ -361,7 +362,7 @@ fn run_drive(
         }
     };
 
-    let refused = |reason| RunError::Recording { label: entrant.label.clone(), reason };
+    let refused = |source| RunError::Recording { label: entrant.label.clone(), source };
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
     let mut verifier = experiment.verify.then(|| Verifier::new(config.user_bytes / ssdlab_base::SECTOR_BYTES));

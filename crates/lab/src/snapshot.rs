@@ -87,6 +87,14 @@ pub(crate) fn build() -> String {
     }
 }
 
+/// Why the checkpoint of a drive that was being preconditioned is not used.
+#[derive(Debug, thiserror::Error)]
+#[error("checkpoint {} cannot be used and preconditioning began anew: {source}", path.display())]
+pub(crate) struct CheckpointError {
+    path: PathBuf,
+    source: io::Error,
+}
+
 /// A directory of snapshots.
 #[derive(Clone, Debug)]
 pub struct SnapshotCache {
@@ -185,8 +193,14 @@ impl SnapshotCache {
         }
     }
 
-    /// Looks for a drive that was being preconditioned; `Err` is a sentence on what cannot be used.
-    pub(crate) fn find_checkpoint(&self, identity: &Identity<'_>) -> Result<Option<(Drive, Position)>, String> {
+    /// Looks for a drive that was being preconditioned.
+    ///
+    /// # Errors
+    /// There is a checkpoint, and it cannot be used.
+    pub(crate) fn find_checkpoint(
+        &self,
+        identity: &Identity<'_>,
+    ) -> Result<Option<(Drive, Position)>, CheckpointError> {
         let key = identity.key();
         let path = self.checkpoint_path(&key);
         let found = match File::open(&path) {
@@ -194,9 +208,7 @@ impl SnapshotCache {
             Err(error) => Err(error),
             Ok(file) => read(file, &key, |from| Drive::resume(identity.config, identity.options, from)),
         };
-        found.map(Some).map_err(|error| {
-            format!("checkpoint {} cannot be used and preconditioning began anew: {error}", path.display())
-        })
+        found.map(Some).map_err(|source| CheckpointError { path, source })
     }
 
     /// Keeps a preconditioned drive, and no checkpoint of it any more. An error leaves nothing behind but what was there.

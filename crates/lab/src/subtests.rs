@@ -11,7 +11,7 @@
 //! whose write amplification (pages programmed for each byte written) lies within 1 %, if those that are left are as large.
 //! The last one's `stands_for` then says for how many more it stands; means over all sub-tests weigh it so.
 
-use ssdlab_base::{Nanos, Op, SECTOR_BYTES, parse_size};
+use ssdlab_base::{Nanos, Op, QuantityError, SECTOR_BYTES, parse_size};
 use ssdlab_device::DriveConfig;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
@@ -52,44 +52,76 @@ pub struct Subtests<'a> {
     pub initial: Option<&'a dyn WorkloadSource>,
 }
 
+/// Why a text is no list of volumes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{part}' is no volume of sub-tests: {why}expected a list such as 2g, or 15x5g for fifteen of 5 GiB")]
+pub struct VolumesError {
+    /// The entry of the list.
+    pub part: String,
+    /// What was found in it.
+    pub why: NoVolume,
+}
+
+/// What is wrong with an entry of a list of volumes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoVolume {
+    /// Its count is no whole number.
+    #[error("")]
+    Count,
+    /// Its size cannot be read.
+    #[error("{0}; ")]
+    Size(QuantityError),
+    /// It asks for no sub-test.
+    #[error("found 0 sub-tests; ")]
+    NoSubtests,
+    /// It asks for sub-tests that write nothing.
+    #[error("found 0 bytes; ")]
+    NoBytes,
+    /// It asks for less than a sector in each sub-test.
+    #[error("{bytes} bytes are less than a sector of {SECTOR_BYTES}, was a unit forgotten (k, m, g)? ")]
+    LessThanASector {
+        /// Bytes of each sub-test.
+        bytes: u64,
+    },
+    /// With it there are too many sub-tests.
+    #[error("more than {COUNT_MAX} sub-tests; ")]
+    TooMany,
+}
+
 /// Reads a list of volumes: `5g`, `15x5g`, `37g,15x5g`, `15x5g:level`.
 ///
 /// # Errors
-/// What is no volume, as a sentence.
+/// What is no volume, and why.
 ///
 /// ```
 /// use ssdlab_lab::subtests::volumes;
 ///
 /// assert_eq!(volumes("1k,2x4k").map(|volumes| volumes.bytes), Ok(vec![1024, 4096, 4096]));
 /// assert!(volumes("15x5g:level").is_ok_and(|volumes| volumes.until_level));
-/// assert!(volumes("0x5g").is_err_and(|error| error.contains("found 0 sub-tests; expected")));
-/// assert!(volumes("3x0").is_err_and(|error| error.contains("found 0 bytes; expected")));
+/// assert!(volumes("0x5g").is_err_and(|error| error.to_string().contains("found 0 sub-tests; expected")));
+/// assert!(volumes("3x0").is_err_and(|error| error.to_string().contains("found 0 bytes; expected")));
 /// assert!(volumes("3x16").is_err(), "16 bytes: not even a sector");
-/// assert!(volumes("3x5g:flat").is_err_and(|error| error.contains("'3x5g:flat' is no volume")));
+/// assert!(volumes("3x5g:flat").is_err_and(|error| error.to_string().contains("'3x5g:flat' is no volume")));
 /// ```
-pub fn volumes(text: &str) -> Result<Volumes, String> {
-    let refused = |part: &str, why: &str| {
-        format!("'{part}' is no volume of sub-tests: {why}expected a list such as 2g, or 15x5g for fifteen of 5 GiB")
-    };
+pub fn volumes(text: &str) -> Result<Volumes, VolumesError> {
+    let refused = |part: &str, why| VolumesError { part: part.to_string(), why };
     let (text, until_level) = text.strip_suffix(":level").map_or((text, false), |list| (list, true));
     let mut volumes = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (count, size) = part.split_once('x').unwrap_or(("1", part));
-        let count: usize = count.trim().parse().map_err(|_| refused(part, ""))?;
-        let size = parse_size(size).map_err(|error| refused(part, &format!("{error}; ")))?;
+        let count: usize = count.trim().parse().map_err(|_| refused(part, NoVolume::Count))?;
+        let size = parse_size(size).map_err(|error| refused(part, NoVolume::Size(error)))?;
         if count == 0 {
-            return Err(refused(part, "found 0 sub-tests; "));
+            return Err(refused(part, NoVolume::NoSubtests));
         }
         if size == 0 {
-            return Err(refused(part, "found 0 bytes; "));
+            return Err(refused(part, NoVolume::NoBytes));
         }
         if size < SECTOR_BYTES {
-            let why =
-                format!("{size} bytes are less than a sector of {SECTOR_BYTES}, was a unit forgotten (k, m, g)? ");
-            return Err(refused(part, &why));
+            return Err(refused(part, NoVolume::LessThanASector { bytes: size }));
         }
         if count > COUNT_MAX - volumes.len() {
-            return Err(refused(part, &format!("more than {COUNT_MAX} sub-tests; ")));
+            return Err(refused(part, NoVolume::TooMany));
         }
         volumes.extend(std::iter::repeat_n(size, count));
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{Description, Drive, DriveConfig, OnImageError, Options, Recovery};
 use ssdlab_flash::{Contents, Image, ImageError};
-use ssdlab_host::{Device, Host, Member, seed_of};
+use ssdlab_host::{Device, Host, Member, StackError, seed_of};
 
 /// The file that holds the description an image was made from.
 pub const DESCRIPTION: &str = "description.toml";
@@ -36,8 +36,8 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A layer cannot stand on the drives.
-    #[error("{0}")]
-    Stack(String),
+    #[error(transparent)]
+    Stack(StackError),
     /// The host's file system said no.
     #[error("{path}: {error}")]
     Io {

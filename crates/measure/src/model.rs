@@ -133,17 +133,20 @@ impl ProgramModel {
     }
 }
 
+/// A text names no program model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a program model: expected single (a page at a time) or multi (a page on every plane)")]
+pub struct UnknownProgramModel(pub String);
+
 impl FromStr for ProgramModel {
-    type Err = String;
+    type Err = UnknownProgramModel;
 
     /// Reads `single` or `multi`.
-    fn from_str(text: &str) -> Result<ProgramModel, String> {
+    fn from_str(text: &str) -> Result<ProgramModel, UnknownProgramModel> {
         match text {
             "single" => Ok(ProgramModel::SinglePlane),
             "multi" => Ok(ProgramModel::MultiPlane),
-            _ => Err(format!(
-                "'{text}' is not a program model: expected single (a page at a time) or multi (a page on every plane)"
-            )),
+            _ => Err(UnknownProgramModel(text.to_string())),
         }
     }
 }

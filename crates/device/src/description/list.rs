@@ -185,12 +185,31 @@ fn wrap(paragraph: &str, indent: &str, width: usize, to: &mut String) {
 const BEGIN: &str = "<!-- keys of ";
 const END: &str = "<!-- end -->";
 
+/// Why the tables of a page cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TablesError {
+    /// A table of a section that no description has.
+    #[error("'{line}': there is no section {section}")]
+    NoSection {
+        /// The line that begins the table.
+        line: String,
+        /// What it names.
+        section: String,
+    },
+    /// A table without an end.
+    #[error("'{line}': found no '{END}' behind it")]
+    NoEnd {
+        /// The line that begins the table.
+        line: String,
+    },
+}
+
 /// A page whose tables of keys are written anew: what stands between a line `<!-- keys of SECTION -->` and the next
 /// `<!-- end -->`, where SECTION is dotted, or `/` for the top level.
 ///
 /// # Errors
 /// A section that is not there, or a table without an end.
-pub fn with_tables(page: &str, keys: &'static [Key]) -> Result<String, String> {
+pub fn with_tables(page: &str, keys: &'static [Key]) -> Result<String, TablesError> {
     let groups = groups(keys);
     let mut text = String::new();
     let mut lines = page.lines();
@@ -200,10 +219,10 @@ pub fn with_tables(page: &str, keys: &'static [Key]) -> Result<String, String> {
         let section = if name == "/" { "" } else { name };
         let mut sections = groups.chunk_by(|one, other| one.section == other.section);
         let Some(found) = sections.find(|groups| groups[0].section == section) else {
-            return Err(format!("'{line}': there is no section {name}"));
+            return Err(TablesError::NoSection { line: line.to_string(), section: name.to_string() });
         };
         if !lines.any(|line| line == END) {
-            return Err(format!("'{line}': found no '{END}' behind it"));
+            return Err(TablesError::NoEnd { line: line.to_string() });
         }
         text.push_str(&format!("\n{}\n{END}\n", table(found)));
     }

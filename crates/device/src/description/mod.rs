@@ -39,7 +39,7 @@ pub use idle::idle_settings;
 pub(crate) use key::words;
 pub use key::{Default, Family, Key, Kind, Words};
 pub use keys::ROOT as KEYS;
-pub use list::{Group, groups, tables, with_tables};
+pub use list::{Group, TablesError, groups, tables, with_tables};
 pub use reader::{Field, Section};
 pub use schema::schema;
 pub use settings::{Setting, Settings};

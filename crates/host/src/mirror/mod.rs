@@ -28,7 +28,9 @@ use crate::array::{Array, Ended, Overlaps, completion};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
-use crate::{Administration, BlockDevice, Device, Identity, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic};
+use crate::{
+    Administration, BlockDevice, Device, Identity, LayerError, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic,
+};
 
 use command::Command;
 use intent::Intent;
@@ -73,11 +75,12 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
 }
 
 impl MirrorConfig {
-    fn layout(&self, below: &[(u64, u32)]) -> Result<Layout, String> {
+    fn layout(&self, below: &[(u64, u32)]) -> Result<Layout, LayerError> {
         let least = below.iter().map(|(sectors, _)| *sectors).min().unwrap_or(0);
         let unit = below.iter().map(|(_, unit)| u64::from(*unit)).max().unwrap_or(SECTOR_BYTES) / SECTOR_BYTES;
-        Layout::new(least, self.region_bytes / SECTOR_BYTES, unit.max(1)).ok_or_else(|| {
-            format!("the smallest device has {least} sectors, of which its record and bitmap leave nothing")
+        Layout::new(least, self.region_bytes / SECTOR_BYTES, unit.max(1)).ok_or_else(|| LayerError::TooSmall {
+            size: format!("{least} sectors"),
+            lacking: "of which its record and bitmap leave nothing".to_string(),
         })
     }
 }
@@ -87,11 +90,11 @@ impl LayerConfig for MirrorConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, String> {
+    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
         self.layout(below).map(|layout| layout.sectors)
     }
 
-    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, String> {
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(Mirror::new(below, *self)?))
     }
 
@@ -160,7 +163,7 @@ impl Mirror {
     ///
     /// # Errors
     /// The devices are too small, or what a mirror keeps cannot be read.
-    pub fn new(devices: Vec<Box<dyn Device>>, config: MirrorConfig) -> Result<Mirror, String> {
+    pub fn new(devices: Vec<Box<dyn Device>>, config: MirrorConfig) -> Result<Mirror, LayerError> {
         let below: Vec<_> = devices.iter().map(|device| (device.sectors(), device.identify().unit_bytes)).collect();
         let layout = config.layout(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());
@@ -182,7 +185,7 @@ impl Mirror {
                 known = (0..sides).filter(has).fold(0, |mask, side| mask | 1 << side);
                 let first = (record.in_sync & known).trailing_zeros() as usize;
                 if first >= sides {
-                    return Err("no side that was in sync is there".to_string());
+                    return Err(LayerError::NoneInSync);
                 }
                 let words = layout.regions.div_ceil(64);
                 found = Some(read_words(&mut array, first, layout.bitmap, words)?);
@@ -392,7 +395,7 @@ impl Mirror {
 }
 
 /// Reads words that stand in sectors of their own.
-fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<Vec<u64>, String> {
+fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
     array.send(side, Request::new(Op::Read, first, words), &[], 0);
     let mut ended = Vec::new();
     loop {
@@ -400,14 +403,14 @@ fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<
         if let Some(part) = ended.pop() {
             let status = part.completion.status;
             let cells = part.cells.filter(|_| status == Status::Success);
-            let cells =
-                cells.ok_or_else(|| format!("device {side}: what a mirror keeps cannot be read: {status:?}"))?;
+            let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
+            let cells = cells.ok_or(unreadable)?;
             let cell = cells.len() / words as usize;
             let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
             return Ok(cells.chunks_exact(cell).map(word).collect());
         }
         if !array.step(Nanos::MAX) {
-            return Err(format!("device {side} never answers"));
+            return Err(LayerError::Silent { device: side });
         }
     }
 }

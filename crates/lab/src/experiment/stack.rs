@@ -9,7 +9,7 @@ use std::time::Instant;
 use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::{Counters, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, ScriptedFault};
-use ssdlab_host::{Administration, BlockDevice, Device, Host, Member, Part, seed_of};
+use ssdlab_host::{Administration, BlockDevice, Device, Host, Member, Part, StackError, seed_of};
 
 use super::{Entrant, Experiment, RunError};
 use crate::precondition::{Aged, Interruptible, Keeper, precondition, warm_buffer};
@@ -21,6 +21,35 @@ use crate::verify::Verifier;
 /// A drive that is ready for the run, the record of its preconditioning, and the faults that struck on the way, as far as
 /// that is known: a snapshot does not say.
 type PreconditionedDrive = (Drive, Precondition, Vec<ScriptedFault>);
+
+/// Why an experiment cannot be run on a stack.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StackRefused {
+    /// A layer cannot stand on what is below it.
+    #[error(transparent)]
+    Layer(StackError),
+    /// The drives have pages of different sizes.
+    #[error(
+        "the drive {drive} of the host has pages of {found} bytes, expected {expected} as all others: results count pages"
+    )]
+    PageSize {
+        /// The drive.
+        drive: String,
+        /// Bytes of its pages.
+        found: u32,
+        /// Bytes of the pages of the others.
+        expected: u32,
+    },
+    /// Some drives model time and others do not.
+    #[error("the drive {drive} of the host models time, or does not, unlike the others")]
+    Timing {
+        /// The drive.
+        drive: String,
+    },
+    /// What was written below the layers cannot be verified through them.
+    #[error("--verify knows what was written through the layers, not what --precondition-below writes under them")]
+    VerifiedBelow,
+}
 
 /// What a run drives.
 pub(super) enum Stack {
@@ -73,22 +102,20 @@ impl Stack {
 pub(super) fn seen_by_workloads(entrant: &Entrant, experiment: &Experiment<'_>) -> Result<Entrant, RunError> {
     let mut seen = entrant.clone();
     let Some(host) = experiment.host else { return Ok(seen) };
-    let refused = |reason| RunError::Stack { label: entrant.label.clone(), reason };
-    seen.config.user_bytes = host.sectors(&entrant.config).map_err(refused)? * SECTOR_BYTES;
+    let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
+    let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(error)))?;
+    seen.config.user_bytes = sectors * SECTOR_BYTES;
     let drives = host.drives(&entrant.config);
     let page_bytes = entrant.config.flash.geometry.page_bytes;
     if let Some((name, config)) = drives.iter().find(|(_, config)| config.flash.geometry.page_bytes != page_bytes) {
-        return Err(refused(format!(
-            "the drive {name} of the host has pages of {} bytes, expected {page_bytes} as all others: results count pages",
-            config.flash.geometry.page_bytes
-        )));
+        let found = config.flash.geometry.page_bytes;
+        return Err(refused(StackRefused::PageSize { drive: name.clone(), found, expected: page_bytes }));
     }
     if let Some((name, _)) = drives.iter().find(|(_, config)| config.timed != entrant.config.timed) {
-        return Err(refused(format!("the drive {name} of the host models time, or does not, unlike the others")));
+        return Err(refused(StackRefused::Timing { drive: name.clone() }));
     }
     if experiment.precondition_below && experiment.verify && !host.is_transparent() {
-        let why = "--verify knows what was written through the layers, not what --precondition-below writes under them";
-        return Err(refused(why.to_string()));
+        return Err(refused(StackRefused::VerifiedBelow));
     }
     Ok(seen)
 }
@@ -105,7 +132,8 @@ pub(super) fn preconditioned(
         unreachable!("it is one of the experiment's drives")
     };
     let stood = |host: &Host, drives| {
-        host.build(drives).map_err(|reason| RunError::Stack { label: entrant.label.clone(), reason })
+        let refused = |error| RunError::Stack { label: entrant.label.clone(), source: StackRefused::Layer(error) };
+        host.build(drives).map_err(refused)
     };
     match experiment.host {
         None => {
@@ -252,7 +280,7 @@ fn aged_drive(
     if let Some((cache, identity)) = &kept {
         match cache.find_checkpoint(identity) {
             Ok(found) => (resumed, from) = found.unzip(),
-            Err(why) => damaged = damaged.or(Some(why)),
+            Err(why) => damaged = damaged.or_else(|| Some(why.to_string())),
         }
     }
     let mut drive = match resumed {

@@ -42,6 +42,29 @@ pub struct Recording {
     pub die: u32,
 }
 
+/// Why the Ready/Busy lines of a drive cannot be recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// The drive takes no time.
+    #[error("timing = \"none\": no Ready/Busy line ever changes, so there is nothing to record")]
+    Untimed,
+    /// The drive does not have the die.
+    #[error("the recorder: found die {die}, expected 0 to {last} ({first_line} to {last_line})")]
+    NoDie {
+        /// The die that was asked for.
+        die: u32,
+        /// The last die of the drive.
+        last: u64,
+        /// The name of the first die's line.
+        first_line: String,
+        /// The name of the last die's line.
+        last_line: String,
+    },
+    /// A window cannot be chosen.
+    #[error("the recorder: the description has no program time to take for a window")]
+    NoWindow,
+}
+
 /// What watches a drive. [`Watch::observer`] goes to the drive, the watch stays.
 pub(crate) struct Watch(Arc<Mutex<Lines>>);
 
@@ -60,25 +83,25 @@ impl Watch {
     /// For a drive of this kind.
     ///
     /// # Errors
-    /// A drive whose lines never change, and a die that it does not have, as a sentence.
-    pub(crate) fn new(config: &DriveConfig, recording: Recording) -> Result<Watch, String> {
+    /// A drive whose lines never change, and a die that it does not have.
+    pub(crate) fn new(config: &DriveConfig, recording: Recording) -> Result<Watch, WatchError> {
         if !config.timed {
-            return Err("timing = \"none\": no Ready/Busy line ever changes, so there is nothing to record".to_string());
+            return Err(WatchError::Untimed);
         }
         let model = Model::of(&config.flash);
         let dies = model.levels.dies();
         if u64::from(recording.die) >= dies {
             let (last, levels) = (dies - 1, &model.levels);
-            return Err(format!(
-                "the recorder: found die {}, expected 0 to {last} ({} to {})",
-                recording.die,
-                levels.line_name(0),
-                levels.line_name(u32::try_from(last).unwrap_or(u32::MAX))
-            ));
+            return Err(WatchError::NoDie {
+                die: recording.die,
+                last,
+                first_line: levels.line_name(0),
+                last_line: levels.line_name(u32::try_from(last).unwrap_or(u32::MAX)),
+            });
         }
         let expected = Expected::of(&config.flash);
         let Some(decided) = ProgramWindow::of(&config.flash.timing) else {
-            return Err("the recorder: the description has no program time to take for a window".to_string());
+            return Err(WatchError::NoWindow);
         };
         let window = decided.window;
         let settings: Vec<Settings> =

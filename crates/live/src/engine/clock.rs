@@ -16,11 +16,30 @@ pub enum Pace {
     },
 }
 
-impl std::str::FromStr for Pace {
-    type Err = String;
+/// Why a text is no pace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PaceError {
+    /// It is none of the words.
+    #[error("`{text}` is not a pace; expected none, model, or model*K with K above 0")]
+    Unknown {
+        /// The text.
+        text: String,
+    },
+    /// Its K is too small or too large.
+    #[error("`{text}`: K is {factor}, expected 0.001 to 1000000")]
+    Factor {
+        /// The text.
+        text: String,
+        /// The K in it.
+        factor: String,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Pace, String> {
-        let refused = || format!("`{text}` is not a pace; expected none, model, or model*K with K above 0");
+impl std::str::FromStr for Pace {
+    type Err = PaceError;
+
+    fn from_str(text: &str) -> Result<Pace, PaceError> {
+        let refused = || PaceError::Unknown { text: text.to_string() };
         match text {
             "none" => Ok(Pace::None),
             "model" => Ok(Pace::Model { slower: 1.0 }),
@@ -28,7 +47,7 @@ impl std::str::FromStr for Pace {
                 let factor = text.strip_prefix("model*").ok_or_else(refused)?;
                 let slower: f64 = factor.parse().map_err(|_| refused())?;
                 if !(1e-3..=1e6).contains(&slower) {
-                    return Err(format!("`{text}`: K is {factor}, expected 0.001 to 1000000"));
+                    return Err(PaceError::Factor { text: text.to_string(), factor: factor.to_string() });
                 }
                 Ok(Pace::Model { slower })
             }

@@ -21,7 +21,7 @@ use ssdlab_measure::smart::SmartLog;
 use crate::seeded::{Bug, seeded};
 use crate::target::{Answer, Command, Extent, Failure, Sink, Target};
 use clock::Clock;
-pub use clock::Pace;
+pub use clock::{Pace, PaceError};
 use figures::Times;
 pub use figures::{Figures, Spread};
 pub use promise::{Kind, PROMISES, Promise};

@@ -84,12 +84,17 @@ impl fmt::Display for FileSystem {
     }
 }
 
-impl FromStr for FileSystem {
-    type Err = String;
+/// A text names no file system that can be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown file system \"{0}\": expected ext4, xfs or btrfs")]
+pub struct UnknownFileSystem(pub String);
 
-    fn from_str(text: &str) -> Result<FileSystem, String> {
+impl FromStr for FileSystem {
+    type Err = UnknownFileSystem;
+
+    fn from_str(text: &str) -> Result<FileSystem, UnknownFileSystem> {
         let found = FileSystem::ALL.into_iter().find(|file_system| file_system.name() == text);
-        found.ok_or_else(|| format!("unknown file system \"{text}\": expected ext4, xfs or btrfs"))
+        found.ok_or_else(|| UnknownFileSystem(text.to_string()))
     }
 }
 
@@ -163,7 +168,7 @@ mod tests {
         for file_system in FileSystem::ALL {
             assert_eq!(file_system.name().parse(), Ok(file_system));
         }
-        assert!("ntfs".parse::<FileSystem>().expect_err("unknown").contains("ext4, xfs or btrfs"));
+        assert!("ntfs".parse::<FileSystem>().expect_err("unknown").to_string().contains("ext4, xfs or btrfs"));
     }
 
     #[test]

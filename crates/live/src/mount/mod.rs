@@ -26,7 +26,7 @@ use std::time::Duration;
 use rustix::thread::CapabilitySet;
 
 pub use down::{Down, take_down};
-pub use file_system::FileSystem;
+pub use file_system::{FileSystem, UnknownFileSystem};
 pub use protect::{Protection, protect_process};
 
 use crate::Target;

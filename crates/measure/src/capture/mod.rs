@@ -101,6 +101,36 @@ impl std::fmt::Display for CaptureError {
     }
 }
 
+/// Why a line of a capture cannot be chosen by its name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// Several lines have this last name.
+    #[error("several lines are called '{wanted}': give the whole name")]
+    Several {
+        /// The name that was given.
+        wanted: String,
+    },
+    /// No line has it.
+    #[error(
+        "there is no line '{wanted}' in it{}; its lines are {lines}",
+        meant.as_ref().map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default()
+    )]
+    Missing {
+        /// The name that was given.
+        wanted: String,
+        /// The line that was probably meant.
+        meant: Option<String>,
+        /// The names of the lines, cut where they are many.
+        lines: String,
+    },
+    /// The name is given twice.
+    #[error("the line '{wanted}' is named twice")]
+    Twice {
+        /// The name that was given.
+        wanted: String,
+    },
+}
+
 /// What a decoded capture was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
@@ -212,8 +242,8 @@ impl Capture {
     /// The place among [`Capture::lines`] of one that is called so, or whose name ends so.
     ///
     /// # Errors
-    /// There is none, or there are several, as a sentence.
-    pub fn line(&self, name: &str) -> Result<usize, String> {
+    /// There is none, or there are several.
+    pub fn line(&self, name: &str) -> Result<usize, LineError> {
         Ok(choose(&self.lines, &[name.to_string()])?[0])
     }
 
@@ -241,7 +271,7 @@ impl Capture {
 }
 
 /// Which of the lines in a file are wanted: places in `names`.
-fn choose(names: &[String], wanted: &[String]) -> Result<Vec<usize>, String> {
+fn choose(names: &[String], wanted: &[String]) -> Result<Vec<usize>, LineError> {
     let mut chosen = Vec::with_capacity(wanted.len());
     for want in wanted {
         let mut exact = names.iter().enumerate().filter(|(_, name)| *name == want);
@@ -249,15 +279,14 @@ fn choose(names: &[String], wanted: &[String]) -> Result<Vec<usize>, String> {
         let mut by_last = names.iter().enumerate().filter(|(_, name)| last(name));
         let found = match (exact.next(), by_last.next(), by_last.next()) {
             (Some((place, _)), _, _) | (None, Some((place, _)), None) => place,
-            (None, Some(_), Some(_)) => return Err(format!("several lines are called '{want}': give the whole name")),
+            (None, Some(_), Some(_)) => return Err(LineError::Several { wanted: want.clone() }),
             (None, None, _) => {
-                let meant = closest(want, names.iter().map(String::as_str));
-                let meant = meant.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
-                return Err(format!("there is no line '{want}' in it{meant}; its lines are {}", list(names)));
+                let meant = closest(want, names.iter().map(String::as_str)).map(str::to_string);
+                return Err(LineError::Missing { wanted: want.clone(), meant, lines: list(names) });
             }
         };
         if chosen.contains(&found) {
-            return Err(format!("the line '{want}' is named twice"));
+            return Err(LineError::Twice { wanted: want.clone() });
         }
         chosen.push(found);
     }

@@ -54,7 +54,7 @@ pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, Capture
     let chosen = if select.lines.is_empty() {
         (0..names.len()).collect()
     } else {
-        choose(&names, &select.lines).map_err(|what| input.at(0, what))?
+        choose(&names, &select.lines).map_err(|error| input.at(0, error.to_string()))?
     };
     let mut columns = vec![None; names.len()];
     for (line, &place) in chosen.iter().enumerate() {

@@ -77,7 +77,7 @@ pub(super) fn open(name: String, source: Box<dyn ReadSeek>, select: &Select) -> 
     let chosen = if select.lines.is_empty() {
         (0..names.len()).collect()
     } else {
-        choose(&names, &select.lines).map_err(&fail)?
+        choose(&names, &select.lines).map_err(|error| fail(error.to_string()))?
     };
     let mut bits = vec![None; unit * 8];
     for (line, &index) in chosen.iter().enumerate() {

@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Completion, Data, DriveConfig, DriveError, Options, Status};
 use ssdlab_flash::{Contents, Flash};
-use ssdlab_host::{BlockDevice as _, Device, Host, Loss, Member, seed_of};
+use ssdlab_host::{BlockDevice as _, Device, Host, Loss, Member, StackError, seed_of};
 
 use super::{Cut, HANGS_AFTER};
 use crate::durable::Durable;
@@ -28,7 +28,7 @@ pub enum Refused {
     /// A drive.
     Drive(DriveError),
     /// A layer.
-    Layer(String),
+    Layer(StackError),
 }
 
 impl System {

@@ -238,7 +238,7 @@ impl JobPlan {
         }
         for &direction in used {
             let picker = Picker::new(&job.skew[direction], blocks_of(direction), self.align[direction], self.seed);
-            self.pickers[direction] = Some(picker.map_err(|message| job.error("random_distribution", &message))?);
+            self.pickers[direction] = Some(picker.map_err(|why| job.error("random_distribution", &why.to_string()))?);
         }
         Ok(())
     }

@@ -62,6 +62,17 @@ impl Scatter {
     }
 }
 
+/// Why a distribution does not fit a region.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SkewError {
+    #[error("mixes percent and bytes")]
+    MixedUnits,
+    #[error("zone {zone} ends behind the region of {blocks} blocks")]
+    BehindTheRegion { zone: usize, blocks: u64 },
+    #[error("zone {zone} holds no block of {block_bytes} bytes")]
+    NoBlock { zone: usize, block_bytes: u64 },
+}
+
 /// Draws block numbers.
 #[derive(Clone, Debug)]
 pub(crate) enum Picker {
@@ -79,7 +90,7 @@ pub(crate) enum Picker {
 
 impl Picker {
     /// A picker over `blocks` blocks of `block_bytes`; an error is what is wrong with the distribution there.
-    pub(crate) fn new(skew: &Skew, blocks: u64, block_bytes: u64, seed: u64) -> Result<Picker, String> {
+    pub(crate) fn new(skew: &Skew, blocks: u64, block_bytes: u64, seed: u64) -> Result<Picker, SkewError> {
         assert!(blocks > 0, "a region without a block was refused before");
         Ok(match skew {
             Skew::Uniform => Picker::Uniform(blocks),
@@ -128,7 +139,7 @@ impl Picker {
     }
 }
 
-fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64, u64); 100]>, String> {
+fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64, u64); 100]>, SkewError> {
     let mut table = Box::new([(0, 0); 100]);
     let mut filled = 0;
     let mut end = Extent::Percent(0);
@@ -138,17 +149,17 @@ fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64
             (Extent::Percent(sum), Extent::Percent(size)) => Extent::Percent(sum + size),
             (Extent::Percent(0), Extent::Bytes(size)) => Extent::Bytes(size),
             (Extent::Bytes(sum), Extent::Bytes(size)) => Extent::Bytes(sum.saturating_add(size)),
-            _ => return Err("mixes percent and bytes".to_string()),
+            _ => return Err(SkewError::MixedUnits),
         };
         let end_block = match end {
             Extent::Bytes(bytes) => bytes / block_bytes,
             Extent::Percent(_) => end.of(blocks),
         };
         if end_block > blocks {
-            return Err(format!("zone {} ends behind the region of {blocks} blocks", index + 1));
+            return Err(SkewError::BehindTheRegion { zone: index + 1, blocks });
         }
         if zone.access > 0 && end_block == start_block {
-            return Err(format!("zone {} holds no block of {block_bytes} bytes", index + 1));
+            return Err(SkewError::NoBlock { zone: index + 1, block_bytes });
         }
         for _ in 0..zone.access {
             table[filled] = (start_block, end_block - start_block);

@@ -131,7 +131,7 @@ fn finish(input: Input, variables: Vec<Variable>, scale: Scale, select: &Select)
     let (chosen, mut notes) = if select.lines.is_empty() {
         default_lines(&variables)
     } else {
-        (choose(&names, &select.lines).map_err(|what| input.whole(what))?, Vec::new())
+        (choose(&names, &select.lines).map_err(|error| input.whole(error.to_string()))?, Vec::new())
     };
     if chosen.is_empty() {
         return Err(input.whole("it has no variable of one bit; expected a wire for each Ready/Busy line"));

@@ -1,0 +1,75 @@
+//! Why a host cannot be described, or a stack cannot be made of it.
+
+use std::path::PathBuf;
+
+use ssdlab_device::Status;
+use ssdlab_device::description::DescriptionError;
+
+/// Why the description of a host is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// Its file cannot be read.
+    #[error("{}: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What it says: file, line, column and key, what was found and what was expected.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+}
+
+/// Why a drive that a host's description names cannot be had, as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownDrive(pub String);
+
+/// Why a stack cannot be made: a layer of it cannot stand on its devices.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the layer {layer}: {source}")]
+pub struct StackError {
+    /// The layer's name in descriptions.
+    pub layer: &'static str,
+    /// Why.
+    pub source: LayerError,
+}
+
+/// Why a layer cannot stand on its devices.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayerError {
+    /// It was given fewer devices than it needs.
+    #[error("a {layer} stands on a device")]
+    NoDevice {
+        /// The layer's name in descriptions.
+        layer: &'static str,
+    },
+    /// The smallest of its devices is too small.
+    #[error("the smallest device has {size}, {lacking}")]
+    TooSmall {
+        /// The size of the device, with its unit.
+        size: String,
+        /// What it does not suffice for, as the rest of the sentence.
+        lacking: String,
+    },
+    /// What the layer keeps on a device cannot be read back.
+    #[error("device {device}: what a {layer} keeps cannot be read: {status:?}")]
+    Unreadable {
+        /// The layer's name in descriptions.
+        layer: &'static str,
+        /// The device, counted from 0.
+        device: usize,
+        /// How the read ended.
+        status: Status,
+    },
+    /// None of the devices that are there was in sync.
+    #[error("no side that was in sync is there")]
+    NoneInSync,
+    /// A device does not complete a command.
+    #[error("device {device} never answers")]
+    Silent {
+        /// The device, counted from 0.
+        device: usize,
+    },
+}
