@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ssdlab_base::{Nanos, closest};
 use ssdlab_device::{Description, DriveConfig};
+use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
@@ -148,7 +149,7 @@ fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
 /// The die that `--recorder` names by its number or its line, the same in all drives.
 fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
     if let Ok(die) = line.parse() {
-        return Ok(Recording { die });
+        return Ok(Recording { die: DieId(die) });
     }
     let mut found: Option<(u32, &str)> = None;
     for drive in drives {
@@ -173,7 +174,7 @@ fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
         }
     }
     let (die, _) = found.ok_or_else(|| Failure::input("--recorder: there is no drive to record"))?;
-    Ok(Recording { die })
+    Ok(Recording { die: DieId(die) })
 }
 
 /// What `--timeline-interval` says.

@@ -1,7 +1,7 @@
 //! What recovery reads, and how long that takes: dies side by side, and pages of one channel one after another on it.
 
 use ssdlab_base::{Divider, Nanos};
-use ssdlab_flash::{Flash, Timing};
+use ssdlab_flash::{DieId, Flash, Timing};
 
 use crate::media::Place;
 
@@ -46,20 +46,21 @@ impl RecoveryReads {
     fn add(&mut self, place: Place, on_channel: Nanos) {
         let (die, channel) = self.where_is(place.block);
         self.pages += 1;
-        self.die_time[die] += self.timing.read[place.page as usize % self.timing.read.len()].max;
+        self.die_time[die.index()] += self.timing.read[place.page as usize % self.timing.read.len()].max;
         self.channel_time[channel] += on_channel;
     }
 
     /// A block was erased.
     pub(crate) fn erased(&mut self, block: u32) {
         let (die, channel) = self.where_is(block);
-        self.die_time[die] += self.timing.erase.max;
+        self.die_time[die.index()] += self.timing.erase.max;
         self.channel_time[channel] += self.timing.command;
     }
 
-    fn where_is(&self, block: u32) -> (usize, usize) {
-        let die = self.by_blocks_per_die.div(block);
-        (die as usize, self.by_dies_per_channel.div(die) as usize)
+    /// The die of a block, and its channel.
+    fn where_is(&self, block: u32) -> (DieId, usize) {
+        let die = DieId(self.by_blocks_per_die.div(block));
+        (die, self.by_dies_per_channel.div(die.0) as usize)
     }
 
     /// Pages read.

@@ -18,7 +18,7 @@
 //! so it is the same after a power cut; everything else follows from it.
 
 use ssdlab_base::Divider;
-use ssdlab_flash::{Flash, Geometry, NONE};
+use ssdlab_flash::{DieId, Flash, Geometry, NONE};
 
 use crate::media::Place;
 use crate::{Allocation, DriveConfig, Level};
@@ -280,11 +280,11 @@ fn order(config: &DriveConfig, width: u32) -> Vec<u32> {
         return (0..width).collect();
     }
     let dies = dies_in_order(config);
-    dies.into_iter().flat_map(|die| (0..planes).map(move |plane| die * planes + plane)).collect()
+    dies.into_iter().flat_map(|die| (0..planes).map(move |plane| die.0 * planes + plane)).collect()
 }
 
 /// The dies of the drive in the order of its allocation: the first level varies fastest.
-pub(crate) fn dies_in_order(config: &DriveConfig) -> Vec<u32> {
+pub(crate) fn dies_in_order(config: &DriveConfig) -> Vec<DieId> {
     let geometry = &config.flash.geometry;
     let order = match config.ftl.allocation {
         Allocation::Static(order) | Allocation::RoundRobin(order) => order,
@@ -303,7 +303,7 @@ pub(crate) fn dies_in_order(config: &DriveConfig) -> Vec<u32> {
             *to = rest % size;
             rest /= size;
         }
-        (channel * geometry.chips_per_channel + way) * geometry.dies_per_chip + die
+        DieId((channel * geometry.chips_per_channel + way) * geometry.dies_per_chip + die)
     };
     (0..geometry.dies()).map(die).collect()
 }

@@ -3,7 +3,7 @@
 mod timing_support;
 
 use ssdlab_base::{Nanos, Op};
-use ssdlab_flash::{Cause, OpKind, Resource, SchedulerKind, Span};
+use ssdlab_flash::{Cause, DieId, OpKind, Resource, SchedulerKind, Span};
 use timing_support::*;
 
 #[test]
@@ -111,7 +111,10 @@ fn a_write_that_waits_waits_for_collection_and_for_nothing_else() {
         // The write's own time is at the end of its latency, and is what it is on an idle drive.
         let own = spans.iter().find(|span| span.cause == Cause::Host && span.end.0 == end && span.start.0 >= start);
         let own = own.expect("a write completes as its program ends");
-        assert_eq!((own.resource, own.kind, own.end.0 - own.start.0), (Resource::Die(0), OpKind::Program, PROGRAM));
+        assert_eq!(
+            (own.resource, own.kind, own.end.0 - own.start.0),
+            (Resource::Die(DieId(0)), OpKind::Program, PROGRAM)
+        );
         let begun = own.start.0 - DATA_IN;
         assert!(covered(&gc, start, begun), "from {start} to {begun} the die collected without a gap");
         waited += begun - start;

@@ -99,7 +99,7 @@ fn nothing_is_busy_for_longer_than_there_was_time() {
         for span in spans.taken() {
             match span.resource {
                 Resource::Channel(channel) => channels[channel as usize] += span.end.0 - span.start.0,
-                Resource::Die(die) => dies[die as usize] += span.end.0 - span.start.0,
+                Resource::Die(die) => dies[die.index()] += span.end.0 - span.start.0,
             }
         }
         assert_eq!(channels, busy.channels.iter().map(|busy| busy.0).collect::<Vec<u64>>());

@@ -2,6 +2,8 @@
 
 use ssdlab_base::Nanos;
 
+use crate::DieId;
+
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -130,7 +132,7 @@ pub enum Resource {
     /// A channel, by number.
     Channel(u32),
     /// A die, numbered over the whole drive: `(channel * ways + way) * dies_per_chip + die`.
-    Die(u32),
+    Die(DieId),
 }
 
 /// One operation's stay on one resource.
@@ -155,7 +157,7 @@ pub struct Span {
 /// Somebody who watches the chips. Nothing is computed for an observer that is not there.
 pub trait Observer: Send {
     /// The Ready/Busy line of `die` changes at `at`; edges of one die come in order of time.
-    fn ready_busy(&mut self, die: u32, at: Nanos, busy: bool) {
+    fn ready_busy(&mut self, die: DieId, at: Nanos, busy: bool) {
         let _ = (die, at, busy);
     }
 

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Class, FlashConfig, Latency, MultiPlane, OpKind, Resource, SchedulerKind};
+use ssdlab_flash::{Cause, Class, DieId, FlashConfig, Latency, MultiPlane, OpKind, Resource, SchedulerKind};
 use support::*;
 
 #[test]
@@ -51,12 +51,17 @@ fn the_ready_busy_line_is_low_for_the_array_and_not_for_the_channel() {
     let end = bench.run();
     bench.erase(1);
     bench.run();
-    let edges: Vec<_> = recorder.seen().edges.iter().map(|(die, at, busy)| (*die, at.0, *busy)).collect();
+    let edges: Vec<_> = recorder.seen().edges.iter().map(|(die, at, busy)| (die.0, at.0, *busy)).collect();
     let read = 2 * COMMAND;
     let erase = end + COMMAND;
     assert_eq!(edges, [(0, read, true), (0, read + READ, false), (0, erase, true), (0, erase + ERASE, false)]);
-    let arrays: Vec<u32> =
-        recorder.seen().spans.iter().filter(|span| span.resource == Resource::Die(0)).map(|span| span.planes).collect();
+    let arrays: Vec<u32> = recorder
+        .seen()
+        .spans
+        .iter()
+        .filter(|span| span.resource == Resource::Die(DieId(0)))
+        .map(|span| span.planes)
+        .collect();
     assert_eq!(arrays, [2, 1]);
 }
 

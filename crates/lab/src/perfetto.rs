@@ -179,7 +179,7 @@ impl<W: Write + Send> Observer for Tracks<W> {
         }
         let (pid, tid) = match span.resource {
             Resource::Channel(channel) => (self.channels_pid, channel),
-            Resource::Die(die) => (self.channels_pid + 1, die),
+            Resource::Die(die) => (self.channels_pid + 1, die.0),
         };
         let kind = match span.kind {
             OpKind::Read => "read",
@@ -265,7 +265,7 @@ impl<W: Write + Send> RequestLanes for Requests<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ssdlab_flash::Cause;
+    use ssdlab_flash::{Cause, DieId};
 
     fn geometry() -> Geometry {
         Geometry {
@@ -282,7 +282,15 @@ mod tests {
 
     fn span(start: u64, end: u64) -> Span {
         let (kind, cause) = (OpKind::Program, Cause::Gc);
-        Span { resource: Resource::Die(3), kind, cause, ppn: 77, planes: 1, start: Nanos(start), end: Nanos(end) }
+        Span {
+            resource: Resource::Die(DieId(3)),
+            kind,
+            cause,
+            ppn: 77,
+            planes: 1,
+            start: Nanos(start),
+            end: Nanos(end),
+        }
     }
 
     #[test]

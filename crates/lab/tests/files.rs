@@ -12,6 +12,7 @@ use common::{Random, drive, entrants, experiment, run};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 use ssdlab_base::Nanos;
+use ssdlab_flash::DieId;
 use ssdlab_lab::output::{self, Staging};
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::{Age, Breakdown, Control, Experiment, Quiet, Recording, RunResult, run_into};
@@ -21,7 +22,7 @@ fn result() -> RunResult {
     buffered.buffer.policy = "lru".to_string();
     buffered.buffer.bytes = 1 << 20;
     let drives = entrants(&[drive("plain"), buffered]);
-    let recording = Some(Recording { die: 0 });
+    let recording = Some(Recording { die: DieId(0) });
     let breakdown = Some(Breakdown { slowest: 3 });
     run(&Experiment { recording, breakdown, ..experiment(&drives, &Random::mixed(60_000), Age::Fill) })
 }

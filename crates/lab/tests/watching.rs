@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run};
-use ssdlab_flash::{Latency, MultiPlane};
+use ssdlab_flash::{DieId, Latency, MultiPlane};
 use ssdlab_lab::subtests::{PAUSE, volumes};
 use ssdlab_lab::{Age, Experiment, Recording, RunResult, Subtests};
 
@@ -26,7 +26,7 @@ fn ambiguous(planes: u32) -> DriveConfig {
 
 fn watched(config: DriveConfig, workload: &Random, die: u32) -> RunResult {
     let drives = entrants(&[config]);
-    run(&Experiment { recording: Some(Recording { die }), ..experiment(&drives, workload, Age::Fill) })
+    run(&Experiment { recording: Some(Recording { die: DieId(die) }), ..experiment(&drives, workload, Age::Fill) })
 }
 
 #[test]
@@ -87,12 +87,13 @@ fn watching_changes_nothing_and_a_line_that_does_not_exist_is_refused() {
 
     let stop = std::sync::atomic::AtomicBool::new(false);
     let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
-    let far = Experiment { recording: Some(Recording { die: 4 }), ..experiment(&drives, &workload, Age::None) };
+    let far = Experiment { recording: Some(Recording { die: DieId(4) }), ..experiment(&drives, &workload, Age::None) };
     let error = ssdlab_lab::run(&far, None, &control).expect_err("there are four dies").to_string();
     assert!(error.contains("found die 4, expected 0 to 3"), "{error}");
     let mut untimed = drives.clone();
     untimed[0].config.timed = false;
-    let silent = Experiment { recording: Some(Recording { die: 0 }), ..experiment(&untimed, &workload, Age::None) };
+    let silent =
+        Experiment { recording: Some(Recording { die: DieId(0) }), ..experiment(&untimed, &workload, Age::None) };
     let error = ssdlab_lab::run(&silent, None, &control).expect_err("no line changes").to_string();
     assert!(error.contains("no Ready/Busy line ever changes"), "{error}");
 }
@@ -104,7 +105,7 @@ fn sub_tests_write_their_volumes_and_quiet_divides_them_for_the_recorder_too() {
     let (workload, initial) = (Random::mixed(3_000), Random::writes(2_000));
     let subtests = Subtests { volumes: volumes("3x8m,4m").expect("volumes"), initial: Some(&initial) };
     let divided = Experiment {
-        recording: Some(Recording { die: 2 }),
+        recording: Some(Recording { die: DieId(2) }),
         subtests: Some(subtests),
         ..experiment(&drives, &workload, Age::Fill)
     };

@@ -12,7 +12,7 @@
 //! another.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::Observer;
+use ssdlab_flash::{DieId, Observer};
 
 use crate::histogram::Durations;
 use crate::{Low, Window};
@@ -236,15 +236,15 @@ impl Probe {
 }
 
 impl Observer for Probe {
-    fn ready_busy(&mut self, die: u32, at: Nanos, busy: bool) {
+    fn ready_busy(&mut self, die: DieId, at: Nanos, busy: bool) {
         let mut watch = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if die != watch.die {
+        if die.0 != watch.die {
             return;
         }
         if busy {
             watch.low_since.get_or_insert(at);
         } else if let Some(start) = watch.low_since.take() {
-            watch.recorder.low(Low { die, start, end: at });
+            watch.recorder.low(Low { die: die.0, start, end: at });
         }
     }
 }

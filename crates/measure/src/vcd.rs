@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::Observer;
+use ssdlab_flash::{DieId, Observer};
 
 use crate::{Edge, Levels};
 
@@ -163,8 +163,8 @@ impl<W: Write + Send + 'static> VcdRecording<W> {
 struct Probe<W>(Arc<Mutex<InOrder<W>>>);
 
 impl<W: Write + Send> Observer for Probe<W> {
-    fn ready_busy(&mut self, die: u32, at: Nanos, busy: bool) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).tell(Edge { at, die, busy });
+    fn ready_busy(&mut self, die: DieId, at: Nanos, busy: bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).tell(Edge { at, die: die.0, busy });
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
+use ssdlab_flash::DieId;
 use ssdlab_measure::capture::{Capture, CaptureError, Decoded, Format, Place, Select};
 use ssdlab_measure::vcd::{VcdRecording, VcdWriter};
 use ssdlab_measure::{Edge, Levels};
@@ -91,7 +92,7 @@ proptest! {
         }
         events.sort_by_key(|&(told, _, die, busy)| (told, die, busy));
         for (_, at, die, busy) in &events {
-            observer.ready_busy(*die, Nanos(*at), *busy);
+            observer.ready_busy(DieId(*die), Nanos(*at), *busy);
         }
         drop(observer);
         let (bytes, written) = recording.finish(Nanos(0)).expect("a vector takes everything");

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use ssdlab_base::Nanos;
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, DieId};
 
 use super::dispatch::{Stall, mask_of};
 use super::{Drive, DriveError, Eviction, Timer};
@@ -41,7 +41,7 @@ impl Chips for DriveChips<'_> {
         }
         match self.ftl.first_die(self.media, lpn, mask) {
             Some(die) => self.media.flash.load(die) > 0,
-            None => (0..self.media.flash.geometry().dies()).all(|die| self.media.flash.load(die) > 0),
+            None => (0..self.media.flash.geometry().dies()).all(|die| self.media.flash.load(DieId(die)) > 0),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, DieId};
 
 use super::{
     Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, Relocated, SetCommand, SteppedReads, TrimTarget,
@@ -80,7 +80,7 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.writes_anew()
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
         self.ftl.first_die(media, lpn, mask)
     }
 

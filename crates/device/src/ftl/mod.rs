@@ -14,7 +14,7 @@ mod tagged;
 mod trims;
 
 use ssdlab_base::{CommandSet, Opcode, Request};
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, DieId};
 
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -153,7 +153,7 @@ pub(crate) trait Ftl: Send {
     /// The die of the first flash operation that writing this unit now would start: the read of what completes it, else
     /// its program; `None` where the program goes to whatever die is idle. This is what a buffer policy calls the unit's
     /// chip.
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32>;
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId>;
 
     /// Whether two units may share a page.
     fn share_page(&self, first: u32, second: u32) -> bool;

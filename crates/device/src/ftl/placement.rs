@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use ssdlab_flash::DieId;
+
 use crate::media::{Frontier, Media};
 use crate::superblocks::dies_in_order;
 use crate::{Allocation, DriveConfig, Level, Superblock};
@@ -39,7 +41,7 @@ impl Placement {
         };
         let (stripe, groups_per_die) = match config.ftl.superblock {
             Superblock::None => (planes_in_order(config, order), geometry.planes_per_die),
-            Superblock::Die => (dies_in_order(config), 1),
+            Superblock::Die => (dies_in_order(config).into_iter().map(|die| die.0).collect(), 1),
             Superblock::Drive => (vec![0], 1),
         };
         let mut groups = stripe.clone();
@@ -66,7 +68,7 @@ impl Placement {
     }
 
     /// The die that the next page goes to if its first unit is `lpn`; `None` where that is the least loaded one.
-    pub(super) fn next_die(&self, media: &Media, lpn: u32) -> Option<u32> {
+    pub(super) fn next_die(&self, media: &Media, lpn: u32) -> Option<DieId> {
         let groups = self.stripe.len() as u32;
         let frontier = Frontier::Host(0);
         if media.pool.superblocks.width() > 1 && (groups == 1 || self.kind != Kind::Dynamic) {
@@ -83,7 +85,7 @@ impl Placement {
             }
             Kind::Dynamic => None,
         };
-        plane.map(|plane| plane / self.groups_per_die)
+        plane.map(|plane| DieId(plane / self.groups_per_die))
     }
 
     /// The group whose row the stream began and did not fill, where it goes on.
@@ -176,15 +178,15 @@ impl Placement {
         for step in 0..dies {
             // Walk the dies in stripe order, so that equals take turns over the channels first.
             let position = (self.next + step) % dies;
-            let die = self.stripe[position as usize] / self.groups_per_die;
+            let die = DieId(self.stripe[position as usize] / self.groups_per_die);
             let load = media.flash.load(die);
             if best.is_some_and(|(least, ..)| load >= least) {
                 continue;
             }
-            let first = self.next_plane[die as usize];
+            let first = self.next_plane[die.index()];
             let planes = (0..self.groups_per_die).map(|index| (first + index) % self.groups_per_die);
-            let found =
-                planes.map(|plane| die * self.groups_per_die + plane).find(|plane| media.has_page(*plane, frontier));
+            let mut planes = planes.map(|plane| die.0 * self.groups_per_die + plane);
+            let found = planes.find(|plane| media.has_page(*plane, frontier));
             if let Some(plane) = found {
                 best = Some((load, plane, position));
                 if load == 0 {

@@ -3,48 +3,48 @@
 use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, Phase, Staged};
-use crate::{OpKind, Resource};
+use crate::{DieId, OpKind, Resource};
 
 impl Flash {
     /// Asks for the channel; true if the die has it at once. Commands go before data, else in order of asking: a command
     /// is short and sets an array to work; behind the data of all other dies it would leave its die, and soon the
     /// channel, with nothing to do.
-    pub(super) fn request_channel(&mut self, die: u32, duration: Nanos, now: Nanos) -> bool {
+    pub(super) fn request_channel(&mut self, die: DieId, duration: Nanos, now: Nanos) -> bool {
         let dies = self.dies.len() as u32;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         let index = state.channel;
         let channel = &mut self.channels[index as usize];
         debug_assert_eq!(
-            channel.head == NONE,
-            channel.tail == NONE,
+            channel.head == DieId::NONE,
+            channel.tail == DieId::NONE,
             "channel {index} has a line with two ends, or none"
         );
         debug_assert!(
-            channel.head != NONE || channel.last_command == NONE,
+            channel.head != DieId::NONE || channel.last_command == DieId::NONE,
             "channel {index} has a command in an empty line"
         );
-        if channel.head == NONE && channel.free_at <= now {
+        if channel.head == DieId::NONE && channel.free_at <= now {
             self.occupy(index, die, duration, now);
             return true;
         }
         state.wants = duration;
-        state.next_waiter = NONE;
+        state.next_waiter = DieId::NONE;
         let command =
             state.phase == Phase::AwaitChannel && self.flights[state.running as usize].submit.kind != OpKind::Program;
-        if channel.head == NONE {
+        if channel.head == DieId::NONE {
             self.events.set(dies + index, channel.free_at);
             (channel.head, channel.tail) = (die, die);
         } else if !command {
-            self.dies[channel.tail as usize].next_waiter = die;
+            self.dies[channel.tail.index()].next_waiter = die;
             channel.tail = die;
-        } else if channel.last_command == NONE {
+        } else if channel.last_command == DieId::NONE {
             state.next_waiter = channel.head;
             channel.head = die;
         } else {
             let before = channel.last_command;
-            let after = std::mem::replace(&mut self.dies[before as usize].next_waiter, die);
-            self.dies[die as usize].next_waiter = after;
-            if after == NONE {
+            let after = std::mem::replace(&mut self.dies[before.index()].next_waiter, die);
+            self.dies[die.index()].next_waiter = after;
+            if after == DieId::NONE {
                 channel.tail = die;
             }
         }
@@ -58,17 +58,17 @@ impl Flash {
         let channel = &mut self.channels[index as usize];
         let die = channel.head;
         assert!(channel.free_at <= now, "channel {index} is given away at {now}, busy until {}", channel.free_at);
-        let (next, duration) = (self.dies[die as usize].next_waiter, self.dies[die as usize].wants);
+        let (next, duration) = (self.dies[die.index()].next_waiter, self.dies[die.index()].wants);
         channel.head = next;
-        if next == NONE {
+        if next == DieId::NONE {
             debug_assert_eq!(channel.tail, die, "die {die} was the last in the line of channel {index}");
-            channel.tail = NONE;
+            channel.tail = DieId::NONE;
         }
         if channel.last_command == die {
-            channel.last_command = NONE;
+            channel.last_command = DieId::NONE;
         }
         let resource = self.dies.len() as u32 + index;
-        if next == NONE {
+        if next == DieId::NONE {
             self.events.clear(resource);
         } else {
             self.events.set(resource, now + duration);
@@ -76,7 +76,7 @@ impl Flash {
         self.occupy(index, die, duration, now);
     }
 
-    pub(super) fn occupy(&mut self, index: u32, die: u32, duration: Nanos, now: Nanos) {
+    pub(super) fn occupy(&mut self, index: u32, die: DieId, duration: Nanos, now: Nanos) {
         let end = now + duration;
         let channel = &mut self.channels[index as usize];
         debug_assert!(channel.free_at <= now, "channel {index} carries two transfers at {now}");
@@ -85,20 +85,20 @@ impl Flash {
         if self.is_watched {
             self.tell_transfer(index, die, now, end);
         }
-        match self.dies[die as usize].phase {
+        match self.dies[die.index()].phase {
             Phase::AwaitChannel => self.begin_array(die, now, end),
             Phase::AwaitDataOut => {
-                let state = &mut self.dies[die as usize];
+                let state = &mut self.dies[die.index()];
                 debug_assert_ne!(state.running, NONE, "die {die} puts out the data of a read");
                 state.phase = Phase::DataOut;
                 state.until = end;
-                self.events.set(die, end);
+                self.events.set(die.0, end);
             }
             Phase::Array | Phase::Suspending => {
-                let state = &self.dies[die as usize];
+                let state = &self.dies[die.index()];
                 assert_ne!(state.staged, NONE, "die {die} got the channel while its array works, for nothing staged");
                 assert_eq!(state.staged_state, Staged::Waiting, "the staged data of die {die} moves once");
-                self.dies[die as usize].staged_state = Staged::Transferring { until: end };
+                self.dies[die.index()].staged_state = Staged::Transferring { until: end };
             }
             phase => unreachable!("die {die} got the channel in phase {phase:?}"),
         }
@@ -107,9 +107,9 @@ impl Flash {
     /// The observer and the waits of the group whose commands or data are on the channel now.
     #[cold]
     #[inline(never)]
-    fn tell_transfer(&mut self, index: u32, die: u32, now: Nanos, end: Nanos) {
+    fn tell_transfer(&mut self, index: u32, die: DieId, now: Nanos, end: Nanos) {
         if self.observer.is_some() {
-            let state = &self.dies[die as usize];
+            let state = &self.dies[die.index()];
             let group = if state.phase == Phase::Array { state.staged } else { state.running };
             self.report(Resource::Channel(index), group, now, end);
         }
@@ -118,8 +118,8 @@ impl Flash {
         }
     }
 
-    fn note_transfer(&mut self, index: u32, die: u32, now: Nanos, end: Nanos) {
-        let state = &self.dies[die as usize];
+    fn note_transfer(&mut self, index: u32, die: DieId, now: Nanos, end: Nanos) {
+        let state = &self.dies[die.index()];
         let phase = state.phase;
         let group = if matches!(phase, Phase::Array | Phase::Suspending) { state.staged } else { state.running };
         let (_, cause) = self.what(group);

@@ -5,24 +5,24 @@ use ssdlab_base::Nanos;
 use super::{Flash, NONE, NOT_READY, Phase, READS_LET_PASS, Staged};
 use crate::blocks::Asked;
 use crate::schedule::{CLASSES, choose, is_collection};
-use crate::{MultiPlane, OpKind, Resource};
+use crate::{DieId, MultiPlane, OpKind, Resource};
 
 impl Flash {
-    pub(super) fn die_event(&mut self, die: u32, now: Nanos) {
-        match self.dies[die as usize].phase {
+    pub(super) fn die_event(&mut self, die: DieId, now: Nanos) {
+        match self.dies[die.index()].phase {
             Phase::Idle => self.go_idle(die, now),
             Phase::Array => {
-                debug_assert_eq!(self.dies[die as usize].until, now, "the array of die {die} is done when it says");
+                debug_assert_eq!(self.dies[die.index()].until, now, "the array of die {die} is done when it says");
                 self.array_done(die, now);
             }
             Phase::DataOut => {
-                debug_assert_eq!(self.dies[die as usize].until, now, "the data of die {die} is out when it says");
+                debug_assert_eq!(self.dies[die.index()].until, now, "the data of die {die} is out when it says");
                 self.complete_running(die, now);
                 self.go_idle(die, now);
             }
             Phase::AwaitStaged => self.start_staged_array(die, now),
             Phase::Suspending => {
-                let state = &mut self.dies[die as usize];
+                let state = &mut self.dies[die.index()];
                 assert_eq!(state.suspended, NONE, "die {die} suspends one group at a time");
                 assert!(now >= state.array_start, "die {die} stops at {now} what begins at {}", state.array_start);
                 state.suspended = state.running;
@@ -42,13 +42,13 @@ impl Flash {
         }
     }
 
-    pub(super) fn array_done(&mut self, die: u32, now: Nanos) {
-        let state = &mut self.dies[die as usize];
+    pub(super) fn array_done(&mut self, die: DieId, now: Nanos) {
+        let state = &mut self.dies[die.index()];
         debug_assert!(now >= state.array_start, "die {die} is done at {now} with what begins at {}", state.array_start);
         state.busy += now - state.array_start;
         let group = state.running;
         if self.observer.is_some() {
-            let start = self.dies[die as usize].array_start;
+            let start = self.dies[die.index()].array_start;
             self.report(Resource::Die(die), group, start, now);
             self.edge(die, now, false);
         }
@@ -56,15 +56,15 @@ impl Flash {
             if self.waits.is_some() {
                 self.note_waits(group, |waits, op| waits.sensed(op, now));
             }
-            self.dies[die as usize].phase = Phase::AwaitDataOut;
+            self.dies[die.index()].phase = Phase::AwaitDataOut;
             let duration = self.data_time(group);
             if !self.request_channel(die, duration, now) {
-                self.events.clear(die);
+                self.events.clear(die.0);
             }
             return;
         }
         self.complete_running(die, now);
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         if state.staged == NONE {
             self.go_idle(die, now);
             return;
@@ -72,47 +72,47 @@ impl Flash {
         state.running = state.staged;
         state.staged = NONE;
         if self.waits.is_some() {
-            let what = self.what(self.dies[die as usize].running);
+            let what = self.what(self.dies[die.index()].running);
             self.waits.as_mut().into_iter().for_each(|waits| waits.occupied(die, now, Some(what)));
         }
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         match state.staged_state {
             Staged::Waiting => {
                 // Still in line for the channel: from here on an ordinary program.
                 state.phase = Phase::AwaitChannel;
-                self.events.clear(die);
+                self.events.clear(die.0);
             }
             Staged::Transferring { until } if until > now => {
                 state.phase = Phase::AwaitStaged;
-                self.events.set(die, until);
+                self.events.set(die.0, until);
             }
             Staged::Transferring { .. } => self.start_staged_array(die, now),
         }
     }
 
-    pub(super) fn start_staged_array(&mut self, die: u32, now: Nanos) {
-        debug_assert_ne!(self.dies[die as usize].running, NONE, "die {die} has the data of a program that runs next");
+    pub(super) fn start_staged_array(&mut self, die: DieId, now: Nanos) {
+        debug_assert_ne!(self.dies[die.index()].running, NONE, "die {die} has the data of a program that runs next");
         self.begin_array(die, now, now);
     }
 
-    pub(super) fn go_idle(&mut self, die: u32, now: Nanos) {
-        debug_assert_eq!(self.dies[die as usize].running, NONE, "die {die} goes idle when its group has ended");
-        self.dies[die as usize].phase = Phase::Idle;
+    pub(super) fn go_idle(&mut self, die: DieId, now: Nanos) {
+        debug_assert_eq!(self.dies[die.index()].running, NONE, "die {die} goes idle when its group has ended");
+        self.dies[die.index()].phase = Phase::Idle;
         if !self.start_next(die, now) {
-            self.events.clear(die);
+            self.events.clear(die.0);
         }
     }
 
     /// Starts what the policy chooses; false if the die stays idle.
-    pub(super) fn start_next(&mut self, die: u32, now: Nanos) -> bool {
-        let state = &self.dies[die as usize];
+    pub(super) fn start_next(&mut self, die: DieId, now: Nanos) -> bool {
+        let state = &self.dies[die.index()];
         if state.suspended != NONE {
             debug_assert_eq!(state.staged, NONE, "nothing is staged behind what die {die} has suspended");
             let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
             if reads == 0 || state.reads_let_pass >= READS_LET_PASS {
                 self.resume(die, now);
             } else {
-                self.dies[die as usize].reads_let_pass += 1;
+                self.dies[die.index()].reads_let_pass += 1;
                 let read = self.oldest_ready(die, reads).expect("a host read waits for nothing");
                 self.start_queue(die, read, now);
             }
@@ -132,19 +132,19 @@ impl Flash {
     }
 
     #[inline]
-    pub(super) fn queue_index(&self, die: u32, class: usize, plane: u32) -> usize {
+    pub(super) fn queue_index(&self, die: DieId, class: usize, plane: u32) -> usize {
         let planes = self.geometry.planes_per_die as usize;
-        (die as usize * CLASSES + class) * planes + plane as usize
+        (die.index() * CLASSES + class) * planes + plane as usize
     }
 
     /// The queue (bit `class * planes + plane`) whose head goes next.
     #[inline]
-    pub(super) fn choose_queue(&self, die: u32, now: Nanos) -> Option<u32> {
-        let waiting = self.dies[die as usize].waiting;
+    pub(super) fn choose_queue(&self, die: DieId, now: Nanos) -> Option<u32> {
+        let waiting = self.dies[die.index()].waiting;
         let planes = self.geometry.planes_per_die;
         choose(
             self.config.scheduler,
-            is_collection(self.dies[die as usize].last_queue, planes),
+            is_collection(self.dies[die.index()].last_queue, planes),
             |classes| {
                 let (first, end) = (classes.start as u32 * planes, classes.end as u32 * planes);
                 self.oldest_ready(die, waiting & ((1 << end) - (1 << first)))
@@ -154,13 +154,13 @@ impl Flash {
     }
 
     #[inline]
-    pub(super) fn head(&self, die: u32, queue: u32) -> u32 {
+    pub(super) fn head(&self, die: DieId, queue: u32) -> u32 {
         self.queues[self.queue_index(die, 0, queue)].head
     }
 
     /// Of the queues in `bits`, the one whose head is ready and came first.
     #[inline]
-    pub(super) fn oldest_ready(&self, die: u32, mut bits: u64) -> Option<u32> {
+    pub(super) fn oldest_ready(&self, die: DieId, mut bits: u64) -> Option<u32> {
         let (mut oldest, mut found) = (NOT_READY, None);
         let first = self.queue_index(die, 0, 0);
         while bits != 0 {
@@ -175,14 +175,14 @@ impl Flash {
         found
     }
 
-    pub(super) fn start_queue(&mut self, die: u32, queue: u32, now: Nanos) {
+    pub(super) fn start_queue(&mut self, die: DieId, queue: u32, now: Nanos) {
         let group = self.take_group(die, queue);
         if self.waits.is_some() {
             let what = self.what(group);
             self.waits.as_mut().into_iter().for_each(|waits| waits.occupied(die, now, Some(what)));
             self.note_waits(group, |waits, op| waits.started(op, now));
         }
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         debug_assert_eq!(state.running, NONE, "die {die} takes up {group} when it has ended what ran");
         state.running = group;
         state.phase = Phase::AwaitChannel;
@@ -193,7 +193,7 @@ impl Flash {
         }
         // While it waits for the channel the die has no event of its own.
         if !self.request_channel(die, duration, now) {
-            self.events.clear(die);
+            self.events.clear(die.0);
         }
     }
 
@@ -204,7 +204,7 @@ impl Flash {
 
     /// Takes the head of a queue, and those of the same class on other planes that may join it, as a linked group.
     #[inline]
-    pub(super) fn take_group(&mut self, die: u32, queue: u32) -> u32 {
+    pub(super) fn take_group(&mut self, die: DieId, queue: u32) -> u32 {
         let group = self.pop(die, queue);
         let planes = self.geometry.planes_per_die;
         if !self.joins_planes() {
@@ -213,14 +213,14 @@ impl Flash {
         let first = self.flights[group as usize].submit;
         let class = self.by_planes_per_die.div(queue);
         let others =
-            self.dies[die as usize].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
+            self.dies[die.index()].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
         if others != 0 && first.kind != OpKind::Copyback {
             self.join_planes(die, class * planes, others, group);
         }
         group
     }
 
-    pub(super) fn join_planes(&mut self, die: u32, base: u32, mut others: u64, group: u32) {
+    pub(super) fn join_planes(&mut self, die: DieId, base: u32, mut others: u64, group: u32) {
         let first = self.flights[group as usize].submit;
         let mut last = group;
         while others != 0 {
@@ -242,7 +242,7 @@ impl Flash {
 
     /// Takes the head out of a queue; it stands alone then.
     #[inline]
-    pub(super) fn pop(&mut self, die: u32, queue: u32) -> u32 {
+    pub(super) fn pop(&mut self, die: DieId, queue: u32) -> u32 {
         let index = self.queue_index(die, 0, queue);
         let op = self.queues[index].head;
         debug_assert_eq!(self.flights[op as usize].waits_for, 0, "operation {op} is started while it waits");
@@ -254,7 +254,7 @@ impl Flash {
         };
         self.queues[index].head = next;
         self.queues[index].order = order;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         if next == NONE {
             self.queues[index].tail = NONE;
             state.waiting &= !(1 << queue);
@@ -266,10 +266,10 @@ impl Flash {
     }
 
     /// At `now` it is settled that the running group's commands and data are in at `start`: the array works from then on.
-    pub(super) fn begin_array(&mut self, die: u32, now: Nanos, start: Nanos) {
+    pub(super) fn begin_array(&mut self, die: DieId, now: Nanos, start: Nanos) {
         debug_assert!(start >= now, "die {die} begins at {start}, in the past of {now}");
         let mut duration = Nanos::ZERO;
-        let mut op = self.dies[die as usize].running;
+        let mut op = self.dies[die.index()].running;
         let kind = self.flights[op as usize].submit.kind;
         while op != NONE {
             let flight = &self.flights[op as usize];
@@ -291,11 +291,11 @@ impl Flash {
             duration = duration.max(self.array_time(submit.kind, submit.page, submit.source));
             op = next;
         }
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         state.phase = Phase::Array;
         state.array_start = start;
         state.until = start + duration;
-        self.events.set(die, start + duration);
+        self.events.set(die.0, start + duration);
         if kind != OpKind::Read {
             state.remaining = duration;
             state.reads_let_pass = 0;
@@ -313,14 +313,14 @@ impl Flash {
     /// The observer and the waits of the group whose array work is from `start` on.
     #[cold]
     #[inline(never)]
-    fn tell_array_begins(&mut self, die: u32, start: Nanos) {
-        self.note_waits(self.dies[die as usize].running, |waits, op| waits.array_from(op, start));
+    fn tell_array_begins(&mut self, die: DieId, start: Nanos) {
+        self.note_waits(self.dies[die.index()].running, |waits, op| waits.array_from(op, start));
         self.edge(die, start, true);
     }
 
     /// Cache program: the next program's data may come in while this one runs.
-    pub(super) fn stage(&mut self, die: u32, now: Nanos) {
-        let state = &self.dies[die as usize];
+    pub(super) fn stage(&mut self, die: DieId, now: Nanos) {
+        let state = &self.dies[die.index()];
         if !self.config.cache_program || state.queued == 0 || state.phase != Phase::Array || state.staged != NONE {
             return;
         }
@@ -336,7 +336,7 @@ impl Flash {
         if self.waits.is_some() {
             self.note_waits(group, |waits, op| waits.started(op, now));
         }
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         state.staged = group;
         state.staged_state = Staged::Waiting;
         let duration = self.command_and_data_in_time(group);

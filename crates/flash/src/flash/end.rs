@@ -4,13 +4,13 @@ use ssdlab_base::Nanos;
 
 use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
 use crate::blocks::Asked;
-use crate::{Block, OpKind};
+use crate::{Block, DieId, OpKind};
 
 /// What lost data reads as.
 const LOST: u8 = 0xdb;
 
 impl Flash {
-    pub(super) fn complete_running(&mut self, die: u32, now: Nanos) {
+    pub(super) fn complete_running(&mut self, die: DieId, now: Nanos) {
         match self.waits {
             None => self.complete_group::<false>(die, now),
             Some(_) => self.complete_recorded(die, now),
@@ -19,15 +19,15 @@ impl Flash {
 
     #[cold]
     #[inline(never)]
-    fn complete_recorded(&mut self, die: u32, now: Nanos) {
+    fn complete_recorded(&mut self, die: DieId, now: Nanos) {
         self.complete_group::<true>(die, now);
     }
 
     /// The running group has ended. With `RECORDED` its waits are told, too: asked once, and not of every operation.
     #[inline(always)]
-    fn complete_group<const RECORDED: bool>(&mut self, die: u32, now: Nanos) {
-        let mut op = self.dies[die as usize].running;
-        self.dies[die as usize].running = NONE;
+    fn complete_group<const RECORDED: bool>(&mut self, die: DieId, now: Nanos) {
+        let mut op = self.dies[die.index()].running;
+        self.dies[die.index()].running = NONE;
         debug_assert_ne!(op, NONE, "die {die} ends something at {now}, and nothing runs");
         let together = op != NONE && self.flights[op as usize].next != NONE;
         if RECORDED && let Some(waits) = &mut self.waits {
@@ -81,7 +81,7 @@ impl Flash {
             if follower != NONE || !self.on_ready.is_empty() {
                 self.release_more(op, follower, now);
             }
-            let state = &self.dies[die as usize];
+            let state = &self.dies[die.index()];
             // The die that is completing its group right now goes on by itself.
             if state.phase == Phase::Idle && state.suspended == NONE {
                 self.start_next(die, now);
@@ -118,7 +118,7 @@ impl Flash {
 
     /// What an operation waited for has ended: at the head of its queue it may be chosen. Returns its die.
     #[inline(always)]
-    fn set_ready(&mut self, op: u32) -> u32 {
+    fn set_ready(&mut self, op: u32) -> DieId {
         let flight = &self.flights[op as usize];
         let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
         let die = self.die_of(block);
@@ -227,11 +227,11 @@ impl Flash {
             state.queued = 0;
             state.phase = Phase::Idle;
             (state.running, state.staged, state.suspended) = (NONE, NONE, NONE);
-            state.next_waiter = NONE;
+            state.next_waiter = DieId::NONE;
             self.events.clear(die as u32);
         }
         for (index, channel) in self.channels.iter_mut().enumerate() {
-            (channel.head, channel.tail, channel.last_command) = (NONE, NONE, NONE);
+            (channel.head, channel.tail, channel.last_command) = (DieId::NONE, DieId::NONE, DieId::NONE);
             channel.free_at = Nanos::ZERO;
             self.events.clear((self.dies.len() + index) as u32);
         }

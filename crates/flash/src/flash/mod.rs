@@ -25,7 +25,7 @@ use crate::contents::{Oob, Store};
 use crate::events::EventTree;
 use crate::faults::FaultPlan;
 use crate::schedule::{CLASSES, Class};
-use crate::{Cause, Contents, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind};
+use crate::{Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind};
 
 /// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
 pub type OpId = u32;
@@ -155,7 +155,7 @@ struct Die {
     until: Nanos,
     /// Channel time the die is waiting for, and the next die waiting for the same channel.
     wants: Nanos,
-    next_waiter: u32,
+    next_waiter: DieId,
     staged: u32,
     staged_state: Staged,
     suspended: u32,
@@ -171,10 +171,11 @@ struct Die {
 #[derive(Clone, Copy, Debug)]
 struct Channel {
     free_at: Nanos,
-    head: u32,
-    tail: u32,
+    /// The dies that wait for it, in order.
+    head: DieId,
+    tail: DieId,
     /// The last waiting die that has only command cycles to send; these go before data.
-    last_command: u32,
+    last_command: DieId,
     busy: Nanos,
 }
 
@@ -251,7 +252,7 @@ impl Flash {
             array_start: Nanos::ZERO,
             until: Nanos::ZERO,
             wants: Nanos::ZERO,
-            next_waiter: NONE,
+            next_waiter: DieId::NONE,
             staged: NONE,
             staged_state: Staged::Waiting,
             suspended: NONE,
@@ -260,7 +261,13 @@ impl Flash {
             last_queue: 0,
             busy: Nanos::ZERO,
         };
-        let channel = Channel { free_at: Nanos::ZERO, head: NONE, tail: NONE, last_command: NONE, busy: Nanos::ZERO };
+        let channel = Channel {
+            free_at: Nanos::ZERO,
+            head: DieId::NONE,
+            tail: DieId::NONE,
+            last_command: DieId::NONE,
+            busy: Nanos::ZERO,
+        };
         Flash {
             config: config.clone(),
             geometry,
@@ -443,8 +450,8 @@ impl Flash {
 
     /// Operations that wait or run on a die.
     #[inline]
-    pub fn load(&self, die: u32) -> u32 {
-        let die = &self.dies[die as usize];
+    pub fn load(&self, die: DieId) -> u32 {
+        let die = &self.dies[die.index()];
         die.queued + u32::from(die.phase != Phase::Idle)
     }
 
@@ -455,8 +462,8 @@ impl Flash {
 
     /// The die of a block.
     #[inline]
-    pub const fn die_of(&self, block: u32) -> u32 {
-        self.by_planes_per_die.div(self.by_blocks_per_plane.div(block))
+    pub const fn die_of(&self, block: u32) -> DieId {
+        DieId(self.by_planes_per_die.div(self.by_blocks_per_plane.div(block)))
     }
 
     /// The plane of a block in its die.
@@ -492,7 +499,7 @@ impl Flash {
 
     /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.
     pub fn find_program(&self, block: u32, page: u32) -> Option<OpId> {
-        let die = &self.dies[self.die_of(block) as usize];
+        let die = &self.dies[self.die_of(block).index()];
         let first = self.queue_index(self.die_of(block), 0, 0);
         let queues = self.queues[first..first + CLASSES * self.geometry.planes_per_die as usize].iter();
         let heads = queues.map(|queue| queue.head).chain([die.running, die.staged, die.suspended]);
@@ -642,13 +649,13 @@ impl Flash {
             self.flights[queue.tail as usize].next = op;
         }
         queue.tail = op;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         state.waiting |= 1 << (class as u32 * self.geometry.planes_per_die + plane);
         state.queued += 1;
         if state.phase == Phase::Idle {
             if self.joins_planes() {
                 // What else is submitted now may join it.
-                self.events.set(die, now);
+                self.events.set(die.0, now);
             } else {
                 self.start_next(die, now);
             }
@@ -664,7 +671,7 @@ impl Flash {
     #[inline(never)]
     fn note_submitted(&mut self, op: OpId, now: Nanos) {
         let die = self.die_of(self.flights[op as usize].submit.block);
-        let (what, channel) = (self.what(op), self.dies[die as usize].channel);
+        let (what, channel) = (self.what(op), self.dies[die.index()].channel);
         if let Some(waits) = &mut self.waits {
             waits.submitted(op, (die, channel), what, now);
         }
@@ -789,7 +796,7 @@ impl Flash {
         std::mem::swap(&mut self.done, done);
         let dies = self.dies.len() as u32;
         if resource < dies {
-            self.die_event(resource, now);
+            self.die_event(DieId(resource), now);
         } else {
             self.channel_event(resource - dies, now);
         }

@@ -3,15 +3,15 @@
 use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, Phase, READS_LET_PASS};
-use crate::OpKind;
+use crate::{DieId, OpKind};
 
 impl Flash {
     #[inline]
-    pub(super) fn consider_suspend(&mut self, die: u32, now: Nanos) {
+    pub(super) fn consider_suspend(&mut self, die: DieId, now: Nanos) {
         if !(self.config.program_suspend || self.config.erase_suspend) {
             return;
         }
-        let state = &self.dies[die as usize];
+        let state = &self.dies[die.index()];
         if state.phase != Phase::Array || state.suspended != NONE || state.staged != NONE {
             return;
         }
@@ -29,21 +29,21 @@ impl Flash {
             stop > now || self.config.timing.suspend == Nanos::ZERO,
             "die {die} stops at {stop}, in the past of {now}"
         );
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         // While it resumes nothing is done, so what is left to do never grows.
         state.remaining = state.remaining.min(state.until - from);
         assert!(state.remaining > Nanos::ZERO, "die {die} suspends what has nothing left to do");
         state.phase = Phase::Suspending;
         state.until = stop;
-        self.events.set(die, stop);
+        self.events.set(die.0, stop);
         if let Some(waits) = &mut self.waits {
             waits.suspends(die, from);
         }
     }
 
-    pub(super) fn resume(&mut self, die: u32, now: Nanos) {
+    pub(super) fn resume(&mut self, die: DieId, now: Nanos) {
         let resume = self.config.timing.resume;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         assert_eq!(state.running, NONE, "die {die} resumes when its reads have ended");
         assert!(state.reads_let_pass <= READS_LET_PASS, "die {die} let {} reads pass", state.reads_let_pass);
         state.running = state.suspended;
@@ -55,7 +55,7 @@ impl Flash {
         let running = state.running;
         let kind = self.flights[running as usize].submit.kind;
         assert!(matches!(kind, OpKind::Program | OpKind::Erase), "die {die} had suspended a {kind:?}");
-        self.events.set(die, until);
+        self.events.set(die.0, until);
         if self.waits.is_some() {
             let what = self.what(running);
             self.waits.as_mut().into_iter().for_each(|waits| waits.resumes(die, (now, now + resume), what));

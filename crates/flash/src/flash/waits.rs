@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 use ssdlab_base::Nanos;
 
-use crate::{Cause, OpKind};
+use crate::{Cause, DieId, OpKind};
 
 /// What a stretch of an operation's time was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ const FEW: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    die: u32,
+    die: DieId,
     channel: u32,
     kind: OpKind,
     cause: Cause,
@@ -136,7 +136,7 @@ impl Waits {
     }
 
     #[cold]
-    pub(super) fn submitted(&mut self, op: u32, place: (u32, u32), what: (OpKind, Cause), now: Nanos) {
+    pub(super) fn submitted(&mut self, op: u32, place: (DieId, u32), what: (OpKind, Cause), now: Nanos) {
         let ((die, channel), (kind, cause)) = (place, what);
         if self.by_op.len() <= op as usize {
             self.by_op.resize(op as usize + 1, NOTHING);
@@ -228,26 +228,26 @@ impl Waits {
 
     /// From `at` on the die works for an operation; with `None`, for nobody.
     #[cold]
-    pub(super) fn occupied(&mut self, die: u32, at: Nanos, by: Option<(OpKind, Cause)>) {
+    pub(super) fn occupied(&mut self, die: DieId, at: Nanos, by: Option<(OpKind, Cause)>) {
         let occupant = by.map_or(Occupant::Nobody, |(kind, cause)| Occupant::Operation(kind, cause));
         self.note(die, at, occupant);
     }
 
     /// The die stops an operation from `at` on.
     #[cold]
-    pub(super) fn suspends(&mut self, die: u32, at: Nanos) {
+    pub(super) fn suspends(&mut self, die: DieId, at: Nanos) {
         self.note(die, at, Occupant::Suspending);
     }
 
     /// The die resumes an operation: it is at work again from `working` on.
     #[cold]
-    pub(super) fn resumes(&mut self, die: u32, (at, working): (Nanos, Nanos), what: (OpKind, Cause)) {
+    pub(super) fn resumes(&mut self, die: DieId, (at, working): (Nanos, Nanos), what: (OpKind, Cause)) {
         self.note(die, at, Occupant::Suspending);
         self.note(die, working, Occupant::Operation(what.0, what.1));
     }
 
-    fn note(&mut self, die: u32, at: Nanos, occupant: Occupant) {
-        let log = &mut self.dies[die as usize];
+    fn note(&mut self, die: DieId, at: Nanos, occupant: Occupant) {
+        let log = &mut self.dies[die.index()];
         // What was to come, such as the work after a resumption that is itself suspended, does not come.
         while log.back().is_some_and(|(from, _)| *from >= at) {
             log.pop_back();
@@ -287,12 +287,12 @@ impl Waits {
             walk.channel(&self.channels[record.channel as usize], record.sensed, record.granted_out);
             walk.put(Stay::Array(record.kind), record.array, record.sensed);
         } else {
-            walk.die(&self.dies[record.die as usize], record.array, record.done, Some(record.kind));
+            walk.die(&self.dies[record.die.index()], record.array, record.done, Some(record.kind));
         }
-        walk.die(&self.dies[record.die as usize], record.moved, record.array, None);
+        walk.die(&self.dies[record.die.index()], record.moved, record.array, None);
         walk.put(Stay::Transfer, record.granted, record.moved);
         walk.channel(&self.channels[record.channel as usize], record.started, record.granted);
-        walk.die(&self.dies[record.die as usize], record.ready, record.started, None);
+        walk.die(&self.dies[record.die.index()], record.ready, record.started, None);
     }
 
     fn entries(&self) -> usize {

@@ -3,11 +3,11 @@
 use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, Phase};
-use crate::{FaultKind, OpKind, Resource, ScriptedFault, Span, Unstruck};
+use crate::{DieId, FaultKind, OpKind, Resource, ScriptedFault, Span, Unstruck};
 
 impl Flash {
     #[inline]
-    pub(super) fn edge(&mut self, die: u32, at: Nanos, busy: bool) {
+    pub(super) fn edge(&mut self, die: DieId, at: Nanos, busy: bool) {
         if let Some(observer) = &mut self.observer {
             observer.ready_busy(die, at, busy);
         }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::{
-    Cause, Class, Contents, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, NONE, Observer, OpId,
-    OpKind, Resource, SchedulerKind, Span, Submit, Timing,
+    Cause, Class, Contents, DieId, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, NONE, Observer,
+    OpId, OpKind, Resource, SchedulerKind, Span, Submit, Timing,
 };
 
 /// Array read.
@@ -202,7 +202,7 @@ impl Bench {
 /// What an observer saw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    pub edges: Vec<(u32, Nanos, bool)>,
+    pub edges: Vec<(DieId, Nanos, bool)>,
     pub spans: Vec<Span>,
 }
 
@@ -223,7 +223,7 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn ready_busy(&mut self, die: u32, at: Nanos, busy: bool) {
+    fn ready_busy(&mut self, die: DieId, at: Nanos, busy: bool) {
         self.0.lock().expect("one thread").edges.push((die, at, busy));
     }
 
@@ -238,13 +238,13 @@ impl Seen {
     pub fn check(&self, flash: &Flash) {
         let (channels, dies) = flash.busy();
         for (die, busy) in dies.iter().enumerate() {
-            let edges: Vec<_> = self.edges.iter().filter(|(of, ..)| *of == die as u32).collect();
+            let edges: Vec<_> = self.edges.iter().filter(|(of, ..)| of.index() == die).collect();
             assert!(edges.windows(2).all(|pair| pair[0].1 <= pair[1].1), "die {die}: edges in order of time");
             assert!(edges.iter().enumerate().all(|(i, edge)| edge.2 == (i % 2 == 0)), "die {die}: edges alternate");
             assert!(edges.len() % 2 == 0, "die {die} is ready at the end");
             let low: u64 = edges.chunks(2).map(|pair| pair[1].1.0 - pair[0].1.0).sum();
             assert_eq!(low, busy.0, "die {die}: R/B is low for as long as the die is busy");
-            self.check_resource(Resource::Die(die as u32), *busy);
+            self.check_resource(Resource::Die(DieId(die as u32)), *busy);
         }
         for (channel, busy) in channels.iter().enumerate() {
             self.check_resource(Resource::Channel(channel as u32), *busy);

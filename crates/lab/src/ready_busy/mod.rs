@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdlab_base::Nanos;
 use ssdlab_device::DriveConfig;
-use ssdlab_flash::{Observer, Span};
+use ssdlab_flash::{DieId, Observer, Span};
 use ssdlab_measure::classify::{Expected, Fit, ProgramWindow, Survey, estimates};
 use ssdlab_measure::model::{percentage_error, write_amplification};
 use ssdlab_measure::recorder::{Recorder, Report, Settings};
@@ -38,8 +38,8 @@ pub const SAMPLINGS: [Nanos; 5] =
 /// Which die's line the recorder is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recording {
-    /// The die, counted over the whole drive from 0.
-    pub die: u32,
+    /// The die.
+    pub die: DieId,
 }
 
 /// Why the Ready/Busy lines of a drive cannot be recorded.
@@ -52,7 +52,7 @@ pub enum WatchError {
     #[error("the recorder: found die {die}, expected 0 to {last} ({first_line} to {last_line})")]
     NoDie {
         /// The die that was asked for.
-        die: u32,
+        die: DieId,
         /// The last die of the drive.
         last: u64,
         /// The name of the first die's line.
@@ -90,7 +90,7 @@ impl Watch {
         }
         let model = Model::of(&config.flash);
         let dies = model.levels.dies();
-        if u64::from(recording.die) >= dies {
+        if u64::from(recording.die.0) >= dies {
             let (last, levels) = (dies - 1, &model.levels);
             return Err(WatchError::NoDie {
                 die: recording.die,
@@ -156,9 +156,9 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    fn ready_busy(&mut self, die: u32, at: Nanos, busy: bool) {
+    fn ready_busy(&mut self, die: DieId, at: Nanos, busy: bool) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(low) = lines.survey.edge(Edge { at, die, busy }) else { return };
+        let Some(low) = lines.survey.edge(Edge { at, die: die.0, busy }) else { return };
         if die == lines.recording.die {
             lines.recorders.iter_mut().for_each(|recorder| recorder.low(low));
         }
@@ -190,7 +190,7 @@ impl Lines {
             }
         });
         let fit = Fit::new(&survey.all(), expected);
-        let estimates = estimates(survey, model, window, recording.die as usize, expected, fit.as_ref());
+        let estimates = estimates(survey, model, window, recording.die.index(), expected, fit.as_ref());
         let estimates = estimates.iter().map(|estimate| Estimated {
             method: estimate.method.key().to_string(),
             lines: estimate.lines as u64,
@@ -200,11 +200,11 @@ impl Lines {
             write_amplification: amplification(estimate.pages),
             percentage_error: percentage_error(estimate.pages, real.pages()),
         });
-        let inside = survey.inside(window).get(recording.die as usize).copied().unwrap_or(0.0);
+        let inside = survey.inside(window).get(recording.die.index()).copied().unwrap_or(0.0);
         let counted = reports.first().map_or(0, Report::programs);
         ReadyBusy {
-            line: model.levels.line_name(recording.die),
-            die: recording.die,
+            line: model.levels.line_name(recording.die.0),
+            die: recording.die.0,
             geometry: model.levels.to_string(),
             program_model: model.program.key().to_string(),
             pages_per_low: model.pages_per_low(),

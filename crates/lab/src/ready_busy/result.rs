@@ -164,7 +164,7 @@ impl LevelFactors {
         let ratio = |of: f64, by: f64| (by > 0.0).then(|| of / by);
         let levels = &model.levels;
         let (dies, chips) = (levels.dies_per_chip as usize, levels.chips_per_channel as usize);
-        let die = recording.die as usize;
+        let die = recording.die.index();
         let sum = |from: usize, count: usize| real.pages_by_die[from..from + count].iter().sum::<u64>() as f64;
         let of_die = real.pages_by_die[die] as f64;
         let of_chip = sum(die - die % dies, dies);

@@ -68,8 +68,8 @@ impl Truth {
         let Some(test) = self.tests.last_mut() else { return };
         test.ended = test.ended.max(span.end);
         if matches!(span.kind, OpKind::Program | OpKind::Copyback) {
-            self.total.add(die as usize, span);
-            test.add(die as usize, span);
+            self.total.add(die.index(), span);
+            test.add(die.index(), span);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ssdlab_device::DriveConfig;
+use ssdlab_flash::DieId;
 
 use super::ReproduceError;
 use super::input::Input;
@@ -99,7 +100,7 @@ impl Run {
     /// Watched by the recorder on a die's Ready/Busy line.
     #[must_use]
     pub fn recorded(mut self, die: u32) -> Run {
-        self.recording = Some(Recording { die });
+        self.recording = Some(Recording { die: DieId(die) });
         self
     }
 

@@ -55,7 +55,7 @@ use layout::PageIndex;
 use map::VersionMap;
 use pattern::Patterns;
 use space::VersionSpace;
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, DieId};
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
@@ -238,7 +238,7 @@ impl Ftl for MvFtl {
         true
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
         let read = self.first_read(lpn, mask).map(|ppn| media.place_of_page(ppn));
         match read.filter(|place| media.flash.is_written(place.block, place.page)) {
             Some(place) => Some(media.flash.die_of(place.block)),

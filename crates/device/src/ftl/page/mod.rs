@@ -15,7 +15,7 @@ mod units;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
+use ssdlab_flash::{Cause, DieId, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
 
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
@@ -336,7 +336,7 @@ impl Ftl for PageFtl {
         true
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<u32> {
+    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
         let old = self.map.get(lpn as usize);
         if mask != self.full_mask && old != UNMAPPED {
             let place = media.place_of(old);
