@@ -189,7 +189,7 @@ class Server:
         """The command line."""
         return [
             self.bench.seeded if self.bug else self.bench.ssdlab, "serve", "-d", self.device, "--image", self.image, "--nbd", f"unix:{self.socket}",
-            "--control", self.control, "--pace", self.pace, *self.options,
+            "--control", self.control, "--time-scale", self.pace, *self.options,
         ]
 
     def start(self, seconds=60):

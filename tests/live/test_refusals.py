@@ -160,7 +160,7 @@ def test_folders_that_are_no_image(bench):
     check([path.name for path in folder.iterdir()] == ["thesis.tex"], f"left behind: {list(folder.iterdir())}")
     refused(bench, server, folder / "thesis.tex", image=folder / "thesis.tex")
     refused(bench, server, "no-such-drive", d="no-such-drive")
-    refused(bench, server, "--pace", "sometimes", pace="sometimes")
+    refused(bench, server, "--time-scale", "sometimes", pace="sometimes")
     refused(bench, server, "--nbd", nbd="carrier-pigeon:1")
 
 

@@ -95,7 +95,7 @@ def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complet
         },
         "memory": {"mapping_bytes": 8 << 20, "buffer_bytes": 1 << 20, "simulator_bytes": 117_000_000},
         "design": {"gc_valid_share_mean": 0.62},
-        "spare": {"nominal": 0.07, "effective": 0.063},
+        "over_provisioning": {"nominal": 0.07, "effective": 0.063},
         "precondition": {
             "written_bytes": 70 << 30, "window_bytes": 1 << 30, "windows": [3.1, 3.5, 3.55, 3.56], "steady": True,
             "notes": ["Brought to steady state in 4 windows of 1 GiB."],
@@ -170,7 +170,7 @@ def divided(name, index=0, tests=12, whole=12):
         ],
     }
     traffic = {"requests": [0, 9000, 0, 0], "bytes": [0, 9000 * 4096, 0, 0]}
-    drive["host_rooms"] = [
+    drive["host_layers"] = [
         {"kind": "scheduler", "configuration": {"depth": depth, "merge_size": name}, "taken": traffic, "sent": traffic,
          "figures": {"merged_requests": 7.0, "waiting_max": 48.0}}
         for depth in ("64", "16")

@@ -73,11 +73,11 @@ def runs():
     for buffer in BUFFERS:
         yield run(f"buffer/page/{buffer}", "waflash-256g-8k", PARTIAL, sets=[f"buffer.policy={buffer}"])
         if buffer != "bplru":
-            sets = [f"buffer.policy={buffer}", "ftl.design=mv"]
-            yield run(f"buffer/mv/{buffer}", "waflash-256g-8k", PARTIAL, sets=sets)
-    compacted = ["ftl.design=mv", "ftl.compaction=true"]
-    yield run("mv/compaction", "waflash-256g-8k", PARTIAL, sets=compacted)
-    yield run("mv/compaction-oob", "waflash-256g-8k", PARTIAL, sets=[*compacted, "ftl.compaction_index=oob"])
+            sets = [f"buffer.policy={buffer}", "ftl.design=mvftl"]
+            yield run(f"buffer/mvftl/{buffer}", "waflash-256g-8k", PARTIAL, sets=sets)
+    compacted = ["ftl.design=mvftl", "ftl.compaction=true"]
+    yield run("mvftl/compaction", "waflash-256g-8k", PARTIAL, sets=compacted)
+    yield run("mvftl/compaction-oob", "waflash-256g-8k", PARTIAL, sets=[*compacted, "ftl.compaction_index=oob"])
     for victim in VICTIMS:
         yield run(f"victim/{victim}", "bench-32g", OVERWRITES, sets=[f"gc.victim={victim}"], count=20000)
     for scheduler in ("fifo", "reads-first", "host-first"):
@@ -92,7 +92,7 @@ def runs():
     faults = ["flash.faults.program_failure=0.0005", "flash.faults.erase_failure=0.002", "gc.free_blocks=3"]
     for device in ("demo-slc", "waflash-256g-8k"):
         yield run(f"faults/{device}", device, MIXED, sets=[*faults, "flash.faults.uncorrectable_read=0.001"], count=80000)
-    yield run("faults/mv", "waflash-256g-8k", PARTIAL, sets=[*faults, "ftl.design=mv"], count=20000)
+    yield run("faults/mvftl", "waflash-256g-8k", PARTIAL, sets=[*faults, "ftl.design=mvftl"], count=20000)
     yield run("synced/lru", "demo-slc", SYNCED)
     yield run("synced/none", "bench-32g", SYNCED)
     yield run("sequential", "tlc-nvme-1t", SEQUENTIAL, count=2000)
@@ -100,11 +100,11 @@ def runs():
     yield run("shared-frontier", "bench-32g", OVERWRITES, sets=["ftl.separate_gc_frontier=false"], count=20000)
     yield run("allocation/static", "bench-32g", OVERWRITES, sets=["ftl.allocation=cwdp"])
     yield run("untimed", "bench-32g", OVERWRITES, sets=["flash.timing=none"], count=60000)
-    yield run("untimed/mv", "waflash-256g-8k", PARTIAL, sets=["ftl.design=mv", "flash.timing=none"], count=20000)
+    yield run("untimed/mvftl", "waflash-256g-8k", PARTIAL, sets=["ftl.design=mvftl", "flash.timing=none"], count=20000)
     yield run("steady", "demo-slc", OVERWRITES, precondition="steady")
-    yield run("touched", "demo-slc", MIXED, precondition="touched")
+    yield run("footprint", "demo-slc", MIXED, precondition="footprint")
     yield run("verify/page", "demo-tlc", MIXED, "--verify", count=80000)
-    yield run("verify/mv", "waflash-256g-8k", PARTIAL, "--verify", sets=["ftl.design=mv"])
+    yield run("verify/mvftl", "waflash-256g-8k", PARTIAL, "--verify", sets=["ftl.design=mvftl"])
     for trace in sorted(path.name for path in (ROOT / RECORDING).glob("*.csv.zst")):
         if "_direct" in trace:
             continue
@@ -118,7 +118,7 @@ def runs():
 # What of a drive's result counts. Wall times, estimates, configuration, checks and prose do not.
 KEPT = (
     "requests", "bytes", "latency_ns", "virtual_time_ns", "flash", "write_amplification", "erases", "buffer", "map_cache",
-    "gc", "utilization", "spare", "host",
+    "gc", "utilization", "over_provisioning", "host",
 )
 
 

@@ -1,12 +1,14 @@
 //! What somebody meant who wrote a name that does not exist.
 
+use crate::renamed;
+
 /// Names longer than this are no slip of the finger.
 const LONGEST: usize = 40;
 
 /// Letters that two words begin with before one is taken for a form of the other.
 const STEM: usize = 3;
 
-/// The known name closest to what was written, if one is close enough to be meant: insertions, deletions, substitutions
+/// The known name that replaced what was written, or else the closest one, if it is close enough to be meant: insertions, deletions, substitutions
 /// and swapped neighbours in at most a third of its letters. Where there is none, the one name whose first word has the
 /// same stem: the same first letters, at least three and half of either word.
 ///
@@ -21,6 +23,9 @@ pub fn closest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> O
         return None;
     }
     let names: Vec<&str> = names.into_iter().collect();
+    if let Some(new) = renamed(written).and_then(|new| names.iter().find(|name| **name == new)) {
+        return Some(*new);
+    }
     names
         .iter()
         .map(|name| (strsim::damerau_levenshtein(written, name), *name))

@@ -10,6 +10,7 @@ pub mod command_set;
 pub mod command_sets;
 mod divider;
 mod quantity;
+mod renamed;
 mod request;
 mod rng;
 mod time;
@@ -19,6 +20,7 @@ pub use command_set::{Answer, CommandSet, CommandSpec, Event, EventKind, Opcode,
 pub use command_sets::COMMAND_SETS;
 pub use divider::Divider;
 pub use quantity::{Amount, QuantityError, format_size, parse_amount, parse_duration, parse_size};
+pub use renamed::{RENAMED, renamed};
 pub use request::{Op, Request, SECTOR_BYTES};
 pub use rng::{RNG_BYTES, Rng, rng, rng_at, rng_state};
 pub use time::Nanos;

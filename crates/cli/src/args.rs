@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Effects, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ssdlab_base::renamed;
 
 use crate::files::Files;
 use crate::mount::Mount;
@@ -31,17 +33,29 @@ Examples:
   ssdlab trace stats trace.csv.zst
   ssdlab run -d demo-tlc mine.toml -w trace.csv.zst --fit --out out/compare
 
-Exit status: 0 done; 1 the work failed, was interrupted, or a check did not hold; 2 the input was wrong.")]
+Exit status: 0 done; 1 the work failed, was interrupted, or an invariant did not hold; 2 the input was wrong.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Ends the command where the command line asks for help or is wrong; an option of an earlier version is told its new name.
+pub(crate) fn refuse(error: &clap::Error) -> ! {
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && let Some(new) = renamed(option.split('=').next().unwrap_or(option))
+    {
+        eprintln!("error: '{option}' is now called '{new}'");
+        std::process::exit(2);
+    }
+    error.exit()
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<Run>),
-    /// Look at a block trace, or write it in another format
+    /// Inspect a block trace, or convert it to another format
     Trace {
         #[command(subcommand)]
         what: Trace,
@@ -57,7 +71,7 @@ pub(crate) enum Command {
     Files(Box<Files>),
     Reproduce(Box<Reproduce>),
     Torture(Box<Torture>),
-    /// Write amplification: from the model, from a capture of Ready/Busy lines, from a real drive's logs
+    /// Measure write amplification: by the model, from a capture of Ready/Busy lines, from a drive's logs
     Wa {
         #[command(subcommand)]
         what: Wa,
@@ -66,77 +80,77 @@ pub(crate) enum Command {
 
 /// Run a workload on one or more drives and show what it cost.
 ///
-/// Every drive gets the same workload, and the same requests unless that is sized by the drive or by time. A table goes to standard output; with --out, result.json, latency.csv,
-/// timeline.parquet and report.html go to a folder. The run checks itself: if a law is broken (requests lost, bytes not
-/// conserved...) it says so and ends with status 1.
+/// Every drive gets the same workload, and the same requests unless their number depends on the drive's size or on time. The
+/// results go to standard output as a table; --out also writes result.json, latency.csv, timeline.parquet and report.html. The
+/// run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and exits with 1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  A trace on a shipped drive, as the trace's own clock says:
+  A trace on a shipped drive, at the trace's own times:
     ssdlab run -d demo-tlc -w trace.csv.zst --fit --replay timed
 
-  The most basic experiment, on two drives: uniform random overwrites in steady state:
+  Uniform random overwrites in steady state, on two drives:
     ssdlab run -d demo-tlc demo-qlc --precondition steady --out out/steady \\
         -w rw=randwrite,bs=4k,iodepth=32,io_size=100%,norandommap,randseed=1
 
   One drive twice, with another victim policy the second time:
     ssdlab run -d demo-tlc demo-tlc --set 2:name=fifo --set 2:gc.victim=fifo -w job.fio
 
-Interrupting a run (Ctrl-C) leaves the results up to then, marked as incomplete; a second Ctrl-C ends at once.")]
+Ctrl-C ends a run and writes the results so far, marked as incomplete. A second Ctrl-C ends at once.")]
 pub(crate) struct Run {
-    /// A drive: a description's FILE, or the NAME of one that ships (see `ssdlab devices`); may be repeated
+    /// A drive: a description FILE, or the NAME of a shipped one (see `ssdlab devices`); may be repeated
     #[arg(long, short, value_name = "FILE|NAME", required = true, num_args = 1..)]
     pub(crate) device: Vec<String>,
 
     /// A trace in any supported format, a fio job file (*.fio), fio options such as rw=randwrite,bs=4k,iodepth=32, or a
-    /// modelled trace such as model:msnfs,requests=500k
+    /// trace model such as model:msnfs,requests=500k
     ///
-    /// A trace's format is recognised by its content; `format=NAME:PATH` states it. The path - is standard input. gzip, zstd, xz and bzip2 are
-    /// unpacked on the way.
+    /// ssdlab recognises a trace's format by content; `format=NAME:PATH` sets it. The path - is standard input. Traces may be
+    /// compressed with gzip, zstd, xz or bzip2.
     #[arg(long, short, value_name = "FILE|SPEC", required = true)]
     pub(crate) workload: String,
 
-    /// What stands between the workload and each drive, as a host description (docs/host.md)
+    /// Host layers between the workload and the drives, as a host description (docs/host.md)
     ///
-    /// Requests, latencies and write amplification are then those of the workload, above the host; `host_rooms` in
-    /// result.json says what each room took and sent. A host that passes one drive's sectors through as they are is left
-    /// out while the drive is preconditioned.
+    /// Requests, latencies and write amplification are then those of the workload, above the layers; `host_layers` in
+    /// result.json says what each layer took and sent. If the layers pass one drive's sectors through unchanged, preconditioning
+    /// bypasses them.
     #[arg(long, value_name = "FILE")]
     pub(crate) host: Option<PathBuf>,
 
-    /// Precondition the drives of a host one by one, below its layers, rather than through them
+    /// Precondition the drives one by one, below the host layers, instead of through them
     #[arg(long, requires = "host")]
     pub(crate) precondition_below: bool,
 
     /// Override a key of the drives' descriptions, e.g. gc.victim=fifo; DRIVE:key=value for one drive only
     ///
-    /// DRIVE is a drive's name or its place in the list of --device, from 1.
+    /// DRIVE is a drive's name or its position in the list of --device, from 1.
     #[arg(long, value_name = "[DRIVE:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// Bring each drive to an age first: none, fill, touched, steady, steady:WORKLOAD, or a workload of its own
+    /// Precondition each drive first: none, fill, footprint, steady, steady:WORKLOAD, or another workload
     ///
-    /// `fill` writes it full once, `touched` only what the workload will read or write. `steady` goes on with the workload until write amplification is stable within 1 %,
-    /// `steady:WORKLOAD` with another one, such as steady:micro:4KiB-RD-100%-W-Y.
+    /// `fill` writes the whole drive once, `footprint` only what the workload will read or write. `steady` repeats the workload
+    /// until write amplification is stable within 1 %, `steady:WORKLOAD` another one, such as steady:micro:4KiB-RD-100%-W-Y.
     /// None of it counts in the results.
-    #[arg(long, short, value_name = "AGE", default_value = "none")]
+    #[arg(long, short, value_name = "HOW", default_value = "none")]
     pub(crate) precondition: String,
 
-    /// When a trace's requests are sent: timed, timed*K (each at K times its time), or closed:QD (QD always under way)
+    /// When to send a trace's requests: timed, timed*K (each at K times its time), or closed:QD (QD always in flight)
     ///
-    /// By default `timed`; timed*0.5 is twice as fast. A fio workload says itself, by its iodepth and rate.
+    /// By default `timed`; timed*0.5 is twice as fast. A fio workload has its own iodepth and rate.
     #[arg(long, short, value_name = "HOW")]
     pub(crate) replay: Option<String>,
 
-    /// Fold offsets beyond a drive back into it (modulo its size)
+    /// Wrap offsets beyond a drive's end (modulo its size)
     #[arg(long, conflicts_with = "fit")]
     pub(crate) wrap: bool,
 
-    /// Pack the extents of 1 MiB that a trace touches densely onto the drive
+    /// Pack the 1 MiB extents of a trace's footprint densely onto the drive
     #[arg(long)]
     pub(crate) fit: bool,
 
-    /// Stop after so many requests
+    /// Stop after N requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
 
@@ -148,76 +162,75 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Drives that run at a time; by default one for each core, as far as memory goes
+    /// Drives to run in parallel; by default one per core, if memory allows
     ///
-    /// It changes no result. With --trace-window or --vcd drives run one after the other.
+    /// It does not change results. With --trace-window or --vcd drives run one after the other.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: Option<u64>,
 
-    /// Length of the timeline's intervals, such as 100ms; by default it grows with the run, which has 512 to 1024 of them
+    /// Length of the timeline's intervals, such as 100ms; by default it grows with the run to 512 to 1024 intervals
     ///
-    /// `rate_variation` in result.json is over the same intervals, by default over 100 ms. After 65,536 intervals
-    /// neighbours are merged, and a warning says so.
+    /// `rate_variation` in result.json uses the same intervals, by default 100 ms. Beyond 65,536 intervals ssdlab merges
+    /// neighbours, with a warning.
     #[arg(long, value_name = "TIME")]
     pub(crate) timeline_interval: Option<String>,
 
-    /// Write the work of every channel and die, and the requests, in this window of virtual time, for ui.perfetto.dev; needs
-    /// --out
+    /// Write a trace of every channel, die and request in this window of virtual time, for ui.perfetto.dev; needs --out
     #[arg(long, value_name = "FROM..TO", requires = "out")]
     pub(crate) trace_window: Option<String>,
 
-    /// Say what requests waited for: their mean and the tail from p99 and p99.9 on, by cause
+    /// Show what requests waited for, by cause: the mean and the tails from p99 and p99.9
     ///
-    /// Behind whose reads, programs and erases on the die, for the channel, the link, space in the write buffer, a free
-    /// block... (docs/latency.md). The parts add up to the latency of every request, to the nanosecond, which the run checks.
-    /// `latency_breakdown` in result.json.
+    /// Other operations on the die, the channel, the link, space in the write buffer, a free block... (docs/latency.md). The
+    /// parts add up to the latency of every request, to the nanosecond, and the run checks that. `latency_breakdown` in
+    /// result.json.
     #[arg(long)]
     pub(crate) latency_breakdown: bool,
 
-    /// List the N slowest requests with what each waited for, in order; with --latency-breakdown's results
+    /// List the N slowest requests and what each waited for; includes --latency-breakdown
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) slowest: Option<u32>,
 
     /// Write the Ready/Busy line of every die as a VCD, for GTKWave, PulseView and `ssdlab wa capture`; one drive only
     ///
-    /// A wire for each die (ch0.chip0.die0), low while it is busy, in nanoseconds of virtual time. A name that ends in .gz
-    /// is compressed. A flash operation takes about 25 bytes, compressed about 8.
+    /// A wire for each die (ch0.chip0.die0), low while the die is busy, in nanoseconds of virtual time. A name that ends in
+    /// .gz is compressed. A flash operation takes about 25 bytes, compressed about 8.
     #[arg(long, value_name = "FILE")]
     pub(crate) vcd: Option<PathBuf>,
 
-    /// Record the Ready/Busy lines with the recorder on this die's, and say what it and better classifiers count
+    /// Probe this die's R/B# line and compare the estimators of write amplification
     ///
-    /// A die by its number (0 if none is given) or by the name of its line, ch1.chip0.die0, as in the output and in a VCD.
-    /// The window is the description's program time. Beside the estimates stands what was really programmed, and at which
-    /// level (sampling, classification, plane, die, chip, channel) the recorder goes wrong; `ready_busy` in result.json.
+    /// Name a die by its number (by default 0) or by its line, ch1.chip0.die0, as in the output and in a VCD. The window is the
+    /// description's program time. Results have the estimates, the real programs, and the recorder's error by level (sampling,
+    /// classification, plane, die, chip, channel): `ready_busy` in result.json.
     #[arg(long, value_name = "DIE", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) recorder: Option<String>,
+    pub(crate) rb_probe: Option<String>,
 
-    /// Send the workload in sub-tests of so many bytes written, such as 2g or 15x5g, with 5.5 minutes of quiet between them
+    /// Run the workload in sub-tests by bytes written, such as 2g or 15x5g, with idle gaps of 5.5 minutes
     ///
-    /// A workload that ends earlier begins anew. Each sub-test is counted for itself: `subtests` in result.json. With :level
-    /// behind them, as in 15x5g:level, the run ends when three in a row have the same write amplification, within 1 %.
+    /// A workload that ends earlier starts again. Each sub-test is counted separately: `subtests` in result.json. With :level, as
+    /// in 15x5g:level, the run ends when three in a row have the same write amplification within 1 %.
     #[arg(long, value_name = "VOLUMES", conflicts_with = "limit")]
     pub(crate) subtests: Option<String>,
 
-    /// Send this workload once before the sub-tests, as one of its own: initial data
+    /// Write initial data: run this workload once before the sub-tests, as a sub-test of its own
     #[arg(long, value_name = "FILE|SPEC", requires = "subtests")]
     pub(crate) initial: Option<String>,
 
-    /// Compare every read with what was written, and the whole drive at the end; ages anew, without snapshots
+    /// Compare every read with what was written, and the whole drive at the end; uses no snapshots
     ///
-    /// Every sector then carries a stamp: 8 bytes of memory for each 512 of flash, and as much for what is expected. A
-    /// sector that differs breaks the check `reads_return_what_was_written`, and the run ends with status 1.
+    /// Every sector then carries a stamp: 8 bytes of memory for each 512 of flash, and as much for the expected contents. A
+    /// sector that differs breaks the invariant `reads_return_what_was_written`, and the run exits with 1.
     #[arg(long)]
     pub(crate) verify: bool,
 
-    /// Age the drives anew, and keep no snapshot of them
+    /// Precondition the drives again, and keep no snapshots
     #[arg(long)]
     pub(crate) no_snapshot: bool,
 
-    /// Memory that the run may take, such as 40g; by default three quarters of what is available
+    /// Memory for the run, such as 40g; by default three quarters of what is available
     ///
-    /// What a drive takes is known before it is made; a run that would take more is refused.
+    /// ssdlab estimates the memory in advance and refuses a run that needs more.
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
@@ -241,7 +254,7 @@ pub(crate) enum Trace {
 /// Counts, mix, sizes, rates, footprint, sequentiality and alignment of a trace.
 #[derive(Args, Debug)]
 pub(crate) struct TraceStats {
-    /// The trace: any supported format, plain or compressed; `format=NAME:PATH` states the format; - is standard input
+    /// The trace: any supported format, plain or compressed; `format=NAME:PATH` sets the format; - is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     /// Print as JSON
@@ -249,9 +262,9 @@ pub(crate) struct TraceStats {
     pub(crate) json: bool,
 }
 
-/// Write a trace as our CSV or as fio's iolog.
+/// Convert a trace to ssdlab's CSV or to a fio iolog.
 ///
-/// The requests are the same, in the same order. A name that ends in .gz or .zst is compressed.
+/// Requests and their order stay the same. A name that ends in .gz or .zst is compressed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -261,7 +274,7 @@ pub(crate) struct TraceConvert {
     /// The trace to read
     #[arg(value_name = "IN")]
     pub(crate) input: String,
-    /// The file to write; it appears only when it is whole
+    /// The file to write; it appears when it is complete
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// The format to write; by default OUT's extension decides (.csv, or .fio, .iolog, .log)
@@ -278,7 +291,7 @@ pub(crate) enum TraceFormat {
     Fio,
 }
 
-/// Show the first requests of a trace as our CSV.
+/// Show the first requests of a trace as ssdlab's CSV.
 #[derive(Args, Debug)]
 pub(crate) struct TraceHead {
     /// The trace
@@ -289,10 +302,10 @@ pub(crate) struct TraceHead {
     pub(crate) count: u64,
 }
 
-/// The drives that ship, one line each; with a NAME, its description.
+/// List the shipped drives; with a NAME, print its description.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-To start a drive of your own from one that ships:
+To start your own drive from a shipped one:
   ssdlab devices demo-tlc > mine.toml")]
 pub(crate) struct Devices {
     /// Print this drive's description
@@ -303,8 +316,7 @@ pub(crate) struct Devices {
     pub(crate) json: bool,
 }
 
-/// The policies and designs that a description can name, and the workloads that ship, one line each; or the keys that a
-/// description can hold.
+/// List the policies and designs that a description can name and the shipped workloads, or the keys of a description.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -312,7 +324,7 @@ Examples:
   ssdlab list --keys gc
   ssdlab list --keys --schema > ssdlab.schema.json")]
 pub(crate) struct List {
-    /// The keys with type, range, default and meaning; those of one SECTION, such as gc, flash.timing or host
+    /// List the keys with type, range, default and meaning; of one SECTION, such as gc, flash.timing or host
     #[arg(long, value_name = "SECTION", num_args = 0..=1, default_missing_value = "")]
     pub(crate) keys: Option<String>,
     /// Print the keys as tables in Markdown
@@ -334,10 +346,10 @@ pub(crate) struct Report {
     pub(crate) folder: PathBuf,
 }
 
-/// Cut the power at any moment, let chips fail, and look whether the drive comes back with nothing lost.
+/// Cut the power at any moment, make chips fail, and check that the drive loses no data.
 ///
-/// Each seed draws a small drive with few spare blocks, commands, faults and power cuts. After every cut all sectors are
-/// compared with what they may hold. The first seed that fails is shrunk to few steps, printed, and saved to be replayed.
+/// Each seed draws a small drive with few spare blocks, commands, faults and power cuts. After every cut torture compares all
+/// sectors with what they may hold. It shrinks the first seed that fails to a few steps, prints them, and saves them for --replay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -349,7 +361,7 @@ Examples:
 
 Exit status: 0 nothing found; 1 something was found; 2 the input was wrong.")]
 pub(crate) struct Torture {
-    /// A drive of one's own, FILE or NAME; if it is large, a small drive of its kind. By default small drives are drawn
+    /// Your own drive, FILE or NAME; a small drive of its kind if it is large. By default torture draws small drives
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) device: Option<String>,
 
@@ -357,7 +369,7 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["design", "buffer", "exhaustive", "replay"])]
     pub(crate) host: Option<PathBuf>,
 
-    /// Torture stacks of layers that are drawn, too
+    /// Draw stacks of layers, too
     #[arg(long, conflicts_with_all = ["host", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) stacks: bool,
 
@@ -365,15 +377,15 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// FTL designs, in turn; by default all (with --device its own)
+    /// FTL design; may be repeated. By default all, with --device its own
     #[arg(long, value_name = "NAME")]
     pub(crate) design: Vec<String>,
 
-    /// Buffer policies, in turn; by default all (with --device its own)
+    /// Buffer policy; may be repeated. By default all, with --device its own
     #[arg(long, value_name = "NAME")]
     pub(crate) buffer: Vec<String>,
 
-    /// How many seeds; by default 1000, or with --until as many as there is time for
+    /// Number of seeds; by default 1000, or with --until as many as fit into the time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
 
@@ -385,7 +397,7 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Begin no seed after so much time, such as 90s or 10min
+    /// Stop starting seeds after TIME, such as 90s or 10min
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
 
@@ -393,21 +405,21 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: Option<u64>,
 
-    /// Memory that all threads may take, such as 4g; by default three quarters of what is available
+    /// Memory for all threads, such as 4g; by default three quarters of what is available
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Every power cut of every sequence of up to LENGTH commands, instead of seeds
+    /// Try every power cut of every sequence of up to LENGTH commands, instead of seeds
     #[arg(long, value_name = "LENGTH", num_args = 0..=1, default_missing_value = "3",
         value_parser = clap::value_parser!(u32).range(1..=6), conflicts_with_all = ["seeds", "until"])]
     pub(crate) exhaustive: Option<u32>,
 
-    /// Run the case that was saved in this file
+    /// Run the case saved in this file
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["device", "set", "design", "buffer", "seeds", "until", "exhaustive"])]
     pub(crate) replay: Option<PathBuf>,
 
-    /// Where to save what a failing seed shrinks to; by default torture-SEED.toml
+    /// Where to save the shrunk case of a failing seed; by default torture-SEED.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 

@@ -111,7 +111,7 @@ pub(crate) fn list(args: &List) -> Result<(), Failure> {
     let design = |kind, name: &str, summary: &str| Design { kind, name: name.into(), summary: summary.into() };
     let mut designs: Vec<Design> =
         registered().into_iter().map(|found| design(found.kind, found.name, found.summary)).collect();
-    designs.extend(ssdlab_host::LAYERS.iter().map(|kind| design("host.room", kind.name, kind.summary)));
+    designs.extend(ssdlab_host::LAYERS.iter().map(|kind| design("host.layer", kind.name, kind.summary)));
     designs.extend(model::shipped().iter().map(|(name, summary)| design("workload.model", name, summary)));
     designs.extend(files::shipped().map(|found| design("workload.files", &found.name, &found.summary)));
     if args.json {

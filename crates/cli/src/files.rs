@@ -32,8 +32,8 @@ const PREPARE_THREADS: usize = 8;
 
 /// Run a file-level workload (Filebench's personalities, Postmark) in a directory.
 ///
-/// The files are made first, in a folder of their own, and removed at the end. What is timed lies between. All files and
-/// all draws are the seed's.
+/// It creates the files first, in their own folder, and removes them at the end; neither is timed. The seed decides the files
+/// and everything random.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ pub(crate) struct Files {
     #[arg(value_name = "PERSONALITY", required_unless_present = "list")]
     personality: Option<String>,
 
-    /// The personalities that ship, one line each, with the parameters of papers
+    /// List the shipped personalities, with the parameters of papers
     #[arg(long, conflicts_with_all = ["personality", "dir"])]
     list: bool,
 
@@ -66,31 +66,31 @@ pub(crate) struct Files {
     #[arg(long, value_name = "N")]
     threads: Option<u64>,
 
-    /// Run so long, such as 60s or 10min
+    /// Run for this time, such as 60s or 10min
     #[arg(long, value_name = "TIME")]
     runtime: Option<String>,
 
-    /// Run so many operations, instead of a time
+    /// Run this many operations, instead of a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
 
-    /// Past the page cache; sizes of files and appends are rounded up to 4 KiB
+    /// Bypass the page cache; sizes of files and appends are rounded up to 4 KiB
     #[arg(long)]
     direct: bool,
 
-    /// Seed of the files and of everything drawn
+    /// Seed of the files and of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Make the files and leave them for a later run
+    /// Create the files and leave them for a later run
     #[arg(long, conflicts_with_all = ["keep", "operations", "runtime", "out"])]
     prepare_only: bool,
 
-    /// Leave the files as the run left them
+    /// Keep the files after the run
     #[arg(long)]
     keep: bool,
 
-    /// Use a directory that is not empty; what is in it is left alone
+    /// Use a directory that is not empty; its contents are left alone
     #[arg(long)]
     nonempty: bool,
 

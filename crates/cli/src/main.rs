@@ -1,7 +1,7 @@
 //! The command `ssdlab`: a thin edge over the lab.
 //!
 //! It reads the command line, hands the work to the lab, prints what comes back, and ends with a status that means the
-//! same everywhere: 0 done, 1 the work failed or a check did not hold, 2 the input was wrong. Errors are a sentence on
+//! same everywhere: 0 done, 1 the work failed or an invariant did not hold, 2 the input was wrong. Errors are a sentence on
 //! standard error; no panic reaches the user as one.
 
 mod args;
@@ -35,7 +35,7 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     panic::install_hook();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| args::refuse(&error));
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {

@@ -19,15 +19,15 @@ const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Serve a drive as a block device of this machine, with a file system mounted.
 ///
-/// The drive is a FUSE file with a loop device on it; without root it stops at the file. Ctrl-C or `--down` from another
-/// shell takes all of it down.
+/// The drive is a FUSE file with a loop device above it; without root only the file. Ctrl-C, or `--down` from another shell,
+/// unmounts everything.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   ssdlab mount -d demo-tlc --image /var/tmp/drive /mnt/drive --fs ext4
   ssdlab mount --down /mnt/drive
 
-docs/serving-mount.md says what stands on what, and what a kill leaves.")]
+docs/serving-mount.md describes the stack, and what a kill leaves.")]
 pub(crate) struct Mount {
     /// An existing folder
     #[arg(value_name = "MOUNTPOINT")]
@@ -36,11 +36,11 @@ pub(crate) struct Mount {
     #[command(flatten)]
     served: Option<Served>,
 
-    /// The file system to make when the drive holds none; a drive that holds another is refused
+    /// The file system to make on an empty drive; a drive that holds another is refused
     #[arg(long, value_name = "FS", value_enum)]
     fs: Option<Fs>,
 
-    /// Bytes in a sector of the block device: 512 or 4096
+    /// Sector size of the block device: 512 or 4096
     #[arg(long, value_name = "BYTES", default_value_t = 512)]
     sector: u32,
 

@@ -16,11 +16,11 @@ use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{figure17_live, interrupt, stdout};
 
-/// Reproduce a paper: its figures and tables, ours beside the published values.
+/// Reproduce a paper's figures and tables beside the published values.
 ///
-/// Runs that several figures share are done once, on all cores, and are kept under OUT/runs: after an interruption the
-/// same command goes on where it stopped. Tables go to standard output; report.html, report.json and a CSV for each figure
-/// to OUT. Every number names its input.
+/// Figures share runs. ssdlab does each run once, on all cores, and keeps it under OUT/runs: after an interruption the same
+/// command continues. Tables go to standard output; report.html, report.json and a CSV for each figure go to OUT. Every
+/// number names its input.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -44,23 +44,23 @@ pub(crate) struct Reproduce {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// A folder with published traces or recordings; may be repeated. Beside these, SSDLAB_TRACES and examples/recordings
+    /// A folder with published traces or recordings; may be repeated. SSDLAB_TRACES and examples/recordings are searched, too
     ///
-    /// SSDLAB_TRACES is a list of folders, as PATH is. A trace that is in none of them is left out, and the report says so.
+    /// SSDLAB_TRACES is a list of folders, like PATH. The report leaves out the rows of a missing trace and says so.
     #[arg(long, value_name = "DIR")]
     pub(crate) traces: Vec<PathBuf>,
 
-    /// Runs at a time; by default one for each core
+    /// Parallel runs; by default one per core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: Option<u64>,
 
-    /// Memory that all runs may take together, such as 8g; by default three quarters of what is available
+    /// Memory for all runs together, such as 8g; by default three quarters of what is available
     ///
-    /// As many runs go on at a time as fit.
+    /// It limits the number of parallel runs.
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Small drives and few requests, to see that all works; the values mean nothing
+    /// Smoke test with small drives and few requests; the values mean nothing
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -165,7 +165,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         (true, reports) => stdout::print_json(&reports)?,
     }
     if stays {
-        return Err(Failure::work("the pages stay as they are: not all runs were done and kept their laws"));
+        return Err(Failure::work("the pages are unchanged: not all runs completed with all invariants holding"));
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -26,8 +26,8 @@ use crate::reproduce::cores;
 use crate::waveform::Waveform;
 use crate::{interrupt, progress, shipped, stdout};
 
-/// The ages that have a name.
-const AGES: [&str; 4] = ["none", "fill", "touched", "steady"];
+/// The kinds of preconditioning that have a name.
+const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
@@ -36,10 +36,10 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let workload = TextSource::open(&args.workload, sending, args.seed)?;
     let steady_under = args.precondition.strip_prefix("steady:");
     let aged_by = match args.precondition.as_str() {
-        "none" | "fill" | "touched" | "steady" => None,
+        "none" | "fill" | "footprint" | "steady" => None,
         other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed).map_err(|error| {
             let takes =
-                "--precondition takes none, fill, touched, steady, steady:WORKLOAD, or a workload as --workload does";
+                "--precondition takes none, fill, footprint, steady, steady:WORKLOAD, or a workload as --workload does";
             // What names a file was meant as one.
             let word = if other.contains(['/', '.', '=', ':']) { None } else { closest(other, AGES) };
             let meant = word.map_or_else(String::new, |word| format!("did you mean '{word}'? "));
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         (_, Some(source)) if steady_under.is_some() => Age::SteadyUnder(source),
         (_, Some(source)) => Age::Workload(source),
         ("fill", _) => Age::Fill,
-        ("touched", _) => Age::Touched,
+        ("footprint", _) => Age::Touched,
         ("steady", _) => Age::Steady,
         _ => Age::None,
     };
@@ -82,7 +82,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         seed: args.seed,
         verify: args.verify,
         snapshots: snapshots.as_ref(),
-        recording: args.recorder.as_ref().map(|line| recording(line, &drives)).transpose()?,
+        recording: args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?,
         subtests,
         breakdown,
         jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
@@ -146,7 +146,7 @@ fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
     })
 }
 
-/// The die that `--recorder` names by its number or its line, the same in all drives.
+/// The die that `--rb-probe` names by its number or its line, the same in all drives.
 fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
     if let Ok(die) = line.parse() {
         return Ok(Recording { die: DieId(die) });
@@ -158,14 +158,14 @@ fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
             let last = u32::try_from(levels.dies() - 1).unwrap_or(u32::MAX);
             let (first, end) = (levels.line_name(0), levels.line_name(last));
             return Err(Failure::input(format!(
-                "--recorder: found '{line}', which is no die of {}; expected {first} to {end}, or 0 to {last}",
+                "--rb-probe: found '{line}', which is no die of {}; expected {first} to {end}, or 0 to {last}",
                 drive.label
             )));
         };
         match found {
             Some((other, label)) if other != die => {
                 return Err(Failure::input(format!(
-                    "--recorder {line}: it is die {other} of {label} and die {die} of {}",
+                    "--rb-probe {line}: it is die {other} of {label} and die {die} of {}",
                     drive.label
                 ))
                 .hint("give a die's number, or run the drives one after the other"));
@@ -173,7 +173,7 @@ fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
             _ => found = Some((die, &drive.label)),
         }
     }
-    let (die, _) = found.ok_or_else(|| Failure::input("--recorder: there is no drive to record"))?;
+    let (die, _) = found.ok_or_else(|| Failure::input("--rb-probe: there is no drive to probe"))?;
     Ok(Recording { die: DieId(die) })
 }
 

@@ -31,7 +31,7 @@ const ALLOW_REMOTE: &str = "with --allow-remote other machines may connect";
 /// What every command that serves a drive takes.
 #[derive(Args, Debug)]
 pub(crate) struct Served {
-    /// The drive: a description's FILE, or the NAME of one that ships (see `ssdlab devices`)
+    /// The drive: a description FILE, or the NAME of a shipped one (see `ssdlab devices`)
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) device: String,
 
@@ -39,29 +39,29 @@ pub(crate) struct Served {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// What stands above the drive: a host description (docs/host.md)
+    /// Host layers above the drives: a host description (docs/host.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) host: Option<PathBuf>,
 
-    /// The folder that holds the drive's flash; made where there is none
+    /// The folder that holds the drive's flash; created if it does not exist
     ///
-    /// It is sparse, and never on a file system that this drive serves.
+    /// Its files are sparse. It must not be on a file system that this drive serves.
     #[arg(long, value_name = "DIR")]
     pub(crate) image: PathBuf,
 
-    /// When answers leave: model, model*K (everything takes K times as long), or none (at once)
-    #[arg(long, value_name = "PACE", default_value = "model")]
-    pub(crate) pace: Pace,
+    /// When to answer: model, model*K (everything takes K times as long), or none (at once)
+    #[arg(long, value_name = "SCALE", default_value = "model")]
+    pub(crate) time_scale: Pace,
 
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Memory that the drive may take, such as 4g; by default three quarters of what is available
+    /// Memory for the drive, such as 4g; by default three quarters of what is available
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Write what the clients do to this file, as a trace that `ssdlab run` replays; .zst and .gz are compressed
+    /// Record the clients' commands to this file, as a trace that `ssdlab run` replays; .zst and .gz are compressed
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 
@@ -73,15 +73,15 @@ pub(crate) struct Served {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) prometheus: Option<SocketAddr>,
 
-    /// Let other machines connect: neither NBD nor the metrics have passwords here
+    /// Let other machines connect; neither NBD nor the metrics have passwords
     #[arg(long)]
     pub(crate) allow_remote: bool,
 }
 
 /// Serve a drive to a real system as a network block device.
 ///
-/// The drive's flash is kept in a folder. Stopping the server flushes it; killing it is a power cut, and starting it
-/// again is the drive's own recovery.
+/// A folder holds the drive's flash. Stopping the server flushes the drive. Killing it is a power cut, and the next start
+/// runs the drive's recovery.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -98,7 +98,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "unix:PATH|tcp:ADDR", required = true)]
     pub(crate) nbd: String,
 
-    /// The export's name; clients may also ask for the empty one
+    /// The export's name; clients may also use the empty name
     #[arg(long, value_name = "NAME", default_value = "ssdlab")]
     pub(crate) export: String,
 }
@@ -164,7 +164,7 @@ impl Live {
         };
         let name = device.identify().name;
         say(&format!("{name}: {gigabytes:.1} GB, {}: {how}", args.image.display()))?;
-        let engine = Engine::new(device, args.pace).map_err(Failure::work)?;
+        let engine = Engine::new(device, args.time_scale).map_err(Failure::work)?;
         let engine = Arc::new(engine);
         let path = args.control.clone().unwrap_or_else(|| args.image.join("control.sock"));
         let control = Control::listen(&path, &engine)
@@ -179,7 +179,7 @@ impl Live {
             Some((path, out)) => Some((path, Recorder::start(&engine, out).map_err(Failure::work)?)),
             None => None,
         };
-        Ok(Live { engine, control: Some(control), recorder, pace: args.pace })
+        Ok(Live { engine, control: Some(control), recorder, pace: args.time_scale })
     }
 
     /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`.

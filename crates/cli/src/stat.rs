@@ -24,10 +24,10 @@ pub(crate) struct Stat {
     /// Seconds between two lines
     #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// How many lines; without it, until interrupted
+    /// Number of lines; by default until interrupted
     #[arg(long, short = 'n', value_name = "N")]
     count: Option<u64>,
-    /// Print the figures as JSON, one line each time
+    /// Print the metrics as JSON, one line each time
     #[arg(long)]
     json: bool,
     /// Print the drive's log once, as JSON with the keys of `nvme smart-log`, for `ssdlab wa drive`
@@ -35,10 +35,10 @@ pub(crate) struct Stat {
     smart: bool,
 }
 
-/// Write what the clients of a served drive do as a trace that `ssdlab run` replays.
+/// Record the commands of a served drive's clients as a trace that `ssdlab run` replays.
 ///
-/// It records from now on, with times, flushes, FUA and trims. To record from the first request on, start the server
-/// with --record.
+/// The recording starts now and has times, flushes, FUA and trims. To record from the first request, start the server with
+/// --record.
 #[derive(Args, Debug)]
 pub(crate) struct Record {
     /// The server's control socket, or the image's folder
@@ -47,7 +47,7 @@ pub(crate) struct Record {
     /// The trace to write; .zst and .gz are compressed
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// Stop after so many seconds; without it, when interrupted
+    /// Stop after this many seconds; by default when interrupted
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
 }

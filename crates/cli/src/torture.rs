@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use ssdlab_base::parse_duration;
+use ssdlab_base::{closest, parse_duration};
 use ssdlab_device::{DriveConfig, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals, shape};
@@ -132,7 +132,8 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
         let known: Vec<&str> =
             registered().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name).collect();
         if let Some(wrong) = given.iter().find(|name| !known.contains(&name.as_str())) {
-            let hint = format!("there are {}", known.join(", "));
+            let meant = closest(wrong, known.iter().copied()).map(|name| format!("did you mean '{name}'? "));
+            let hint = format!("{}there are {}", meant.unwrap_or_default(), known.join(", "));
             return Err(Failure::input(format!("{option}: '{wrong}' is not known")).hint(hint));
         }
         Ok(given.to_vec())
@@ -167,7 +168,7 @@ fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
     let config = description.resolve().map_err(Failure::input)?;
     let small = shape::small_like(&config).ok_or_else(|| {
         Failure::input(format!("no small drive of the kind of '{}' is accepted", config.name))
-            .hint("fewer streams or a smaller gc.free_blocks leave more room")
+            .hint("fewer streams or a smaller gc.free_blocks leave more space")
     })?;
     if small.flash.geometry != config.flash.geometry {
         eprintln!("note: a small drive of its kind is tortured: {}", ssdlab_device::description::one_line(&small));

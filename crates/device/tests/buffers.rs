@@ -17,8 +17,12 @@ const PAGES: [u32; 3] = [4096, 8192, 16384];
 type Map = (&'static str, bool, fn(u32) -> u32);
 
 /// Every design, with what changes how partial units leave the buffer.
-const MAPS: [Map; 4] =
-    [("page", false, |page| page), ("page", false, |_| 4096), ("mv", false, |page| page), ("mv", true, |page| page)];
+const MAPS: [Map; 4] = [
+    ("page", false, |page| page),
+    ("page", false, |_| 4096),
+    ("mvftl", false, |page| page),
+    ("mvftl", true, |page| page),
+];
 
 /// A small drive with a buffer of a few pages, timed.
 fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, (design, compacts, unit): Map) -> DriveConfig {

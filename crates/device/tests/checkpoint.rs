@@ -110,7 +110,7 @@ fn a_resumed_drive_does_what_the_original_does() {
 /// Segments of trims that are not on flash yet come back in their order, which is the one of their records.
 #[test]
 fn trims_are_made_durable_in_the_order_of_the_original() {
-    for design in ["page", "mv"] {
+    for design in ["page", "mvftl"] {
         let text = format!(
             "flash = {{ channels = 1, chips_per_channel = 1, dies_per_chip = 1, planes_per_die = 2, blocks_per_plane = 192, \
              pages_per_block = 128, page_size = \"512\", timing = \"none\" }}\n\

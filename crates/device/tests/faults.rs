@@ -230,7 +230,7 @@ fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
 /// went, and what had been trimmed was back. How much room there is depends on how much was written before.
 #[test]
 fn a_failed_record_that_collection_moves_is_waited_for() {
-    for design in ["page", "mv"] {
+    for design in ["page", "mvftl"] {
         for length in 0..24 {
             let mut config = configs::handful();
             config.flash.geometry.blocks_per_plane = 12;

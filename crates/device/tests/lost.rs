@@ -104,7 +104,7 @@ fn when_every_read_fails_all_that_was_completed_from_flash_is_lost() {
     campaign("lost", "when_every_read_fails_all_that_was_completed_from_flash_is_lost", 200, |seed| {
         let mut rng = rng(seed, "lost");
         let mut config = configs::random(&mut rng);
-        // Here a part of a unit is always completed from flash; the design `mv` does that when there is need.
+        // Here a part of a unit is always completed from flash; the design `mvftl` does that when there is need.
         configs::set_design(&mut config, "page", &mut rng);
         config.timed = rng.random_bool(0.5);
         config.buffer.policy = "none".to_string();

@@ -95,7 +95,7 @@ const CASES: [Case; 12] = [
 
 const ONE_DIE: &[&str] = &["flash.channels=1", "flash.chips_per_channel=1", "flash.dies_per_chip=1", "buffer.size=4m"];
 const ONE_DIE_LRU: &[&str] = &["flash.channels=1", "flash.chips_per_channel=1", "buffer.policy=pc-lru"];
-const MV: &[&str] = &[ONE_DIE[0], ONE_DIE[1], ONE_DIE[2], ONE_DIE[3], "ftl.design=mv"];
+const MV: &[&str] = &[ONE_DIE[0], ONE_DIE[1], ONE_DIE[2], ONE_DIE[3], "ftl.design=mvftl"];
 const MV_COMPACTED: &[&str] = &[MV[0], MV[1], MV[2], MV[3], MV[4], "ftl.compaction=true"];
 const MV_DIRECT: &[&str] = &[MV[0], MV[1], MV[2], MV[3], MV[4], "ftl.version_index=direct"];
 

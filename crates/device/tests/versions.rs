@@ -21,7 +21,7 @@ const STAMPS: Options = Options { seed: 1, contents: Contents::Stamps };
 /// One plane, so that pages are given out in order; nothing goes on by itself.
 fn one_plane() -> DriveConfig {
     let mut config = drive(1, 1, 1);
-    config.ftl.design = "mv".to_string();
+    config.ftl.design = "mvftl".to_string();
     config.ftl.own.set("idle_merge", false);
     config
 }
@@ -279,7 +279,7 @@ fn a_drive_under_light_load_merges_if_it_is_told_to() {
     }
 }
 
-/// A small drive of the page design, of `mv`, or of `mv` with compaction.
+/// A small drive of the page design, of `mvftl`, or of `mvftl` with compaction.
 fn small(design: usize, page_bytes: u32, rng: &mut Rng) -> DriveConfig {
     let mut config = drive(1, rng.random_range(1..3), rng.random_range(1..3));
     config.flash.geometry.page_bytes = page_bytes;
@@ -292,7 +292,7 @@ fn small(design: usize, page_bytes: u32, rng: &mut Rng) -> DriveConfig {
     config.buffer.policy = configs::one_of(rng, &configs::names("buffer.policy")).to_string();
     config.buffer.bytes = u64::from(page_bytes) * configs::one_of(rng, &[1, 3, 10]);
     if design > 0 {
-        config.ftl.design = "mv".to_string();
+        config.ftl.design = "mvftl".to_string();
         config.ftl.own.set("compaction", design == 2);
         config.ftl.own.set("compaction_index", configs::one_of(rng, &["page", "oob"]));
         config.ftl.own.set("region", u64::from(page_bytes) * configs::one_of(rng, &[1, 8, 64]));
@@ -362,7 +362,7 @@ fn a_full_drive_takes_partial_overwrites_for_ever() {
     campaign("versions", "a_full_drive_takes_partial_overwrites_for_ever", 40, |seed| {
         let mut rng = rng(seed, "full");
         let mut config = configs::random(&mut rng);
-        configs::set_design(&mut config, "mv", &mut rng);
+        configs::set_design(&mut config, "mvftl", &mut rng);
         config.ftl.own.set("version_spare", 100_u32);
         let Some(most) = configs::most_user_units(&config) else { return };
         config.user_bytes = (most - rng.random_range(0..=most / 4)).max(1) * u64::from(config.ftl.mapping_unit);
@@ -440,7 +440,7 @@ const DESCRIPTION: &str = r#"
     [capacity]
     over_provisioning = "7%"
     [ftl]
-    design = "mv"
+    design = "mvftl"
 "#;
 
 #[test]
@@ -450,7 +450,7 @@ fn what_cannot_work_is_an_error_that_explains() {
     let cases: [(&[&str], &[&str], &str); 13] = [
         (&small, &["ftl.region=2k"], "ftl.region"),
         (&small, &["ftl.region=6k"], "a whole number of pages (4096 bytes)"),
-        (&small, &["ftl.mapping_unit=2k"], "the design 'mv' maps pages, here of 4096 bytes"),
+        (&small, &["ftl.mapping_unit=2k"], "the design 'mvftl' maps pages, here of 4096 bytes"),
         (&small, &["ftl.version_chain=1"], "from 2 to 64"),
         (&small, &["ftl.version_index=direct", "ftl.version_chain=3"], "a direct index finds 2"),
         (&small, &["ftl.version_group=0"], "at least 1"),

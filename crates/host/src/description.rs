@@ -33,24 +33,15 @@ enum Node {
 const DEPTH_MAX: usize = 16;
 const DRIVES_MAX: usize = 64;
 
-const EXPECTED: &str = "a [[room]] for each room, at least one";
+const EXPECTED: &str = "a [[layer]] for each layer, at least one";
 
 /// Every key of a host's description.
-pub const KEYS: &[Key] = &[
-    Key::new(
-        "layer",
-        Kind::Tables(LAYER, Some(&KINDS)),
-        Default::Required(EXPECTED),
-        "A table for each layer, the topmost first.",
-    )
-    .instead_of("room"),
-    Key::new(
-        "room",
-        Kind::Tables(LAYER, Some(&KINDS)),
-        Default::Means("`layer`"),
-        "The name of `layer` in earlier versions.",
-    ),
-];
+pub const KEYS: &[Key] = &[Key::new(
+    "layer",
+    Kind::Tables(LAYER, Some(&KINDS)),
+    Default::Required(EXPECTED),
+    "A table for each layer, the topmost first.",
+)];
 
 /// The keys that every layer has.
 const LAYER: &[Key] = &[
@@ -84,7 +75,7 @@ fn kinds() -> Vec<&'static str> {
 }
 
 impl Host {
-    /// Reads a description: TOML with a `[[room]]` or `[[layer]]` for each layer, the topmost first; `drives` finds drives
+    /// Reads a description: TOML with a `[[layer]]` for each layer, the topmost first; `drives` finds drives
     /// by name.
     ///
     /// # Errors
@@ -202,11 +193,7 @@ impl Node {
 
 fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
     let root = Section::root(tree, KEYS)?;
-    let list = match (root.get("layer"), root.get("room")) {
-        (Some(layers), None) => layers,
-        (Some(_), Some(rooms)) => return Err(rooms.expected("no [[room]] beside [[layer]]: one list of layers")),
-        (None, rooms) => rooms.ok_or_else(|| root.missing("room", EXPECTED))?,
-    };
+    let list = root.get("layer").ok_or_else(|| root.missing("layer", EXPECTED))?;
     let layers = list.list(EXPECTED)?;
     let Some((last, above)) = layers.split_last() else { return Err(list.expected(EXPECTED)) };
     let mut node = layer(last, drives, 0)?;
@@ -292,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_description_is_read_or_refused_with_its_line() {
-        assert!(Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\n", "h.toml").is_ok());
+        assert!(Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 4\n", "h.toml").is_ok());
         let tree = "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"stripe\"\nchunk = \"4k\"\n[[layer.below]]\n\
                     [[layer.below]]\nkind = \"stripe\"\ndrives = 3\n";
         let host = Host::parse(tree, "h.toml").expect("a tree");
@@ -300,25 +287,29 @@ mod tests {
         assert!(!host.is_transparent());
         let refused = |text: &str| Host::parse(text, "h.toml").expect_err("it is wrong").to_string();
         for (text, expected) in [
-            ("", "h.toml: room: missing, expected a [[room]] for each room"),
-            ("room = []\n", "h.toml:1:8: room: found a list of 0, expected a [[room]]"),
-            ("[room]\nkind = \"scheduler\"\n", "h.toml:1:1: room: found a table, expected a [[room]]"),
-            ("[[room]]\nkind = \"schedular\"\n", "h.toml:2:8: room[0].kind: found \"schedular\", expected scheduler"),
-            ("[[room]]\nkind = 3\n", "h.toml:2:8: room[0].kind: found 3, expected scheduler"),
-            ("[[room]]\ndepth = 3\n", "room[0].kind: missing, expected scheduler"),
-            ("[[room]]\ndepths = 3\n", "h.toml:2:1: room[0].depths: found an unknown key, expected one of kind"),
+            ("", "h.toml: layer: missing, expected a [[layer]] for each layer"),
             (
-                "[[room]]\nkind = \"scheduler\"\n[[room]]\nkind = \"scheduler\"\ndepht = 4\n",
-                "h.toml:5:1: room[1].depht: found an unknown key, expected one of kind, below, drives, depth or \
+                "[[room]]\nkind = \"scheduler\"\n",
+                "h.toml:1:3: room: found an unknown key, expected one of layer; did you mean 'layer'?",
+            ),
+            ("layer = []\n", "h.toml:1:9: layer: found a list of 0, expected a [[layer]]"),
+            ("[layer]\nkind = \"scheduler\"\n", "h.toml:1:1: layer: found a table, expected a [[layer]]"),
+            ("[[layer]]\nkind = \"schedular\"\n", "h.toml:2:8: layer[0].kind: found \"schedular\", expected scheduler"),
+            ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
+            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler"),
+            ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
+            (
+                "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"scheduler\"\ndepht = 4\n",
+                "h.toml:5:1: layer[1].depht: found an unknown key, expected one of kind, below, drives, depth or \
                  merge_size; did you mean 'depth'?",
             ),
             (
-                "[[room]]\nkind = \"scheduler\"\ndepth = -1\n",
-                "h.toml:3:9: room[0].depth: found -1, expected a whole number",
+                "[[layer]]\nkind = \"scheduler\"\ndepth = -1\n",
+                "h.toml:3:9: layer[0].depth: found -1, expected a whole number",
             ),
             (
-                "[[room]]\nkind = \"scheduler\"\nmerge_size = \"100\"\n",
-                "h.toml:3:14: room[0].merge_size: found \"100\"",
+                "[[layer]]\nkind = \"scheduler\"\nmerge_size = \"100\"\n",
+                "h.toml:3:14: layer[0].merge_size: found \"100\"",
             ),
             (
                 "[[layer]]\nkind = \"stripe\"\nchunk = \"100\"\n",

@@ -60,7 +60,8 @@ pub struct RoomFigures {
     /// What these say that they took; a drive counts the bytes of what succeeded only.
     #[serde(default)]
     pub below: Traffic,
-    /// Counts of its own.
+    /// Its own counters; results call them `metrics`.
+    #[serde(rename = "metrics")]
     pub figures: BTreeMap<String, f64>,
 }
 

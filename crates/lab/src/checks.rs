@@ -173,7 +173,7 @@ pub(crate) fn warnings(
     let mut warnings = Vec::new();
     if !result.complete {
         warnings.push(format!(
-            "the run was interrupted after {}: the figures stand for the part that ran",
+            "the run was interrupted after {}: the metrics cover the part that ran",
             counted(all(&result.requests), "request", "requests")
         ));
     }
@@ -214,22 +214,22 @@ fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
     if !noticeable(result.host.misaligned_requests, all) {
         return;
     }
-    let cost = if config.ftl.design == "mv" {
+    let cost = if config.ftl.design == "mvftl" {
         "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones are not \
          compacted (ftl.version_masks, ftl.compaction)"
     } else {
         "costs a read-modify-write"
     };
     let requests = share(result.host.misaligned_requests, all);
-    warnings.push(match result.host_rooms.last() {
+    warnings.push(match result.host_layers.last() {
         None => format!(
             "{requests} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a \
              unit that holds data {cost}"
         ),
         Some(room) => format!(
-            "{requests} of the workload's requests do not begin and end on a mapping unit of {unit} bytes; the drive \
-             never saw these, but {} that the host made of all {all}, of which nobody counts the misaligned: of those, \
-             a write of part of a unit that holds data {cost}",
+            "{requests} of the workload's requests do not begin and end on a mapping unit of {unit} bytes; the host \
+             layer issued {} requests for the workload's {all}; alignment is counted for the workload only, and a write \
+             of part of a unit that holds data {cost}",
             room.sent.requests.iter().sum::<u64>()
         ),
     });
@@ -242,13 +242,13 @@ fn backlog(result: &DeviceResult, config: &DriveConfig, circumstances: Circumsta
     if mean <= BACKLOG_TO_MENTION || mean <= 4.0 * inside {
         return;
     }
-    let (who, taken) = match result.host_rooms.is_empty() {
+    let (who, taken) = match result.host_layers.is_empty() {
         true => ("the drive", format!("of which the drive takes {inside:.0}")),
         false => ("the host and its drive", format!("in the host or the drive, which takes at most {inside:.0}")),
     };
     if !circumstances.is_clocked {
         warnings.push(format!(
-            "the workload kept {mean:.0} requests outstanding on average, {taken}: latencies are those of waiting for the \
+            "the workload kept {mean:.0} requests outstanding on average, {taken}: latencies are mostly waiting for the \
              drive (a closed loop of {inside:.0} keeps it as busy)"
         ));
         return;
@@ -300,7 +300,7 @@ fn unwritten(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<Str
     let (host, rewritten) = (cause("host"), cause("rmw"));
     if config.buffer.policy != "none" && host + rewritten < 0.9 {
         warnings.push(format!(
-            "{} of the bytes written never went to flash: they were overwritten or trimmed in the write buffer, or are \
+            "{} of the bytes written did not reach flash: they were overwritten or trimmed in the write buffer, or are \
              still in it",
             percent(1.0 - host - rewritten)
         ));
@@ -451,8 +451,8 @@ fn collection(result: &DeviceResult, config: &DriveConfig, is_short: bool, warni
     let guarded = result.design.get("victims_by_guard").copied().unwrap_or(0.0) as u64;
     if guarded > 0 {
         warnings.push(format!(
-            "{} of {} were not what gc.victim = \"{}\" named but what cost least: relocation was short of room after a power \
-             cut, a failed operation or a record of trims",
+            "{} of {} were not chosen by gc.victim = \"{}\" but were the cheapest: relocation was short of space after a \
+             power cut, a failed operation or a record of trims",
             share(guarded, victims),
             counted(victims, "victim", "victims"),
             config.gc.victim
@@ -506,11 +506,11 @@ fn drift(timeline: &Timeline, page_bytes: u32, writes: u64) -> Option<(f64, f64,
 }
 
 fn spare(result: &DeviceResult, warnings: &mut Vec<String>) {
-    let spare = &result.spare;
+    let spare = &result.over_provisioning;
     if spare.effective < spare.nominal / 2.0 {
         warnings.push(format!(
-            "the reserve ate the spare: of {} nominal spare, {} is left for data after garbage collection's free blocks \
-             and the open blocks (use larger planes, a smaller gc.free_blocks or more over-provisioning)",
+            "garbage collection's free blocks and the open blocks take most of the over-provisioning: of {} nominal, {} \
+             are left for data (use larger planes, a smaller gc.free_blocks or more over-provisioning)",
             percent(spare.nominal),
             percent(spare.effective)
         ));
@@ -523,8 +523,8 @@ fn reads(result: &DeviceResult, warnings: &mut Vec<String>) {
     if noticeable(unmapped, sectors) {
         let advice = if result.precondition.written_bytes == 0 { " (use --precondition fill)" } else { "" };
         warnings.push(format!(
-            "{} of the sectors read were never written, or were trimmed: such reads touch no flash and are too \
-             fast{advice}",
+            "{} of the sectors read were never written, or were trimmed: such reads need no flash operation and are \
+             too fast{advice}",
             share(unmapped, sectors)
         ));
     }
@@ -545,15 +545,15 @@ fn full_buffer(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<S
     }
     let stalled = result.gc.stall_ns > 0;
     let reason = if config.buffer.destage.when == Destage::OnDemand {
-        "buffer.destage = \"on-demand\" sends a page when a write wants its room, \"watermark\" keeps the chips at work"
+        "buffer.destage = \"on-demand\" evicts a page only when a write needs its space; \"watermark\" keeps the chips busy"
     } else if stalled {
         "they waited for garbage collection to free a block"
     } else {
-        "a buffer of less than two stripes (a page of every plane each) cannot keep all dies at work, nor can pages that \
+        "a buffer of less than two stripes (a page of every plane each) cannot keep all dies busy, nor can pages that \
          are completed from flash before they are programmed"
     };
     warnings.push(format!(
-        "the buffer was full above idle dies: writes waited for room for {} of the run, in which the dies were at work for \
+        "the buffer was full above idle dies: writes waited for space for {} of the run, in which the dies were busy for \
          at most {}: {reason}",
         percent(full),
         percent(busy / full)
@@ -633,7 +633,8 @@ mod tests {
             result.write_amplification =
                 Some(crate::result::WriteAmplification { total: measured, by_cause: Default::default() });
             let model = "random victims: a / (a - 1)".to_string();
-            result.theory = Some(crate::result::Theory { model, write_amplification: 4.0, effective_spare: 0.1 });
+            result.theory =
+                Some(crate::result::Theory { model, write_amplification: 4.0, effective_over_provisioning: 0.1 });
             result.design.insert("victims_by_guard".to_string(), guarded);
             result.precondition.steady = steady;
             let mut warnings = Vec::new();

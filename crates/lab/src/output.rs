@@ -207,7 +207,11 @@ pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
         let text = fs::read_to_string(&path)?;
         let Format { format } = serde_json::from_str(&text)?;
         if format != FORMAT {
-            let what = format!("its format is {format}, and this ssdlab reads format {FORMAT}");
+            let advice = match format < FORMAT {
+                true => "docs/results.md lists the keys that changed; repeat the run, or use the ssdlab that wrote it",
+                false => "a newer ssdlab wrote it; use that one",
+            };
+            let what = format!("its format is {format}, and this ssdlab reads format {FORMAT}: {advice}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let mut result: RunResult = serde_json::from_str(&text)?;

@@ -2,7 +2,7 @@
 //!
 //! - `none`: fresh from the factory.
 //! - `fill`: the whole user capacity is written once, in order, in large requests.
-//! - `touched`: of the user capacity only what the workload will touch, in extents of 64 KiB, in order.
+//! - `footprint`: of the user capacity only what the workload will access, in extents of 64 KiB, in order.
 //! - `steady`: filled, then the workload that follows is sent over and over until write amplification has settled
 //!   ([`Steadiness`] says when that is). Every pass is a fresh one: a generator draws other numbers than in the run.
 //! - `steady:WORKLOAD`: the same under a workload of its own, whatever follows.
@@ -90,7 +90,7 @@ impl<'a> Age<'a> {
         match self {
             Age::None => None,
             Age::Fill => Some("fill".to_string()),
-            Age::Touched => Some(format!("touched {}", measured.identity())),
+            Age::Touched => Some(format!("footprint {}", measured.identity())),
             Age::Steady => Some(format!("steady {}", measured.identity())),
             // The same age, whichever of the two asks for it.
             Age::SteadyUnder(source) => Some(format!("steady {}", source.identity())),

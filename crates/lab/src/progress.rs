@@ -23,7 +23,7 @@ impl Phase {
         match self {
             Phase::Restore => "restoring",
             Phase::Fill => "filling",
-            Phase::Age => "ageing",
+            Phase::Age => "preconditioning",
             Phase::Save => "saving",
             Phase::Run => "running",
         }

@@ -14,7 +14,7 @@ pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
 
 /// The version of the result's keys.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The version of ssdlab that this library belongs to.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -26,7 +26,7 @@ pub struct RunResult {
     pub format: u32,
     /// Version of ssdlab.
     pub version: String,
-    /// False when the run was interrupted: the figures stand for the part that ran.
+    /// False when the run was interrupted: the metrics cover the part that ran.
     pub complete: bool,
     /// The seed of everything random.
     pub seed: u64,
@@ -112,17 +112,17 @@ pub struct DeviceResult {
     pub utilization: Utilization,
     /// Memory by name, in bytes.
     pub memory: BTreeMap<String, u64>,
-    /// The design's own figures.
+    /// The design's own metrics.
     pub design: BTreeMap<String, f64>,
-    /// How much of the flash is spare.
-    pub spare: Spare,
+    /// How much of the flash is over-provisioned.
+    pub over_provisioning: OverProvisioning,
     /// How the drive was brought to its age.
     pub precondition: Precondition,
     /// Other counters of the host's side.
     pub host: Host,
     /// What stood above the drive, the topmost first: empty where requests went straight to it.
     #[serde(default)]
-    pub host_rooms: Vec<RoomFigures>,
+    pub host_layers: Vec<RoomFigures>,
     /// Commands of the drive's own set, by name, and its events; absent where it knows block I/O alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
@@ -408,16 +408,16 @@ pub struct WriteAmplification {
     pub by_cause: ByCause<f64>,
 }
 
-/// Closed forms for uniform random overwrites at the drive's effective spare.
+/// Closed forms for uniform random overwrites at the drive's effective over-provisioning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Theory {
     /// Which model was used, with its source.
     pub model: String,
     /// The write amplification it gives: of the writes that the buffer lets through, and with the parity of the stripes.
     pub write_amplification: f64,
-    /// The effective spare as collection found it.
+    /// The effective over-provisioning as collection found it.
     #[serde(default)]
-    pub effective_spare: f64,
+    pub effective_over_provisioning: f64,
 }
 
 /// Erase counts.
@@ -514,9 +514,9 @@ pub struct Utilization {
     pub dies: Vec<f64>,
 }
 
-/// Spare as a share of the user capacity.
+/// Over-provisioning as a share of the user capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spare {
+pub struct OverProvisioning {
     /// (physical - user) / user.
     pub nominal: f64,
     /// The same without what GC's reserve, the open blocks and bad blocks take.

@@ -89,7 +89,7 @@ pub(crate) fn build() -> String {
 
 /// Why the checkpoint of a drive that was being preconditioned is not used.
 #[derive(Debug, thiserror::Error)]
-#[error("checkpoint {} cannot be used and preconditioning began anew: {source}", path.display())]
+#[error("checkpoint {} cannot be used and preconditioning started again: {source}", path.display())]
 pub(crate) struct CheckpointError {
     path: PathBuf,
     source: io::Error,
@@ -187,7 +187,7 @@ impl SnapshotCache {
                 Found::Drive(drive, record)
             }
             Err(error) => Found::Damaged(format!(
-                "snapshot {} cannot be used and the drive was aged again: {error}",
+                "snapshot {} cannot be used and the drive was preconditioned again: {error}",
                 path.display()
             )),
         }
@@ -330,7 +330,7 @@ fn write(
 ) -> io::Result<()> {
     let record = serde_json::to_vec(record)?;
     let record_len = u32::try_from(record.len()).ok().filter(|&len| len <= RECORD_MAX);
-    let record_len = record_len.ok_or_else(|| io::Error::other("the record of ageing is too long"))?;
+    let record_len = record_len.ok_or_else(|| io::Error::other("the record of preconditioning is too long"))?;
     let mut to = BufWriter::with_capacity(1 << 20, Hashing { inner: file, hasher: blake3::Hasher::new() });
     to.write_all(MAGIC)?;
     to.write_all(key)?;
@@ -381,7 +381,7 @@ fn read<R: serde::de::DeserializeOwned>(
     from.read_exact(&mut record_len)?;
     let record_len = u32::from_le_bytes(record_len);
     if record_len > RECORD_MAX {
-        return Err(damaged("its record of ageing is too long"));
+        return Err(damaged("its record of preconditioning is too long"));
     }
     let mut record = vec![0; record_len as usize];
     from.read_exact(&mut record)?;

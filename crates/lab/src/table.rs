@@ -105,10 +105,10 @@ fn rows() -> Vec<Row> {
             let commands = d.commands.as_ref()?;
             Some(count(commands.by_name.values().map(|count| count.completed).sum()))
         }),
-        row("  sent on by the host", |d| d.host_rooms.last().map(|room| count(room.sent.requests.iter().sum()))),
+        row("  sent on by the host", |d| d.host_layers.last().map(|room| count(room.sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
         row(
-            "under way, mean / max",
+            "in flight, mean / max",
             timed(|d| Some(format!("{:.1} / {}", subtests::outstanding_mean(d), count(d.outstanding.max)))),
         ),
         row("IOPS", timed(|d| Some(count(subtests::throughput(d).iops.round() as u64)))),
@@ -171,14 +171,17 @@ fn rows() -> Vec<Row> {
         row("buffer hits", |d| (d.buffer.hits > 0).then(|| count(d.buffer.hits))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
-        row("spare nominal / eff.", |d| {
-            // A drive that ran out of blocks has no spare that a closed form could be put to.
-            let effective = if d.read_only { "-".to_string() } else { format!("{:.1} %", d.spare.effective * 100.0) };
-            Some(format!("{:.1} % / {effective}", d.spare.nominal * 100.0))
+        row("over-provisioning", |d| Some(format!("{:.1} %", d.over_provisioning.nominal * 100.0))),
+        // A drive that ran out of blocks has none to which a closed form applies.
+        row("  effective", |d| {
+            let effective = || format!("{:.1} %", d.over_provisioning.effective * 100.0);
+            Some(if d.read_only { "-".to_string() } else { effective() })
         }),
         row("mapping memory", |d| d.memory.get("mapping_bytes").map(|&bytes| format_size(bytes))),
         row("virtual time", timed(|d| Some(Nanos(d.virtual_time_ns).to_string()))),
-        row("  of it quiet", |d| Some(subtests::quiet_ns(d)).filter(|&quiet| quiet > 0).map(|q| Nanos(q).to_string())),
+        row("  of it idle gaps", |d| {
+            Some(subtests::quiet_ns(d)).filter(|&gaps| gaps > 0).map(|ns| Nanos(ns).to_string())
+        }),
         row("wall time", |d| Some(format!("{:.2} s", d.wall_time_s))),
     ]);
     rows
@@ -229,10 +232,11 @@ fn part(part: u64, whole: u64) -> Option<String> {
 fn remarks(run: &RunResult, text: &mut String) {
     let held = run.devices.iter().flat_map(|device| &device.checks).filter(|check| check.held).count();
     let all = run.devices.iter().map(|device| device.checks.len()).sum::<usize>();
-    let _ = writeln!(text, "\n{held} of {all} checks held.");
+    let holding = if held < all { format!("{held} of {all}") } else { format!("All {all}") };
+    let _ = writeln!(text, "\n{holding} invariants hold.");
     for device in &run.devices {
         for check in device.checks.iter().filter(|check| !check.held) {
-            let _ = writeln!(text, "CHECK FAILED  {}: {}: {}", device.name, check.name, check.detail);
+            let _ = writeln!(text, "INVARIANT BROKEN  {}: {}: {}", device.name, check.name, check.detail);
         }
     }
     let mut said: Vec<(&str, Vec<&str>)> = Vec::new();

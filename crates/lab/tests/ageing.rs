@@ -75,8 +75,8 @@ fn superblocks_have_the_amplification_that_theory_gives_in_time() {
         println!("{name}: {} against {}, {off:.4}", amplification.total, theory.write_amplification);
         assert!(off.abs() < 0.01, "{name}: {} against {theory:?}", amplification.total);
         assert_eq!(amplification.by_cause["parity"] > 0.0, parity != "none", "{name}");
-        let (in_time, without) = (theory.effective_spare, device.spare.effective);
-        assert!(in_time > without, "{name}: a spare of {in_time} in time, of {without} without");
+        let (in_time, without) = (theory.effective_over_provisioning, device.over_provisioning.effective);
+        assert!(in_time > without, "{name}: an over-provisioning of {in_time} in time, of {without} without");
     }
 }
 
@@ -399,7 +399,7 @@ fn a_damaged_checkpoint_is_a_note_and_a_new_beginning() {
     std::fs::write(&file, bytes).expect("written");
     let mut result = run(&kept);
     let notes = std::mem::take(&mut result.devices[0].precondition.notes);
-    assert!(notes.len() == 1 && notes[0].contains("began anew"), "{notes:?}");
+    assert!(notes.len() == 1 && notes[0].contains("started again"), "{notes:?}");
     result.devices[0].warnings.retain(|warning| !notes.contains(warning));
     assert_same(&whole, &result);
 }

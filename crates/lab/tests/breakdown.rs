@@ -65,7 +65,7 @@ fn the_breakdown_agrees_with_the_latencies_and_changes_nothing_else() {
 
 #[test]
 fn time_in_the_host_s_layers_is_a_part_of_its_own() {
-    let host = Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml");
+    let host = Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml");
     let host = host.expect("a host");
     let drives = entrants(&[drive("plain")]);
     let workload = Random { depth: 64, ..Random::mixed(30_000) };

@@ -81,13 +81,13 @@ fn commands_of_a_trace_are_executed_verified_and_counted_by_name() {
 #[test]
 fn a_scheduler_joins_what_the_set_lets_it_join_and_gives_each_its_answer() {
     let drives = entrants(&[tagged("tagged")]);
-    let host = Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 1\n", "host.toml").expect("a host");
+    let host = Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 1\n", "host.toml").expect("a host");
     let workload = commands();
     let through = || Experiment { host: Some(&host), ..experiment(&drives, &workload, Age::None) };
     let result = run(&Experiment { verify: true, ..through() });
     assert_checks_hold(&result);
     let device = &result.devices[0];
-    let room = &device.host_rooms[0];
+    let room = &device.host_layers[0];
     // The first of eight goes at once; of the seven behind it six are joined to the next.
     assert_eq!(room.figures["merged_requests"], 50.0 * 6.0);
     let commands = device.commands.as_ref().expect("the drive has a set");

@@ -218,7 +218,7 @@ fn a_result_of_another_format_is_refused_with_a_sentence() {
     };
     assert!(read(r#"{"format": 99}"#).contains("format is 99"));
     assert!(read("{").contains("result.json could not be read"));
-    assert!(read(r#"{"format": 1}"#).contains("missing field"));
+    assert!(read(r#"{"format": 2}"#).contains("missing field"));
     fs::remove_file(folder.path().join("result.json")).expect("removed");
     assert!(output::read_results(folder.path()).expect_err("nothing").to_string().contains("could not be read"));
 }

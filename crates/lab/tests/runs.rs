@@ -79,7 +79,7 @@ fn a_drive_whose_reserve_eats_its_spare_is_told_so() {
     let drives = entrants(&[config]);
     let result = run(&experiment(&drives, &Random::writes(2_000), Age::Fill));
     let warnings = result.devices[0].warnings.join("\n");
-    assert!(warnings.contains("the reserve ate the spare"), "{warnings}");
+    assert!(warnings.contains("take most of the over-provisioning"), "{warnings}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_table_of_four_drives_fits_a_hundred_columns() {
         "  gc",
         "wear min",
         "dies busy",
-        "spare",
+        "over_provisioning",
     ] {
         assert!(figures.contains(label), "{label} is missing from\n{table}");
     }
@@ -265,7 +265,7 @@ fn idle_time_in_a_workload_passes_at_once() {
 #[test]
 fn a_host_above_the_drive_is_measured_and_verified_from_above() {
     let host =
-        Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml").expect("a host");
+        Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml").expect("a host");
     let drives = entrants(&[drive("plain")]);
     let workload = Random { depth: 64, ..Random::mixed(60_000) };
     let plain = || experiment(&drives, &workload, Age::Fill);
@@ -274,7 +274,7 @@ fn a_host_above_the_drive_is_measured_and_verified_from_above() {
     assert_checks_hold(&result);
     let names: Vec<&str> = result.devices[0].checks.iter().map(|check| check.name.as_str()).collect();
     assert!(names.contains(&"requests_handed_down") && names.contains(&"reads_return_what_was_written"), "{names:?}");
-    let room = &result.devices[0].host_rooms[0];
+    let room = &result.devices[0].host_layers[0];
     assert_eq!((room.kind.as_str(), room.configuration["depth"].as_str()), ("scheduler", "4"));
     assert_eq!(room.taken.requests.iter().sum::<u64>(), 60_000);
     assert_eq!(60_000.0 - room.figures["merged_requests"], room.sent.requests.iter().sum::<u64>() as f64);
@@ -282,7 +282,7 @@ fn a_host_above_the_drive_is_measured_and_verified_from_above() {
     // Contents change nothing, and neither does a scheduler that lets everything through.
     let unverified = run(&through());
     assert_eq!(unverified.devices[0].latency_ns, result.devices[0].latency_ns);
-    let open = Host::parse("[[room]]\nkind = \"scheduler\"\ndepth = 65536\n", "open.toml").expect("a host");
+    let open = Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 65536\n", "open.toml").expect("a host");
     let open = run(&Experiment { host: Some(&open), ..plain() });
     assert_eq!(open.devices[0].latency_ns, run(&plain()).devices[0].latency_ns);
     assert_ne!(open.devices[0].latency_ns, unverified.devices[0].latency_ns);
@@ -296,7 +296,7 @@ fn contents_change_no_figure() {
     paired.flash.geometry.blocks_per_plane /= 2;
     paired.flash.multi_plane = ssdlab_flash::MultiPlane::SameOffset;
     let mut versions = paired.clone();
-    (versions.name, versions.ftl.design) = ("versions".to_string(), "mv".to_string());
+    (versions.name, versions.ftl.design) = ("versions".to_string(), "mvftl".to_string());
     let mut packed = paired.clone();
     (packed.name, packed.ftl.mapping_unit) = ("packed".to_string(), 2048);
     let mut faulty = paired.clone();

@@ -29,11 +29,11 @@ fn main() -> Result<(), Failed> {
             "-d" => device = Some(Description::load(value.as_ref())?),
             "--image" => directory = Some(PathBuf::from(value)),
             "--nbd" => nbd = Some(Endpoint::parse(&value, false)?),
-            "--pace" => pace = value.parse()?,
+            "--time-scale" => pace = value.parse()?,
             "--set" => settings.push(value),
             // Nobody asks for metrics.
             "--control" => {}
-            _ => return Err(format!("{option} is not known; there are -d, --image, --nbd, --pace, --set").into()),
+            _ => return Err(format!("{option} is not known; there are -d, --image, --nbd, --time-scale, --set").into()),
         }
     }
     let mut device = device.ok_or("-d is missing")?;

@@ -124,7 +124,12 @@ pub fn prometheus(figures: &Figures) -> String {
         "Time that writes waited for garbage collection, summed over commands.",
         &one(counters.gc_stall.0 as f64 / 1e9),
     );
-    metric("read_only", "gauge", "1 when the spares are gone.", &one(f64::from(u8::from(figures.read_only))));
+    metric(
+        "read_only",
+        "gauge",
+        "1 if the drive has run out of spare blocks.",
+        &one(f64::from(u8::from(figures.read_only))),
+    );
     metric("image_bytes", "gauge", "Bytes that the image takes on its file system.", &one(figures.image_bytes as f64));
     let latency: Vec<(String, f64)> = CLASSES
         .iter()

@@ -225,7 +225,7 @@ fn set_parity(config: &mut DriveConfig) {
 pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     config.ftl.design = design.to_string();
     config.ftl.own = Settings::default();
-    if design != "mv" {
+    if design != "mvftl" {
         return;
     }
     // A map of pages, large enough for patterns and for compaction now and then.
@@ -259,7 +259,7 @@ pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
 
 /// Of so many units of capacity as many as leave versions something, mostly; all of them for other designs.
 pub fn with_room_for_versions(units: u64, config: &DriveConfig, rng: &mut Rng) -> u64 {
-    if config.ftl.design == "mv" && rng.random_bool(0.8) {
+    if config.ftl.design == "mvftl" && rng.random_bool(0.8) {
         return rng.random_range(units.div_ceil(2)..=units);
     }
     units

@@ -68,7 +68,7 @@ impl Exhaustive {
                     config.buffer.bytes = 1024;
                     config.ftl.mapping_unit = unit;
                     config.flash.geometry.planes_per_die = if unit == 512 { 2 } else { 1 };
-                    if design == "mv" {
+                    if design == "mvftl" {
                         // Pages of four sectors have patterns, and room for two small parts.
                         config.flash.geometry.page_bytes = 2048;
                         config.ftl.mapping_unit = 2048;

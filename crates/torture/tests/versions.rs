@@ -1,11 +1,11 @@
-//! The design `mv` alone under power cuts and faults: with every buffer, every index, with and without compaction.
+//! The design `mvftl` alone under power cuts and faults: with every buffer, every index, with and without compaction.
 
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_torture::{Campaign, Outcome, Scope, draw, shrink};
 
 fn scope() -> Scope {
-    Scope { designs: vec!["mv".to_string()], ..Scope::everything(200) }
+    Scope { designs: vec!["mvftl".to_string()], ..Scope::everything(200) }
 }
 
 /// `SSDLAB_TORTURE_SEEDS`, else a few.

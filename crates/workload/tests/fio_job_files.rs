@@ -107,7 +107,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=write,thinktime_blocks=4", "needs a thinktime"),
         ("rw=write,fsync=4,fdatasync=8", "contradicts fsync"),
         ("rw=randrw,rwmixread=101", "from 0 to 100"),
-        ("rw=randread:0", "behind the colon"),
+        ("rw=randread:0", "after the colon"),
         ("rw=read:100", "multiple of 512"),
         ("rw=read:2g", "not smaller than the job's region"),
         ("rw=trimwrite:8", "takes no number"),

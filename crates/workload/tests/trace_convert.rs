@@ -66,7 +66,7 @@ proptest! {
         let converted = convert(&mut trace, &fio("/dev/x"), &mut iolog).expect("memory");
         let lost = |op: fn(&Request) -> bool| requests.iter().filter(|request| op(request)).count();
         let fua = lost(|request| request.fua);
-        prop_assert_eq!(fua > 0, converted.notes.iter().any(|note| note.starts_with(&format!("{fua} forced (FUA)"))));
+        prop_assert_eq!(fua > 0, converted.notes.iter().any(|note| note.starts_with(&format!("{fua} FUA request"))));
         let mut trace = from_bytes(iolog);
         prop_assert_eq!(trace.format(), TraceFormat::FioV3);
         let back = read_all(&mut trace);

@@ -14,14 +14,15 @@ use super::{Shape, counted, grouped, size, time, window};
 use crate::failure::Failure;
 use crate::stdout;
 
-/// Count page programs in a capture of Ready/Busy lines, and give write amplification where the host's bytes are known.
+/// Count page programs in a capture of Ready/Busy lines, and compute write amplification from the host's bytes.
 ///
-/// Reads VCD, sigrok sessions (.sr) and Saleae's CSV, recognised by content, gzip unpacked, in constant memory. A line
-/// that is low is busy. Lows are told apart by how long they last: see the histogram, and choose --window by it.
+/// Reads VCD, sigrok sessions (.sr) and Saleae's CSV, plain or gzip, in constant memory; the format is recognised by content.
+/// A low line is busy, and the duration of a low distinguishes programs from reads and erases. Choose --window by the
+/// histogram.
 ///
-/// The table compares ways of counting: recorder is the paper's procedure, which samples one line; window the same
-/// without sampling; all-dies takes every line of the capture; read-filter and mixture use a fit of the durations. What
-/// each may get wrong, and what the 95 % hold, is in docs/write-amplification.md.
+/// The table compares methods: recorder is the paper's procedure, which samples one line; window is the same without
+/// sampling; all-dies counts every line of the capture; read-filter and mixture fit the durations.
+/// docs/write-amplification.md describes their errors and the 95 % intervals.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -35,29 +36,28 @@ pub(crate) struct CaptureArgs {
     pub(super) file: PathBuf,
     #[command(flatten)]
     shape: Shape,
-    /// A line of the capture that is a Ready/Busy line, by its name or the last part of it; may be repeated. By default
-    /// all of one bit
+    /// A Ready/Busy line of the capture, by its name or the last part of it; may be repeated. By default all one-bit lines
     #[arg(long, value_name = "NAME")]
     line: Vec<String>,
-    /// The line that the paper's recorder watches; by default the first
+    /// The line that the paper's recorder probes; by default the first
     #[arg(long, value_name = "NAME")]
     watch: Option<String>,
-    /// The capture is upside down: high is busy
+    /// The capture is inverted: high is busy
     #[arg(long)]
     invert: bool,
-    /// Samples a second of a CSV that counts samples
+    /// Sample rate of a CSV that counts samples, per second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample_rate: Option<u64>,
-    /// What lasts longer than A and shorter than B is a program; by default the description's, or what the fit suggests
+    /// Lows longer than A and shorter than B are programs; by default the description's times, or what the fit suggests
     ///
-    /// A description's range of times has both ends inside. Where it gives programs one time, the window ends half way to
-    /// the nearest read or erase.
+    /// A description's range includes both ends. If it gives programs a single time, the window ends half way to the nearest
+    /// read or erase.
     #[arg(long, value_name = "A..B")]
     window: Option<String>,
-    /// How long reads last, as far as known
+    /// Duration of reads, if known
     #[arg(long, value_name = "A..B")]
     read: Option<String>,
-    /// How long erases last, as far as known
+    /// Duration of erases, if known
     #[arg(long, value_name = "A..B")]
     erase: Option<String>,
     /// Time between two samples of the paper's recorder; at most a tenth of the window, or a note warns

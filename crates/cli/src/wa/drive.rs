@@ -12,11 +12,11 @@ use super::grouped;
 use crate::failure::Failure;
 use crate::stdout;
 
-/// Write amplification, wear and life left of a drive between two snapshots of its log.
+/// Compute a drive's write amplification, wear and remaining life between two snapshots of its log.
 ///
-/// A snapshot is a file with the JSON of `nvme smart-log`, `nvme ocp smart-add-log`, `nvme id-ctrl` (several behind one
-/// another are one snapshot) or `smartctl -j -x`, or a device such as /dev/nvme0, which is asked now. With one snapshot,
-/// its whole life.
+/// A snapshot is a file with the JSON of `nvme smart-log`, `nvme ocp smart-add-log`, `nvme id-ctrl` (concatenated for one
+/// snapshot) or `smartctl -j -x`, or a device to query now, such as /dev/nvme0. With one snapshot, the result covers the
+/// drive's whole life.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -31,10 +31,10 @@ pub(crate) struct DriveArgs {
     /// The second
     #[arg(value_name = "AFTER")]
     after: Option<PathBuf>,
-    /// Keep what the device said in this file
+    /// Save the device's answer to this file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// List the ATA attributes that are understood, by number and by smartctl's name, and end
+    /// List the supported ATA attributes, by number and smartctl's name, and exit
     #[arg(long, conflicts_with_all = ["before", "save"])]
     attributes: bool,
     /// Print as JSON

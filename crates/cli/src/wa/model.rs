@@ -12,8 +12,8 @@ use crate::stdout;
 
 /// Write amplification from the number of programs on one die's Ready/Busy line, by the four-level model.
 ///
-/// WA = channels x chips x dies x programs x pages a program x page size / bytes written by the host. It holds where every
-/// die is programmed as often as the one that was watched: see docs/write-amplification.md.
+/// WA = channels x chips x dies x programs x pages a program x page size / bytes written by the host. It holds if every die
+/// programs as often as the probed one: see docs/write-amplification.md.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -65,7 +65,7 @@ fn designs_are_listed_by_kind() {
 fn keys_are_listed_by_section_and_by_who_reads_them() {
     let bench = Bench::new();
     let all = bench.succeeds(&["list", "--keys"]).stdout;
-    for line in ["top level", "  flash.timing.read", "gc, read with gc.victim = \"d-choices\"", "  host.room.depth"] {
+    for line in ["top level", "  flash.timing.read", "gc, read with gc.victim = \"d-choices\"", "  host.layer.depth"] {
         assert!(all.lines().any(|found| found == line), "'{line}' is missing in:\n{all}");
     }
     let some = bench.succeeds(&["list", "--keys", "flash.faults"]).stdout;
@@ -83,7 +83,7 @@ fn keys_are_listed_by_section_and_by_who_reads_them() {
     assert_eq!(schema["properties"]["gc"]["properties"]["choices"]["minimum"], 1);
     let host: Value =
         serde_json::from_str(&bench.succeeds(&["list", "--keys", "host", "--schema"]).stdout).expect("JSON");
-    assert_eq!(host["properties"]["room"]["items"]["properties"]["depth"]["maximum"], 65_536);
+    assert_eq!(host["properties"]["layer"]["items"]["properties"]["depth"]["maximum"], 65_536);
     let table = bench.succeeds(&["list", "--keys", "gc", "--markdown"]).stdout;
     assert!(table.contains("| `gc.choices` | blocks, 1 or more | `10` | `d-choices` only. "), "{table}");
     let wrong = bench.ssdlab(&["list", "--keys", "flahs"]);

@@ -139,3 +139,25 @@ fn planes_that_never_pair_have_a_row_that_says_so() {
     assert!(row_of_two.ends_with(" 0.00 %"), "{row_of_two}");
     assert_eq!(row("tiny.toml"), None, "one plane has nothing to pair with");
 }
+
+/// Every option, key and value that was renamed is refused with its new name, and results of an older format with the way out.
+#[test]
+fn names_of_earlier_versions_are_refused_with_the_new_ones() {
+    let bench = Bench::new();
+    bench.write("old.toml", "[[room]]\nkind = \"scheduler\"\n");
+    let run = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,number_ios=1"];
+    for (words, named) in [
+        (&["--recorder", "0"][..], "'--recorder' is now called '--rb-probe'"),
+        (&["--recorder=0"], "is now called '--rb-probe'"),
+        (&["--precondition", "touched"], "did you mean 'footprint'?"),
+        (&["--set", "ftl.design=mv"], "did you mean 'mvftl'?"),
+        (&["--host", "old.toml"], "did you mean 'layer'?"),
+    ] {
+        bench.refuses(&[&run[..], words].concat(), &[named]);
+    }
+    bench.refuses(&["serve", "-d", "tiny.toml", "--pace", "none"], &["'--pace' is now called '--time-scale'"]);
+    bench.refuses(&["torture", "--design", "mv"], &["did you mean 'mvftl'?"]);
+    std::fs::create_dir(bench.path("old")).expect("a folder");
+    bench.write("old/result.json", "{\"format\": 1, \"devices\": []}");
+    bench.refuses(&["report", "old"], &["its format is 1, and this ssdlab reads format 2", "repeat the run"]);
+}

@@ -51,7 +51,7 @@ fn json_on_standard_output_is_the_result_file() {
     let bench = Bench::new();
     let done = bench.succeeds(&["run", "-d", "tiny.toml", "-w", SPEC, "--json", "--out", "out"]);
     assert_eq!(done.stdout, bench.read("out/result.json"));
-    assert_eq!(json(&done.stdout)["format"], 1);
+    assert_eq!(json(&done.stdout)["format"], 2);
 }
 
 #[test]
@@ -218,14 +218,14 @@ fn a_checkpoint_interval_that_is_no_time_is_refused() {
 #[test]
 fn a_host_stands_between_workload_and_drive() {
     let bench = Bench::new();
-    bench.write("merging.toml", "[[room]]\nkind = \"scheduler\"\ndepth = 1\nmerge_size = \"64k\"\n");
+    bench.write("merging.toml", "[[layer]]\nkind = \"scheduler\"\ndepth = 1\nmerge_size = \"64k\"\n");
     let arguments = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,iodepth=16,size=100%", "--host", "merging.toml"];
     let table = bench.succeeds(&arguments).stdout;
     assert!(table.contains("host merging.toml") && table.contains("sent on by the host"), "{table}");
     let result = json(&bench.succeeds(&[&arguments[..], &["--json", "--verify"]].concat()).stdout);
     assert_eq!(result["host"], "merging.toml");
     let device = &result["devices"][0];
-    let room = &device["host_rooms"][0];
+    let room = &device["host_layers"][0];
     let requests = device["requests"]["write"].as_u64().expect("a count");
     let sent = room["sent"]["requests"][1].as_u64().expect("a count");
     assert_eq!(room["taken"]["requests"][1], requests);
@@ -240,14 +240,14 @@ fn a_host_stands_between_workload_and_drive() {
     let below = [&small[..], &["--host", "merging.toml"]].concat();
     let table = bench.succeeds(&below).stdout;
     let result = json(&bench.succeeds(&[&below[..], &["--json"]].concat()).stdout);
-    let sent = &result["devices"][0]["host_rooms"][0]["sent"]["requests"][1];
+    let sent = &result["devices"][0]["host_layers"][0]["sent"]["requests"][1];
     assert!(sent.as_u64().expect("a count") < 2048, "{sent}");
     assert!(table.contains("2048 (100 %) of the workload's requests do not begin"), "{table}");
-    assert!(table.contains(&format!("never saw these, but {sent} that the host made of all 2048")), "{table}");
+    assert!(table.contains(&format!("the host layer issued {sent} requests for the workload's 2048")), "{table}");
 
-    bench.write("wrong.toml", "[[room]]\nkind = \"scheduler\"\ndepht = 1\n");
+    bench.write("wrong.toml", "[[layer]]\nkind = \"scheduler\"\ndepht = 1\n");
     for (file, found) in
-        [("wrong.toml", "wrong.toml:3:1: room[0].depht: found an unknown key"), ("none.toml", "none.toml")]
+        [("wrong.toml", "wrong.toml:3:1: layer[0].depht: found an unknown key"), ("none.toml", "none.toml")]
     {
         bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--host", file], &[found]);
     }

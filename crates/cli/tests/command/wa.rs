@@ -137,11 +137,11 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
     let bench = Bench::new();
     let mut words = vec!["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--no-snapshot", "--quiet"];
     words.extend(APART);
-    words.extend(["--precondition", "steady:micro:4KiB-RD-100%-W-Y,iodepth=32", "--recorder", "1"]);
+    words.extend(["--precondition", "steady:micro:4KiB-RD-100%-W-Y,iodepth=32", "--rb-probe", "1"]);
     words.extend(["--subtests", "3x1m", "--initial", "rw=write,bs=128k"]);
     let table = bench.succeeds(&words).stdout;
     for part in
-        ["Ready/Busy of", "ch1.chip0.die0", "recorder (1.00 us)", "mixture", "initial", "sub-test", "of it quiet"]
+        ["Ready/Busy of", "ch1.chip0.die0", "recorder (1.00 us)", "mixture", "initial", "sub-test", "of it idle gaps"]
     {
         assert!(table.contains(part), "{part}: {table}");
     }
@@ -162,7 +162,7 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
     assert!(device["throughput"]["write_bytes_per_s"].as_f64().expect("a rate") < written / 990.0);
     let real = device["ready_busy"]["real"]["pages"].as_u64();
     assert_eq!(real, device["flash"]["programs"]["total"].as_u64());
-    bench.refuses(&["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--recorder", "7"], &["found die 7"]);
+    bench.refuses(&["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--rb-probe", "7"], &["found die 7"]);
     bench.refuses(
         &["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--subtests", "3y1m"],
         &["--subtests", "'3y1m'", "15x5g"],
@@ -185,7 +185,7 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
     bench.succeeds(&words);
     // A volume of a request: each sub-test has its line, and a warning says what that is worth.
     let mut words = vec!["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--no-snapshot", "--quiet"];
-    words.extend(["--recorder", "--subtests", "3x512", "--set", "buffer.policy=lru", "--set", "buffer.size=256k"]);
+    words.extend(["--rb-probe", "--subtests", "3x512", "--set", "buffer.policy=lru", "--set", "buffer.size=256k"]);
     let table = bench.succeeds(&words).stdout;
     assert!(table.contains("over with its only request of 4096 bytes"), "{table}");
     assert!(table.contains("nothing was programmed in 3 of 3 sub-tests"), "{table}");
@@ -216,7 +216,7 @@ fn programs_of_one_time_have_a_window_with_room_for_sampling() {
     assert!(capture(&["--device", "wa-ssd-v-16g"]).contains("200 us <= T <= 2.2 ms (from the description)"));
     assert!(capture(&["--window", "200us..2.2ms"]).contains("200 us < T < 2.2 ms (given)"));
     assert_eq!(json(&capture(&["--window", "200us..2.2ms", "--json"]))["estimates"][0]["pages"], 0.0);
-    let table = bench.succeeds(&["run", "-d", "tiny.toml", "-w", workload, "--recorder", "--quiet"]);
+    let table = bench.succeeds(&["run", "-d", "tiny.toml", "-w", workload, "--rb-probe", "--quiet"]);
     assert!(table.stdout.contains("a program T: 110 us < T < 850 us"), "{}", table.stdout);
     assert!((table.stdout + &table.stderr).contains("a sample each 100 us is too slow for the window"));
 }
@@ -224,7 +224,7 @@ fn programs_of_one_time_have_a_window_with_room_for_sampling() {
 #[test]
 fn a_recorder_s_die_goes_by_its_number_or_by_its_line_s_name() {
     let bench = Bench::new();
-    let run = ["run", "-d", "tiny.toml", "-w", "micro:4KiB-SQ-100%-W-Y", "--quiet", "--recorder"];
+    let run = ["run", "-d", "tiny.toml", "-w", "micro:4KiB-SQ-100%-W-Y", "--quiet", "--rb-probe"];
     let of = |die: &str| bench.succeeds(&[&run[..], &[die]].concat()).stdout;
     // All but the seconds that it took.
     let measured = |text: String| -> String { text.lines().filter(|line| !line.starts_with("wall time")).collect() };
@@ -233,12 +233,12 @@ fn a_recorder_s_die_goes_by_its_number_or_by_its_line_s_name() {
     for wrong in ["ch2.chip0.die0", "ch1.chip0", "one", "-1", "ch01.chip0.die0"] {
         let told =
             format!("found '{wrong}', which is no die of tiny; expected ch0.chip0.die0 to ch1.chip0.die0, or 0 to 1");
-        bench.refuses(&[&run[..6], &[&format!("--recorder={wrong}")]].concat(), &[&told]);
+        bench.refuses(&[&run[..6], &[&format!("--rb-probe={wrong}")]].concat(), &[&told]);
     }
     bench.refuses(&[&run[..], &["2"]].concat(), &["found die 2, expected 0 to 1 (ch0.chip0.die0 to ch1.chip0.die0)"]);
     // What nothing divides by is no number: this run leaves all in the buffer.
     let none = ["--set", "buffer.policy=lru", "--set", "buffer.size=256k", "--json"];
-    let small = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,io_size=64k", "--quiet", "--recorder"];
+    let small = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,io_size=64k", "--quiet", "--rb-probe"];
     let result = json(&bench.succeeds(&[&small[..], &none].concat()).stdout);
     let levels = &result["devices"][0]["ready_busy"]["levels"];
     assert!(levels["sampling"].is_null() && levels["channel"].is_null(), "{levels}");

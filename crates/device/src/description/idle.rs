@@ -86,7 +86,7 @@ mod tests {
             told[1],
             "ftl.compaction = true changes nothing: it is for ftl.design = \"mv\", and this drive's is \"page\""
         );
-        let own = ["ftl.design=mv", "ftl.compaction=true", "gc.victim=d-choices", "gc.choices=3"];
+        let own = ["ftl.design=mvftl", "ftl.compaction=true", "gc.victim=d-choices", "gc.choices=3"];
         assert_eq!(idle_settings(&drive(&own)), Vec::<String>::new());
         let buffer = ["buffer.policy=fab", "buffer.size=64k", "buffer.block_pages=32", "buffer.lirs_hir_permille=20"];
         let told = idle_settings(&drive(&buffer));

@@ -6,7 +6,7 @@ use ssdlab_device::{Utilization, Wear};
 use ssdlab_host::{Administration, Part};
 use ssdlab_measure::smart::SmartLog;
 
-use crate::result::{Commands, Erases, Spare};
+use crate::result::{Commands, Erases, OverProvisioning};
 
 /// A drive's log; of several an object by their names.
 pub(super) fn logs(parts: Vec<Part<'_>>) -> serde_json::Value {
@@ -17,14 +17,14 @@ pub(super) fn logs(parts: Vec<Part<'_>>) -> serde_json::Value {
 }
 
 /// The over-provisioning of all drives by their user capacity: what lies beyond it, together, by it.
-pub(super) fn spare(device: &dyn Administration) -> Spare {
+pub(super) fn spare(device: &dyn Administration) -> OverProvisioning {
     let parts = device.parts();
     if let [only] = parts.as_slice() {
         let spare = only.drive.spare();
-        return Spare { nominal: spare.nominal, effective: spare.effective };
+        return OverProvisioning { nominal: spare.nominal, effective: spare.effective };
     }
     let weighed = |of: fn(&ssdlab_device::Spare) -> f64| mean_by_capacity(&parts, |part| of(&part.drive.spare()));
-    Spare { nominal: weighed(|spare| spare.nominal), effective: weighed(|spare| spare.effective) }
+    OverProvisioning { nominal: weighed(|spare| spare.nominal), effective: weighed(|spare| spare.effective) }
 }
 
 /// What collection found it to be; nothing where there are several drives, or none has collected.

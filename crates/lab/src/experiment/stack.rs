@@ -323,7 +323,7 @@ fn aged_drive(
         if was_resumed || cache.is_worth(started.elapsed()) {
             control.progress.begin(&entrant.label, Phase::Save);
             if let Err(error) = cache.keep(identity, &mut drive, &record) {
-                record.notes.push(format!("the aged drive could not be kept for the next run: {error}"));
+                record.notes.push(format!("the preconditioned drive could not be kept for the next run: {error}"));
             }
         } else {
             cache.forget_checkpoint(identity);

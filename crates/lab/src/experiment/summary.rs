@@ -14,8 +14,9 @@ use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, Cdf, Check, DeviceResult, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding, PerOp,
-    Precondition, RateVariation, Spare, Subtest, Theory, Throughput, Utilization, WearHistogram, WriteAmplification,
+    Buffer, Cdf, Check, DeviceResult, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding,
+    OverProvisioning, PerOp, Precondition, RateVariation, Subtest, Theory, Throughput, Utilization, WearHistogram,
+    WriteAmplification,
 };
 use crate::smart::SmartLogs;
 use crate::theory;
@@ -131,7 +132,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         utilization,
         memory,
         design,
-        spare,
+        over_provisioning: spare,
         precondition: aged,
         host: Host {
             misaligned_requests,
@@ -140,7 +141,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
             trimmed_mapped_sectors: counters.trimmed_mapped_sectors,
             padding_bytes: counters.padding_bytes,
         },
-        host_rooms: rooms,
+        host_layers: rooms,
         commands,
         checks,
         warnings: Vec::new(),
@@ -265,7 +266,12 @@ fn utilization(device: &dyn Administration, virtual_time_ns: u64) -> Utilization
 /// The closed form for the drive's victim policy, where there is one.
 ///
 /// It is of the writes that come to flash, at what holds data when victims are chosen; parity comes on top of both.
-fn overwrites(entrant: &Entrant, spare: &Spare, at_collection: Option<f64>, counters: &Counters) -> Option<Theory> {
+fn overwrites(
+    entrant: &Entrant,
+    spare: &OverProvisioning,
+    at_collection: Option<f64>,
+    counters: &Counters,
+) -> Option<Theory> {
     let config = &entrant.config;
     let geometry = &config.flash.geometry;
     if config.buffer.policy == "none" && config.ftl.mapping_unit < geometry.page_bytes {
@@ -296,7 +302,7 @@ fn overwrites(entrant: &Entrant, spare: &Spare, at_collection: Option<f64>, coun
     write_amplification.map(|of_flash| Theory {
         model: model.to_string(),
         write_amplification: of_flash * (1.0 - write_hits as f64 / written) * with_parity,
-        effective_spare: effective,
+        effective_over_provisioning: effective,
     })
 }
 

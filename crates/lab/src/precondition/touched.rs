@@ -1,4 +1,4 @@
-//! The age `touched`: all that the workload will touch has been written before, and nothing else.
+//! The preconditioning `footprint`: writes all that the workload will access, and nothing else.
 //!
 //! Every extent of 64 KiB of which the measured workload touches any part is written whole, once, in order of address.
 //! So a read finds data and a partial page has an old version, as on a drive written full, and collection has as little

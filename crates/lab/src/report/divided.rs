@@ -20,7 +20,7 @@ pub(super) fn section(run: &RunResult) -> String {
             "Write amplification as the first recorder counts it, and as it really was. What stays in the write buffer \
              counts in a later sub-test or in none."
         }
-        false => "Write amplification of each sub-test is known of watched runs alone (--recorder).",
+        false => "Only runs with --rb-probe know the write amplification of each sub-test.",
     };
     let tables: String = run.devices.iter().enumerate().map(|(index, device)| table(index, device, watched)).collect();
     format!(
@@ -122,15 +122,15 @@ pub(super) fn headline(run: &RunResult) -> String {
 pub(super) fn over_time(run: &RunResult) -> String {
     note(run, |times| {
         format!(
-            "The quiet between sub-tests is in this chart: {times} An interval may hold both, so a peak is lower than \
-             the rate of its sub-test, which stands under Sub-tests."
+            "This chart includes the idle gaps between sub-tests: {times} An interval may include both, so a peak is lower \
+             than the rate of its sub-test in Sub-tests."
         )
     })
 }
 
 /// Over the busy shares of channels and dies.
 pub(super) fn shares(run: &RunResult) -> String {
-    note(run, |times| format!("The virtual time has the quiet between sub-tests in it: {times}"))
+    note(run, |times| format!("The virtual time includes the idle gaps between sub-tests: {times}"))
 }
 
 fn note(run: &RunResult, sentence: impl FnOnce(&str) -> String) -> String {
@@ -140,7 +140,7 @@ fn note(run: &RunResult, sentence: impl FnOnce(&str) -> String) -> String {
         .map(|device| {
             let (quiet, all) = (quiet_ns(device), device.virtual_time_ns);
             let whose = if run.devices.len() > 1 { format!(" ({})", escape(&device.name)) } else { String::new() };
-            format!("busy {}, quiet {}{whose}", nanos(all.saturating_sub(quiet) as f64), nanos(quiet as f64))
+            format!("busy {}, idle {}{whose}", nanos(all.saturating_sub(quiet) as f64), nanos(quiet as f64))
         })
         .collect();
     match times.is_empty() {

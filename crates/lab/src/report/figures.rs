@@ -80,7 +80,7 @@ impl Body<'_> {
         let rooms = rooms::of(self.run);
         for (place, room) in rooms.iter().enumerate() {
             let name = capital(&rooms::name(rooms, place));
-            let of = |device: &DeviceResult| device.host_rooms.get(place).cloned();
+            let of = |device: &DeviceResult| device.host_layers.get(place).cloned();
             self.row(&format!("{name}, taken"), |device| {
                 of(device).map(|room| whole(room.taken.requests.iter().sum()))
             });
@@ -88,7 +88,7 @@ impl Body<'_> {
                 of(device).map(|room| whole(room.sent.requests.iter().sum()))
             });
             for key in room.figures.keys() {
-                let count = |device: &DeviceResult| device.host_rooms.get(place)?.figures.get(key).copied();
+                let count = |device: &DeviceResult| device.host_layers.get(place)?.figures.get(key).copied();
                 self.row(&format!("{name}, {}", key.replace('_', " ")), |device| count(device).map(count_of_a_room));
             }
         }
@@ -100,13 +100,13 @@ impl Body<'_> {
         self.per_op("Bytes", |device| device.bytes, size);
         self.rooms();
         self.row("Virtual time", |device| device.timed.then(|| nanos(device.virtual_time_ns as f64)));
-        self.row("Quiet between sub-tests", |device| {
+        self.row("Idle gaps between sub-tests", |device| {
             Some(subtests::quiet_ns(device)).filter(|&quiet| quiet > 0).map(|quiet| nanos(quiet as f64))
         });
         self.row("Reads a second", |device| device.timed.then(|| rate(subtests::throughput(device).read_iops)));
         self.row("Writes a second", |device| device.timed.then(|| rate(subtests::throughput(device).write_iops)));
-        self.row("Requests under way, mean", |device| device.timed.then(|| figure(subtests::outstanding_mean(device))));
-        self.row("Requests under way, most", |device| device.timed.then(|| whole(device.outstanding.max)));
+        self.row("Requests in flight, mean", |device| device.timed.then(|| figure(subtests::outstanding_mean(device))));
+        self.row("Requests in flight, most", |device| device.timed.then(|| whole(device.outstanding.max)));
         self.row("Misaligned requests", |device| Some(whole(device.host.misaligned_requests)));
         self.row("Failed requests", |device| Some(whole(device.host.failed_requests)));
         self.row("Sectors read unwritten", |device| Some(whole(device.host.unmapped_sectors_read)));
@@ -165,8 +165,10 @@ impl Body<'_> {
 
     fn controller(&mut self) {
         self.group("Controller");
-        self.row("Spare, nominal", |device| Some(percent(device.spare.nominal)));
-        self.row("Spare, effective", |device| (!device.read_only).then(|| percent(device.spare.effective)));
+        self.row("Over-provisioning, nominal", |device| Some(percent(device.over_provisioning.nominal)));
+        self.row("Over-provisioning, effective", |device| {
+            (!device.read_only).then(|| percent(device.over_provisioning.effective))
+        });
         self.row("Victims, foreground", |device| Some(whole(device.gc.foreground_victims)));
         self.row("Victims, background", |device| Some(whole(device.gc.background_victims)));
         self.row("Victims, wear levelling", |device| Some(whole(device.gc.wear_levelling_victims)));
@@ -186,7 +188,7 @@ impl Body<'_> {
         self.row("Buffer, partial pages made full", |device| Some(whole(device.buffer.converted_pages)));
         self.row("Map cache hits", |device| Some(device.map_cache.hits).filter(|&hits| hits > 0).map(whole));
         self.row("Map cache misses", |device| Some(device.map_cache.misses).filter(|&misses| misses > 0).map(whole));
-        self.row("Written to age the drive", |device| {
+        self.row("Written to precondition the drive", |device| {
             Some(device.precondition.written_bytes).filter(|&bytes| bytes > 0).map(size)
         });
     }

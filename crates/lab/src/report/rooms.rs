@@ -8,7 +8,7 @@ use crate::result::RunResult;
 
 /// The rooms that the first drive ran under: every drive runs under the same.
 pub(super) fn of(run: &RunResult) -> &[RoomFigures] {
-    run.devices.first().map_or(&[][..], |device| &device.host_rooms)
+    run.devices.first().map_or(&[][..], |device| &device.host_layers)
 }
 
 /// What a room is called where all of them are in sight: its kind, with its place from the top where a kind repeats.
@@ -38,6 +38,6 @@ pub(super) fn configuration(run: &RunResult) -> String {
         })
         .collect();
     let file = run.host.as_ref().map_or_else(String::new, |host| format!(" {}", escape(host)));
-    let order = if rooms.len() > 1 { ", the topmost room first" } else { "" };
+    let order = if rooms.len() > 1 { ", the topmost layer first" } else { "" };
     format!("<details><summary>Host{file}{order}</summary>{settings}</details>")
 }

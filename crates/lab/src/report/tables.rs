@@ -121,10 +121,10 @@ fn verdict(device: &DeviceResult) -> String {
     let held = device.checks.len() - broken;
     let mut tags = String::new();
     if held > 0 {
-        tags.push_str(&tag("good", "✓", held, "check", "held"));
+        tags.push_str(&tag("good", "✓", held, "invariant", "held"));
     }
     if broken > 0 {
-        tags.push_str(&tag("bad", "✗", broken, "check", "did not hold"));
+        tags.push_str(&tag("bad", "✗", broken, "invariant", "did not hold"));
     }
     if !device.warnings.is_empty() {
         tags.push_str(&tag("warn", "!", device.warnings.len(), "warning", "below"));
@@ -159,7 +159,7 @@ pub(super) fn checks(run: &RunResult) -> String {
             .checks
             .iter()
             .map(|check| {
-                let (class, word) = if check.held { ("good", "held") } else { ("bad", "broken") };
+                let (class, word) = if check.held { ("good", "holds") } else { ("bad", "broken") };
                 format!(
                     "<tr><td><code>{}</code></td><td><span class=\"tag {class}\">{word}</span></td><td>{}</td></tr>",
                     escape(&check.name),
@@ -169,12 +169,13 @@ pub(super) fn checks(run: &RunResult) -> String {
             .collect();
         let all = device.checks.len();
         let held = device.checks.iter().filter(|check| check.held).count();
-        // A broken law is shown at once; those that held fold away.
+        // A broken invariant is shown at once; those that hold fold away.
         let open = if held < all { " open" } else { "" };
         text.push_str(&format!(
-            "<details{open}><summary>{held} of {all} checks held</summary><div class=\"scroll\"><table \
-             class=\"checks\"><thead><tr><th>Check</th><th></th><th>Numbers</th></tr></thead><tbody>{rows}</tbody>\
-             </table></div></details>"
+            "<details{open}><summary>{} invariants hold</summary><div class=\"scroll\"><table \
+             class=\"checks\"><thead><tr><th>Invariant</th><th></th><th>Numbers</th></tr></thead><tbody>{rows}</tbody>\
+             </table></div></details>",
+            if held < all { format!("{held} of {all}") } else { format!("All {all}") }
         ));
     }
     text

@@ -36,10 +36,10 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         utilization: Utilization::default(),
         memory: BTreeMap::from([("mapping_bytes".to_string(), 4096)]),
         design: BTreeMap::new(),
-        spare: Spare::default(),
+        over_provisioning: OverProvisioning::default(),
         precondition: Precondition::default(),
         host: Host::default(),
-        host_rooms: Vec::new(),
+        host_layers: Vec::new(),
         checks: vec![Check { name: "requests".into(), held: true, detail: "9 generated, 9 completed.".into() }],
         warnings: vec![],
         configuration: serde_json::json!({ "name": name }),
@@ -110,7 +110,8 @@ fn a_name_cannot_break_out_of_the_page() {
     run.devices[0].warnings.push(name.to_string());
     run.devices[0].precondition.notes.push(name.to_string());
     run.devices[0].checks.push(Check { name: name.into(), held: false, detail: name.into() });
-    run.devices[0].theory = Some(Theory { model: name.into(), write_amplification: 2.0, effective_spare: 0.1 });
+    run.devices[0].theory =
+        Some(Theory { model: name.into(), write_amplification: 2.0, effective_over_provisioning: 0.1 });
     run.devices[0].memory.insert(name.into(), 1);
     run.devices[0].design.insert(name.into(), 1.0);
     let page = render(&run);
@@ -281,9 +282,9 @@ fn a_divided_run_shows_its_subtests_and_rates_without_the_quiet() {
     assert!(page.contains("<td>1.650</td><td>1.500</td><td>331 s</td><td>3.00 s</td><td>273 kB/s</td>"));
     // 668 requests in 334 s of which 330 are quiet: 167 a second.
     assert!(page.contains("<td>167</td><td>307 kB/s</td>"), "the headline");
-    assert_eq!(page.matches("busy 4.00 s, quiet 330 s.").count(), 4, "headline, two charts over time, shares");
-    assert!(page.contains("<td>Quiet between sub-tests</td><td>330 s</td>"));
-    assert!(page.contains("<td>Requests under way, mean</td><td>20.88</td>"));
+    assert_eq!(page.matches("busy 4.00 s, idle 330 s.").count(), 4, "headline, two charts over time, shares");
+    assert!(page.contains("<td>Idle gaps between sub-tests</td><td>330 s</td>"));
+    assert!(page.contains("<td>Requests in flight, mean</td><td>20.88</td>"));
     // Two points are no curve.
     assert!(!page.contains("id=\"subtest-rate\""));
     let mut three = divided();
@@ -343,7 +344,7 @@ fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
         figures: BTreeMap::from([("merged_requests".to_string(), f64::from(merged))]),
     };
     let mut one = device("one");
-    one.host_rooms = vec![room("scheduler", "64", 0), room("cache", "7", 0), room("scheduler", "<16>", 20)];
+    one.host_layers = vec![room("scheduler", "64", 0), room("cache", "7", 0), room("scheduler", "<16>", 20)];
     let mut run = run(vec![one]);
     run.host = Some("two & more.toml".to_string());
     let page = without_library(&render(&run));
@@ -351,7 +352,7 @@ fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
     assert!(page.contains("<td>Scheduler 2, merged requests</td><td>20</td>"));
     assert!(page.contains("<td>Scheduler 2, sent on</td><td>70</td>"));
     assert!(page.contains("<td>Cache, taken</td><td>90</td>"));
-    assert!(page.contains("<summary>Host two &amp; more.toml, the topmost room first</summary>"));
+    assert!(page.contains("<summary>Host two &amp; more.toml, the topmost layer first</summary>"));
     let settings = "<h4>Scheduler 1</h4><pre>depth = 64</pre><h4>Cache</h4><pre>depth = 7</pre>\
                     <h4>Scheduler 2</h4><pre>depth = &lt;16&gt;</pre>";
     assert!(page.contains(settings));

@@ -36,7 +36,7 @@ impl Preparation {
     pub const fn name(self) -> &'static str {
         match self {
             Preparation::None => "none",
-            Preparation::Touched => "touched",
+            Preparation::Touched => "footprint",
             Preparation::Fill => "fill",
             Preparation::Steady => "steady",
         }
@@ -153,7 +153,7 @@ impl Run {
             command.push_str(&format!(" --replay {replay}"));
         }
         if let Some(recording) = self.recording {
-            command.push_str(&format!(" --recorder {}", recording.die));
+            command.push_str(&format!(" --rb-probe {}", recording.die));
         }
         if let Some(subtests) = &self.subtests {
             command.push_str(&format!(" --subtests {subtests}"));

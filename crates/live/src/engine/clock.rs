@@ -20,7 +20,7 @@ pub enum Pace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PaceError {
     /// It is none of the words.
-    #[error("`{text}` is not a pace; expected none, model, or model*K with K above 0")]
+    #[error("`{text}` is not a time scale; expected none, model, or model*K with K above 0")]
     Unknown {
         /// The text.
         text: String,

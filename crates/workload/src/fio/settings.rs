@@ -292,11 +292,11 @@ impl JobSettings {
         if self.mode.random {
             let length = value::count(postfix, kb).filter(|length| *length > 0);
             self.sequence_length =
-                length.ok_or_else(|| self.error("rw", "expected a number of requests above 0 behind the colon"))?;
+                length.ok_or_else(|| self.error("rw", "expected a number of requests above 0 after the colon"))?;
         } else {
             let hole = value::signed_size(postfix, kb).filter(|hole| hole.unsigned_abs() % SECTOR_BYTES == 0);
             self.sequence_hole = hole.ok_or_else(|| {
-                self.error("rw", "expected a multiple of 512 bytes such as 4k or -8k behind the colon")
+                self.error("rw", "expected a multiple of 512 bytes such as 4k or -8k after the colon")
             })?;
         }
         Ok(())

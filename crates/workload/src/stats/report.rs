@@ -51,7 +51,7 @@ impl fmt::Display for TraceStats {
             f,
             "footprint, 4 KiB pages",
             format!(
-                "{} touched, {} written, {} read",
+                "{} in all, {} written, {} read",
                 grouped(self.footprint.pages),
                 grouped(self.footprint.pages_written),
                 grouped(self.footprint.pages_read)
@@ -74,7 +74,7 @@ impl fmt::Display for TraceStats {
                 )?;
             }
             row(f, "sequential writes", format!("{:.2} %", self.sequential_write_percent))?;
-            row(f, "overwrites", format!("{:.2} % of writes touch live pages only", self.overwrite_percent))?;
+            row(f, "overwrites", format!("{:.2} % of writes go to live pages only", self.overwrite_percent))?;
             if self.overwrite_distance_bytes.count > 0 {
                 row(f, "overwrite distance", sizes(&self.overwrite_distance_bytes, format_size))?;
             }

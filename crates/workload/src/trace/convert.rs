@@ -184,7 +184,7 @@ impl<W: Write> TraceWriter<W> {
         let (cut, why) = ("cut to whole microseconds", "which is all a fio iolog holds");
         lost(self.cut, &format!("time was {cut}"), &format!("times were {cut}"), why);
         let why = "since a fio iolog has no FUA";
-        lost(self.fua, "forced (FUA) request became a plain one", "forced (FUA) requests became plain ones", why);
+        lost(self.fua, "FUA request became a plain one", "FUA requests became plain ones", why);
         let why = "since a fio iolog has no write zeroes";
         lost(self.zeroes, "write of zeroes became a trim", "writes of zeroes became trims", why);
         let converted = Converted { requests: self.requests, notes };

@@ -71,7 +71,7 @@ impl Options {
         match spec.split_once(':') {
             Some((head, path)) if head.split(',').next().is_some_and(known) => {
                 if path.is_empty() {
-                    return Err(WorkloadError(format!("`{spec}` has options but no path behind the colon")));
+                    return Err(WorkloadError(format!("`{spec}` has options but no path after the colon")));
                 }
                 Ok((Options::parse(head)?, path))
             }

@@ -19,7 +19,7 @@ pub(super) fn validate(config: &DriveConfig) -> Result<Split, DriveError> {
         let unit = config.ftl.mapping_unit;
         return refuse(
             "ftl.mapping_unit",
-            format!("{unit} bytes: the design 'mv' maps pages, here of {page} bytes; set it to {page}"),
+            format!("{unit} bytes: the design 'mvftl' maps pages, here of {page} bytes; set it to {page}"),
         );
     }
     let pages = geometry.pages();

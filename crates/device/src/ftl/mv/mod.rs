@@ -1,4 +1,4 @@
-//! FTL design `mv`: MV-FTL of WAFLASH (sections 3.2 and 3.3), multi-version page mapping with compacted partial pages.
+//! FTL design `mvftl`: MV-FTL of WAFLASH (sections 3.2 and 3.3), multi-version page mapping with compacted partial pages.
 //!
 //! A page-mapped FTL whose logical page may have several valid physical pages. A partial page of more than half is
 //! written as a new version, and nothing is read; small ones of a region share a compacted page; a full page supersedes
@@ -59,7 +59,7 @@ use ssdlab_flash::{Cause, DieId};
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
-    name: "mv",
+    name: "mvftl",
     summary: "several versions of a page, partial pages written without a read, compacted or not (WAFLASH)",
     keys: keys::KEYS,
     make: Make {
