@@ -43,6 +43,12 @@ pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
         .map_err(Failure::input)
 }
 
+/// The same, of a text; `name` is what errors call it.
+pub(crate) fn host_of(text: &str, name: &str) -> Result<Host, Failure> {
+    Host::parse_with(text, name, &|device| open(device).map_err(|failure| UnknownDrive(failure.to_string())))
+        .map_err(Failure::input)
+}
+
 /// What ships, and what of it was probably meant.
 fn ships(written: &str) -> String {
     let names: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();

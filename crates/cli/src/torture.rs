@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use ssdlab_base::{closest, parse_duration};
 use ssdlab_device::{DriveConfig, registered};
 use ssdlab_lab::memory::BESIDES;
+use ssdlab_torture::stacks::StackCase;
 use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals, shape};
 
 use crate::args::Torture;
@@ -36,6 +37,9 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     let name = file.display().to_string();
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::input(format!("{name}: cannot be read: {error}")))?;
+    if StackCase::is_meant(&text) {
+        return stacks::replay(args, &text, &name);
+    }
     let case = Case::parse(&text, &name).map_err(Failure::input)?;
     check_memory(args, &case.config, 1)?;
     ssdlab_torture::accepted(&case).map_err(|error| Failure::input(format!("{name}: {error}")))?;
@@ -262,6 +266,7 @@ fn totals_json(totals: &Totals, wall: Option<Duration>) -> Value {
         "seeds": totals.cases,
         "commands": totals.commands,
         "stack_cuts": { "host": host, "drive": drive, "all": all },
+        "stacks_not_back": totals.not_back,
         "cuts": {
             "total": totals.cuts, "program": kinds[0], "erase": kinds[1], "recovery": kinds[2], "idle": kinds[3],
         },

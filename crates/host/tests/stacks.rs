@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, DriveConfig, Options, Status};
-use ssdlab_flash::Contents;
+use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::{Device, Host, Loss, Member, Traffic, seed_of};
 use ssdlab_torture::configs;
 
@@ -254,4 +254,88 @@ fn what_a_side_reads_after_it_was_left_behind_is_not_believed() {
         read_elsewhere += device.rooms()[0].figures["read_elsewhere"];
     }
     assert!(read_elsewhere > 0.0, "no read was in flight on the side that was cut");
+}
+
+/// A mirror of two drives without a buffer, which may be asked to fail.
+fn mirror_that_may_fail() -> Box<dyn Device> {
+    let host = Host::parse("[[layer]]\nkind = \"mirror\"\nregion = \"4k\"\n", "host.toml").expect("a host");
+    let fits = |config: &DriveConfig| config.buffer.policy == "none" && config.gc.free_blocks >= 3;
+    let config = (0..200).map(drive).find(fits).expect("one of them has no buffer");
+    let mut device = stack(&host, &config, 1);
+    device.parts_mut().into_iter().for_each(|part| part.drive.expect_faults());
+    device
+}
+
+/// Runs a command to its end; gives back its status and what it read.
+fn alone(device: &mut dyn Device, request: Request, byte: u8) -> (Status, Vec<u8>) {
+    let bytes = vec![byte; request.sectors as usize * 512];
+    let request = Request { at: device.now(), ..request };
+    device.submit(&request, if request.op == Op::Write { Data::Bytes(&bytes) } else { Data::Nothing });
+    while device.completions().is_empty() {
+        assert!(device.run_to_completion(Nanos::MAX), "{request:?} never completes");
+    }
+    let status = device.completions().pop().expect("it has completed").status;
+    (status, device.read_data().pop().map(|(_, bytes)| bytes).unwrap_or_default())
+}
+
+fn sides_in_sync(device: &dyn Device) -> f64 {
+    device.rooms()[0].figures["sides_in_sync"]
+}
+
+fn settle(device: &mut dyn Device) {
+    for _ in 0..100_000 {
+        let Some(at) = device.next_event() else { return };
+        device.run_until(at);
+    }
+    panic!("an idle mirror comes to rest");
+}
+
+/// What one side cannot read another one can; what cannot be copied leaves the side behind until something changes.
+#[test]
+fn a_side_that_cannot_be_read_costs_nothing_while_there_is_another() {
+    let mut device = mirror_that_may_fail();
+    assert_eq!(alone(&mut *device, Request::new(Op::Write, 0, 8), 7).0, Status::Success);
+    for _ in 0..8 {
+        device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+        assert_eq!(alone(&mut *device, Request::new(Op::Read, 0, 8), 0), (Status::Success, vec![7; 8 * 512]));
+    }
+    assert!(device.rooms()[0].figures["read_elsewhere"] > 0.0, "no side failed to read");
+    // What was asked for and did not strike, strikes now.
+    for _ in 0..8 {
+        alone(&mut *device, Request::new(Op::Read, 0, 8), 0);
+    }
+    device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+    assert_eq!(device.cut(1, &mut |_| None), Loss::Nothing);
+    settle(&mut *device);
+    assert_eq!(sides_in_sync(&*device), 1.0, "the source could not be read");
+    assert_eq!(alone(&mut *device, Request::new(Op::Read, 0, 8), 0), (Status::Success, vec![7; 8 * 512]));
+    assert_eq!(device.cut(1, &mut |_| None), Loss::Nothing);
+    settle(&mut *device);
+    assert_eq!(sides_in_sync(&*device), 2.0);
+}
+
+/// A side that refuses writes is left alone, and the host hears nothing of it.
+#[test]
+fn a_side_that_refuses_writes_is_given_up() {
+    let mut device = mirror_that_may_fail();
+    let sectors = device.sectors();
+    let mut written = vec![0; sectors as usize];
+    for round in 0..2000_u64 {
+        if sides_in_sync(&*device) == 2.0 {
+            device.parts_mut()[0].drive.fail_next(FaultKind::Program, None);
+        }
+        let (sector, byte) = (round * 7 % sectors, round as u8 | 1);
+        assert_eq!(alone(&mut *device, Request::new(Op::Write, sector, 1), byte).0, Status::Success, "round {round}");
+        written[sector as usize] = byte;
+    }
+    settle(&mut *device);
+    assert_eq!(sides_in_sync(&*device), 1.0, "the drive did not run out of spare blocks");
+    assert_eq!(alone(&mut *device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
+    // A cut of the side that was given up changes nothing.
+    assert_eq!(device.cut(0, &mut |_| None), Loss::Nothing);
+    settle(&mut *device);
+    for sector in 0..sectors {
+        let expected = vec![written[sector as usize]; 512];
+        assert_eq!(alone(&mut *device, Request::new(Op::Read, sector, 1), 0), (Status::Success, expected));
+    }
 }

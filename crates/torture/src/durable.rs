@@ -384,23 +384,40 @@ impl Durable {
             let number = number as u64;
             match found {
                 Ok(cell) => {
-                    assert!(
-                        self.sectors[number as usize].may_be_seen(*cell),
-                        "sector {number} holds {cell:#x}, but should hold {:#x} {} ({context})",
-                        self.sectors[number as usize].live,
-                        self.describe(number)
-                    );
+                    self.assert_may_be_seen(number, *cell, context);
                     self.sectors[number as usize].found(*cell);
                 }
-                Err(status) => {
-                    assert!(self.faulty, "sector {number} cannot be read after a power cut: {status:?} ({context})");
-                    // Still anything that it might have been before: an error may go away.
-                    self.unreadable += 1;
-                }
+                Err(status) => self.unreadable(number, *status, context),
             }
         }
         self.log.clear();
         self.begin_life(next);
+    }
+
+    /// As [`found`](Durable::found), of a device that refused to flush before: it need not be on flash.
+    pub fn seen(&mut self, found: &[Result<u64, Status>], next: u64, context: &str) {
+        for (number, found) in (0..).zip(found) {
+            match found {
+                Ok(cell) => self.assert_may_be_seen(number, *cell, context),
+                Err(status) => self.unreadable(number, *status, context),
+            }
+        }
+        self.begin_life(next);
+    }
+
+    fn assert_may_be_seen(&self, number: u64, cell: u64, context: &str) {
+        assert!(
+            self.sectors[number as usize].may_be_seen(cell),
+            "sector {number} holds {cell:#x}, but should hold {:#x} {} ({context})",
+            self.sectors[number as usize].live,
+            self.describe(number)
+        );
+    }
+
+    /// A sector may still hold anything that it might have held before: an error may go away.
+    fn unreadable(&mut self, number: u64, status: Status, context: &str) {
+        assert!(self.faulty, "sector {number} cannot be read after a power cut: {status:?} ({context})");
+        self.unreadable += 1;
     }
 }
 

@@ -20,7 +20,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ssdlab_base::{Op, Request, parse_duration};
-use ssdlab_device::{Description, description};
+use ssdlab_device::{Description, DriveConfig, description};
 use ssdlab_flash::FaultKind;
 use toml::{Table, Value};
 
@@ -32,7 +32,7 @@ const FORMAT: i64 = 1;
 /// Why a text is no case: a sentence that names the place, what was found, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ScriptError(String);
+pub struct ScriptError(pub(crate) String);
 
 const OPS: [(&str, Op); 5] =
     [("read", Op::Read), ("write", Op::Write), ("trim", Op::Trim), ("zero", Op::WriteZeroes), ("flush", Op::Flush)];
@@ -40,7 +40,7 @@ const OPS: [(&str, Op); 5] =
 const MOMENTS: [(&str, Moment); 3] =
     [("program", Moment::Program), ("erase", Moment::Erase), ("durable", Moment::Durable)];
 
-const FAULTS: [(&str, FaultKind); 3] =
+pub(crate) const FAULTS: [(&str, FaultKind); 3] =
     [("read", FaultKind::Read), ("program", FaultKind::Program), ("erase", FaultKind::Erase)];
 
 impl fmt::Display for Step {
@@ -182,13 +182,46 @@ impl FromStr for Step {
 impl Case {
     /// The case as text that [`Case::parse`] reads; `comment` goes on top.
     pub fn to_text(&self, comment: &str) -> String {
+        let (drive, steps) = (self.config.clone(), self.steps.clone());
+        Script { seed: self.seed, host: None, steps, drive }.to_text(comment)
+    }
+
+    /// Reads what [`Case::to_text`] wrote; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// A sentence with the file, the place, what was found, and what was expected.
+    pub fn parse(text: &str, file: &str) -> Result<Case, ScriptError> {
+        let Script { seed, host, steps, drive } = Script::parse(text, file)?;
+        if host.is_some() {
+            return Err(ScriptError(format!("{file}: torture.host: found a case of a stack, expected one of a drive")));
+        }
+        Ok(Case { seed, config: drive, steps })
+    }
+}
+
+/// What a case's text holds; `S` is a step.
+pub(crate) struct Script<S> {
+    pub(crate) seed: u64,
+    /// The layers above the drive, of a case of a stack.
+    pub(crate) host: Option<String>,
+    pub(crate) steps: Vec<S>,
+    pub(crate) drive: DriveConfig,
+}
+
+impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
+    /// The text; `comment` goes on top.
+    pub(crate) fn to_text(&self, comment: &str) -> String {
         let mut text: String = comment.lines().map(|line| format!("# {line}\n")).collect();
-        let mut drive = description::expanded(&self.config);
+        let mut drive = description::expanded(&self.drive);
         // Keys of the root stand before its tables.
         if let Some(name) = drive.remove("name") {
             text.push_str(&format!("name = {name}\n"));
         }
-        text.push_str(&format!("\n[torture]\nformat = {FORMAT}\nseed = {}\nsteps = [\n", self.seed as i64));
+        text.push_str(&format!("\n[torture]\nformat = {FORMAT}\nseed = {}\n", self.seed as i64));
+        if let Some(host) = &self.host {
+            text.push_str(&format!("host = {}\n", Value::String(host.clone())));
+        }
+        text.push_str("steps = [\n");
         for step in &self.steps {
             text.push_str(&format!("  \"{step}\",\n"));
         }
@@ -197,8 +230,8 @@ impl Case {
         text
     }
 
-    /// Reads what [`Case::to_text`] wrote; `file` is what messages call it.
-    pub fn parse(text: &str, file: &str) -> Result<Case, ScriptError> {
+    /// Reads what [`Script::to_text`] wrote.
+    pub(crate) fn parse(text: &str, file: &str) -> Result<Script<S>, ScriptError> {
         let error = |reason: String| ScriptError(format!("{file}: {reason}"));
         let mut table: Table = text.parse().map_err(|cause| error(format!("not TOML: {cause}")))?;
         let Some(Value::Table(mut torture)) = table.remove("torture") else {
@@ -214,11 +247,16 @@ impl Case {
             return Err(error(format!("torture.format: found {format}, expected {FORMAT}")));
         }
         let seed = integer("seed")? as u64;
+        let host = match torture.remove("host") {
+            None => None,
+            Some(Value::String(host)) => Some(host),
+            Some(other) => return Err(error(format!("torture.host: found {other}, expected layers as text"))),
+        };
         let Some(Value::Array(list)) = torture.remove("steps") else {
             return Err(error("torture.steps: missing, expected a list of steps".to_string()));
         };
         if let Some(key) = torture.keys().next() {
-            return Err(error(format!("torture.{key}: found an unknown key, expected format, seed and steps")));
+            return Err(error(format!("torture.{key}: found an unknown key, expected format, seed, host and steps")));
         }
         let mut steps = Vec::with_capacity(list.len());
         for (index, step) in list.iter().enumerate() {
@@ -227,12 +265,12 @@ impl Case {
             steps.push(text.parse().map_err(|cause| error(format!("{place}: {cause}")))?);
         }
         let drive = Description::parse(&table.to_string(), file).and_then(|description| description.resolve());
-        Ok(Case { seed, config: drive.map_err(|cause| ScriptError(cause.to_string()))?, steps })
+        Ok(Script { seed, host, steps, drive: drive.map_err(|cause| ScriptError(cause.to_string()))? })
     }
 }
 
 /// A drive as its description says it: what a description cannot say takes the nearest that it can.
-pub fn describable(config: &ssdlab_device::DriveConfig) -> Option<ssdlab_device::DriveConfig> {
+pub fn describable(config: &DriveConfig) -> Option<DriveConfig> {
     let mut config = config.clone();
     config.gc.copyback &= config.flash.copyback;
     if config.gc.background_free_blocks <= config.gc.free_blocks {

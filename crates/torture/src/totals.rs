@@ -32,6 +32,8 @@ pub struct Totals {
     pub cuts_by_kind: [u64; 4],
     /// Of stacks: crashes of the host alone, power cuts of one drive, and of everything.
     pub stack_cuts: [u64; 3],
+    /// Stacks that did not come back, because what a layer keeps could not be read.
+    pub not_back: u64,
     /// Faults that struck: uncorrectable reads, program failures, erase failures (worn-out blocks among them), blocks
     /// bad from the factory.
     pub faults: [u64; 5],
@@ -63,6 +65,7 @@ impl Totals {
         for (sum, more) in self.stack_cuts.iter_mut().zip(other.stack_cuts) {
             *sum += more;
         }
+        self.not_back += other.not_back;
         for (sum, more) in self.faults.iter_mut().zip(other.faults) {
             *sum += more;
         }

@@ -1,12 +1,13 @@
 //! `ssdlab torture --host FILE` and `--stacks`: layers above several drives.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::json;
-use ssdlab_torture::stacks::{self, StackScope};
-use ssdlab_torture::{Campaign, Scope, Totals};
+use ssdlab_torture::stacks::{self, StackCase, StackScope};
+use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
 use super::{Line, SEEDS, finding_json, jobs, small_drive, table, totals_json, until};
 use crate::args::Torture;
@@ -19,12 +20,16 @@ const TRIES: u32 = 400;
 /// Does what was asked for; status 1 if anything was found.
 pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let host = match &args.host {
-        Some(file) => Some((file.display().to_string(), shipped::host(file)?)),
+        Some(file) => {
+            let host = shipped::host(file)?;
+            let unreadable = |error| Failure::input(format!("{}: cannot be read: {error}", file.display()));
+            Some((std::fs::read_to_string(file).map_err(unreadable)?, host))
+        }
         None => None,
     };
     let drive = args.device.as_deref().map(|device| small_drive(args, device)).transpose()?;
-    if let (Some((name, host)), Some(drive)) = (&host, &drive) {
-        host.sectors(drive).map_err(|why| Failure::input(format!("{name}: {why}")))?;
+    if let (Some(file), Some((_, host)), Some(drive)) = (&args.host, &host, &drive) {
+        host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
     }
     let scope = StackScope { host, drive, commands: args.ops };
     let until = until(args)?;
@@ -51,37 +56,82 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let (case, host) = stacks::draw(seed, &scope);
     let (small, shrunk) = stacks::shrink(&case, &host, TRIES);
     let shrunk = shrunk.unwrap_or_else(|| finding.clone());
-    let steps: Vec<String> = small.steps.iter().map(ToString::to_string).collect();
     let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
     command += &args.host.as_ref().map_or(" --stacks".to_string(), |file| format!(" --host {}", file.display()));
     args.device.iter().for_each(|device| command += &format!(" --device {device}"));
     args.set.iter().for_each(|set| command += &format!(" --set '{set}'"));
+    let path = args.save.clone().unwrap_or_else(|| PathBuf::from(format!("torture-{seed}.toml")));
+    let saved = std::fs::write(&path, small.to_text(&format!("{}\n{command}", shrunk.message)));
     if args.json {
         let mut failed = finding_json(&finding);
         failed["seed"] = json!(seed);
         failed["repeat"] = json!(command);
+        failed["steps"] = json!(case.steps.len());
         failed["shrunk"] = finding_json(&shrunk);
-        failed["shrunk"]["steps"] = json!(steps);
+        failed["shrunk"]["steps"] = small.steps.iter().map(|step| json!(step.to_string())).collect();
+        failed["shrunk"]["file"] = json!(saved.is_ok().then(|| path.display().to_string()));
         stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": failed }))?;
-        return Ok(ExitCode::FAILURE);
+    } else {
+        stdout::print(|to| {
+            to.write_all(told_of(totals, wall).as_bytes())?;
+            writeln!(to, "\nFAILED: seed {seed}, step {} of {}", finding.step + 1, case.steps.len())?;
+            writeln!(to, "  {}\nrepeat it with\n  {command}", finding.message)?;
+            writeln!(to, "\nshrunk to {} steps:\n{}", small.steps.len(), told(&small, &shrunk))?;
+            if saved.is_ok() {
+                writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
+            }
+            Ok(())
+        })?;
     }
-    stdout::print(|to| {
-        to.write_all(told_of(totals, wall).as_bytes())?;
-        writeln!(to, "\nFAILED: seed {seed}, step {} of {}", finding.step + 1, case.steps.len())?;
-        writeln!(to, "  {}\nrepeat it with\n  {command}", finding.message)?;
-        writeln!(to, "\nshrunk to {} steps, on {}", steps.len(), ssdlab_device::description::one_line(&small.drive))?;
-        small.host.lines().try_for_each(|line| writeln!(to, "  | {line}"))?;
-        for (index, step) in steps.iter().enumerate() {
-            let mark = if index == shrunk.step { "->" } else { "  " };
-            writeln!(to, "{mark}{:4}  {step}", index + 1)?;
-        }
-        writeln!(to, "  {}\n  at {}", shrunk.message, shrunk.place)
-    })?;
+    saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))?;
     Ok(ExitCode::FAILURE)
+}
+
+/// Runs the case of a file; `name` is what messages call it.
+pub(super) fn replay(args: &Torture, text: &str, name: &str) -> Result<ExitCode, Failure> {
+    let case = StackCase::parse(text, name).map_err(Failure::input)?;
+    let host = shipped::host_of(&case.host, &format!("{name}: torture.host"))?;
+    stacks::accepted(&case, &host).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let mut totals = Totals::default();
+    let found = stacks::run(&case, &host, &mut totals);
+    if args.json {
+        let finding = found.as_ref().err().map(finding_json);
+        stdout::print_json(&json!({ "totals": totals_json(&totals, None), "failed": finding, "warnings": [] }))?;
+    } else {
+        stdout::print(|to| match &found {
+            Ok(()) => writeln!(to, "{} steps, {} power cuts: nothing found", case.steps.len(), totals.cuts),
+            Err(finding) => writeln!(to, "{}", told(&case, finding)),
+        })?;
+    }
+    Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A failing case as a list that a person reads.
+fn told(case: &StackCase, finding: &Finding) -> String {
+    let mut text = format!("  on {}\n", ssdlab_device::description::one_line(&case.drive));
+    case.host.lines().for_each(|line| text.push_str(&format!("  | {line}\n")));
+    for (index, step) in case.steps.iter().enumerate() {
+        let mark = if index == finding.step { "->" } else { "  " };
+        text.push_str(&format!("{mark}{:4}  {step}\n", index + 1));
+    }
+    if finding.step >= case.steps.len() {
+        text.push_str("->      the end: one more write and flush, then cuts of everything and of each drive\n");
+    }
+    text + &format!("  {}\n  at {}", finding.message, finding.place)
 }
 
 /// The closing table, with whose power was cut.
 fn told_of(totals: &Totals, wall: std::time::Duration) -> String {
     let [host, drive, all] = totals.stack_cuts;
-    format!("{}crashes of the host {host}, cuts of one drive {drive}, cuts of everything {all}\n", table(totals, wall))
+    let mut text = format!(
+        "{}crashes of the host {host}, cuts of one drive {drive}, cuts of everything {all}\n",
+        table(totals, wall)
+    );
+    if totals.not_back > 0 {
+        text += &format!(
+            "stacks that did not come back, because a mirror's record could not be read: {}\n",
+            totals.not_back
+        );
+    }
+    text
 }

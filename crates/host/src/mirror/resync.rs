@@ -102,6 +102,10 @@ impl Mirror {
 
     /// A side that was left behind has everything on flash.
     pub(super) fn last_flush_ended(&mut self, part: &Ended) {
+        if !matches!(part.completion.status, Status::Success | Status::Aborted) {
+            // To ask again would not help.
+            self.give_up(part.device);
+        }
         let (everyone, epoch) = (self.everyone(), self.epoch);
         let Some(Resync { step: Step::Flush(left, good), .. }) = &mut self.resync else {
             unreachable!("a flush ends the resynchronisation")

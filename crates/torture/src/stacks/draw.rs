@@ -3,7 +3,7 @@
 use rand::RngExt;
 use ssdlab_base::{Rng, SECTOR_BYTES, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
-use ssdlab_flash::Contents;
+use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::Host;
 
 use super::system::any_drive;
@@ -18,7 +18,7 @@ const MOST_SECTORS: u64 = 4000;
 /// What cases are drawn from.
 #[derive(Clone, Debug)]
 pub struct StackScope {
-    /// Layers of one's own, and what they are called; else they are drawn, too.
+    /// Layers of one's own, and their text; else they are drawn, too.
     pub host: Option<(String, Host)>,
     /// A drive of one's own for layers that name none; else small ones are drawn.
     pub drive: Option<DriveConfig>,
@@ -28,14 +28,16 @@ pub struct StackScope {
 
 /// The case of a seed; the same seed and scope give the same case.
 pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
-    let mut rng = rng(seed, "stack torture");
+    let (mut rng, mut faults) = (rng(seed, "stack torture"), rng(seed, "stack faults"));
+    let faulty = faults.random_bool(0.3);
     loop {
         let drive = match &scope.drive {
             Some(drive) => drive.clone(),
             None => small_drive(&mut rng),
         };
+        let drive = if faulty && scope.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
         let (text, host) = match &scope.host {
-            Some((name, host)) => (name.clone(), host.clone()),
+            Some((text, host)) => (text.clone(), host.clone()),
             None => {
                 let text = format!("[[layer]]\n{}", layer(&mut rng, "layer", 0));
                 let host = Host::parse(&text, "drawn").expect("a drawn host is one");
@@ -48,6 +50,7 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
         }
         let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, ..drive.clone() };
         let steps = steps(&mut rng, &seen, scope.commands);
+        let steps = if faulty { with_failures(steps, &mut faults) } else { steps };
         return (StackCase { seed, host: text, drive, steps }, host);
     }
 }
@@ -99,6 +102,27 @@ fn small_drive(rng: &mut Rng) -> DriveConfig {
             return config;
         }
     }
+}
+
+/// The drive with reads that fail, by rate or never.
+fn with_faults(mut drive: DriveConfig, rng: &mut Rng) -> DriveConfig {
+    drive.flash.faults.uncorrectable_read = one_of(rng, &[0.0, 0.001, 0.01]);
+    drive
+}
+
+/// Steps with reads that fail between them.
+fn with_failures(steps: Vec<Step>, rng: &mut Rng) -> Vec<Step> {
+    let rate = one_of(rng, &[0.01, 0.05]);
+    // On one drive alone a mirror has another side; on any drive it may have none.
+    let only = rng.random_bool(0.5).then(|| any_drive(rng));
+    let mut with = Vec::with_capacity(steps.len());
+    for step in steps {
+        if rng.random_bool(rate) {
+            with.push(Step::Fail { kind: FaultKind::Read, drive: only.unwrap_or_else(|| any_drive(rng)) });
+        }
+        with.push(step);
+    }
+    with
 }
 
 fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step> {

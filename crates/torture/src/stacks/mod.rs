@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! draw      a stack and what happens to it, from a seed
+//! script    the same as text
 //! system    the stack and the oracle, over crashes and cuts
 //! ```
 //!
@@ -9,16 +10,18 @@
 //! cut below it: whether completed commands may be lost ([`ssdlab_host::Loss`]).
 
 mod draw;
+mod script;
 mod system;
 
 use std::time::Instant;
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::DriveConfig;
+use ssdlab_flash::FaultKind;
 use ssdlab_host::Host;
 
 pub use draw::{StackScope, draw};
-pub use system::System;
+pub use system::{Refused, System};
 
 use crate::catch::{Caught, catch};
 use crate::run::Finding;
@@ -49,6 +52,13 @@ pub enum Step {
     Run(u32),
     /// All commands complete.
     Drain,
+    /// The next operation of a kind fails on a drive, by its place.
+    Fail {
+        /// The kind: a read, a program or an erase.
+        kind: FaultKind,
+        /// The drive.
+        drive: usize,
+    },
     /// Power is lost, and comes back.
     Cut {
         /// Whose.
@@ -60,28 +70,6 @@ pub enum Step {
         /// Everything is read and compared afterwards.
         compare: bool,
     },
-}
-
-impl std::fmt::Display for Step {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Step::Command { request, depth } => crate::case::Step::Command { request: *request, depth: *depth }.fmt(to),
-            Step::Run(events) => write!(to, "run {events}"),
-            Step::Drain => write!(to, "drain"),
-            Step::Cut { what, percent, again, compare } => {
-                match what {
-                    Cut::Host => write!(to, "crash of the host")?,
-                    Cut::Drive(drive) => write!(to, "cut of drive {drive}")?,
-                    Cut::All => write!(to, "cut of all")?,
-                }
-                if *percent > 0 {
-                    write!(to, " {percent}%")?;
-                }
-                again.map_or(Ok(()), |again| write!(to, " recovery={again}%"))?;
-                if *compare { write!(to, ", compared") } else { Ok(()) }
-            }
-        }
-    }
 }
 
 /// A stack, and what happens to it.
@@ -97,6 +85,14 @@ pub struct StackCase {
     pub steps: Vec<Step>,
 }
 
+/// Whether a stack can be made of this.
+///
+/// # Errors
+/// A drive or a layer refuses.
+pub fn accepted(case: &StackCase, host: &Host) -> Result<(), Refused> {
+    System::new(host, case).map(|_| ())
+}
+
 /// Runs a case; `Err` says what was found wrong.
 pub fn run(case: &StackCase, host: &Host, totals: &mut Totals) -> Result<(), Finding> {
     let start = Instant::now();
@@ -108,7 +104,15 @@ pub fn run(case: &StackCase, host: &Host, totals: &mut Totals) -> Result<(), Fin
 }
 
 fn run_steps(case: &StackCase, host: &Host, totals: &mut Totals, at: &mut usize) {
-    let Ok(mut system) = System::new(host, &case.drive, case.seed) else { return };
+    let Ok(mut system) = System::new(host, case) else { return };
+    let done = run_in(&mut system, case, totals, at);
+    system.count(totals);
+    // Where what a mirror keeps cannot be read, the stack does not come back, and says so.
+    totals.not_back += u64::from(done.is_none());
+}
+
+/// `None` where the stack does not come back.
+fn run_in(system: &mut System, case: &StackCase, totals: &mut Totals, at: &mut usize) -> Option<()> {
     let mut tag = 0;
     let mut submit = |system: &mut System, totals: &mut Totals, request: &Request| {
         tag += 1;
@@ -120,7 +124,7 @@ fn run_steps(case: &StackCase, host: &Host, totals: &mut Totals, at: &mut usize)
         match step {
             Step::Command { request, depth } => {
                 system.wait_for_fewer_than(u64::from(*depth));
-                submit(&mut system, totals, request);
+                submit(system, totals, request);
             }
             Step::Run(events) => {
                 for _ in 0..*events {
@@ -130,12 +134,10 @@ fn run_steps(case: &StackCase, host: &Host, totals: &mut Totals, at: &mut usize)
                 }
             }
             Step::Drain => system.wait_for_fewer_than(1),
+            Step::Fail { kind, drive } => system.fail_next(*kind, *drive),
             Step::Cut { what, percent, again, compare } => {
                 system.pass_part(*percent);
-                let start = Instant::now();
-                system.cut(*what, *again);
-                totals.stack_cut(*what);
-                totals.recovering += start.elapsed();
+                cut(system, *what, *again, totals)?;
                 if *compare {
                     let start = Instant::now();
                     totals.sectors_compared += system.compare();
@@ -147,22 +149,29 @@ fn run_steps(case: &StackCase, host: &Host, totals: &mut Totals, at: &mut usize)
     *at = case.steps.len();
     // What is there in the end: after the power of everything went once more, and after what the layers do by themselves.
     system.wait_for_fewer_than(1);
-    submit(&mut system, totals, &Request::new(Op::Write, 0, 1));
-    submit(&mut system, totals, &Request::new(Op::Flush, 0, 0));
+    submit(system, totals, &Request::new(Op::Write, 0, 1));
+    submit(system, totals, &Request::new(Op::Flush, 0, 0));
     system.wait_for_fewer_than(1);
     totals.sectors_compared += system.compare();
     system.settle();
-    system.cut(Cut::All, None);
-    totals.stack_cut(Cut::All);
+    cut(system, Cut::All, None, totals)?;
     totals.sectors_compared += system.compare();
     system.settle();
     // Any side of a mirror may be the one that is read now.
     for drive in 0..system.drives() {
-        system.cut(Cut::Drive(drive), None);
-        totals.stack_cut(Cut::Drive(drive));
+        cut(system, Cut::Drive(drive), None, totals)?;
         totals.sectors_compared += system.compare();
         system.settle();
     }
+    Some(())
+}
+
+fn cut(system: &mut System, what: Cut, again: Option<u8>, totals: &mut Totals) -> Option<()> {
+    let start = Instant::now();
+    let back = system.cut(what, again);
+    totals.stack_cut(what);
+    totals.recovering += start.elapsed();
+    back.then_some(())
 }
 
 /// The steps of a failing case that matter: parts are left out as long as it still fails, at most `tries` times.

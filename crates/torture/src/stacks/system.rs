@@ -2,14 +2,16 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Data, DriveConfig, DriveError, Options, Status};
-use ssdlab_flash::{Contents, Flash};
-use ssdlab_host::{BlockDevice as _, Device, Host, Loss, Member, StackError, seed_of};
+use ssdlab_device::{Completion, Data, DriveError, Options, Status};
+use ssdlab_flash::{Contents, FaultKind, Flash};
+use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, StackError, seed_of};
 
-use super::{Cut, HANGS_AFTER};
+use super::{Cut, HANGS_AFTER, StackCase, Step};
+use crate::case::Case;
 use crate::durable::Durable;
 use crate::journal::stamps;
 use crate::lives::recovery_of;
+use crate::totals::Totals;
 
 /// What is tortured: it takes commands, runs, loses its power in parts or whole, comes back, and is compared.
 pub struct System {
@@ -23,11 +25,13 @@ pub struct System {
 }
 
 /// Why a stack cannot be made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// A drive.
+    #[error("{0}")]
     Drive(DriveError),
     /// A layer.
+    #[error("{0}")]
     Layer(StackError),
 }
 
@@ -36,16 +40,31 @@ impl System {
     ///
     /// # Errors
     /// A drive or a layer refuses.
-    pub fn new(host: &Host, drive: &DriveConfig, seed: u64) -> Result<System, Refused> {
-        host.sectors(drive).map_err(Refused::Layer)?;
+    pub fn new(host: &Host, case: &StackCase) -> Result<System, Refused> {
+        host.sectors(&case.drive).map_err(Refused::Layer)?;
         let mut members = Vec::new();
-        for (index, (name, config)) in host.drives(drive).into_iter().enumerate() {
-            let options = Options { seed: seed_of(seed, index), contents: Contents::Stamps };
-            members.push(Member::new(&name, &config, options).map_err(Refused::Drive)?);
+        let (mut faulty, mut may_end_read_only) = (false, false);
+        for (index, (name, config)) in host.drives(&case.drive).into_iter().enumerate() {
+            let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
+            let mut member = Member::new(&name, &config, options).map_err(Refused::Drive)?;
+            let alone = Case { seed: case.seed, config, steps: Vec::new() };
+            let asked = |kinds: &[FaultKind]| {
+                case.steps.iter().any(|step| matches!(step, Step::Fail { kind, .. } if kinds.contains(kind)))
+                    || kinds.iter().any(|kind| alone.may_fail(*kind))
+            };
+            faulty |= asked(&[FaultKind::Read]);
+            let writes_fail = asked(&[FaultKind::Program, FaultKind::Erase]);
+            // As for a single drive: with one block in reserve a few torn pages are too much.
+            may_end_read_only |= alone.config.gc.free_blocks < 3 || writes_fail;
+            if faulty || writes_fail {
+                member.parts_mut()[0].drive.expect_faults();
+            }
+            members.push(member);
         }
         let device = host.build(members).map_err(Refused::Layer)?;
         let writes_through = !device.identify().has_write_cache;
-        let oracle = Durable::new(device.sectors(), writes_through).in_steps_of(device.order_stride());
+        let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(device.order_stride());
+        (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
         let stride = device.order_stride();
         Ok(System { host: host.clone(), device: Some(device), oracle, stride, cuts: 0 })
     }
@@ -57,6 +76,24 @@ impl System {
     /// Drives at the bottom.
     pub fn drives(&mut self) -> usize {
         self.device().parts().len()
+    }
+
+    /// Lets the next operation of a kind fail on a drive, by its place modulo their number.
+    pub fn fail_next(&mut self, kind: FaultKind, drive: usize) {
+        let mut parts = self.device().parts_mut();
+        let drive = drive % parts.len();
+        parts[drive].drive.fail_next(kind, None);
+    }
+
+    /// Adds what struck, and what was refused.
+    pub fn count(&self, totals: &mut Totals) {
+        totals.refused += self.oracle.refused;
+        totals.unreadable += self.oracle.unreadable;
+        let Some(device) = &self.device else { return };
+        for part in device.parts() {
+            part.drive.faults_struck().iter().for_each(|fault| totals.struck(fault.kind));
+        }
+        totals.read_only += u64::from(device.is_read_only());
     }
 
     /// Submits a command now.
@@ -123,8 +160,9 @@ impl System {
         }
     }
 
-    /// Power is lost, and comes back.
-    pub fn cut(&mut self, what: Cut, again: Option<u8>) {
+    /// Power is lost, and comes back; false where reads may fail and the stack does not come back, since what a layer keeps
+    /// cannot be read.
+    pub fn cut(&mut self, what: Cut, again: Option<u8>) -> bool {
         self.cuts += 1;
         let mut cut_again = again;
         let mut recoveries = |flash: &Flash| {
@@ -166,27 +204,54 @@ impl System {
                     members.iter_mut().for_each(|member| finish_until(member, end));
                 }
                 self.oracle.may_abort = false;
-                self.device = Some(self.host.build(members).expect("a stack comes back"));
+                self.device = match self.host.build(members) {
+                    Ok(device) => Some(device),
+                    Err(why) => {
+                        assert!(self.oracle.faulty, "a stack comes back: {why}");
+                        return false;
+                    }
+                };
             }
         }
+        true
     }
 
     /// Everything is flushed and read through the layers, and is what it may be; gives back how many sectors.
     pub fn compare(&mut self) -> u64 {
         self.wait_for_fewer_than(1);
-        let flushed = self.alone(&Request::new(Op::Flush, 0, 0));
-        assert_eq!(flushed.status, Status::Success, "a flush of an idle stack ends well");
+        let flushed = self.alone(&Request::new(Op::Flush, 0, 0)).status;
+        let refused = matches!(flushed, Status::ReadOnly | Status::StorageFull) && self.oracle.may_end_read_only;
+        assert!(refused || flushed == Status::Success, "a flush of an idle stack ends with {flushed:?}");
         let sectors = self.device().sectors();
-        let read = self.alone(&Request::new(Op::Read, 0, sectors));
-        assert_eq!(read.status, Status::Success, "all of it can be read");
-        let data = std::mem::take(self.device().read_data());
-        let found: Vec<_> = stamps(&data[0].1).into_iter().map(Ok).collect();
-        let next = read.order / self.stride + 1;
-        self.oracle.found(&found, next, &format!("after {} cuts", self.cuts));
+        let (found, next) = self.read_all(sectors);
+        let context = format!("after {} cuts", self.cuts);
+        if refused {
+            self.oracle.seen(&found, next, &context);
+        } else {
+            self.oracle.found(&found, next, &context);
+        }
         for (name, check) in self.device().check() {
             assert!(check.held, "{name}: {}", check.detail);
         }
         sectors
+    }
+
+    /// What all sectors hold, and the step of the next command. What cannot be read whole is read by halves.
+    fn read_all(&mut self, sectors: u64) -> (Vec<Result<u64, Status>>, u64) {
+        let mut cells = Vec::with_capacity(sectors as usize);
+        let mut next = 0;
+        let mut parts = vec![(0, sectors)];
+        while let Some((first, count)) = parts.pop() {
+            let read = self.alone(&Request::new(Op::Read, first, count));
+            next = read.order / self.stride + 1;
+            let data = std::mem::take(self.device().read_data());
+            match read.status {
+                Status::Success => cells.extend(stamps(&data[0].1).into_iter().map(Ok)),
+                status if count == 1 => cells.push(Err(status)),
+                _ => parts.extend([(first + count / 2, count - count / 2), (first, count / 2)]),
+            }
+        }
+        (cells, next)
     }
 
     /// Runs one command on a stack in which there is none.
@@ -240,12 +305,13 @@ mod tests {
         let mut rng = rng(3, "stacks");
         let mut config = configs::draw(&mut rng);
         config.flash.faults = Default::default();
+        let case = StackCase { seed: 1, host: String::new(), drive: config, steps: Vec::new() };
         let digest = || {
-            let mut system = System::new(&host, &config, 1).ok()?;
+            let mut system = System::new(&host, &case).ok()?;
             for tag in 1..20 {
                 system.submit(&Request { tag, ..Request::new(Op::Write, 0, 1) }, u64::from(tag));
             }
-            system.cut(Cut::Drive(0), None);
+            assert!(system.cut(Cut::Drive(0), None));
             system.settle();
             Some((system.device().now(), system.device().counters()))
         };
