@@ -21,7 +21,7 @@ const ALLOWED: [(LayerBug, u64); 9] = [
 
 #[test]
 fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
-    let scope = StackScope { host: None, drive: None, commands: 200 };
+    let scope = StackScope { host: None, drive: None, commands: 200, faults: false };
     println!("| seeded bug | seeds needed | allowed |\n| --- | --- | --- |");
     let mut wrong = Vec::new();
     assert_eq!(ALLOWED.map(|(bug, _)| bug), LayerBug::ALL);

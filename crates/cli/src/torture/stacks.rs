@@ -31,7 +31,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     if let (Some(file), Some((_, host)), Some(drive)) = (&args.host, &host, &drive) {
         host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
     }
-    let scope = StackScope { host, drive, commands: args.ops };
+    let scope = StackScope { host, drive, commands: args.ops, faults: true };
     let until = until(args)?;
     let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
     let campaign = Campaign { scope: Scope::everything(args.ops), first: args.seed, seeds, until, jobs: jobs(args) };

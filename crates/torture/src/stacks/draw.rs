@@ -24,12 +24,14 @@ pub struct StackScope {
     pub drive: Option<DriveConfig>,
     /// Commands of a case.
     pub commands: u64,
+    /// In some cases reads fail; the others are the same without.
+    pub faults: bool,
 }
 
 /// The case of a seed; the same seed and scope give the same case.
 pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
     let (mut rng, mut faults) = (rng(seed, "stack torture"), rng(seed, "stack faults"));
-    let faulty = faults.random_bool(0.3);
+    let faulty = scope.faults && faults.random_bool(0.3);
     loop {
         let drive = match &scope.drive {
             Some(drive) => drive.clone(),
