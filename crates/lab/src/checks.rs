@@ -650,7 +650,7 @@ mod tests {
         let [miss] = &said(4.2, 0.0, None)[..] else { panic!("one sentence") };
         assert!(miss.contains("above the 4.000") && miss.ends_with("(use --precondition steady)"), "{miss}");
         let [guard] = &said(4.0, 10.0, Some(true))[..] else { panic!("one sentence") };
-        assert!(guard.starts_with("10 (1.00 %) of 1000 victims were not what gc.victim = \"random\" named"), "{guard}");
+        assert!(guard.starts_with("10 (1.00 %) of 1000 victims were not chosen by gc.victim = \"random\""), "{guard}");
     }
 
     #[test]

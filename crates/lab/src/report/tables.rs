@@ -48,7 +48,7 @@ pub(super) fn banners(run: &RunResult) -> String {
             run.devices.iter().filter(|device| !device.complete).map(|device| escape(&device.name)).collect();
         let whose = if unfinished.is_empty() { String::new() } else { format!(" ({})", unfinished.join(", ")) };
         banners.push_str(&format!(
-            "<p class=\"banner warn\"><b>Incomplete.</b> The run was interrupted{whose}; the figures stand for the \
+            "<p class=\"banner warn\"><b>Incomplete.</b> The run was interrupted{whose}; the metrics cover the \
              part that ran.</p>"
         ));
     }
