@@ -1,6 +1,5 @@
-//! What a configuration must satisfy so that garbage collection never runs out of blocks, and what spare it leaves.
-
-use ssdlab_flash::Flash;
+//! What a configuration must satisfy so that garbage collection never runs out of blocks, and what over-provisioning it
+//! leaves. The design decides; what is here holds for one that writes behind frontiers.
 
 use crate::ftl::DESIGNS;
 use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, Spare, Superblock};
@@ -159,8 +158,10 @@ impl DriveConfig {
         u64::from(blocks.saturating_sub(kept)) * block
     }
 
-    /// Refuses a configuration whose planes cannot hold the user's data beside what GC needs.
-    pub(crate) fn check_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
+    /// Refuses a configuration whose groups, with so many good superblocks each, cannot hold the user's data and the design's
+    /// metadata beside what GC and the write frontiers need: what [`Ftl::check_space`](crate::ftl::Ftl::check_space) is for a
+    /// design that writes behind frontiers.
+    pub(crate) fn check_frontier_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
         let kept = self.gc.free_blocks + self.frontiers();
@@ -191,14 +192,19 @@ impl DriveConfig {
         )
     }
 
-    /// The nominal and the effective spare. What GC keeps free is not spare, nor is, on average, half of every open
-    /// block beyond the first; bad blocks and parity pages are not either.
-    pub(crate) fn spare(&self, flash: &Flash, usable: &[u32]) -> Spare {
-        let geometry = flash.geometry();
-        let user = self.user_bytes as f64;
-        let block = self.pages_per_superblock() as f64 * f64::from(geometry.page_bytes);
+    /// Bytes for the user's data, current and stale, behind write frontiers. What GC keeps free is none of it, nor is, on
+    /// average, half of every open block beyond the first; bad blocks and parity pages are not either.
+    pub(crate) fn frontier_bytes(&self, usable: &[u32]) -> f64 {
+        let block = self.pages_per_superblock() as f64 * f64::from(self.flash.geometry.page_bytes);
         let kept = f64::from(self.gc.free_blocks) + f64::from(self.frontiers() - 1) / 2.0;
         let blocks: f64 = usable.iter().map(|blocks| (f64::from(*blocks) - kept).max(0.0)).sum();
-        Spare { nominal: (geometry.bytes() as f64 - user) / user, effective: (blocks * block - user) / user }
+        blocks * block
+    }
+
+    /// The nominal and the effective over-provisioning, where the design has `data_bytes` for the user's data.
+    pub(crate) fn spare(&self, data_bytes: f64) -> Spare {
+        let user = self.user_bytes as f64;
+        let all = self.flash.geometry.bytes() as f64;
+        Spare { nominal: (all - user) / user, effective: (data_bytes - user) / user }
     }
 }

@@ -229,7 +229,7 @@ impl Drive {
 
     /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.
     pub(super) fn over_provisioning_is_gone(&self) -> bool {
-        self.config.check_space(&self.usable(), self.ftl.metadata_units()).is_err()
+        self.ftl.check_space(&self.config, &self.usable()).is_err()
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.

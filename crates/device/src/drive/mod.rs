@@ -164,7 +164,7 @@ impl Drive {
     pub fn new(config: &DriveConfig, options: Options) -> Result<Drive, DriveError> {
         config.validate()?;
         let drive = Drive::assemble(config, Media::new(config, options))?;
-        config.check_space(&drive.usable(), drive.ftl.metadata_units())?;
+        drive.ftl.check_space(config, &drive.usable())?;
         Ok(drive)
     }
 

@@ -164,7 +164,7 @@ impl Drive {
         let flash = Flash::on_image(&config.flash, options.seed, config.timed, image)?;
         if fresh {
             let drive = Drive::assemble(config, Media::over(config, options, flash))?;
-            config.check_space(&drive.usable(), drive.ftl.metadata_units())?;
+            drive.ftl.check_space(config, &drive.usable())?;
             return Ok((drive, Recovery::default()));
         }
         Ok(Drive::recover(config, options, flash)?)

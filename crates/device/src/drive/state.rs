@@ -116,7 +116,7 @@ impl Drive {
 
     /// The nominal and the effective spare now.
     pub fn spare(&self) -> Spare {
-        self.config.spare(&self.media.flash, &self.usable())
+        self.config.spare(self.ftl.data_bytes(&self.config, &self.usable()))
     }
 
     /// The effective spare as collection found it: what of the physical pages held data, current or stale, when its victims

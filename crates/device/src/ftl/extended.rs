@@ -8,10 +8,10 @@ use super::{
     Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, Relocated, SetCommand, SteppedReads, TrimTarget,
     UnitWrite,
 };
-use crate::Check;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
+use crate::{Check, DriveConfig, DriveError};
 
 /// The commands of a set, above a mapping.
 pub(crate) trait Extension: Send {
@@ -149,6 +149,14 @@ impl<E: Extension> Ftl for Extended<E> {
 
     fn metadata_units(&self) -> u32 {
         self.ftl.metadata_units()
+    }
+
+    fn check_space(&self, config: &DriveConfig, usable: &[u32]) -> Result<(), DriveError> {
+        self.ftl.check_space(config, usable)
+    }
+
+    fn data_bytes(&self, config: &DriveConfig, usable: &[u32]) -> f64 {
+        self.ftl.data_bytes(config, usable)
     }
 
     fn check(&self, media: &Media) -> Vec<Check> {

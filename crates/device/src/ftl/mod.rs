@@ -212,6 +212,18 @@ pub(crate) trait Ftl: Send {
     /// Units of metadata kept on flash beside the user's.
     fn metadata_units(&self) -> u32;
 
+    /// Refuses a drive with so many good superblocks in each group where they cannot hold the user's data beside what the
+    /// design needs. Asked when the drive is made, and again when blocks go bad.
+    fn check_space(&self, config: &DriveConfig, usable: &[u32]) -> Result<(), DriveError> {
+        config.check_frontier_space(usable, self.metadata_units())
+    }
+
+    /// Bytes that the same superblocks have for the user's data, current and stale: what the effective over-provisioning is
+    /// told from.
+    fn data_bytes(&self, config: &DriveConfig, usable: &[u32]) -> f64 {
+        config.frontier_bytes(usable)
+    }
+
     /// Mapped units and valid units, counted by walking everything.
     fn check(&self, media: &Media) -> Vec<Check>;
 

@@ -20,7 +20,7 @@
 //! With `R = 1` it keeps a page of that for the record of trims which the victim's erase may wait for.
 //!
 //! **Collection ends.** When fewer than `gc.free_blocks` are free, the closed blocks of a plane (of some plane, where data
-//! may go to any) have at least `B` pages to gain: `DriveConfig::check_space` accepts no drive where they might not. No
+//! may go to any) have at least `B` pages to gain: `DriveConfig::check_frontier_space` accepts no drive where they might not. No
 //! move makes that less, and every victim with something to gain brings it closer to a free block. FIFO comes to one
 //! within a round of the plane, random with certainty but for chance, d-choices and cost-benefit take one if they see one.
 //! After more full victims in a row than two rounds of the plane the guard below takes the one with the fewest valid
