@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use ssdlab_base::Divider;
-use ssdlab_flash::{Flash, Geometry};
+use ssdlab_flash::{BlockId, Flash, Geometry};
 
 use crate::DriveConfig;
 use crate::superblocks::Superblocks;
@@ -217,7 +217,7 @@ impl BlockPool {
 
     /// Whether all members of a superblock are there and good.
     pub(crate) fn is_good(&self, superblock: u32, flash: &Flash) -> bool {
-        let good = |block: u32| !flash.blocks.get(block).bad;
+        let good = |block: BlockId| !flash.blocks.get(block).bad;
         self.superblocks.is_whole(superblock) && self.superblocks.members(superblock).all(good)
     }
 
@@ -266,7 +266,7 @@ impl BlockPool {
     /// Erases of the member that has the most.
     pub(crate) fn wear(&self, superblock: u32, flash: &Flash) -> u32 {
         if self.superblocks.width() == 1 {
-            return flash.blocks.get(superblock).erases;
+            return flash.blocks.get(BlockId(superblock)).erases;
         }
         self.superblocks.members(superblock).map(|block| flash.blocks.get(block).erases).max().unwrap_or(0)
     }
@@ -471,7 +471,7 @@ impl BlockPool {
 
     /// One more valid unit.
     #[inline]
-    pub(crate) fn add_valid(&mut self, block: u32) {
+    pub(crate) fn add_valid(&mut self, block: BlockId) {
         let block = self.superblocks.of(block);
         debug_assert!(self.valid(block) < NOT_CLOSED - 1, "block {block} holds {} units", self.valid(block));
         self.valid[block as usize] += 1;
@@ -479,7 +479,7 @@ impl BlockPool {
 
     /// One valid unit less.
     #[inline]
-    pub(crate) fn drop_valid(&mut self, block: u32) {
+    pub(crate) fn drop_valid(&mut self, block: BlockId) {
         let block = self.superblocks.of(block);
         debug_assert!(self.valid(block) > 0, "block {block} has something valid to lose");
         self.valid[block as usize] -= 1;
@@ -506,7 +506,7 @@ impl BlockPool {
 
     /// An operation in flight must end before the block is erased.
     #[inline]
-    pub(crate) fn pin(&mut self, block: u32) {
+    pub(crate) fn pin(&mut self, block: BlockId) {
         let block = self.superblocks.of(block);
         debug_assert_ne!(self.states[block as usize], BlockState::Free, "block {block} is pinned, and holds nothing");
         self.pins[block as usize] += 1;
@@ -514,7 +514,7 @@ impl BlockPool {
 
     /// It has ended; true when the superblock now waits for nothing but its erase.
     #[inline]
-    pub(crate) fn unpin(&mut self, block: u32) -> bool {
+    pub(crate) fn unpin(&mut self, block: BlockId) -> bool {
         self.unpin_superblock(self.superblocks.of(block))
     }
 
@@ -552,7 +552,7 @@ impl BlockPool {
     }
 
     /// A trim took a unit from the block.
-    pub(crate) fn set_trimmed(&mut self, block: u32) {
+    pub(crate) fn set_trimmed(&mut self, block: BlockId) {
         let block = self.superblocks.of(block);
         debug_assert_ne!(self.states[block as usize], BlockState::Free, "a trim took a unit from free block {block}");
         self.trimmed[block as usize] = true;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng};
-use ssdlab_flash::{Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
 
 use crate::block_pool::{BlockPool, BlockState};
 use crate::event_queue::EventQueue;
@@ -45,13 +45,13 @@ struct Row {
     place: Place,
 }
 
-const NO_ROW: Row = Row { leader: NONE, last: NONE, place: Place { block: NONE, page: 0 } };
+const NO_ROW: Row = Row { leader: NONE, last: NONE, place: Place { block: BlockId::NONE, page: 0 } };
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The block.
-    pub(crate) block: u32,
+    pub(crate) block: BlockId,
     /// The page in it.
     pub(crate) page: u32,
 }
@@ -64,13 +64,13 @@ pub(crate) struct FailedProgram {
     /// Who waits for it.
     pub(crate) owner: Owner,
     /// Blocks whose units it superseded; they are pinned, and its own is.
-    pub(crate) pins: Vec<u32>,
+    pub(crate) pins: Vec<BlockId>,
 }
 
 /// What a program of one unit pins and takes beyond the first.
 #[derive(Clone, Debug, Default)]
 struct Several {
-    pins: Vec<u32>,
+    pins: Vec<BlockId>,
     sources: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct Media {
     rows: Vec<Row>,
     sequence: u64,
     /// Pins of programs that supersede units in several blocks, `units_per_page` a program.
-    many_pins: Vec<u32>,
+    many_pins: Vec<BlockId>,
     /// Where the units of programs that wait for reads come from, `units_per_page` a program: `NONE` where all is there.
     sources: Vec<u32>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
@@ -277,7 +277,7 @@ impl Media {
 
     /// The group of a block.
     #[inline]
-    pub(crate) fn group_of(&self, block: u32) -> u32 {
+    pub(crate) fn group_of(&self, block: BlockId) -> u32 {
         self.pool.superblocks.group_of(block)
     }
 
@@ -297,18 +297,18 @@ impl Media {
     /// The block and page of a physical page.
     #[inline]
     pub(crate) const fn place_of_page(&self, ppn: u32) -> Place {
-        Place { block: self.by_pages_per_block.div(ppn), page: self.by_pages_per_block.rem(ppn) }
+        Place { block: BlockId(self.by_pages_per_block.div(ppn)), page: self.by_pages_per_block.rem(ppn) }
     }
 
     /// The block of a physical unit.
     #[inline]
-    pub(crate) const fn block_of(&self, unit: u32) -> u32 {
-        self.by_pages_per_block.div(self.by_units_per_page.div(unit))
+    pub(crate) const fn block_of(&self, unit: u32) -> BlockId {
+        BlockId(self.by_pages_per_block.div(self.by_units_per_page.div(unit)))
     }
 
     /// Looks at what every access to a block looks at, so that it is in the processor's cache.
     #[inline]
-    pub(crate) fn glance(&self, block: u32) -> u32 {
+    pub(crate) fn glance(&self, block: BlockId) -> u32 {
         let superblock = self.pool.superblocks.of(block);
         self.flash.blocks.get(block).programmed ^ self.pool.valid(superblock) ^ self.pool.pins(superblock)
     }
@@ -316,7 +316,7 @@ impl Media {
     /// The first physical unit of a page.
     #[inline]
     pub(crate) const fn unit_at(&self, place: Place) -> u32 {
-        (place.block * self.pages_per_block + place.page) * self.units_per_page
+        (place.block.0 * self.pages_per_block + place.page) * self.units_per_page
     }
 
     /// The number of the frontier in its group's row.
@@ -489,7 +489,7 @@ impl Media {
             "frontier {slot} is behind its superblock's last page"
         );
         let (place, full) = if self.pool.superblocks.width() == 1 {
-            let place = Place { block: open.block, page: open.next_page };
+            let place = Place { block: BlockId(open.block), page: open.next_page };
             open.next_page += 1;
             // Whether the next page can be told from the first of its block by the numbers in their OOB.
             let fits = place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1);
@@ -577,14 +577,14 @@ impl Media {
         let first = self.take_page(group, frontier)?;
         let slot = self.slot(group, frontier);
         let open = &mut self.frontiers[slot];
-        if open.block != first.block {
+        if open.block != first.block.0 {
             return Some((first, 1));
         }
         debug_assert!(wanted > 0, "a run of no pages was asked for in group {group}");
         let more = (wanted - 1).min(self.pages_per_block - open.next_page);
         open.next_page += more;
         if open.next_page == self.pages_per_block {
-            self.pool.fill_up(first.block, self.pages_per_block);
+            self.pool.fill_up(first.block.0, self.pages_per_block);
             *open = CLOSED;
         }
         Some((first, more + 1))
@@ -601,7 +601,7 @@ impl Media {
 
     /// No more data goes into the superblock of `block` if it is a frontier; its last stripe is closed. Programs in flight still
     /// end.
-    pub(crate) fn abandon(&mut self, block: u32) {
+    pub(crate) fn abandon(&mut self, block: BlockId) {
         let superblock = self.pool.superblocks.of(block);
         if let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) {
             self.close_stripe(slot);
@@ -618,7 +618,7 @@ impl Media {
     /// Pages of a superblock that are written.
     pub(crate) fn programmed(&self, superblock: u32) -> u32 {
         if self.pool.superblocks.width() == 1 {
-            return self.flash.blocks.get(superblock).programmed;
+            return self.flash.blocks.get(BlockId(superblock)).programmed;
         }
         self.pool.superblocks.members(superblock).map(|block| self.flash.blocks.get(block).programmed).sum()
     }
@@ -656,8 +656,8 @@ impl Media {
         self.frontiers[slot] = OpenBlock { block: superblock, next_page: self.programmed(superblock) };
         self.gaps[slot].clear();
         if self.pool.superblocks.width() > 1 && !planted(Bug::MembersInStep) {
-            let members: Vec<u32> = self.pool.superblocks.members(superblock).collect();
-            let programmed = |block: u32| self.flash.blocks.get(block).programmed;
+            let members: Vec<BlockId> = self.pool.superblocks.members(superblock).collect();
+            let programmed = |block: BlockId| self.flash.blocks.get(block).programmed;
             let level = members.iter().map(|block| programmed(*block)).max().unwrap_or(0);
             let least = members.iter().map(|block| programmed(*block)).min().unwrap_or(0);
             if self.pool.superblocks.parity() > 0 {
@@ -744,7 +744,7 @@ impl Media {
         let class = if write.frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
         let page_bytes = self.unit_bytes * self.units_per_page;
         let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { write.pins };
-        let pin = pins.first().copied().unwrap_or(NONE);
+        let pin = pins.first().copied().unwrap_or(BlockId::NONE);
         // Where every block stands alone there are neither rows nor stripes.
         let alone = self.pool.superblocks.width() == 1;
         let leader = if alone { NONE } else { self.row_leader(place, &write) };
@@ -791,7 +791,7 @@ impl Media {
     /// A program without time failed. It counts as in flight until the drive deals with it: what it superseded is the only
     /// good copy, and what comes next may empty the block of that.
     #[cold]
-    fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[u32]) {
+    fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[BlockId]) {
         assert!(!self.flash.timed(), "the program of {place:?} took time, and failed at once");
         let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { pins };
         for block in pins.iter().chain(&[place.block]) {
@@ -917,14 +917,14 @@ impl Media {
         }
     }
 
-    fn remember_pins(&mut self, op: OpId, pins: &[u32]) {
+    fn remember_pins(&mut self, op: OpId, pins: &[BlockId]) {
         let stride = self.units_per_page as usize;
         let first = op as usize * stride;
         if self.many_pins.len() < first + stride {
-            self.many_pins.resize(first + stride, NONE);
+            self.many_pins.resize(first + stride, BlockId::NONE);
         }
         let slots = &mut self.many_pins[first..first + stride];
-        slots.fill(NONE);
+        slots.fill(BlockId::NONE);
         slots[..pins.len()].copy_from_slice(pins);
     }
 
@@ -932,7 +932,7 @@ impl Media {
     #[inline]
     pub(crate) fn release_pins(&mut self, done: &Done) {
         if self.units_per_page == 1 || done.kind == OpKind::Read {
-            if done.pin != NONE && self.pool.unpin(done.pin) {
+            if done.pin != BlockId::NONE && self.pool.unpin(done.pin) {
                 self.unpinned.push(self.pool.superblocks.of(done.pin));
             }
             if !self.several.is_empty()
@@ -948,27 +948,27 @@ impl Media {
         }
         for index in 0..self.units_per_page as usize {
             let pin = self.many_pins[done.op as usize * self.units_per_page as usize + index];
-            if pin != NONE && self.pool.unpin(pin) {
+            if pin != BlockId::NONE && self.pool.unpin(pin) {
                 self.unpinned.push(self.pool.superblocks.of(pin));
             }
         }
     }
 
     /// The blocks a finished program pinned, to be kept pinned for longer.
-    pub(crate) fn pins_of(&mut self, done: &Done) -> Vec<u32> {
+    pub(crate) fn pins_of(&mut self, done: &Done) -> Vec<BlockId> {
         if self.units_per_page == 1 {
-            let mut pins = if done.pin == NONE { Vec::new() } else { vec![done.pin] };
+            let mut pins = if done.pin == BlockId::NONE { Vec::new() } else { vec![done.pin] };
             pins.extend(self.several.remove(&done.op).into_iter().flat_map(|several| several.pins));
             return pins;
         }
         let first = done.op as usize * self.units_per_page as usize;
         let slots = &self.many_pins[first..first + self.units_per_page as usize];
-        slots.iter().copied().filter(|pin| *pin != NONE).collect()
+        slots.iter().copied().filter(|pin| *pin != BlockId::NONE).collect()
     }
 
     /// A full superblock whose programs have all ended is closed.
     #[inline]
-    pub(crate) fn close_if_written(&mut self, block: u32) {
+    pub(crate) fn close_if_written(&mut self, block: BlockId) {
         let superblock = self.pool.superblocks.of(block);
         if self.pool.state(superblock) == BlockState::Full {
             self.pool.close_if_written(superblock, self.programmed(superblock));
@@ -983,7 +983,7 @@ pub(crate) struct Programming<'a> {
     pub(crate) frontier: Frontier,
     pub(crate) owner: Owner,
     /// Blocks whose units are superseded.
-    pub(crate) pins: &'a [u32],
+    pub(crate) pins: &'a [BlockId],
     /// Operations whose data goes into the page.
     pub(crate) after: &'a [OpId],
     /// For each unit of the page the one that those operations take it from, `NONE` if it is all there; may be empty if

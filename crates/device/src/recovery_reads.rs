@@ -1,7 +1,7 @@
 //! What recovery reads, and how long that takes: dies side by side, and pages of one channel one after another on it.
 
 use ssdlab_base::{Divider, Nanos};
-use ssdlab_flash::{DieId, Flash, Timing};
+use ssdlab_flash::{BlockId, DieId, Flash, Timing};
 
 use crate::media::Place;
 
@@ -51,15 +51,15 @@ impl RecoveryReads {
     }
 
     /// A block was erased.
-    pub(crate) fn erased(&mut self, block: u32) {
+    pub(crate) fn erased(&mut self, block: BlockId) {
         let (die, channel) = self.where_is(block);
         self.die_time[die.index()] += self.timing.erase.max;
         self.channel_time[channel] += self.timing.command;
     }
 
     /// The die of a block, and its channel.
-    fn where_is(&self, block: u32) -> (DieId, usize) {
-        let die = DieId(self.by_blocks_per_die.div(block));
+    fn where_is(&self, block: BlockId) -> (DieId, usize) {
+        let die = DieId(self.by_blocks_per_die.div(block.0));
         (die, self.by_dies_per_channel.div(die.0) as usize)
     }
 

@@ -18,7 +18,7 @@
 //! so it is the same after a power cut; everything else follows from it.
 
 use ssdlab_base::Divider;
-use ssdlab_flash::{DieId, Flash, Geometry, NONE};
+use ssdlab_flash::{BlockId, DieId, Flash, Geometry, NONE};
 
 use crate::media::Place;
 use crate::{Allocation, DriveConfig, Level};
@@ -52,7 +52,7 @@ pub(crate) struct Superblocks {
     /// Planes of a group in the order in which they take pages.
     order: Vec<u32>,
     /// The members of each superblock in that order, `NONE` where one is missing; empty where a superblock is a block.
-    members: Vec<u32>,
+    members: Vec<BlockId>,
     /// The superblock of each block, `NONE` for those that are in none; empty where a superblock is a block.
     of_block: Vec<u32>,
 }
@@ -83,7 +83,7 @@ impl Superblocks {
         assert_eq!(superblocks.order.len(), width as usize, "every plane of a group has its turn");
         assert!(superblocks.parity < width, "{} pages of a stripe of {width} are parity", superblocks.parity);
         if width > 1 {
-            superblocks.members = vec![NONE; geometry.blocks() as usize];
+            superblocks.members = vec![BlockId::NONE; geometry.blocks() as usize];
             superblocks.of_block = vec![NONE; geometry.blocks() as usize];
             superblocks.find_members(flash);
         }
@@ -94,20 +94,20 @@ impl Superblocks {
     fn find_members(&mut self, flash: &Flash) {
         let per_plane = self.geometry.blocks_per_plane;
         for substitutes in [true, false] {
-            for block in 0..self.geometry.blocks() {
-                let own = block % per_plane;
+            for block in (0..self.geometry.blocks()).map(BlockId) {
+                let own = block.0 % per_plane;
                 let index = flash.blocks.stands_in(block, own);
                 if flash.blocks.get(block).bad || (index != own) != substitutes {
                     continue;
                 }
                 assert!(index < per_plane, "block {block} stands in place {index} of {per_plane}");
-                let plane = block / per_plane;
+                let plane = block.0 / per_plane;
                 let superblock = plane / self.width * per_plane + index;
                 let position = self.position_of(plane);
                 let member = &mut self.members[(superblock * self.width + position) as usize];
-                if *member == NONE {
+                if *member == BlockId::NONE {
                     *member = block;
-                    self.of_block[block as usize] = superblock;
+                    self.of_block[block.index()] = superblock;
                 }
             }
         }
@@ -149,7 +149,7 @@ impl Superblocks {
         let per_plane = self.geometry.blocks_per_plane;
         let planes = self.geometry.planes_per_die;
         let each = self.parity > 1;
-        let plane = move |block: u32| block / per_plane % planes;
+        let plane = move |block: BlockId| block.0 / per_plane % planes;
         let others = self.members(superblock).filter(move |block| *block != place.block);
         others
             .filter(move |block| !each || plane(*block) == plane(place.block))
@@ -158,26 +158,26 @@ impl Superblocks {
 
     /// The superblock of a block; `NONE` for a bad block or one that is left over.
     #[inline]
-    pub(crate) fn of(&self, block: u32) -> u32 {
-        if self.width == 1 { block } else { self.of_block[block as usize] }
+    pub(crate) fn of(&self, block: BlockId) -> u32 {
+        if self.width == 1 { block.0 } else { self.of_block[block.index()] }
     }
 
     /// The group of a block, in a superblock or not.
     #[inline]
-    pub(crate) fn group_of(&self, block: u32) -> u32 {
-        self.by_width.div(self.by_blocks_per_plane.div(block))
+    pub(crate) fn group_of(&self, block: BlockId) -> u32 {
+        self.by_width.div(self.by_blocks_per_plane.div(block.0))
     }
 
     /// The members of a superblock in the order in which they take pages, without those that are missing.
-    pub(crate) fn members(&self, superblock: u32) -> impl Iterator<Item = u32> + use<> {
-        let alone = (self.width == 1).then_some(superblock);
+    pub(crate) fn members(&self, superblock: u32) -> impl Iterator<Item = BlockId> + use<> {
+        let alone = (self.width == 1).then_some(BlockId(superblock));
         let several = if self.width == 1 {
             Vec::new()
         } else {
             let first = (superblock * self.width) as usize;
             self.members[first..first + self.width as usize].to_vec()
         };
-        alone.into_iter().chain(several).filter(|block| *block != NONE)
+        alone.into_iter().chain(several).filter(|block| *block != BlockId::NONE)
     }
 
     /// Whether no member of a superblock is missing.
@@ -189,24 +189,24 @@ impl Superblocks {
     #[inline]
     pub(crate) fn place(&self, superblock: u32, number: u32) -> Place {
         if self.width == 1 {
-            return Place { block: superblock, page: number };
+            return Place { block: BlockId(superblock), page: number };
         }
         let (page, position) = (self.by_width.div(number), self.by_width.rem(number));
         let position = if self.turn == 0 { position } else { self.by_width.rem(position + page * self.turn) };
         let block = self.members[(superblock * self.width + position) as usize];
-        debug_assert_ne!(block, NONE, "superblock {superblock} gives out a page of a member that it lacks");
+        debug_assert_ne!(block, BlockId::NONE, "superblock {superblock} gives out a page of a member that it lacks");
         debug_assert!(page < self.geometry.pages_per_block, "superblock {superblock} has no page {number}");
         Place { block, page }
     }
 
     /// A member is bad: it belongs to the superblock no longer.
-    pub(crate) fn remove(&mut self, block: u32) {
+    pub(crate) fn remove(&mut self, block: BlockId) {
         let superblock = self.of(block);
         if self.width > 1 && superblock != NONE {
             let first = (superblock * self.width) as usize;
             let members = &mut self.members[first..first + self.width as usize];
-            members.iter_mut().filter(|member| **member == block).for_each(|member| *member = NONE);
-            self.of_block[block as usize] = NONE;
+            members.iter_mut().filter(|member| **member == block).for_each(|member| *member = BlockId::NONE);
+            self.of_block[block.index()] = NONE;
         }
     }
 
@@ -220,27 +220,27 @@ impl Superblocks {
         assert!(lacking.iter().all(of_group), "superblocks {lacking:?} are of one group");
         for superblock in lacking {
             for block in self.members(*superblock) {
-                self.of_block[block as usize] = NONE;
+                self.of_block[block.index()] = NONE;
             }
         }
         // Good blocks of each plane that are in no superblock, the lowest number last.
         let planes: Vec<u32> = self.order.iter().map(|within| group * self.width + within).collect();
-        let mut left: Vec<Vec<u32>> = planes
+        let mut left: Vec<Vec<BlockId>> = planes
             .iter()
             .map(|plane| {
-                let blocks = (plane * per_plane..(plane + 1) * per_plane).rev();
-                let usable = |block: &u32| {
+                let blocks = (plane * per_plane..(plane + 1) * per_plane).rev().map(BlockId);
+                let usable = |block: &BlockId| {
                     let state = flash.blocks.get(*block);
                     !state.bad && !state.suspect && !state.torn && state.programmed == 0
                 };
-                blocks.filter(|block| self.of_block[*block as usize] == NONE).filter(usable).collect()
+                blocks.filter(|block| self.of_block[block.index()] == NONE).filter(usable).collect()
             })
             .collect();
         let whole = left.iter().map(Vec::len).min().unwrap_or(0).min(lacking.len());
         let (kept, dissolved) = lacking.split_at(whole);
         for superblock in dissolved {
             let first = (superblock * self.width) as usize;
-            self.members[first..first + self.width as usize].fill(NONE);
+            self.members[first..first + self.width as usize].fill(BlockId::NONE);
         }
         // Members stay where they are: then only those that are missing have somebody stand in for them.
         for superblock in kept {
@@ -248,21 +248,21 @@ impl Superblocks {
                 let member = &mut self.members[self.width as usize * *superblock as usize + position];
                 match left.iter().position(|block| block == member) {
                     Some(at) => _ = left.remove(at),
-                    None => *member = NONE,
+                    None => *member = BlockId::NONE,
                 }
             }
         }
         for superblock in kept {
             for (position, left) in left.iter_mut().enumerate() {
                 let at = self.width as usize * *superblock as usize + position;
-                if self.members[at] == NONE {
+                if self.members[at] == BlockId::NONE {
                     self.members[at] = left.pop().expect("as many blocks are left as superblocks lack");
                 }
                 let block = self.members[at];
-                assert_eq!(self.of_block[block as usize], NONE, "block {block} is in two superblocks");
-                assert_eq!(block / per_plane, planes[position], "block {block} is a member in another plane");
-                self.of_block[block as usize] = *superblock;
-                let (own, index) = (block % per_plane, superblock % per_plane);
+                assert_eq!(self.of_block[block.index()], NONE, "block {block} is in two superblocks");
+                assert_eq!(block.0 / per_plane, planes[position], "block {block} is a member in another plane");
+                self.of_block[block.index()] = *superblock;
+                let (own, index) = (block.0 % per_plane, superblock % per_plane);
                 if flash.blocks.stands_in(block, own) != index {
                     flash.substitute(block, (own != index).then_some(index));
                 }
@@ -334,9 +334,9 @@ mod tests {
         for superblock in &whole {
             for (position, block) in superblocks.members(*superblock).enumerate() {
                 let plane = superblock / per_plane * superblocks.width + superblocks.order[position];
-                assert_eq!(block / per_plane, plane, "a member is in its plane");
+                assert_eq!(block.0 / per_plane, plane, "a member is in its plane");
                 assert!(!flash.blocks.get(block).bad, "a member is good");
-                assert!(!std::mem::replace(&mut seen[block as usize], true), "block {block} is in one superblock");
+                assert!(!std::mem::replace(&mut seen[block.index()], true), "block {block} is in one superblock");
                 assert_eq!(superblocks.of(block), *superblock);
             }
         }
@@ -349,10 +349,10 @@ mod tests {
         let flash = Flash::new(&config.flash, 1, Contents::Nothing, 1, true);
         let superblocks = Superblocks::new(&config, &flash);
         let places: Vec<Place> = (0..13).map(|number| superblocks.place(7, number)).collect();
-        let planes: Vec<u32> = places.iter().map(|place| place.block / 20).collect();
+        let planes: Vec<u32> = places.iter().map(|place| place.block.0 / 20).collect();
         // Channel first: die 0 is on channel 0, die 2 on channel 1.
         assert_eq!(planes, [0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11, 0]);
-        assert!(places.iter().all(|place| place.block % 20 == 7));
+        assert!(places.iter().all(|place| place.block.0 % 20 == 7));
         assert_eq!(places.iter().map(|place| place.page).collect::<Vec<u32>>(), [[0; 12].as_slice(), &[1]].concat());
     }
 
@@ -367,7 +367,7 @@ mod tests {
                 let config = drive(kind);
                 let mut flash = Flash::new(&config.flash, 1, Contents::Nothing, 1, true);
                 for _ in 0..rng.random_range(0..6) {
-                    flash.retire(rng.random_range(0..240));
+                    flash.retire(BlockId(rng.random_range(0..240)));
                 }
                 let mut superblocks = Superblocks::new(&config, &flash);
                 for group in 0..groups {
@@ -381,7 +381,9 @@ mod tests {
                     for group in 0..groups {
                         let planes = group * width..(group + 1) * width;
                         let left = |plane: u32| {
-                            (plane * 20..(plane + 1) * 20).filter(|block| !flash.blocks.get(*block).bad).count()
+                            (plane * 20..(plane + 1) * 20)
+                                .filter(|block| !flash.blocks.get(BlockId(*block)).bad)
+                                .count()
                         };
                         let of_group = good.iter().filter(|superblock| *superblock / 20 == group).count();
                         assert_eq!(of_group, planes.map(left).min().expect("planes"), "seed {seed}");
@@ -396,7 +398,9 @@ mod tests {
                     superblocks.remove(block);
                     let others = |superblocks: &Superblocks| {
                         let others = good.iter().filter(|superblock| **superblock != hit);
-                        others.map(|superblock| superblocks.members(*superblock).collect()).collect::<Vec<Vec<u32>>>()
+                        others
+                            .map(|superblock| superblocks.members(*superblock).collect())
+                            .collect::<Vec<Vec<BlockId>>>()
                     };
                     let before = others(&superblocks);
                     let dissolved = (hit / 20 * 20..hit / 20 * 20 + 20).filter(|other| !good.contains(other));

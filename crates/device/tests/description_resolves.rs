@@ -8,7 +8,7 @@ use ssdlab_device::{
     InterfaceKind, Level, Pacing, Parity, Settings, Superblock,
 };
 use ssdlab_flash::{
-    FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
+    BlockId, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
 };
 
 /// The example of the design.
@@ -212,7 +212,7 @@ fn words_are_understood() {
     assert_eq!(config.ftl.allocation, Allocation::Static(levels));
     assert_eq!(config.interface.bandwidth, 600_000_000);
     assert_eq!(config.flash.faults.factory_bad, 0.005);
-    let fault = ScriptedFault { kind: FaultKind::Erase, block: 7, nth: 1 };
+    let fault = ScriptedFault { kind: FaultKind::Erase, block: BlockId(7), nth: 1 };
     assert_eq!(config.flash.faults.script, [fault]);
     assert_eq!(config.name, "42");
     assert_eq!(resolve(DESIGN, &["ftl.allocation=dynamic"]).ftl.allocation, Allocation::Dynamic);
@@ -300,7 +300,11 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
                     uncorrectable_read: faults.2,
                     factory_bad: faults.3,
                     endurance: faults.4,
-                    script: faults.5.into_iter().map(|(kind, block, nth)| ScriptedFault { kind, block, nth }).collect(),
+                    script: faults
+                        .5
+                        .into_iter()
+                        .map(|(kind, block, nth)| ScriptedFault { kind, block: BlockId(block), nth })
+                        .collect(),
                 },
             }
         },

@@ -4,7 +4,7 @@
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, Status};
-use ssdlab_flash::{Contents, FaultKind, Faults, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Contents, FaultKind, Faults, OpKind, ScriptedFault};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
 use ssdlab_torture::driver::{alone, assert_checks, settle, submit};
@@ -21,7 +21,7 @@ fn faults(rng: &mut Rng, config: &DriveConfig) -> Faults {
     let kinds = [FaultKind::Read, FaultKind::Program, FaultKind::Erase, FaultKind::Factory];
     let script = (0..rng.random_range(0..6)).map(|_| ScriptedFault {
         kind: configs::one_of(rng, &kinds),
-        block: rng.random_range(0..blocks),
+        block: BlockId(rng.random_range(0..blocks)),
         nth: rng.random_range(1..20),
     });
     let script = script.collect();
@@ -164,7 +164,7 @@ fn a_failed_page_that_was_trimmed_meanwhile_does_not_uncover_older_data() {
     config.gc.free_blocks = 3;
     config.user_bytes = 8 * 1024;
     // The second program of the first block.
-    config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 0, nth: 2 }];
+    config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: BlockId(0), nth: 2 }];
     let mut lives = lives(&config, 1).expect("an accepted drive");
     lives.submit(&Request::new(Op::Write, 0, 2), 1);
     lives.drain();
@@ -187,7 +187,7 @@ fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
             config.gc.free_blocks = 3;
             config.user_bytes = 8 * 1024;
             config.timed = timed;
-            config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 0, nth: 3 }];
+            config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: BlockId(0), nth: 3 }];
             let options = Options { seed: 1, contents: if snapshot { Contents::Nothing } else { Contents::Stamps } };
             let mut drive = Drive::new(&config, options).expect("an accepted drive");
             let write = |number: u32| Request { tag: number, ..Request::new(Op::Write, u64::from(number % 8) * 2, 2) };
@@ -201,12 +201,15 @@ fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
                 }
             }
             let mut flash = drive.power_cut();
-            assert_eq!((flash.blocks.get(0).suspect, flash.blocks.get(0).bad), (true, !timed));
-            let written = flash.blocks.get(0).programmed;
+            assert_eq!((flash.blocks.get(BlockId(0)).suspect, flash.blocks.get(BlockId(0)).bad), (true, !timed));
+            let written = flash.blocks.get(BlockId(0)).programmed;
             for _ in 0..3 {
                 drive = Drive::recover(&config, options, flash).expect("a drive comes back").0;
                 flash = drive.power_cut();
-                assert_eq!((flash.blocks.get(0).erases, flash.blocks.get(0).programmed), (0, written));
+                assert_eq!(
+                    (flash.blocks.get(BlockId(0)).erases, flash.blocks.get(BlockId(0)).programmed),
+                    (0, written)
+                );
             }
             drive = Drive::recover(&config, options, flash).expect("a drive comes back").0;
             settle(&mut drive);
@@ -219,7 +222,7 @@ fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
                 assert_eq!(alone(&mut drive, &write(number), 1).status, Status::Success);
             }
             assert_checks(&drive);
-            let block = *drive.power_cut().blocks.get(0);
+            let block = *drive.power_cut().blocks.get(BlockId(0));
             assert_eq!((block.bad, block.suspect, block.erases, block.programmed), (true, true, 0, written));
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options, Status};
-use ssdlab_flash::{Contents, FaultKind, Image, ImageError, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Contents, FaultKind, Image, ImageError, OpKind, ScriptedFault};
 use ssdlab_torture::configs;
 
 const OPTIONS: Options = Options { seed: 7, contents: Contents::Bytes };
@@ -294,7 +294,7 @@ fn a_block_that_failed_a_program_is_still_marked_when_the_image_is_opened_again(
     config.flash.geometry.blocks_per_plane = 20;
     config.gc.free_blocks = 3;
     config.user_bytes = 8 * 1024;
-    config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 0, nth: 1 }];
+    config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: BlockId(0), nth: 1 }];
     let dir = tempfile::tempdir().expect("a directory");
     let mut drive = on_image(&config, dir.path());
     drive.submit_with(&Request::new(Op::Write, 0, 2), Data::Bytes(&[1; 1024]));
@@ -305,11 +305,11 @@ fn a_block_that_failed_a_program_is_still_marked_when_the_image_is_opened_again(
     // The process ends with the failure, before the block could be retired.
     drop(drive);
     config.flash.faults.script.clear();
-    let block = *on_image(&config, dir.path()).power_cut().blocks.get(0);
+    let block = *on_image(&config, dir.path()).power_cut().blocks.get(BlockId(0));
     assert_eq!((block.suspect, block.bad, block.erases, block.programmed), (true, true, 0, 1));
     let mut model = vec![0; config.user_bytes as usize];
     let mut drive = on_image(&config, dir.path());
     work(&mut drive, &mut rng(3, "suspect"), 100, &mut model);
     drop(drive);
-    assert_eq!(*on_image(&config, dir.path()).power_cut().blocks.get(0), block, "nothing was written to it");
+    assert_eq!(*on_image(&config, dir.path()).power_cut().blocks.get(BlockId(0)), block, "nothing was written to it");
 }

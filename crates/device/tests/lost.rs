@@ -4,7 +4,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Completion, Drive, DriveConfig, Options, Status};
-use ssdlab_flash::{Cause, Contents, FaultKind, Faults, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Cause, Contents, FaultKind, Faults, OpKind, ScriptedFault};
 use ssdlab_torture::configs;
 use ssdlab_torture::driver::{alone, assert_checks, read_all, settle, submit};
 use ssdlab_torture::seeds::{campaign, tell};
@@ -28,7 +28,7 @@ fn drive(unit_sectors: u32, units_per_page: u32, nth: u32) -> DriveConfig {
     config.ftl.mapping_unit = unit_sectors * 512;
     config.user_bytes = 8 * u64::from(config.flash.geometry.page_bytes);
     config.gc.free_blocks = 3;
-    config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Read, block: 0, nth }];
+    config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Read, block: BlockId(0), nth }];
     config
 }
 

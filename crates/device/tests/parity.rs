@@ -5,7 +5,7 @@ mod timing_support;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Parity, Status, Superblock};
-use ssdlab_flash::{Cause, Contents, FaultKind, OpKind};
+use ssdlab_flash::{BlockId, Cause, Contents, FaultKind, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
 use ssdlab_torture::driver::{assert_checks, settle};
@@ -283,7 +283,7 @@ fn a_drive_that_loses_a_die_loses_nothing() {
             lives.drain();
         }
         let block = rng.random_range(0..config.flash.geometry.blocks());
-        lives.drive().fail_next(FaultKind::Die, Some(block));
+        lives.drive().fail_next(FaultKind::Die, Some(BlockId(block)));
         let count = rng.random_range(0..200);
         lives.work(&mut mix, &mut rng, depth, count);
         lives.drain();
@@ -324,7 +324,7 @@ fn a_drive_without_parity_says_what_it_lost_with_a_die() {
         drives += 1;
         lives.work(&mut mix, &mut rng, 8, 200);
         let block = rng.random_range(0..config.flash.geometry.blocks());
-        lives.drive().fail_next(FaultKind::Die, Some(block));
+        lives.drive().fail_next(FaultKind::Die, Some(BlockId(block)));
         lives.work(&mut mix, &mut rng, 8, 100);
         lives.drain();
         if config.timed && rng.random_bool(0.5) {

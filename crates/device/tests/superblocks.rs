@@ -3,7 +3,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
-use ssdlab_flash::{Cause, Contents, FaultKind, OpKind};
+use ssdlab_flash::{BlockId, Cause, Contents, FaultKind, OpKind};
 
 const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
 
@@ -144,7 +144,7 @@ fn a_bad_member_costs_a_spare_before_it_costs_a_superblock() {
     let check = |drive: &mut Drive, kind: FaultKind, block: u32, lost: bool| {
         let before = drive.spare().effective;
         let bad = drive.counters().grown_bad_blocks;
-        drive.fail_next(kind, Some(block));
+        drive.fail_next(kind, Some(BlockId(block)));
         let mut seed = u64::from(block);
         while drive.counters().grown_bad_blocks == bad {
             overwrite(drive, seed, 500);

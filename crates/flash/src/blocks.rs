@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ssdlab_base::Nanos;
 
-use crate::{Cause, Geometry};
+use crate::{BlockId, Cause, Geometry};
 
 /// What the chips know of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Blocks {
     unreadable: BTreeSet<u32>,
     /// The controller's record beside its bad-block table: blocks that stand in another block's place in a superblock, and
     /// the number of that place in their plane. It outlives the power.
-    substitutes: BTreeMap<u32, u32>,
+    substitutes: BTreeMap<BlockId, u32>,
 }
 
 /// Who asks, for the message of a broken rule.
@@ -57,12 +57,12 @@ impl Blocks {
     }
 
     /// Blocks that stand in another block's place, and the number of that place in their plane.
-    pub fn substitutes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn substitutes(&self) -> impl Iterator<Item = (BlockId, u32)> + '_ {
         self.substitutes.iter().map(|(block, index)| (*block, *index))
     }
 
     /// Whose place in its plane a block takes: its own, unless the controller recorded another.
-    pub fn stands_in(&self, block: u32, own: u32) -> u32 {
+    pub fn stands_in(&self, block: BlockId, own: u32) -> u32 {
         self.substitutes.get(&block).copied().unwrap_or(own)
     }
 
@@ -70,7 +70,7 @@ impl Blocks {
         self.substitutes.clear();
     }
 
-    pub(crate) fn substitute(&mut self, block: u32, index: Option<u32>) {
+    pub(crate) fn substitute(&mut self, block: BlockId, index: Option<u32>) {
         match index {
             Some(index) => self.substitutes.insert(block, index),
             None => self.substitutes.remove(&block),
@@ -84,8 +84,8 @@ impl Blocks {
 
     /// One block.
     #[inline]
-    pub fn get(&self, block: u32) -> &Block {
-        &self.blocks[block as usize]
+    pub fn get(&self, block: BlockId) -> &Block {
+        &self.blocks[block.index()]
     }
 
     /// All blocks, by number.
@@ -93,8 +93,8 @@ impl Blocks {
         &self.blocks
     }
 
-    pub(crate) fn restore(&mut self, block: u32, state: Block) {
-        self.blocks[block as usize] = state;
+    pub(crate) fn restore(&mut self, block: BlockId, state: Block) {
+        self.blocks[block.index()] = state;
     }
 
     /// Whether a written page holds data that can be read.
@@ -109,29 +109,26 @@ impl Blocks {
     }
 
     pub(crate) fn spoil(&mut self, ppn: u32) {
-        let (block, page) = (ppn / self.pages_per_block, ppn % self.pages_per_block);
-        let programmed = self.blocks[block as usize].programmed;
+        let (block, page) = (BlockId(ppn / self.pages_per_block), ppn % self.pages_per_block);
+        let programmed = self.blocks[block.index()].programmed;
         assert!(page < programmed, "page {page} of block {block} is torn, of {programmed} that are written");
         self.unreadable.insert(ppn);
     }
 
     /// A program failed in the block.
-    pub(crate) fn suspect(&mut self, block: u32) {
-        assert!(
-            self.blocks[block as usize].programmed > 0,
-            "a program failed in block {block}, and no page is written"
-        );
-        self.blocks[block as usize].suspect = true;
+    pub(crate) fn suspect(&mut self, block: BlockId) {
+        assert!(self.blocks[block.index()].programmed > 0, "a program failed in block {block}, and no page is written");
+        self.blocks[block.index()].suspect = true;
     }
 
     /// Never use the block again.
-    pub(crate) fn retire(&mut self, block: u32) {
-        self.blocks[block as usize].bad = true;
+    pub(crate) fn retire(&mut self, block: BlockId) {
+        self.blocks[block.index()].bad = true;
     }
 
     #[inline]
-    pub(crate) fn read(&mut self, block: u32, page: u32, asked: Asked) {
-        let state = &mut self.blocks[block as usize];
+    pub(crate) fn read(&mut self, block: BlockId, page: u32, asked: Asked) {
+        let state = &mut self.blocks[block.index()];
         if page < state.programmed {
             state.reads += 1;
         } else {
@@ -140,8 +137,8 @@ impl Blocks {
     }
 
     #[inline]
-    pub(crate) fn program(&mut self, block: u32, page: u32, asked: Asked) {
-        let state = &mut self.blocks[block as usize];
+    pub(crate) fn program(&mut self, block: BlockId, page: u32, asked: Asked) {
+        let state = &mut self.blocks[block.index()];
         if page == state.programmed && page < self.pages_per_block && !state.bad && !state.torn {
             state.programmed += 1;
         } else {
@@ -150,14 +147,14 @@ impl Blocks {
     }
 
     #[inline]
-    pub(crate) fn read_run(&mut self, block: u32, count: u32) {
-        debug_assert!(self.blocks[block as usize].programmed > 0, "{count} reads of block {block}, which is erased");
-        self.blocks[block as usize].reads += count;
+    pub(crate) fn read_run(&mut self, block: BlockId, count: u32) {
+        debug_assert!(self.blocks[block.index()].programmed > 0, "{count} reads of block {block}, which is erased");
+        self.blocks[block.index()].reads += count;
     }
 
     #[inline]
-    pub(crate) fn program_run(&mut self, block: u32, count: u32, asked: Asked) {
-        let state = &mut self.blocks[block as usize];
+    pub(crate) fn program_run(&mut self, block: BlockId, count: u32, asked: Asked) {
+        let state = &mut self.blocks[block.index()];
         if state.programmed + count <= self.pages_per_block && !state.bad && !state.torn {
             state.programmed += count;
         } else {
@@ -165,8 +162,8 @@ impl Blocks {
         }
     }
 
-    pub(crate) fn erase(&mut self, block: u32, asked: Asked) {
-        let state = &mut self.blocks[block as usize];
+    pub(crate) fn erase(&mut self, block: BlockId, asked: Asked) {
+        let state = &mut self.blocks[block.index()];
         if state.bad {
             broken("erase of a bad block", block, 0, state, asked);
         }
@@ -178,7 +175,7 @@ impl Blocks {
         state.erases += 1;
         state.torn = false;
         if !self.unreadable.is_empty() {
-            let first = block * self.pages_per_block;
+            let first = block.0 * self.pages_per_block;
             let gone: Vec<u32> = self.unreadable.range(first..first + self.pages_per_block).copied().collect();
             for ppn in gone {
                 self.unreadable.remove(&ppn);
@@ -187,13 +184,13 @@ impl Blocks {
     }
 
     /// Power went while the block was being erased.
-    pub(crate) fn tear_erase(&mut self, block: u32) {
-        let state = &mut self.blocks[block as usize];
+    pub(crate) fn tear_erase(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
         assert!(!state.bad, "an erase of block {block} was cut, which is bad");
         assert!(!state.suspect, "an erase of block {block} was cut, in which a program failed");
         state.torn = true;
         // Whatever was there can no longer be trusted.
-        let first = block * self.pages_per_block;
+        let first = block.0 * self.pages_per_block;
         let programmed = state.programmed;
         self.unreadable.extend(first..first + programmed);
     }
@@ -201,7 +198,7 @@ impl Blocks {
 
 #[cold]
 #[inline(never)]
-fn broken(rule: &str, block: u32, page: u32, state: &Block, asked: Asked) -> ! {
+fn broken(rule: &str, block: BlockId, page: u32, state: &Block, asked: Asked) -> ! {
     panic!(
         "NAND rule broken, a bug in the controller: {rule}: block {block} page {page}, {state:?}, cause {:?}, at {}",
         asked.cause, asked.now

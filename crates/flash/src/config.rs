@@ -3,6 +3,7 @@
 //! Everything here is resolved: sizes in bytes, spans in nanoseconds. Reading a
 //! description a person wrote is the device crate's business.
 
+use crate::BlockId;
 use ssdlab_base::Nanos;
 
 /// The hierarchy channel / chip (way) / die / plane / block / page.
@@ -103,7 +104,7 @@ pub struct ScriptedFault {
     /// Which operation fails: a read, a program or an erase.
     pub kind: FaultKind,
     /// The block, numbered over the whole drive.
-    pub block: u32,
+    pub block: BlockId,
     /// The how-manieth operation of this kind on this block.
     pub nth: u32,
 }

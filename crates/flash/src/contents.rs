@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::array::HugeArray;
 use crate::blocks::Blocks;
 use crate::image::Image;
-use crate::{Contents, Geometry};
+use crate::{BlockId, Contents, Geometry};
 
 /// What the mapping units hold, addressed by physical unit: in memory, or in the files of an [`Image`].
 pub struct Store {
@@ -196,8 +196,8 @@ impl Oob {
     /// Writes the OOB of a page at the time its program is decided.
     // Every program comes by here: rare callers must not make a call of it.
     #[inline(always)]
-    pub fn write(&mut self, block: u32, page: u32, lpns: &[u32], sequence: u64) {
-        let ppn = block * self.pages_per_block + page;
+    pub fn write(&mut self, block: BlockId, page: u32, lpns: &[u32], sequence: u64) {
+        let ppn = block.0 * self.pages_per_block + page;
         debug_assert!(
             lpns.len() <= self.units_per_page as usize,
             "{} units in a page of {}",
@@ -210,7 +210,7 @@ impl Oob {
             self.sequence(block, page.saturating_sub(1))
         );
         if page == 0 {
-            self.block_sequence[block as usize] = sequence;
+            self.block_sequence[block.index()] = sequence;
         }
         self.sequence_low.set(ppn as usize, sequence as u32);
         let first = (ppn * self.units_per_page) as usize;
@@ -226,10 +226,10 @@ impl Oob {
     /// Begins a run of pages with one unit each, numbered from `sequence` on: all LPNs and all low sequence halves, for
     /// the caller to fill in. Only where [`Oob::is_plain`].
     #[inline]
-    pub fn begin_run(&mut self, block: u32, page: u32, sequence: u64) -> (&mut [u32], &mut [u32]) {
+    pub fn begin_run(&mut self, block: BlockId, page: u32, sequence: u64) -> (&mut [u32], &mut [u32]) {
         debug_assert!(self.is_plain(), "a run of pages of block {block} would lose what their OOB holds beside LPNs");
         if page == 0 {
-            self.block_sequence[block as usize] = sequence;
+            self.block_sequence[block.index()] = sequence;
         }
         (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice())
     }
@@ -242,17 +242,17 @@ impl Oob {
 
     /// The sequence number of a page.
     #[inline]
-    pub fn sequence(&self, block: u32, page: u32) -> u64 {
-        let base = self.block_sequence[block as usize];
-        let low = self.sequence_low.get((block * self.pages_per_block + page) as usize);
+    pub fn sequence(&self, block: BlockId, page: u32) -> u64 {
+        let base = self.block_sequence[block.index()];
+        let low = self.sequence_low.get((block.0 * self.pages_per_block + page) as usize);
         base + u64::from(low.wrapping_sub(base as u32))
     }
 
     /// Whether a page with `sequence` may still go into `block` (its distance to the first must fit in 32 bits).
     #[inline]
-    pub fn sequence_fits(&self, block: u32, sequence: u64) -> bool {
-        debug_assert!(sequence >= self.block_sequence[block as usize], "numbers grow: {sequence} in block {block}");
-        sequence - self.block_sequence[block as usize] < u64::from(u32::MAX) - (1 << 20)
+    pub fn sequence_fits(&self, block: BlockId, sequence: u64) -> bool {
+        debug_assert!(sequence >= self.block_sequence[block.index()], "numbers grow: {sequence} in block {block}");
+        sequence - self.block_sequence[block.index()] < u64::from(u32::MAX) - (1 << 20)
     }
 
     /// The words of a metadata unit.
@@ -305,17 +305,17 @@ impl Oob {
     /// What was bound to pages whose programs never happened is gone with the RAM.
     pub(crate) fn forget_unwritten(&mut self, blocks: &Blocks) {
         let (pages, units) = (self.pages_per_block, self.units_per_page);
-        let written = |unit: u32| (unit / units) % pages < blocks.get(unit / units / pages).programmed;
+        let written = |unit: u32| (unit / units) % pages < blocks.get(BlockId(unit / units / pages)).programmed;
         self.records.retain(|unit, _| written(*unit));
         self.poisoned.retain(|unit| written(*unit));
     }
 
-    pub(crate) fn erase(&mut self, block: u32) {
+    pub(crate) fn erase(&mut self, block: BlockId) {
         if self.records.is_empty() && self.poisoned.is_empty() {
             return;
         }
         let units = self.pages_per_block * self.units_per_page;
-        let first = u64::from(block) * u64::from(units);
+        let first = u64::from(block.0) * u64::from(units);
         let gone: Vec<u32> =
             self.records.range(first as u32..=(first + u64::from(units) - 1) as u32).map(|(unit, _)| *unit).collect();
         for unit in gone {

@@ -6,7 +6,7 @@ use std::fmt;
 use rand::RngExt;
 use ssdlab_base::Rng;
 
-use crate::{FaultKind, Faults, OpKind, ScriptedFault};
+use crate::{BlockId, DieId, FaultKind, Faults, OpKind, ScriptedFault};
 
 /// The faults of a drive; inert and nearly free when none is configured.
 #[derive(Clone, Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct FaultPlan {
     struck: Vec<ScriptedFault>,
     blocks_per_die: u32,
     /// Dies of which every operation fails.
-    lost: Vec<u32>,
+    lost: Vec<DieId>,
     /// Asked for while running: the next operation of a kind fails, on any block or on one.
-    next: Vec<(FaultKind, Option<u32>)>,
+    next: Vec<(FaultKind, Option<BlockId>)>,
 }
 
 /// A fault of the script that has not struck.
@@ -73,14 +73,14 @@ impl FaultPlan {
     }
 
     /// Blocks that are bad from the factory, by number.
-    pub(crate) fn factory_bad(&mut self, blocks: u32) -> Vec<u32> {
-        let mut bad: Vec<u32> = if self.faults.factory_bad > 0.0 {
-            (0..blocks).filter(|_| self.rng.random_bool(self.faults.factory_bad)).collect()
+    pub(crate) fn factory_bad(&mut self, blocks: u32) -> Vec<BlockId> {
+        let mut bad: Vec<BlockId> = if self.faults.factory_bad > 0.0 {
+            (0..blocks).map(BlockId).filter(|_| self.rng.random_bool(self.faults.factory_bad)).collect()
         } else {
             Vec::new()
         };
         let scripted = self.faults.script.iter().filter(|fault| fault.kind == FaultKind::Factory);
-        bad.extend(scripted.map(|fault| fault.block).filter(|block| *block < blocks));
+        bad.extend(scripted.map(|fault| fault.block).filter(|block| block.0 < blocks));
         bad.sort_unstable();
         bad.dedup();
         self.struck =
@@ -96,18 +96,18 @@ impl FaultPlan {
 
     /// Whether this operation fails. `erases` is the block's count before the operation.
     #[inline]
-    pub(crate) fn strikes(&mut self, kind: OpKind, block: u32, erases: u32) -> bool {
+    pub(crate) fn strikes(&mut self, kind: OpKind, block: BlockId, erases: u32) -> bool {
         self.active && self.draw(kind, block, erases)
     }
 
     #[cold]
-    fn draw(&mut self, kind: OpKind, block: u32, erases: u32) -> bool {
+    fn draw(&mut self, kind: OpKind, block: BlockId, erases: u32) -> bool {
         let (kind, rate) = match kind {
             OpKind::Read => (FaultKind::Read, self.faults.uncorrectable_read),
             OpKind::Program | OpKind::Copyback => (FaultKind::Program, self.faults.program_failure),
             OpKind::Erase => (FaultKind::Erase, self.faults.erase_failure),
         };
-        let tried = self.tried.entry((kind as u8, block)).or_default();
+        let tried = self.tried.entry((kind as u8, block.0)).or_default();
         *tried += 1;
         let this = ScriptedFault { kind, block, nth: *tried };
         let worn = kind == FaultKind::Erase && self.faults.endurance.is_some_and(|endurance| erases >= endurance);
@@ -128,14 +128,15 @@ impl FaultPlan {
     }
 
     /// Counts an operation of a block's die, and says whether that is lost by now.
-    fn die_is_lost(&mut self, block: u32) -> bool {
-        let die = block / self.blocks_per_die;
+    fn die_is_lost(&mut self, block: BlockId) -> bool {
+        let die = DieId(block.0 / self.blocks_per_die);
         if self.lost.contains(&die) {
             return true;
         }
-        let of_die = |fault: &&ScriptedFault| fault.kind == FaultKind::Die && fault.block / self.blocks_per_die == die;
+        let of_die =
+            |fault: &&ScriptedFault| fault.kind == FaultKind::Die && fault.block.0 / self.blocks_per_die == die.0;
         let Some(fault) = self.faults.script.iter().find(of_die).copied() else { return false };
-        let tried = self.tried.entry((FaultKind::Die as u8, die)).or_default();
+        let tried = self.tried.entry((FaultKind::Die as u8, die.0)).or_default();
         *tried += 1;
         let lost = *tried >= fault.nth;
         if lost {
@@ -151,12 +152,12 @@ impl FaultPlan {
     }
 
     /// The next operation of `kind` fails, on `block` or wherever it is.
-    pub(crate) fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
+    pub(crate) fn fail_next(&mut self, kind: FaultKind, block: Option<BlockId>) {
         assert!(self.active, "faults were expected before they were asked for");
         assert_ne!(kind, FaultKind::Factory, "a factory bad block is bad from the beginning");
         assert!(kind != FaultKind::Die || block.is_some(), "a die that fails is named by one of its blocks");
         if let (FaultKind::Die, Some(block)) = (kind, block) {
-            self.lost.push(block / self.blocks_per_die);
+            self.lost.push(DieId(block.0 / self.blocks_per_die));
             self.struck.push(ScriptedFault { kind, block, nth: 1 });
             return;
         }
@@ -169,14 +170,15 @@ impl FaultPlan {
         script
             .filter(|fault| !self.struck.contains(fault))
             .map(|fault| {
-                let place = if fault.kind == FaultKind::Die { fault.block / self.blocks_per_die } else { fault.block };
+                let place =
+                    if fault.kind == FaultKind::Die { fault.block.0 / self.blocks_per_die } else { fault.block.0 };
                 Unstruck { fault: *fault, seen: self.tried.get(&(fault.kind as u8, place)).copied().unwrap_or(0) }
             })
             .collect()
     }
 
     /// What was asked for by [`FaultPlan::fail_next`] and waits for its operation.
-    pub(crate) fn asked(&self) -> &[(FaultKind, Option<u32>)] {
+    pub(crate) fn asked(&self) -> &[(FaultKind, Option<BlockId>)] {
         &self.next
     }
 

@@ -32,3 +32,8 @@ id! {
     /// A die, numbered over the whole drive: `(channel * ways + way) * dies_per_chip + die`.
     DieId
 }
+
+id! {
+    /// A block, numbered over the whole drive: `plane * blocks_per_plane + block`, planes as dies are, die by die.
+    BlockId
+}

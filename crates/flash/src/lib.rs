@@ -25,7 +25,7 @@ pub use config::{
 pub use contents::{FILLER_LPN, NO_LPN, Oob, PARITY_LPN, Store, is_of_stripe};
 pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
-pub use id::DieId;
+pub use id::{BlockId, DieId};
 pub use image::{Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use crate::{Block, Flash};
+use crate::{Block, BlockId, Flash};
 
 impl Flash {
     /// Writes block states and OOB areas; nothing may be in flight.
@@ -26,7 +26,7 @@ impl Flash {
         }
         write_list(to, &self.blocks.unreadable().collect::<Vec<u32>>())?;
         write_list(to, &self.oob.poisoned().collect::<Vec<u32>>())?;
-        let substitutes: Vec<u32> = self.blocks.substitutes().flat_map(|(block, index)| [block, index]).collect();
+        let substitutes: Vec<u32> = self.blocks.substitutes().flat_map(|(block, index)| [block.0, index]).collect();
         write_list(to, &substitutes)
     }
 
@@ -41,7 +41,7 @@ impl Flash {
             }
             let (bad, torn, suspect) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
             let state = Block { programmed, erases, reads, bad, torn, suspect };
-            self.restore_block(block as u32, state);
+            self.restore_block(BlockId(block as u32), state);
         }
         let units_per_page = self.oob.units_per_page();
         let units = geometry.pages() * u64::from(units_per_page);
@@ -69,7 +69,7 @@ impl Flash {
             if u64::from(ppn) >= geometry.pages() {
                 return Err(damaged("a page that cannot be read is behind the flash"));
             }
-            if ppn % geometry.pages_per_block >= self.blocks.get(ppn / geometry.pages_per_block).programmed {
+            if ppn % geometry.pages_per_block >= self.blocks.get(BlockId(ppn / geometry.pages_per_block)).programmed {
                 return Err(damaged("a page that cannot be read was never written"));
             }
             self.blocks.spoil(ppn);
@@ -91,7 +91,7 @@ impl Flash {
             if block >= geometry.blocks() || index >= geometry.blocks_per_plane {
                 return Err(damaged("a block stands in the place of one behind the flash"));
             }
-            self.blocks.substitute(block, Some(index));
+            self.blocks.substitute(BlockId(block), Some(index));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Class, Latency, MultiPlane, OpKind, presets};
+use ssdlab_flash::{BlockId, Class, Latency, MultiPlane, OpKind, presets};
 use support::*;
 
 #[test]
@@ -39,8 +39,8 @@ fn an_erase_is_its_command_and_the_array() {
     bench.fill(2, 5);
     let erase = bench.erase(2);
     bench.assert_ends_at(erase, COMMAND + ERASE);
-    assert_eq!(bench.flash.blocks.get(2).programmed, 0);
-    assert_eq!(bench.flash.blocks.get(2).erases, 1);
+    assert_eq!(bench.flash.blocks.get(BlockId(2)).programmed, 0);
+    assert_eq!(bench.flash.blocks.get(BlockId(2)).erases, 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ssdlab_flash::{Cause, Class, FaultKind, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Cause, Class, FaultKind, OpKind, ScriptedFault};
 use support::*;
 
 /// The message of the panic that `act` must end in, run until nothing is left.
@@ -61,14 +61,14 @@ fn nothing_is_programmed_behind_the_end_of_a_block() {
 #[test]
 fn a_bad_block_is_neither_programmed_nor_erased() {
     let message = broken(
-        |bench| bench.flash.retire(3),
+        |bench| bench.flash.retire(BlockId(3)),
         |bench| {
             bench.program(3, 0);
         },
     );
     assert_says(&message, &["bad", "block 3 page 0"]);
     let message = broken(
-        |bench| bench.flash.retire(3),
+        |bench| bench.flash.retire(BlockId(3)),
         |bench| {
             bench.erase(3);
         },
@@ -105,14 +105,14 @@ fn a_block_whose_erase_was_cut_is_erased_again_before_use() {
     bench.erase(0);
     bench.run_until(COMMAND + 1);
     bench.flash.power_cut(ssdlab_base::Nanos(bench.now));
-    assert!(bench.flash.blocks.get(0).torn);
+    assert!(bench.flash.blocks.get(BlockId(0)).torn);
     assert!(!bench.flash.blocks.readable(1), "what was there can no longer be trusted");
     let caught = catch_unwind(AssertUnwindSafe(|| {
-        bench.flash.execute(OpKind::Program, Cause::Host, 0, 3);
+        bench.flash.execute(OpKind::Program, Cause::Host, BlockId(0), 3);
     }));
     assert!(caught.is_err(), "a torn block is not programmed");
-    bench.flash.execute(OpKind::Erase, Cause::Recovery, 0, 0);
-    bench.flash.execute(OpKind::Program, Cause::Host, 0, 0);
+    bench.flash.execute(OpKind::Erase, Cause::Recovery, BlockId(0), 0);
+    bench.flash.execute(OpKind::Program, Cause::Host, BlockId(0), 0);
     assert!(bench.flash.blocks.readable(0));
 }
 
@@ -124,7 +124,7 @@ fn a_program_that_was_cut_leaves_a_torn_page_and_one_that_had_not_begun_leaves_n
         bench.program(0, 1);
         bench.run_until(at);
         bench.flash.power_cut(ssdlab_base::Nanos(at));
-        assert_eq!(bench.flash.blocks.get(0).programmed, programmed, "cut at {at}");
+        assert_eq!(bench.flash.blocks.get(BlockId(0)).programmed, programmed, "cut at {at}");
         assert_eq!(bench.flash.blocks.unreadable().count() as u32, programmed);
         assert_eq!(bench.flash.in_flight(), 0);
         assert_eq!(bench.flash.next_event(), None);
@@ -133,7 +133,7 @@ fn a_program_that_was_cut_leaves_a_torn_page_and_one_that_had_not_begun_leaves_n
     bench.program(0, 0);
     bench.run_until(PROGRAM_PAGE);
     bench.flash.power_cut(ssdlab_base::Nanos(PROGRAM_PAGE));
-    assert_eq!(bench.flash.blocks.get(0).programmed, 1);
+    assert_eq!(bench.flash.blocks.get(BlockId(0)).programmed, 1);
     assert!(bench.flash.blocks.readable(0), "what had ended at that instant is kept");
 }
 
@@ -156,7 +156,7 @@ fn the_numbers_of_operations_that_end_together_are_not_given_out_before_all_were
 #[test]
 fn a_block_that_failed_a_program_is_marked_over_power_cuts_and_never_erased() {
     let mut config = chips(1, 1, 1);
-    config.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 1, nth: 2 }];
+    config.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: BlockId(1), nth: 2 }];
     let mut bench = Bench::new(&config);
     for block in 0..3 {
         bench.fill(block, 3);
@@ -165,22 +165,22 @@ fn a_block_that_failed_a_program_is_marked_over_power_cuts_and_never_erased() {
     let suspect: Vec<bool> = bench.flash.blocks.all().iter().map(|block| block.suspect).collect();
     assert_eq!(suspect, [false, true, false, false]);
     assert!(!bench.flash.blocks.readable(17) && bench.flash.blocks.readable(18), "only the failed page is lost");
-    let caught = catch_unwind(AssertUnwindSafe(|| bench.flash.execute(OpKind::Erase, Cause::Gc, 1, 0)));
+    let caught = catch_unwind(AssertUnwindSafe(|| bench.flash.execute(OpKind::Erase, Cause::Gc, BlockId(1), 0)));
     assert!(caught.is_err(), "a suspect block is not erased");
 }
 
 #[test]
 fn saved_chips_come_back_with_every_mark_on_them() {
     let mut config = chips(1, 1, 2);
-    config.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: 2, nth: 1 }];
+    config.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: BlockId(2), nth: 1 }];
     let mut bench = Bench::new(&config);
     bench.fill(0, 7);
     bench.fill(5, 16);
-    bench.flash.execute(OpKind::Erase, Cause::Gc, 5, 0);
-    bench.flash.retire(3);
+    bench.flash.execute(OpKind::Erase, Cause::Gc, BlockId(5), 0);
+    bench.flash.retire(BlockId(3));
     bench.fill(2, 1);
-    assert!(bench.flash.blocks.get(2).suspect);
-    bench.flash.oob.write(0, 6, &[77], 1234);
+    assert!(bench.flash.blocks.get(BlockId(2)).suspect);
+    bench.flash.oob.write(BlockId(0), 6, &[77], 1234);
     bench.flash.oob.put_record(6, vec![1, 2, 3].into());
     bench.flash.oob.poison(4);
     bench.program(0, 7);
@@ -195,7 +195,10 @@ fn saved_chips_come_back_with_every_mark_on_them() {
     assert!(again.flash.oob.is_poisoned(4), "lost data is still lost");
     assert!(!again.flash.oob.is_poisoned(5));
     assert_eq!(again.flash.oob.record(6), Some([1, 2, 3].as_slice()));
-    assert_eq!((again.flash.oob.lpn(6), again.flash.oob.sequence(0, 6)), (77, bench.flash.oob.sequence(0, 6)));
+    assert_eq!(
+        (again.flash.oob.lpn(6), again.flash.oob.sequence(BlockId(0), 6)),
+        (77, bench.flash.oob.sequence(BlockId(0), 6))
+    );
     let mut twice = Vec::new();
     again.flash.save(&mut twice).expect("memory takes it");
     assert_eq!(saved, twice);

@@ -3,7 +3,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Class, FlashConfig, OpKind, SchedulerKind};
+use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, SchedulerKind};
 use support::*;
 
 fn with(scheduler: SchedulerKind) -> FlashConfig {
@@ -75,10 +75,10 @@ fn the_host_goes_first_until_gc_has_waited_for_the_bound() {
             }
         }
         bench.run_until(passed * PROGRAM_PAGE);
-        assert_eq!(bench.flash.blocks.get(1).programmed, 0);
+        assert_eq!(bench.flash.blocks.get(BlockId(1)).programmed, 0);
         let gc = 1;
         bench.assert_ends_at(gc, (passed + 1) * PROGRAM_PAGE);
-        assert_eq!(u64::from(bench.flash.blocks.get(0).programmed), passed);
+        assert_eq!(u64::from(bench.flash.blocks.get(BlockId(0)).programmed), passed);
     }
 }
 
@@ -173,7 +173,7 @@ fn pages_of_a_block_keep_their_order_under_every_policy() {
                 gc_program(&mut bench, 5, page);
             }
             bench.run();
-            assert!([0, 1, 4, 5].iter().all(|block| bench.flash.blocks.get(*block).programmed == 16));
+            assert!([0, 1, 4, 5].iter().all(|block| bench.flash.blocks.get(BlockId(*block)).programmed == 16));
         }
     }
 }

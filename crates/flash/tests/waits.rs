@@ -4,7 +4,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Class, Done, Flash, FlashConfig, NONE, OpId, OpKind, RecordId, Stay, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, FlashConfig, NONE, OpId, OpKind, RecordId, Stay, Submit};
 use support::*;
 
 /// Chips that record, and the records of what ended.
@@ -27,7 +27,21 @@ impl Recording {
         let bytes = if kind == OpKind::Erase { 0 } else { PAGE };
         let (block, page) = place;
         let (source, token, pin) = (NONE, 0, NONE);
-        self.flash.submit(Nanos(now), Submit { kind, cause, class, block, page, source, bytes, token, pin, waits_for })
+        self.flash.submit(
+            Nanos(now),
+            Submit {
+                kind,
+                cause,
+                class,
+                block: BlockId(block),
+                page,
+                source,
+                bytes,
+                token,
+                pin: BlockId(pin),
+                waits_for,
+            },
+        )
     }
 
     fn run_until(&mut self, until: u64) {

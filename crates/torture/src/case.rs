@@ -3,7 +3,7 @@
 
 use ssdlab_base::{Nanos, Request};
 use ssdlab_device::DriveConfig;
-use ssdlab_flash::FaultKind;
+use ssdlab_flash::{BlockId, FaultKind};
 
 /// A drive, and what happens to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub enum Step {
         /// The kind: a read, a program or an erase.
         kind: FaultKind,
         /// On this block only.
-        block: Option<u32>,
+        block: Option<BlockId>,
     },
     /// The power goes, and comes back.
     Cut(Cut),

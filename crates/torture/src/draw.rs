@@ -4,7 +4,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, Parity};
-use ssdlab_flash::{Contents, FaultKind, Faults, ScriptedFault};
+use ssdlab_flash::{BlockId, Contents, FaultKind, Faults, ScriptedFault};
 
 use crate::case::{Again, Case, Cut, Moment, Step};
 use crate::commands::Mix;
@@ -121,7 +121,7 @@ fn add_faults(faults: &mut Faults, rng: &mut Rng, blocks: u32) {
     let kinds = [FaultKind::Read, FaultKind::Program, FaultKind::Erase];
     let kinds = if rng.random_bool(0.7) { &kinds[1..] } else { &kinds };
     for _ in 0..rng.random_range(0..6) {
-        let (kind, block) = (one_of(rng, kinds), rng.random_range(0..blocks));
+        let (kind, block) = (one_of(rng, kinds), BlockId(rng.random_range(0..blocks)));
         faults.script.push(ScriptedFault { kind, block, nth: rng.random_range(1..20) });
     }
 }
@@ -184,7 +184,7 @@ fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
         steps.push(Step::Command { request: ssdlab_base::Request { tag: 0, ..request }, depth });
         if rng.random_bool(habits.fail.0) {
             let kind = one_of(rng, habits.fail.1);
-            let block = parity.then(|| rng.random_range(0..config.flash.geometry.blocks()));
+            let block = parity.then(|| BlockId(rng.random_range(0..config.flash.geometry.blocks())));
             steps.push(Step::Fail { kind, block });
         }
         if rng.random_bool(habits.run) {

@@ -21,7 +21,7 @@ use std::str::FromStr;
 
 use ssdlab_base::{Op, Request, parse_duration};
 use ssdlab_device::{Description, DriveConfig, description};
-use ssdlab_flash::FaultKind;
+use ssdlab_flash::{BlockId, FaultKind};
 use toml::{Table, Value};
 
 use crate::case::{Again, Case, Cut, Moment, Step};
@@ -117,7 +117,7 @@ impl FromStr for Step {
                     Some(word) => Some(number(Some(word), what)?),
                     None => None,
                 };
-                Step::Fail { kind: kind.ok_or_else(|| expected(what))?, block }
+                Step::Fail { kind: kind.ok_or_else(|| expected(what))?, block: block.map(BlockId) }
             }
             "cut" => {
                 let mut cut = Cut { at: Moment::Now, percent: 0, recovery: [None; 3], unread: false };

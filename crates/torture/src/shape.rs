@@ -26,7 +26,7 @@ pub fn small_like(config: &DriveConfig) -> Option<DriveConfig> {
     geometry.planes_per_die = geometry.planes_per_die.min(2);
     geometry.pages_per_block = geometry.pages_per_block.min(PAGES_PER_BLOCK);
     let blocks = geometry.blocks();
-    small.flash.faults.script.retain(|fault| fault.block < blocks);
+    small.flash.faults.script.retain(|fault| fault.block.0 < blocks);
     small.gc.background_free_blocks = small.gc.background_free_blocks.min(small.gc.free_blocks + 2);
     let unit = u64::from(small.ftl.mapping_unit);
     small.user_bytes = unit;

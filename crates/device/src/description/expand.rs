@@ -155,7 +155,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
     let script = faults
         .script
         .iter()
-        .map(|fault| table([("kind", word(fault.kind)), ("block", count(fault.block)), ("nth", count(fault.nth))]))
+        .map(|fault| table([("kind", word(fault.kind)), ("block", count(fault.block.0)), ("nth", count(fault.nth))]))
         .collect();
     rates.insert("script".to_string(), Value::Array(script));
     insert("faults", Value::Table(rates));

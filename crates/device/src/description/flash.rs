@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::presets::{Preset, preset, transfer_time};
-use ssdlab_flash::{Faults, FlashConfig, Geometry, SchedulerKind, ScriptedFault, Timing};
+use ssdlab_flash::{BlockId, Faults, FlashConfig, Geometry, SchedulerKind, ScriptedFault, Timing};
 
 use super::error::DescriptionError;
 use super::reader::{Field, Section};
@@ -223,7 +223,7 @@ fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, Descriptio
             let entry = entry.section()?;
             script.push(ScriptedFault {
                 kind: entry.choice("kind")?,
-                block: entry.require("block")?.count(0, geometry.blocks() - 1)?,
+                block: BlockId(entry.require("block")?.count(0, geometry.blocks() - 1)?),
                 nth: entry.count("nth")?,
             });
         }

@@ -6,7 +6,7 @@
 //! a pending rewrite: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
 //! a record of trims is waited for by its hold, and not by the cause of whatever program carries it.
 
-use ssdlab_flash::{Cause, Done, NONE};
+use ssdlab_flash::{BlockId, Cause, Done, NONE};
 
 use super::{Drive, Eviction, HeldTrim, PendingRewrite, Retirement};
 use crate::Status;
@@ -17,7 +17,7 @@ use crate::token::Owner;
 
 impl Drive {
     /// A program failed that has pinned `blocks`: its units go elsewhere, and what it superseded is held.
-    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Owner, blocks: Vec<u32>) {
+    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Owner, blocks: Vec<BlockId>) {
         let relocates = matches!(owner, Owner::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.
@@ -87,7 +87,7 @@ impl Drive {
     }
 
     fn page_number(&self, place: Place) -> u32 {
-        place.block * self.media.pages_per_block() + place.page
+        place.block.0 * self.media.pages_per_block() + place.page
     }
 
     fn rewrite_or_wait(&mut self, pending: PendingRewrite) {

@@ -26,7 +26,7 @@ mod versions;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{Contents, Observer, OpId};
+use ssdlab_flash::{BlockId, Contents, Observer, OpId};
 
 use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
@@ -106,7 +106,7 @@ struct Retirement {
     /// Pages, by number, that must be on flash first.
     pages: Vec<u32>,
     /// Blocks that hold the versions before, each pinned once.
-    blocks: Vec<u32>,
+    blocks: Vec<BlockId>,
     /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page
     /// would come back.
     trim: HeldTrim,

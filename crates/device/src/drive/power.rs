@@ -1,7 +1,7 @@
 //! Power: the cut that takes the RAM away, and the recovery that needs nothing but flash.
 
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
-use ssdlab_flash::{Cause, Flash, Image, ImageError, OpKind};
+use ssdlab_flash::{BlockId, Cause, Flash, Image, ImageError, OpKind};
 
 use super::{Drive, DriveError, Options, UNNUMBERED};
 use crate::block_pool::BlockState;
@@ -172,7 +172,7 @@ impl Drive {
 
     /// Blocks in which programs failed are emptied and go bad, as they were about to before the RAM was lost.
     pub(super) fn retire_suspects(&mut self) {
-        for block in 0..self.config.flash.geometry.blocks() {
+        for block in (0..self.config.flash.geometry.blocks()).map(BlockId) {
             let state = self.media.flash.blocks.get(block);
             if state.suspect && !state.bad {
                 let superblock = self.media.pool.superblocks.of(block);
@@ -196,7 +196,7 @@ impl Drive {
         if recovery.pages_read > operations {
             return None;
         }
-        for block in 0..geometry.blocks() {
+        for block in (0..geometry.blocks()).map(BlockId) {
             let state = *self.media.flash.blocks.get(block);
             if state.bad || !state.torn {
                 continue;

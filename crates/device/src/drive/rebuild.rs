@@ -4,7 +4,7 @@
 //! stripe has lost its protection, so the superblock is emptied as soon as it is closed; it is used again after its erase.
 //! If one of the others cannot be read either, the page is lost.
 
-use ssdlab_flash::{Cause, Done, NONE, OpId};
+use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId};
 
 use super::Drive;
 use crate::block_pool::BlockState;
@@ -63,7 +63,7 @@ impl Drive {
             self.page_was_rebuilt(place);
         }
         self.read_ended(&done, failed, by);
-        if done.pin != NONE && self.media.pool.unpin(done.pin) {
+        if done.pin != BlockId::NONE && self.media.pool.unpin(done.pin) {
             self.media.unpinned.push(self.media.pool.superblocks.of(done.pin));
         }
         self.owner_served(done.token);

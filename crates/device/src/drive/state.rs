@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use ssdlab_base::{Nanos, rng};
-use ssdlab_flash::{ArrayWork, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
+use ssdlab_flash::{ArrayWork, BlockId, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
 
 use super::buffering::make_buffer;
 use super::{Destager, Drive, Options};
@@ -73,7 +73,7 @@ impl Drive {
     /// Lets the next operation of `kind` fail, on `block` or, with `None`, on whatever block it is. Only on a drive whose
     /// description has faults, or after [`Drive::expect_faults`]. Program failures want a reserve: `gc.free_blocks` of at
     /// least 3.
-    pub fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
+    pub fn fail_next(&mut self, kind: FaultKind, block: Option<BlockId>) {
         self.media.flash.fail_next(kind, block);
     }
 
@@ -88,7 +88,7 @@ impl Drive {
     }
 
     /// What [`Drive::fail_next`] was asked for and waits for its operation, in no order.
-    pub fn faults_asked(&self) -> &[(FaultKind, Option<u32>)] {
+    pub fn faults_asked(&self) -> &[(FaultKind, Option<BlockId>)] {
         self.media.flash.faults_asked()
     }
 
@@ -388,7 +388,7 @@ impl Drive {
 
     /// Whether the controller's state of a superblock agrees with the chips'.
     fn state_fits(&self, superblock: u32, state: BlockState, sequence: u64) -> bool {
-        let blocks: Vec<u32> = self.media.pool.superblocks.members(superblock).collect();
+        let blocks: Vec<BlockId> = self.media.pool.superblocks.members(superblock).collect();
         let chips: Vec<_> = blocks.iter().map(|block| *self.media.flash.blocks.get(*block)).collect();
         let good = self.media.pool.is_good(superblock, &self.media.flash);
         let suspect = chips.iter().any(|chips| chips.suspect);

@@ -1,6 +1,6 @@
 //! The block pool beside a list of blocks that is searched from end to end.
 
-use ssdlab_flash::{Cause, Contents, Flash, OpKind};
+use ssdlab_flash::{BlockId, Cause, Contents, Flash, OpKind};
 
 use super::{Input, drive};
 use crate::block_pool::{BlockPool, BlockState};
@@ -77,7 +77,7 @@ pub fn block_pool(bytes: &[u8]) {
     // Bad from the factory.
     for _ in 0..input.below(3) {
         let block = input.below(flash.geometry().blocks());
-        flash.retire(block);
+        flash.retire(BlockId(block));
     }
     let mut pool = BlockPool::new(&config, &mut flash);
     let fresh = |number: u32| Block {
@@ -237,7 +237,7 @@ fn compare(pool: &BlockPool, flash: &Flash, model: &Model) {
             continue;
         }
         for member in pool.superblocks.members(number) {
-            assert_eq!(member_of[member as usize].replace(number), None, "block {member} is in one superblock");
+            assert_eq!(member_of[member.index()].replace(number), None, "block {member} is in one superblock");
             assert!(!flash.blocks.get(member).bad, "block {member} of superblock {number} is bad");
         }
     }

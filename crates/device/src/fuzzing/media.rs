@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{Cause, Contents, Done, FILLER_LPN, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Contents, Done, FILLER_LPN, NONE, OpId, OpKind};
 
 use super::{Input, adopt, drive, greedy, options};
 use crate::DriveConfig;
@@ -97,11 +97,11 @@ impl Pair {
         let states = [BlockState::Open, BlockState::Full, BlockState::Closed];
         let written: Vec<u32> = states.into_iter().flat_map(|state| self.in_state(state)).collect();
         let superblock = input.pick(&written)?;
-        let members: Vec<u32> = self.media.pool.superblocks.members(superblock).collect();
+        let members: Vec<BlockId> = self.media.pool.superblocks.members(superblock).collect();
         let block = input.pick(&members)?;
         let programmed = self.media.flash.blocks.get(block).programmed;
         let page = input.below(programmed);
-        let ppn = block * self.media.pages_per_block() + page;
+        let ppn = block.0 * self.media.pages_per_block() + page;
         (page < programmed && self.media.flash.blocks.readable(ppn)).then_some(Place { block, page })
     }
 
@@ -176,7 +176,7 @@ impl Pair {
         assert_eq!(*given, expected, "pages of superblock {superblock} in order");
     }
 
-    fn pin(&mut self, op: OpId, blocks: &[u32]) {
+    fn pin(&mut self, op: OpId, blocks: &[BlockId]) {
         let superblocks = blocks.iter().map(|block| self.media.pool.superblocks.of(*block)).collect();
         let before = self.pins.insert(op, superblocks);
         assert!(before.is_none(), "operation {op} is in flight twice");
@@ -253,11 +253,13 @@ impl Pair {
         let now = self.media.now;
         let mut flash = std::mem::replace(&mut self.media, fresh).flash;
         flash.power_cut(now);
-        let torn: Vec<u32> = (0..flash.geometry().blocks()).filter(|block| flash.blocks.get(*block).torn).collect();
+        let blocks = (0..flash.geometry().blocks()).map(BlockId);
+        let torn: Vec<BlockId> = blocks.filter(|block| flash.blocks.get(*block).torn).collect();
         for block in torn {
             flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
         }
         let sequences = (0..flash.geometry().blocks())
+            .map(BlockId)
             .flat_map(|block| (0..flash.blocks.get(block).programmed).map(move |page| (block, page)));
         let newest = sequences.map(|(block, page)| flash.oob.sequence(block, page)).max().unwrap_or(0);
         self.media = Media::over(&self.config, options(Contents::Stamps), flash);
@@ -308,7 +310,7 @@ impl Pair {
                 let bound: Vec<Place> = self.media.pool.superblocks.bound_to(parity).chain([parity]).collect();
                 assert!(bound.iter().all(|place| stripe.contains(place)), "{parity:?} protects its own stripe");
                 let whole = |place: &Place| {
-                    let ppn = place.block * self.media.pages_per_block() + place.page;
+                    let ppn = place.block.0 * self.media.pages_per_block() + place.page;
                     self.media.flash.is_written(place.block, place.page)
                         && self.media.flash.blocks.readable(ppn)
                         && self.media.flash.oob.lpn(self.media.unit_at(*place)) != FILLER_LPN

@@ -12,7 +12,7 @@ pub use block_pool::block_pool;
 pub use mapping::mapping;
 pub use media::media;
 
-use ssdlab_flash::Contents;
+use ssdlab_flash::{BlockId, Contents};
 
 use crate::block_pool::BlockState;
 use crate::gc::Gc;
@@ -86,7 +86,7 @@ fn greedy(config: &DriveConfig) -> Gc {
 fn adopt(media: &mut Media) {
     for superblock in 0..media.pool.superblocks_count() {
         let programmed = media.programmed(superblock);
-        let members: Vec<u32> = media.pool.superblocks.members(superblock).collect();
+        let members: Vec<BlockId> = media.pool.superblocks.members(superblock).collect();
         let is_open = (1..media.pages_per_superblock()).contains(&programmed);
         assert!(members.iter().all(|block| !media.flash.blocks.get(*block).torn), "no erase was cut");
         if programmed == 0 {

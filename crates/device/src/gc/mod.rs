@@ -10,7 +10,7 @@ mod pacing;
 pub(crate) mod victim;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Class, NONE, OpKind, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Submit};
 
 use crate::block_pool::BlockState;
 use crate::ftl::{Ftl, TrimTarget};
@@ -451,7 +451,7 @@ impl Gc {
                     source: NONE,
                     bytes: 0,
                     token: Owner::Nobody.pack(),
-                    pin: NONE,
+                    pin: BlockId::NONE,
                     waits_for: 0,
                 };
                 self.erases_in_flight[superblock as usize] += 1;
@@ -464,7 +464,7 @@ impl Gc {
     }
 
     /// The erase of a block has ended; true if that was the last member of its superblock.
-    pub(crate) fn erased(&mut self, media: &mut Media, block: u32, failed: bool) -> bool {
+    pub(crate) fn erased(&mut self, media: &mut Media, block: BlockId, failed: bool) -> bool {
         let superblock = media.pool.superblocks.of(block);
         assert_ne!(superblock, NONE, "block {block} was erased, and is in no superblock");
         assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and nobody asked for it");
@@ -501,7 +501,7 @@ impl Gc {
         }
     }
 
-    fn grow_bad(&mut self, media: &mut Media, block: u32) {
+    fn grow_bad(&mut self, media: &mut Media, block: BlockId) {
         assert!(!media.flash.blocks.get(block).bad, "block {block} goes bad twice");
         media.flash.retire(block);
         media.pool.superblocks.remove(block);

@@ -21,7 +21,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use ssdlab_flash::{Cause, Class, FILLER_LPN, NO_LPN, NONE, OpId, OpKind, PARITY_LPN, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, FILLER_LPN, NO_LPN, NONE, OpId, OpKind, PARITY_LPN, Submit};
 
 use super::{CLOSED, Frontier, Media, Place};
 use crate::ftl::MAX_UNITS;
@@ -187,7 +187,7 @@ impl Media {
                 source: NONE,
                 bytes: self.unit_bytes * self.units_per_page,
                 token: Owner::Nobody.pack(),
-                pin: NONE,
+                pin: BlockId::NONE,
                 waits_for: unready.len() as u16,
             },
         );
@@ -314,7 +314,7 @@ impl Media {
     }
 
     fn page_of(&self, place: Place) -> u32 {
-        place.block * self.pages_per_block + place.page
+        place.block.0 * self.pages_per_block + place.page
     }
 
     /// What is on flash of the rest of a page's stripe.

@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 
 use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
 use crate::blocks::Asked;
-use crate::{Block, DieId, OpKind};
+use crate::{Block, BlockId, DieId, OpKind};
 
 /// What lost data reads as.
 const LOST: u8 = 0xdb;
@@ -132,23 +132,23 @@ impl Flash {
 
     /// The effect of an operation that has come to its end; true if it failed.
     #[inline]
-    pub(super) fn apply(&mut self, kind: OpKind, asked: Asked, block: u32, page: u32, source: u32) -> bool {
+    pub(super) fn apply(&mut self, kind: OpKind, asked: Asked, block: BlockId, page: u32, source: u32) -> bool {
         self.counts.0[kind as usize][asked.cause as usize] += 1;
         match kind {
             OpKind::Read => {
                 self.blocks.read(block, page, asked);
-                let ppn = block * self.geometry.pages_per_block + page;
+                let ppn = block.0 * self.geometry.pages_per_block + page;
                 self.faults.strikes(kind, block, 0) || !self.blocks.readable(ppn)
             }
             OpKind::Program | OpKind::Copyback => {
                 if kind == OpKind::Copyback {
-                    self.copy_page(asked, source, block * self.geometry.pages_per_block + page);
+                    self.copy_page(asked, source, block.0 * self.geometry.pages_per_block + page);
                 }
                 self.blocks.program(block, page, asked);
                 let failed = self.faults.strikes(kind, block, 0);
                 if failed {
                     self.blocks.suspect(block);
-                    self.blocks.spoil(block * self.geometry.pages_per_block + page);
+                    self.blocks.spoil(block.0 * self.geometry.pages_per_block + page);
                 }
                 if let Some(image) = self.store.image_mut() {
                     if failed {
@@ -179,12 +179,12 @@ impl Flash {
     /// who reads it finds out.
     #[inline(never)]
     fn copy_page(&mut self, asked: Asked, source: u32, target: u32) {
-        let (from, to) = (source / self.geometry.pages_per_block, target / self.geometry.pages_per_block);
-        let plane = |block: u32| block / self.geometry.blocks_per_plane;
-        assert_eq!(plane(from), plane(to), "a copyback from page {source} to {target} stays in its plane");
         let pages = self.geometry.pages_per_block;
-        self.blocks.read(source / pages, source % pages, asked);
-        if self.faults.strikes(OpKind::Read, source / pages, 0) {
+        let (from, to) = (BlockId(source / pages), BlockId(target / pages));
+        let plane = |block: BlockId| block.0 / self.geometry.blocks_per_plane;
+        assert_eq!(plane(from), plane(to), "a copyback from page {source} to {target} stays in its plane");
+        self.blocks.read(from, source % pages, asked);
+        if self.faults.strikes(OpKind::Read, from, 0) {
             let units = self.oob.units_per_page();
             for unit in target * units..(target + 1) * units {
                 self.lose(unit);
@@ -214,7 +214,7 @@ impl Flash {
                     match submit.kind {
                         OpKind::Program | OpKind::Copyback => {
                             self.blocks.program(submit.block, submit.page, Asked { cause: submit.cause, now });
-                            self.blocks.spoil(submit.block * self.geometry.pages_per_block + submit.page);
+                            self.blocks.spoil(submit.block.0 * self.geometry.pages_per_block + submit.page);
                         }
                         OpKind::Erase => self.blocks.tear_erase(submit.block),
                         OpKind::Read => {}
@@ -248,7 +248,7 @@ impl Flash {
     }
 
     /// Puts a saved block state back.
-    pub(crate) fn restore_block(&mut self, block: u32, state: Block) {
+    pub(crate) fn restore_block(&mut self, block: BlockId, state: Block) {
         let pages = self.geometry.pages_per_block;
         assert!(state.programmed <= pages, "block {block} of {pages} pages has {} written", state.programmed);
         self.blocks.restore(block, state);

@@ -25,7 +25,7 @@ use crate::contents::{Oob, Store};
 use crate::events::EventTree;
 use crate::faults::FaultPlan;
 use crate::schedule::{CLASSES, Class};
-use crate::{Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind};
+use crate::{BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind};
 
 /// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
 pub type OpId = u32;
@@ -50,7 +50,7 @@ pub struct Submit {
     /// Which class of the die's queue.
     pub class: Class,
     /// The block; for a copyback the destination's.
-    pub block: u32,
+    pub block: BlockId,
     /// The page in the block; 0 for an erase.
     pub page: u32,
     /// A copyback's source PPN; else unused.
@@ -60,7 +60,7 @@ pub struct Submit {
     /// The controller's own, given back when done.
     pub token: u32,
     /// A block that must not be erased before this is done, or `NONE`; given back when done.
-    pub pin: u32,
+    pub pin: BlockId,
     /// Operations to be linked that this one waits for.
     pub waits_for: u16,
 }
@@ -75,13 +75,13 @@ pub struct Done {
     /// Why it was.
     pub cause: Cause,
     /// Its block.
-    pub block: u32,
+    pub block: BlockId,
     /// Its page.
     pub page: u32,
     /// The token it was submitted with.
     pub token: u32,
     /// The pinned block it was submitted with.
-    pub pin: u32,
+    pub pin: BlockId,
     /// It failed: an uncorrectable read, or a program or erase failure.
     pub failed: bool,
     /// The operation that waited for it and is still in flight, or `NONE`.
@@ -320,12 +320,12 @@ impl Flash {
         let mut flash = Flash::new(config, units_per_page, Contents::Nothing, seed, timed);
         if image.is_fresh() {
             let blocks = flash.blocks.all().iter().enumerate();
-            image.finish(blocks.filter(|(_, block)| block.bad).map(|(number, _)| number as u32))?;
+            image.finish(blocks.filter(|(_, block)| block.bad).map(|(number, _)| BlockId(number as u32)))?;
         } else {
             let loaded = image.load(&mut flash.oob)?;
             let (found, blocks) = (loaded.blocks.len(), flash.blocks.all().len());
             assert_eq!(found, blocks, "the image told of {found} blocks of {blocks}");
-            for (block, state) in (0..).zip(loaded.blocks) {
+            for (block, state) in (0..).map(BlockId).zip(loaded.blocks) {
                 flash.blocks.restore(block, state);
             }
             for ppn in loaded.unreadable {
@@ -341,7 +341,7 @@ impl Flash {
 
     /// Whether a block may be opened: always, but on an image whose host has no space for it.
     #[inline]
-    pub fn provide(&self, block: u32) -> bool {
+    pub fn provide(&self, block: BlockId) -> bool {
         self.store.image().is_none_or(|image| image.provide(block))
     }
 
@@ -349,7 +349,7 @@ impl Flash {
     pub fn poison(&mut self, unit: u32) {
         self.oob.poison(unit);
         let page = unit / self.oob.units_per_page();
-        let place = (page / self.geometry.pages_per_block, page % self.geometry.pages_per_block);
+        let place = (BlockId(page / self.geometry.pages_per_block), page % self.geometry.pages_per_block);
         if self.is_written(place.0, place.1)
             && let Some(image) = self.store.image_mut()
         {
@@ -462,24 +462,24 @@ impl Flash {
 
     /// The die of a block.
     #[inline]
-    pub const fn die_of(&self, block: u32) -> DieId {
-        DieId(self.by_planes_per_die.div(self.by_blocks_per_plane.div(block)))
+    pub const fn die_of(&self, block: BlockId) -> DieId {
+        DieId(self.by_planes_per_die.div(self.by_blocks_per_plane.div(block.0)))
     }
 
     /// The plane of a block in its die.
     #[inline]
-    const fn plane_in_die(&self, block: u32) -> u32 {
-        self.by_planes_per_die.rem(self.by_blocks_per_plane.div(block))
+    const fn plane_in_die(&self, block: BlockId) -> u32 {
+        self.by_planes_per_die.rem(self.by_blocks_per_plane.div(block.0))
     }
 
     /// Whether a page that has been given data is on flash already, or its program is still to end.
     #[inline]
-    pub fn is_written(&self, block: u32, page: u32) -> bool {
+    pub fn is_written(&self, block: BlockId, page: u32) -> bool {
         page < self.blocks.get(block).programmed
     }
 
     /// Marks a block bad for good.
-    pub fn retire(&mut self, block: u32) {
+    pub fn retire(&mut self, block: BlockId) {
         self.blocks.retire(block);
         if let Some(image) = self.store.image_mut() {
             image.put_block(block, self.blocks.get(block));
@@ -487,8 +487,8 @@ impl Flash {
     }
 
     /// The controller records that a block stands in place `index` of its plane, or, with `None`, in its own again.
-    pub fn substitute(&mut self, block: u32, index: Option<u32>) {
-        let (bad, own) = (self.blocks.get(block).bad, block % self.geometry.blocks_per_plane);
+    pub fn substitute(&mut self, block: BlockId, index: Option<u32>) {
+        let (bad, own) = (self.blocks.get(block).bad, block.0 % self.geometry.blocks_per_plane);
         assert!(index.is_none() || !bad, "bad block {block} stands in for another in place {index:?}");
         assert_ne!(index, Some(own), "block {block} stands in for itself");
         self.blocks.substitute(block, index);
@@ -498,7 +498,7 @@ impl Flash {
     }
 
     /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.
-    pub fn find_program(&self, block: u32, page: u32) -> Option<OpId> {
+    pub fn find_program(&self, block: BlockId, page: u32) -> Option<OpId> {
         let die = &self.dies[self.die_of(block).index()];
         let first = self.queue_index(self.die_of(block), 0, 0);
         let queues = self.queues[first..first + CLASSES * self.geometry.planes_per_die as usize].iter();
@@ -538,7 +538,7 @@ impl Flash {
     }
 
     /// The block and page of an operation in flight.
-    pub fn target(&self, op: OpId) -> (u32, u32) {
+    pub fn target(&self, op: OpId) -> (BlockId, u32) {
         let submit = &self.flights[op as usize].submit;
         (submit.block, submit.page)
     }
@@ -550,14 +550,14 @@ impl Flash {
 
     /// Does an operation at once, without time: its effect, its count, its fault. Returns whether it failed.
     #[inline]
-    pub fn execute(&mut self, kind: OpKind, cause: Cause, block: u32, page: u32) -> bool {
+    pub fn execute(&mut self, kind: OpKind, cause: Cause, block: BlockId, page: u32) -> bool {
         debug_assert_eq!(self.in_flight, 0, "{kind:?} of block {block} page {page} at once, while others take time");
         let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(kind, asked, block, page, NONE)
     }
 
     /// As [`Flash::execute`], a copyback from PPN `source`.
-    pub fn execute_copyback(&mut self, cause: Cause, block: u32, page: u32, source: u32) -> bool {
+    pub fn execute_copyback(&mut self, cause: Cause, block: BlockId, page: u32, source: u32) -> bool {
         let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(OpKind::Copyback, asked, block, page, source)
     }
@@ -583,7 +583,7 @@ impl Flash {
     /// Does `count` operations on pages of one block at once, without time; only where [`Flash::is_plain`]. Programs go
     /// to the next pages in order; reads to pages that are written.
     #[inline]
-    pub fn execute_run(&mut self, kind: OpKind, cause: Cause, block: u32, count: u32) {
+    pub fn execute_run(&mut self, kind: OpKind, cause: Cause, block: BlockId, count: u32) {
         debug_assert!(self.is_plain(), "{count} pages of block {block} go as one, and they are not alike");
         debug_assert_eq!(self.in_flight, 0, "a run of pages of block {block} at once, while others take time");
         self.counts.0[kind as usize][cause as usize] += u64::from(count);
@@ -601,7 +601,7 @@ impl Flash {
     #[inline(always)]
     pub fn submit(&mut self, now: Nanos, submit: Submit) -> OpId {
         debug_assert!(self.timed, "untimed operations are executed, not submitted");
-        debug_assert!(submit.block < self.geometry.blocks(), "block {} of {}", submit.block, self.geometry.blocks());
+        debug_assert!(submit.block.0 < self.geometry.blocks(), "block {} of {}", submit.block, self.geometry.blocks());
         debug_assert!(submit.kind != OpKind::Erase || submit.page == 0, "an erase of page {}", submit.page);
         debug_assert!(
             self.events.next().is_none_or(|at| at >= now),
@@ -633,7 +633,7 @@ impl Flash {
     }
 
     /// Puts the latest operation at the end of its queue.
-    fn enqueue(&mut self, now: Nanos, op: OpId, block: u32, class: Class, waits: bool) {
+    fn enqueue(&mut self, now: Nanos, op: OpId, block: BlockId, class: Class, waits: bool) {
         if self.waits.is_some() {
             self.note_submitted(op, now);
         }
@@ -764,7 +764,7 @@ impl Flash {
     }
 
     /// Whether `op` is a program of this page that still waits; `op` may have ended long ago.
-    pub fn awaits_reads(&self, op: OpId, block: u32, page: u32) -> bool {
+    pub fn awaits_reads(&self, op: OpId, block: BlockId, page: u32) -> bool {
         self.flights
             .get(op as usize)
             .is_some_and(|flight| flight.waits_for > 0 && (flight.submit.block, flight.submit.page) == (block, page))

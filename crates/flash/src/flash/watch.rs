@@ -3,7 +3,7 @@
 use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, Phase};
-use crate::{DieId, FaultKind, OpKind, Resource, ScriptedFault, Span, Unstruck};
+use crate::{BlockId, DieId, FaultKind, OpKind, Resource, ScriptedFault, Span, Unstruck};
 
 impl Flash {
     #[inline]
@@ -23,7 +23,7 @@ impl Flash {
         }
         assert!(planes <= self.geometry.planes_per_die, "{planes} operations at once on {resource:?}");
         let pages = u64::from(self.geometry.pages_per_block);
-        let ppn = u64::from(submit.block) * pages + u64::from(submit.page);
+        let ppn = u64::from(submit.block.0) * pages + u64::from(submit.page);
         if let Some(observer) = &mut self.observer {
             observer.span(Span { resource, kind: submit.kind, cause: submit.cause, ppn, planes, start, end });
         }
@@ -71,7 +71,7 @@ impl Flash {
 
     /// Lets the next operation of `kind` fail, on `block` or, with `None`, on whatever block it is. Only on chips whose
     /// description has faults, or after [`Flash::expect_faults`].
-    pub fn fail_next(&mut self, kind: FaultKind, block: Option<u32>) {
+    pub fn fail_next(&mut self, kind: FaultKind, block: Option<BlockId>) {
         self.faults.fail_next(kind, block);
     }
 
@@ -86,7 +86,7 @@ impl Flash {
     }
 
     /// What [`Flash::fail_next`] was asked for and waits for its operation, in no order.
-    pub fn faults_asked(&self) -> &[(FaultKind, Option<u32>)] {
+    pub fn faults_asked(&self) -> &[(FaultKind, Option<BlockId>)] {
         self.faults.asked()
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Every entry carries a check over itself and its own number, so that damage and misplaced entries show.
 
+use crate::BlockId;
 use twox_hash::XxHash3_64;
 
 /// Bytes of a page's entry before its units.
@@ -126,24 +127,24 @@ pub(super) struct BlockEntry {
 }
 
 impl BlockEntry {
-    pub(super) fn encode(self, block: u32) -> [u8; BLOCK_BYTES] {
+    pub(super) fn encode(self, block: BlockId) -> [u8; BLOCK_BYTES] {
         let mut bytes = [0; BLOCK_BYTES];
         let flags = u32::from(self.bad) | u32::from(self.suspect) << 1 | u32::from(self.erasing) << 2;
         bytes[4..8].copy_from_slice(&self.erases.to_le_bytes());
         bytes[8..12].copy_from_slice(&flags.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.stands_in.map_or(0, |index| index + 1).to_le_bytes());
-        let check = check_of(&bytes[4..], u64::from(block));
+        let check = check_of(&bytes[4..], u64::from(block.0));
         bytes[..4].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
     /// The entry in `bytes`; a block of which nothing was ever written is fresh.
-    pub(super) fn decode(bytes: &[u8], block: u32) -> Result<BlockEntry, ()> {
+    pub(super) fn decode(bytes: &[u8], block: BlockId) -> Result<BlockEntry, ()> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(BlockEntry::default());
         }
         let flags = word(bytes, 8);
-        if word(bytes, 0) != check_of(&bytes[4..], u64::from(block)) || flags > 7 {
+        if word(bytes, 0) != check_of(&bytes[4..], u64::from(block.0)) || flags > 7 {
             return Err(());
         }
         Ok(BlockEntry {
@@ -206,12 +207,12 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7) };
-        let mut bytes = block.encode(4);
-        assert_eq!(BlockEntry::decode(&bytes, 4), Ok(block));
-        assert_eq!(BlockEntry::decode(&bytes, 5), Err(()));
+        let mut bytes = block.encode(BlockId(4));
+        assert_eq!(BlockEntry::decode(&bytes, BlockId(4)), Ok(block));
+        assert_eq!(BlockEntry::decode(&bytes, BlockId(5)), Err(()));
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(BlockEntry::decode(&bytes, 4), Err(()), "bit {bit}");
+            assert_eq!(BlockEntry::decode(&bytes, BlockId(4)), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }

@@ -27,7 +27,7 @@ use std::path::Path;
 
 use crate::array::HugeArray;
 use crate::contents::Oob;
-use crate::{Block, Geometry};
+use crate::{Block, BlockId, Geometry};
 
 use behind::Behind;
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
@@ -58,7 +58,7 @@ pub struct Image {
     space: RefCell<Space>,
     behind: Behind,
     /// Blocks that stand in another place of their plane in a superblock.
-    substitutes: BTreeMap<u32, u32>,
+    substitutes: BTreeMap<BlockId, u32>,
     lifeline: Lifeline,
     /// A file could not be written: what is there may be less than what was answered for. No success is reported again.
     broken: Option<String>,
@@ -72,7 +72,7 @@ struct Space {
     /// Blocks whose space the host's file system has promised.
     provided: Vec<bool>,
     /// Erased blocks that still have it, the longest erased first: most are opened again soon.
-    held: VecDeque<u32>,
+    held: VecDeque<BlockId>,
     /// Up to where the log of records has space.
     records: u64,
     /// The host's file system was full when a block was to be opened.
@@ -85,7 +85,7 @@ pub(crate) struct Loaded {
     /// Pages whose program was cut or failed.
     pub(crate) unreadable: Vec<u32>,
     /// Blocks that stand in another block's place in a superblock.
-    pub(crate) substitutes: Vec<(u32, u32)>,
+    pub(crate) substitutes: Vec<(BlockId, u32)>,
 }
 
 impl Image {
@@ -152,7 +152,7 @@ impl Image {
     }
 
     /// A new image: marks its factory bad blocks, and is whole from then on.
-    pub(crate) fn finish(&mut self, bad: impl Iterator<Item = u32>) -> Result<(), ImageError> {
+    pub(crate) fn finish(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ImageError> {
         for block in bad {
             self.put_block(block, &Block { bad: true, ..Block::default() });
         }
@@ -177,7 +177,7 @@ impl Image {
         self.files.blocks.read_exact_at(&mut table, HEADER).map_err(io("blocks", &self.files))?;
         let mut loaded =
             Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new(), substitutes: Vec::new() };
-        for (block, bytes) in (0..blocks).zip(table.chunks_exact(BLOCK_BYTES)) {
+        for (block, bytes) in (0..blocks).map(BlockId).zip(table.chunks_exact(BLOCK_BYTES)) {
             let entry = BlockEntry::decode(bytes, block).map_err(|()| {
                 self.damaged("blocks", format!("the entry of block {block} does not agree with its check"))
             })?;
@@ -192,14 +192,14 @@ impl Image {
             }
             let mut state = Block { erases, bad, suspect, torn: erasing, ..Block::default() };
             self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
-            self.space.get_mut().provided[block as usize] = state.programmed > 0;
+            self.space.get_mut().provided[block.index()] = state.programmed > 0;
             loaded.blocks.push(state);
         }
         // Space that erased blocks still had when the process ended.
         let mut first = 0;
         for run in loaded.blocks.chunk_by(|a, b| (a.programmed == 0) == (b.programmed == 0)) {
             if run[0].programmed == 0 {
-                let (offset, bytes) = self.place_of(first);
+                let (offset, bytes) = self.place_of(BlockId(first));
                 give_back(&self.files.pages, offset, bytes * run.len() as u64).map_err(io("pages", &self.files))?;
             }
             first += run.len() as u32;
@@ -214,7 +214,7 @@ impl Image {
 
     fn load_pages(
         &mut self,
-        block: u32,
+        block: BlockId,
         state: &mut Block,
         oob: &mut Oob,
         records: &records::Found,
@@ -223,12 +223,12 @@ impl Image {
         let size = self.files.entry_bytes;
         let pages = self.geometry.pages_per_block;
         let mut entries = vec![0; size * pages as usize];
-        let offset = u64::from(block * pages) * size as u64;
+        let offset = u64::from(block.0 * pages) * size as u64;
         let read = self.files.oob.read_exact_at(&mut entries, offset);
         read.map_err(|error| ImageError::Io { path: self.files.dir.join("oob"), error })?;
         let mut ended = false;
         for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
-            let ppn = block * pages + page;
+            let ppn = block.0 * pages + page;
             let entry = PageEntry::decode(bytes, ppn, self.units_per_page).map_err(|()| {
                 self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
             })?;
@@ -381,27 +381,27 @@ impl Image {
     // ---- states ----
 
     /// A program begins on the array.
-    pub(crate) fn program_begins(&mut self, block: &Block, place: (u32, u32), oob: &Oob) {
+    pub(crate) fn program_begins(&mut self, block: &Block, place: (BlockId, u32), oob: &Oob) {
         assert_eq!(place.1, block.programmed, "block {} programs the page behind those that are written", place.0);
         self.put_page(PageState::Begun, block, place, oob, false);
     }
 
     /// A program has ended, well or not; its records are kept first.
-    pub(crate) fn program_ends(&mut self, block: &Block, place: (u32, u32), oob: &Oob, failed: bool) {
+    pub(crate) fn program_ends(&mut self, block: &Block, place: (BlockId, u32), oob: &Oob, failed: bool) {
         assert_eq!(place.1 + 1, block.programmed, "the program of block {} that ended is its latest", place.0);
         let state = if failed { PageState::Failed } else { PageState::Written };
         self.put_page(state, block, place, oob, false);
     }
 
     /// A page's out-of-band area changed after its program.
-    pub(crate) fn rewrite(&mut self, block: &Block, place: (u32, u32), oob: &Oob, readable: bool) {
+    pub(crate) fn rewrite(&mut self, block: &Block, place: (BlockId, u32), oob: &Oob, readable: bool) {
         assert!(place.1 < block.programmed, "page {} of block {} changes, which is not written", place.1, place.0);
         let state = if readable { PageState::Written } else { PageState::Failed };
         self.put_page(state, block, place, oob, true);
     }
 
-    fn put_page(&mut self, state: PageState, block: &Block, (number, page): (u32, u32), oob: &Oob, changes: bool) {
-        let ppn = number * self.geometry.pages_per_block + page;
+    fn put_page(&mut self, state: PageState, block: &Block, (number, page): (BlockId, u32), oob: &Oob, changes: bool) {
+        let ppn = number.0 * self.geometry.pages_per_block + page;
         let first = ppn * self.units_per_page;
         let (mut poisoned, mut records) = (0, 0);
         if !oob.is_plain() {
@@ -439,7 +439,7 @@ impl Image {
     }
 
     /// A block's own state changed.
-    pub(crate) fn put_block(&mut self, number: u32, block: &Block) {
+    pub(crate) fn put_block(&mut self, number: BlockId, block: &Block) {
         self.settle();
         let entry = BlockEntry {
             erases: block.erases,
@@ -448,13 +448,13 @@ impl Image {
             erasing: block.torn,
             stands_in: self.substitutes.get(&number).copied(),
         };
-        let offset = HEADER + u64::from(number) * BLOCK_BYTES as u64;
+        let offset = HEADER + u64::from(number.0) * BLOCK_BYTES as u64;
         let written = self.lifeline.write_at(&self.files.blocks, &entry.encode(number), offset);
         self.note(written, "blocks");
     }
 
     /// The controller records whose place in its plane a block takes.
-    pub(crate) fn substitute(&mut self, number: u32, index: Option<u32>, block: &Block) {
+    pub(crate) fn substitute(&mut self, number: BlockId, index: Option<u32>, block: &Block) {
         match index {
             Some(index) => self.substitutes.insert(number, index),
             None => self.substitutes.remove(&number),
@@ -463,13 +463,13 @@ impl Image {
     }
 
     /// An erase begins: until it ends the block is torn.
-    pub(crate) fn erase_begins(&mut self, number: u32, block: &Block) {
+    pub(crate) fn erase_begins(&mut self, number: BlockId, block: &Block) {
         assert!(!block.bad, "an erase of bad block {number} begins");
         self.put_block(number, &Block { torn: true, ..*block });
     }
 
     /// An erase has ended: the block's space goes back to the host, unless it will be wanted again soon.
-    pub(crate) fn erase_ends(&mut self, number: u32, block: &Block) {
+    pub(crate) fn erase_ends(&mut self, number: BlockId, block: &Block) {
         assert!(!block.torn && block.programmed == 0, "the erase of block {number} has ended: {block:?}");
         self.put_block(number, block);
         let space = self.space.get_mut();
@@ -483,7 +483,7 @@ impl Image {
     fn give_back_held(&mut self, count: usize) {
         for _ in 0..count {
             let Some(block) = self.space.get_mut().held.pop_front() else { return };
-            self.space.get_mut().provided[block as usize] = false;
+            self.space.get_mut().provided[block.index()] = false;
             let (offset, bytes) = self.place_of(block);
             if self.lifeline.passes() {
                 let given = give_back(&self.files.pages, offset, bytes);
@@ -493,23 +493,23 @@ impl Image {
     }
 
     /// Where a block's data is in the file, and how much.
-    fn place_of(&self, block: u32) -> (u64, u64) {
+    fn place_of(&self, block: BlockId) -> (u64, u64) {
         let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
-        (u64::from(block) * bytes, bytes)
+        (u64::from(block.0) * bytes, bytes)
     }
 
     /// Whether a block may be opened: the host's file system has promised the space for it.
-    pub fn provide(&self, number: u32) -> bool {
+    pub fn provide(&self, number: BlockId) -> bool {
         let mut space = self.space.borrow_mut();
         space.held.retain(|held| *held != number);
-        if space.provided[number as usize] {
+        if space.provided[number.index()] {
             return true;
         }
         let (offset, bytes) = self.place_of(number);
         let entries = u64::from(self.geometry.pages_per_block) * self.files.entry_bytes as u64;
         let try_it = |records: &mut u64| {
             provide(&self.files.pages, offset, bytes)
-                .and_then(|()| provide(&self.files.oob, u64::from(number) * entries, entries))
+                .and_then(|()| provide(&self.files.oob, u64::from(number.0) * entries, entries))
                 .and_then(|()| self.log.provide(&self.files.records, records))
         };
         let mut provided = try_it(&mut space.records);
@@ -517,12 +517,12 @@ impl Image {
         while provided.is_err()
             && let Some(held) = space.held.pop_front()
         {
-            space.provided[held as usize] = false;
+            space.provided[held.index()] = false;
             let (offset, bytes) = self.place_of(held);
             provided = give_back(&self.files.pages, offset, bytes).and_then(|()| try_it(&mut space.records));
         }
         // Whatever the host's reason, nothing was written yet: the drive has no block to open.
-        space.provided[number as usize] = provided.is_ok();
+        space.provided[number.index()] = provided.is_ok();
         space.full |= provided.is_err();
         provided.is_ok()
     }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::{
-    Cause, Class, Contents, DieId, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, NONE, Observer,
-    OpId, OpKind, Resource, SchedulerKind, Span, Submit, Timing,
+    BlockId, Cause, Class, Contents, DieId, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, NONE,
+    Observer, OpId, OpKind, Resource, SchedulerKind, Span, Submit, Timing,
 };
 
 /// Array read.
@@ -101,8 +101,8 @@ impl Bench {
 
     /// Programs the first `pages` pages of a block without time.
     pub fn fill(&mut self, block: u32, pages: u32) {
-        for page in self.flash.blocks.get(block).programmed..pages {
-            self.flash.execute(OpKind::Program, Cause::Host, block, page);
+        for page in self.flash.blocks.get(BlockId(block)).programmed..pages {
+            self.flash.execute(OpKind::Program, Cause::Host, BlockId(block), page);
         }
     }
 
@@ -131,7 +131,8 @@ impl Bench {
         let token = self.next_token;
         self.next_token += 1;
         let cause = if matches!(class, Class::HostRead | Class::HostWrite) { Cause::Host } else { Cause::Gc };
-        let submit = Submit { kind, cause, class, block, page, source, bytes, token, pin: NONE, waits_for };
+        let (block, pin) = (BlockId(block), BlockId::NONE);
+        let submit = Submit { kind, cause, class, block, page, source, bytes, token, pin, waits_for };
         let op = self.flash.submit(Nanos(self.now), submit);
         (token, op)
     }

@@ -55,7 +55,7 @@ use layout::PageIndex;
 use map::VersionMap;
 use pattern::Patterns;
 use space::VersionSpace;
-use ssdlab_flash::{Cause, DieId};
+use ssdlab_flash::{BlockId, Cause, DieId};
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
@@ -198,7 +198,7 @@ impl MvFtl {
     }
 
     /// As [`MvFtl::release`], of all versions of a chain; the blocks they are in, each once, are added to `pins`.
-    fn supersede(&mut self, media: &mut Media, chain: &[u32], by: Place, pins: &mut Vec<u32>) {
+    fn supersede(&mut self, media: &mut Media, chain: &[u32], by: Place, pins: &mut Vec<BlockId>) {
         for ppn in chain {
             let block = media.block_of(*ppn);
             if !pins.contains(&block) {

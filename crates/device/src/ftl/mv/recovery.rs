@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{NO_LPN, is_of_stripe};
+use ssdlab_flash::{BlockId, NO_LPN, is_of_stripe};
 
 use super::MvFtl;
 use super::entry::UNMAPPED;
@@ -66,7 +66,7 @@ impl MvFtl {
     /// Finds, for each logical page, the newest version that nothing older shows through.
     fn find_floors(&mut self, media: &mut Media, floors: &mut [u32], reads: &mut RecoveryReads) {
         let mut newest = 0;
-        for block in 0..media.flash.geometry().blocks() {
+        for block in (0..media.flash.geometry().blocks()).map(BlockId) {
             let state = *media.flash.blocks.get(block);
             if state.torn {
                 continue;

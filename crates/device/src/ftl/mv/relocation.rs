@@ -4,7 +4,7 @@
 //! needs: a full page is moved, a page of a chain becomes the merged page of its whole chain, and a compacted page with
 //! several valid versions is compacted anew with those. When only one is left its chain is merged.
 
-use ssdlab_flash::{Cause, NO_LPN, OpKind, is_of_stripe};
+use ssdlab_flash::{BlockId, Cause, NO_LPN, OpKind, is_of_stripe};
 
 use super::MvFtl;
 use super::gather::{Part, Sources};
@@ -49,7 +49,7 @@ impl MvFtl {
     fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, u32)> {
         let end = media.units_per_superblock();
         if media.pool.superblocks.width() == 1 {
-            let first = media.unit_at(Place { block: superblock, page: 0 });
+            let first = media.unit_at(Place { block: BlockId(superblock), page: 0 });
             return next_set(self.valid.as_slice(), first + cursor, first + end).map(|ppn| (ppn - first, ppn));
         }
         if media.pool.valid(superblock) == 0 {

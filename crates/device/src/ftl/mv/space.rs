@@ -5,7 +5,7 @@
 //! writes merge. A version that a program in flight supersedes still counts: if the power goes it is there again. So the
 //! pages that are valid never exceed what collection can live with, before a power cut and after it.
 
-use ssdlab_flash::NONE;
+use ssdlab_flash::{BlockId, NONE};
 
 use crate::media::{Media, Place};
 use crate::{Allocation, DriveConfig};
@@ -41,7 +41,7 @@ impl Leaving {
     fn is_over(&self, media: &Media) -> bool {
         let Place { block, page } = self.by;
         let written = media.flash.is_written(block, page);
-        written && media.flash.blocks.readable(block * media.pages_per_block() + page)
+        written && media.flash.blocks.readable(block.0 * media.pages_per_block() + page)
             || media.flash.blocks.get(block).erases != self.erases
     }
 }
@@ -62,18 +62,18 @@ impl VersionSpace {
         }
     }
 
-    fn domain(&self, media: &Media, block: u32) -> usize {
+    fn domain(&self, media: &Media, block: BlockId) -> usize {
         if self.by_plane { media.group_of(block) as usize } else { 0 }
     }
 
     /// A page of a version became valid.
-    pub(super) fn add(&mut self, media: &Media, block: u32) {
+    pub(super) fn add(&mut self, media: &Media, block: BlockId) {
         let domain = self.domain(media, block);
         self.held[domain] += 1;
     }
 
     /// A page of a version is no longer valid; `by` is the page that supersedes it, if one does.
-    pub(super) fn drop(&mut self, media: &Media, block: u32, by: Option<Place>) {
+    pub(super) fn drop(&mut self, media: &Media, block: BlockId, by: Option<Place>) {
         let domain = self.domain(media, block);
         assert!(self.held[domain] > 0, "a version in block {block} is superseded, and domain {domain} holds none");
         self.held[domain] -= 1;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ssdlab_flash::{Cause, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, NONE, OpKind};
 
 use super::MvFtl;
 use super::counters::Completed;
@@ -345,7 +345,7 @@ impl MvFtl {
 }
 
 /// Starts the program of a page whose data and words are bound to it.
-pub(super) fn program(media: &mut Media, lpns: &[u32], pins: &[u32], sources: &Sources, write: Writing) {
+pub(super) fn program(media: &mut Media, lpns: &[u32], pins: &[BlockId], sources: &Sources, write: Writing) {
     let Writing { place, frontier, cause, owner } = write;
     let (after, taken) = (&sources.after[..], &sources.taken[..]);
     media.program(

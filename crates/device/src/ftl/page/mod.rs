@@ -15,7 +15,7 @@ mod units;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, DieId, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
+use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
 
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
@@ -111,7 +111,7 @@ impl PageFtl {
 
     // Every write comes by here: rare callers must not make a call of it.
     #[inline(always)]
-    fn set_valid(&mut self, media: &mut Media, unit: u32, block: u32) {
+    fn set_valid(&mut self, media: &mut Media, unit: u32, block: BlockId) {
         debug_assert!(!self.is_valid(unit), "unit {unit} is valid already");
         self.valid.as_mut_slice()[unit as usize / 64] |= 1 << (unit % 64);
         media.pool.add_valid(block);
@@ -119,7 +119,7 @@ impl PageFtl {
 
     /// The unit at `unit` is no longer current; returns its block.
     #[inline]
-    fn invalidate(&mut self, media: &mut Media, unit: u32) -> u32 {
+    fn invalidate(&mut self, media: &mut Media, unit: u32) -> BlockId {
         let word = &mut self.valid.as_mut_slice()[unit as usize / 64];
         debug_assert!(*word >> (unit % 64) & 1 != 0, "unit {unit} was valid");
         *word &= !(1 << (unit % 64));
@@ -130,7 +130,7 @@ impl PageFtl {
 
     /// Maps `lpn` to `unit`, superseding its old place; returns the old place.
     #[inline]
-    fn remap(&mut self, media: &mut Media, lpn: u32, unit: u32, block: u32) -> u32 {
+    fn remap(&mut self, media: &mut Media, lpn: u32, unit: u32, block: BlockId) -> u32 {
         debug_assert_eq!(media.block_of(unit), block, "unit {unit} is mapped in a block that is not its own");
         let entry = &mut self.map.as_mut_slice()[lpn as usize];
         let old = std::mem::replace(entry, unit);
@@ -191,8 +191,8 @@ impl PageFtl {
     ) {
         let unit = media.unit_at(place);
         let old = self.remap(media, lpn, unit, place.block);
-        let pin = if old == UNMAPPED { NONE } else { media.block_of(old) };
-        let pins = if pin == NONE { &[][..] } else { std::slice::from_ref(&pin) };
+        let pin = if old == UNMAPPED { BlockId::NONE } else { media.block_of(old) };
+        let pins = if pin == BlockId::NONE { &[][..] } else { std::slice::from_ref(&pin) };
         let kind = OpKind::Program;
         let how = Programming { kind, cause, frontier, owner, pins, after: &[], taken: &[], source: NONE };
         media.program(place, &[lpn], how);
@@ -213,7 +213,7 @@ impl PageFtl {
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
-        let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
         let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut program_cause = cause;

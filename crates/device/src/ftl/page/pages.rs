@@ -4,7 +4,7 @@
 //! entry is stored without being read, and counts are kept a run at a time. `relocation.rs` says the same at length; a
 //! test holds the two against each other.
 
-use ssdlab_flash::{Cause, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, NONE, OpKind};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
@@ -37,7 +37,7 @@ impl PageFtl {
                 return Relocated { cursor: next - first, started, stuck: true };
             };
             debug_assert!((1..=left).contains(&run), "{run} pages are moved, and {left} are left in {victim}");
-            debug_assert_ne!(target.block, victim, "what is valid goes to another block");
+            debug_assert_ne!(target.block.0, victim, "what is valid goes to another block");
             at = if media.flash.timed() {
                 self.move_run(media, victim, next, target, run, cause, owner)
             } else {
@@ -61,7 +61,7 @@ impl PageFtl {
         cause: Cause,
     ) -> u32 {
         let pages = media.pages_per_block();
-        let to = target.block * pages + target.page;
+        let to = target.block.0 * pages + target.page;
         let sequence = media.take_sequence(u64::from(run));
         let map = self.map.as_mut_slice();
         let valid = self.valid.as_mut_slice();
@@ -84,8 +84,8 @@ impl PageFtl {
         assert!(source < (victim + 1) * pages, "page {source} was moved out of block {victim}, and is behind it");
         clear_bits(valid, from, source + 1);
         set_bits(valid, to, to + run);
-        media.pool.move_valid(victim, target.block, run);
-        media.flash.execute_run(OpKind::Read, cause, victim, run);
+        media.pool.move_valid(victim, target.block.0, run);
+        media.flash.execute_run(OpKind::Read, cause, BlockId(victim), run);
         media.flash.execute_run(OpKind::Program, cause, target.block, run);
         media.close_if_written(target.block);
         source + 1
@@ -107,7 +107,7 @@ impl PageFtl {
         const RUN: usize = 8;
         debug_assert!(run as usize <= RUN, "a job has few relocations in flight");
         let pages = media.pages_per_block();
-        let to = target.block * pages + target.page;
+        let to = target.block.0 * pages + target.page;
         let mut reads = [NONE; RUN];
         let mut lpns = [0; RUN];
         let mut at = from;
@@ -116,7 +116,7 @@ impl PageFtl {
         for (index, (read, lpn)) in reads.iter_mut().zip(&mut lpns).take(run as usize).enumerate() {
             let source = self.next_valid(at, (victim + 1) * pages).expect("the victim has as many valid pages");
             *lpn = media.flash.oob.lpn(source);
-            let place = Place { block: victim, page: source - victim * pages };
+            let place = Place { block: BlockId(victim), page: source - victim * pages };
             *read = media.read(place, bytes, cause, Owner::Nobody);
             if keeps_contents {
                 self.copy_unit(media, source, to + index as u32);
@@ -128,7 +128,7 @@ impl PageFtl {
         let valid = self.valid.as_mut_slice();
         clear_bits(valid, from, at);
         set_bits(valid, to, to + run);
-        media.pool.move_valid(victim, target.block, run);
+        media.pool.move_valid(victim, target.block.0, run);
         for moved in 0..run {
             let index = moved as usize;
             self.map.as_mut_slice()[lpns[index] as usize] = to + moved;
@@ -141,7 +141,7 @@ impl PageFtl {
                     cause,
                     frontier: Frontier::Gc,
                     owner,
-                    pins: &[victim],
+                    pins: &[BlockId(victim)],
                     after: &reads[index..=index],
                     // No read can fail here.
                     taken: &[],

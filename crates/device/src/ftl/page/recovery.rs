@@ -4,7 +4,7 @@
 //! torn page counts for nothing. A unit that the newest bitmap of its segment calls unmapped, and that was written
 //! before that bitmap, was trimmed.
 
-use ssdlab_flash::{NO_LPN, is_of_stripe};
+use ssdlab_flash::{BlockId, NO_LPN, is_of_stripe};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::trims::TrimRecord;
@@ -40,7 +40,7 @@ impl PageFtl {
     fn newest_copies(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         let entries = self.map.len() as u32;
         let mut newest = 0;
-        for block in 0..media.flash.geometry().blocks() {
+        for block in (0..media.flash.geometry().blocks()).map(BlockId) {
             let state = *media.flash.blocks.get(block);
             if state.torn {
                 continue;

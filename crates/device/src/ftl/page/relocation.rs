@@ -1,7 +1,7 @@
 //! Moving what is valid out of a block: for garbage collection, wear levelling and retirement.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, NONE, OpId, OpKind};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::bits::next_set;
@@ -77,7 +77,7 @@ impl PageFtl {
     fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, u32)> {
         let end = media.units_per_superblock();
         if media.pool.superblocks.width() == 1 {
-            let first = media.unit_at(Place { block: superblock, page: 0 });
+            let first = media.unit_at(Place { block: BlockId(superblock), page: 0 });
             return self.next_valid(first + cursor, first + end).map(|unit| (unit - first, unit));
         }
         if media.pool.valid(superblock) == 0 {
@@ -124,7 +124,7 @@ impl PageFtl {
         let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
-        let mut pins: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
         let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         // What a record of trims says is in RAM as well: it is never lost, and not moved where it could be.

@@ -5,7 +5,7 @@
 //! an entry is stored without a look at what it held, for what is moved was current.
 //! `relocation.rs` says the same at length; a test holds the two against each other.
 
-use ssdlab_flash::{Cause, NO_LPN, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, NO_LPN, NONE, OpKind};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
@@ -24,7 +24,7 @@ impl PageFtl {
         limit: u32,
         cause: Cause,
     ) -> Relocated {
-        let first = media.unit_at(Place { block: victim, page: 0 });
+        let first = media.unit_at(Place { block: BlockId(victim), page: 0 });
         let end = first + media.units_per_superblock();
         let group = media.pool.group_of(victim);
         let mut at = first + cursor;
@@ -94,8 +94,8 @@ impl PageFtl {
         }
         clear_bits(valid, from, last + 1);
         set_bits(valid, to, to + moved);
-        media.pool.move_valid(victim, target.block, moved);
-        media.flash.execute_run(OpKind::Read, cause, victim, reads);
+        media.pool.move_valid(victim, target.block.0, moved);
+        media.flash.execute_run(OpKind::Read, cause, BlockId(victim), reads);
         media.flash.execute_run(OpKind::Program, cause, target.block, run);
         media.close_if_written(target.block);
         last + 1
