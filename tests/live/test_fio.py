@@ -71,7 +71,7 @@ def test_verify_through_a_host_room(bench):
     """With an I/O scheduler between the socket and the drive, which merges what is side by side; again after a kill."""
     need(fio="fio")
     host = bench.path("host.toml")
-    host.write_text('[[room]]\nkind = "scheduler"\ndepth = 2\nmerge_size = "64k"\n')
+    host.write_text('[[layer]]\nkind = "scheduler"\ndepth = 2\nmerge_size = "64k"\n')
     server = bench.serve(options=("--host", host))
     sequential = ("--rw=write", "--bs=4k", "--iodepth=32", "--size=16m")
     _, writes = verified(bench, server, *sequential)

@@ -330,7 +330,7 @@ fn what_is_read_the_schema_takes() {
         "\"none\"",
         "\"tlc\"",
         "\"lru\"",
-        "\"mv\"",
+        "\"mvftl\"",
         "\"pdwc\"",
         "\"round-robin:dpcw\"",
         "\"dynamic\"",

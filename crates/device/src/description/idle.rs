@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!(
             told[1],
-            "ftl.compaction = true changes nothing: it is for ftl.design = \"mv\", and this drive's is \"page\""
+            "ftl.compaction = true changes nothing: it is for ftl.design = \"mvftl\", and this drive's is \"page\""
         );
         let own = ["ftl.design=mvftl", "ftl.compaction=true", "gc.victim=d-choices", "gc.choices=3"];
         assert_eq!(idle_settings(&drive(&own)), Vec::<String>::new());
