@@ -11,7 +11,7 @@ def refused(bench, server, *words, **changes):
     """Starts the server's command again, which must be refused with all of the words."""
     command = [str(word) for word in server.command()]
     for option, value in changes.items():
-        command[command.index(f"--{option}" if len(option) > 1 else f"-{option}") + 1] = str(value)
+        command[command.index(f"--{option.replace('_', '-')}" if len(option) > 1 else f"-{option}") + 1] = str(value)
     done = bench.attempt(*command, timeout=30)
     said = done.stderr.strip()
     check(done.returncode == 2, f"expected status 2, found {done.returncode}: {said or done.stdout}")
@@ -160,7 +160,7 @@ def test_folders_that_are_no_image(bench):
     check([path.name for path in folder.iterdir()] == ["thesis.tex"], f"left behind: {list(folder.iterdir())}")
     refused(bench, server, folder / "thesis.tex", image=folder / "thesis.tex")
     refused(bench, server, "no-such-drive", d="no-such-drive")
-    refused(bench, server, "--time-scale", "sometimes", pace="sometimes")
+    refused(bench, server, "--time-scale", "sometimes", time_scale="sometimes")
     refused(bench, server, "--nbd", nbd="carrier-pigeon:1")
 
 

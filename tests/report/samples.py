@@ -132,7 +132,7 @@ def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complet
 
 
 def divided(name, index=0, tests=12, whole=12):
-    """A watched drive under two rooms of a host, in sub-tests, of which so many came to their end."""
+    """A watched drive under two layers of a host, in sub-tests, of which so many came to their end."""
     drive = device(name, index)
     pause, length, volume = 330_000_000_000, 60_000_000_000, 5 << 30
     names = ["initial"] + [str(place) for place in range(1, tests)]
@@ -172,7 +172,7 @@ def divided(name, index=0, tests=12, whole=12):
     traffic = {"requests": [0, 9000, 0, 0], "bytes": [0, 9000 * 4096, 0, 0]}
     drive["host_layers"] = [
         {"kind": "scheduler", "configuration": {"depth": depth, "merge_size": name}, "taken": traffic, "sent": traffic,
-         "figures": {"merged_requests": 7.0, "waiting_max": 48.0}}
+         "metrics": {"merged_requests": 7.0, "waiting_max": 48.0}}
         for depth in ("64", "16")
     ]
     return drive
@@ -203,7 +203,7 @@ def alike(name, index):
 
 def run(devices, **keys):
     return {
-        "format": 1, "version": "0.1.0", "complete": True, "seed": 1,
+        "format": 2, "version": "0.1.0", "complete": True, "seed": 1,
         "command": ["ssdlab", "run", "--device", "tlc", "--workload", "rw=randwrite,bs=4k,iodepth=32"],
         "workload": "rw=randwrite,bs=4k,iodepth=32", "replay": "closed:32", "precondition": "steady",
         "devices": devices, **keys,
@@ -248,7 +248,7 @@ def samples():
         "idle": (run([idle("idle")]), 6, 6),
         "hostile": (run([device(HOSTILE, broken=True), device("${x}{{y}}'\"&amp;\u2028", 1)], workload=HOSTILE, command=[HOSTILE]), 8, 0),
         "interrupted": (run([device("whole"), device("cut-short", 1, intervals=77, complete=False)], complete=False), 8, 0),
-        "divided": (run([divided("sub-tests"), divided(names[8], 1, whole=7), device("whole", 2)], host="two-rooms.toml"), 11, 0),
+        "divided": (run([divided("sub-tests"), divided(names[8], 1, whole=7), device("whole", 2)], host="two-layers.toml"), 11, 0),
         "divided-hostile": (run([divided(HOSTILE, tests=70, whole=70)], host=HOSTILE), 9, 0),
         "two-subtests": (run([divided("too-few-for-a-curve", whole=2)]), 7, 0),
         "waited": (run([waited("one"), device("not-asked", 1), waited(HOSTILE, 2)]), 10, 0),

@@ -47,7 +47,7 @@ impl Stamps {
             )
         };
         Some(format!(
-            "{name}: {how}, and latencies are those of waiting in it; `--replay closed:QD` keeps QD requests under way \
+            "{name}: {how}, and latencies are those of waiting in it; `--replay closed:QD` keeps QD requests outstanding \
              instead"
         ))
     }
