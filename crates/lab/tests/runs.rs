@@ -206,7 +206,7 @@ fn a_table_of_four_drives_fits_a_hundred_columns() {
         "  gc",
         "wear min",
         "dies busy",
-        "over_provisioning",
+        "over-provisioning",
     ] {
         assert!(figures.contains(label), "{label} is missing from\n{table}");
     }

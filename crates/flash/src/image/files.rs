@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
@@ -123,6 +124,18 @@ pub(super) struct Files {
     pub(super) entry_bytes: usize,
 }
 
+/// Takes a file's lock. A program that this process starts holds the locks of all open files until its exec, so a lock that was
+/// just given up may be taken for a moment.
+fn lock(file: &File) -> bool {
+    const TRIES: u32 = 20;
+    (0..TRIES).any(|tried| {
+        if tried > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
+}
+
 impl Files {
     /// Makes or opens the files in `dir`; the second is whether they are new. The image is locked until they are closed.
     pub(super) fn open(dir: &Path, geometry: &Geometry, units_per_page: u32) -> Result<(Files, bool), ImageError> {
@@ -155,8 +168,9 @@ impl Files {
         }
         // The lock ends with the process, however that ends.
         let blocks = if fresh { file(UNFINISHED)? } else { file("blocks")? };
-        rustix::fs::flock(&blocks, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| ImageError::Locked { path: dir.to_path_buf() })?;
+        if !lock(&blocks) {
+            return Err(ImageError::Locked { path: dir.to_path_buf() });
+        }
         let (pages, oob, records) = (file("pages")?, file("oob")?, file("records")?);
         let mut files =
             Files { dir: dir.to_path_buf(), pages, oob, blocks, records, entry_bytes: page_stride(units_per_page) };
