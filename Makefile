@@ -61,7 +61,7 @@ torture-live: need-rust need-python ## Cut the power of served drives for SECOND
 # In the tests' own profile: what they have built is used again.
 test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for planted bugs
 	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --locked -p ssdlab-torture --test campaign -- --nocapture
-	$(CARGO) test --locked $(SEEDED) --test planted --test seeded -- --nocapture
+	$(CARGO) test --locked $(SEEDED) --test planted --test seeded --test seeded_layers -- --nocapture
 
 torture: build ## Cut the power of every design, then of stacks, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
+use ssdlab_host::Host;
+use ssdlab_torture::stacks::{self, StackCase};
 use ssdlab_torture::{Campaign, Case, Exhaustive, Outcome, Scope, Totals, draw, run, shrink};
 
 fn threads() -> usize {
@@ -90,7 +92,7 @@ fn a_case_reads_back_from_its_text_and_does_the_same() {
     }
 }
 
-/// Each case once found a fault of this drive's own.
+/// Each case once found a fault of a drive or a layer.
 #[test]
 fn cases_that_found_a_fault_find_nothing_now() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
@@ -98,12 +100,18 @@ fn cases_that_found_a_fault_find_nothing_now() {
     for entry in std::fs::read_dir(folder).expect("the folder of cases") {
         let path = entry.expect("a case").path();
         let text = std::fs::read_to_string(&path).expect("a case");
-        let case = Case::parse(&text, &path.display().to_string()).expect("a case is well formed");
-        let mut totals = Totals::default();
-        if let Err(finding) = run(&case, &mut totals) {
-            panic!("{}: {finding:?}", path.display());
+        let (name, mut totals) = (path.display().to_string(), Totals::default());
+        let found = if StackCase::is_meant(&text) {
+            let case = StackCase::parse(&text, &name).expect("a case is well formed");
+            let host = Host::parse(&case.host, &name).expect("its layers are");
+            stacks::run(&case, &host, &mut totals)
+        } else {
+            run(&Case::parse(&text, &name).expect("a case is well formed"), &mut totals)
+        };
+        if let Err(finding) = found {
+            panic!("{name}: {finding:?}");
         }
         replayed += 1;
     }
-    assert!(replayed >= 2, "{replayed} cases in {folder}");
+    assert!(replayed >= 3, "{replayed} cases in {folder}");
 }
