@@ -17,7 +17,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Status};
 
-use crate::array::{Array, Ended, Overlaps, completion, waited_before};
+use crate::array::{Array, Ended, OverArray, Overlaps, completion, waited_before};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
@@ -223,33 +223,6 @@ impl Stripe {
         }
     }
 
-    /// Answers what has ended, and sends what waited for it.
-    fn work(&mut self) {
-        loop {
-            let mut ended = std::mem::take(&mut self.ended);
-            self.array.take(&mut ended);
-            if ended.is_empty() {
-                self.ended = ended;
-                return;
-            }
-            for part in ended.drain(..) {
-                self.part_ended(part);
-            }
-            self.ended = ended;
-            let mut index = 0;
-            while index < self.waiting.len() {
-                let slot = self.waiting[index];
-                let command = self.commands[slot as usize].as_ref().expect("it waits");
-                if self.overlaps.is_blocked(command.number, &command.request) {
-                    index += 1;
-                    continue;
-                }
-                self.waiting.remove(index);
-                self.send(slot);
-            }
-        }
-    }
-
     fn part_ended(&mut self, part: Ended) {
         let slot = part.owner as u32;
         let Some(mut command) = self.commands[slot as usize].take() else { unreachable!("it waits for its parts") };
@@ -281,6 +254,42 @@ impl Stripe {
         }
         self.paths.extend(path.map(|path| waited_before(&request, &path)));
         self.completions.push(completion(&request, status, self.array.now(), order));
+    }
+}
+
+impl OverArray for Stripe {
+    fn array(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    fn has_answered(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    fn work(&mut self) {
+        loop {
+            let mut ended = std::mem::take(&mut self.ended);
+            self.array.take(&mut ended);
+            if ended.is_empty() {
+                self.ended = ended;
+                return;
+            }
+            for part in ended.drain(..) {
+                self.part_ended(part);
+            }
+            self.ended = ended;
+            let mut index = 0;
+            while index < self.waiting.len() {
+                let slot = self.waiting[index];
+                let command = self.commands[slot as usize].as_ref().expect("it waits");
+                if self.overlaps.is_blocked(command.number, &command.request) {
+                    index += 1;
+                    continue;
+                }
+                self.waiting.remove(index);
+                self.send(slot);
+            }
+        }
     }
 }
 
@@ -347,22 +356,11 @@ impl BlockDevice for Stripe {
     }
 
     fn run_until(&mut self, until: Nanos) {
-        // Step by step: what a completion lets in goes at that very time.
-        while self.array.step(until) {
-            self.work();
-        }
-        self.array.advance(until);
+        self.step_until(until);
     }
 
     fn run_to_completion(&mut self, until: Nanos) -> bool {
-        while self.completions.is_empty() {
-            if !self.array.step(until) {
-                break;
-            }
-            self.work();
-        }
-        self.array.advance(self.array.now());
-        !self.completions.is_empty()
+        self.step_to_answer(until)
     }
 
     fn outstanding(&self) -> u64 {

@@ -7,12 +7,42 @@ mod parts;
 pub(crate) use overlaps::{Overlaps, changes};
 pub(crate) use parts::{Array, Ended};
 
-use ssdlab_base::{Request, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::path::{Part, Path, Segment, Stage};
 use ssdlab_device::{Completion, Status};
 
+/// A layer above several devices, as it goes through time.
+pub(crate) trait OverArray {
+    /// Its devices.
+    fn array(&mut self) -> &mut Array;
+
+    /// Whether it has answered a command that nobody has taken yet.
+    fn has_answered(&self) -> bool;
+
+    /// Takes what has ended below, sends what waited for it, and answers; until there is no more to do now.
+    fn work(&mut self);
+
+    /// Runs step by step up to `until`: what a completion lets in goes at that very time.
+    fn step_until(&mut self, until: Nanos) {
+        while self.array().step(until) {
+            self.work();
+        }
+        self.array().advance(until);
+    }
+
+    /// The same, but stops at the first answer; true if there is one.
+    fn step_to_answer(&mut self, until: Nanos) -> bool {
+        while !self.has_answered() && self.array().step(until) {
+            self.work();
+        }
+        let now = self.array().now();
+        self.array().advance(now);
+        self.has_answered()
+    }
+}
+
 /// The completion of a command from above.
-pub(crate) fn completion(request: &Request, status: Status, at: ssdlab_base::Nanos, order: u64) -> Completion {
+pub(crate) fn completion(request: &Request, status: Status, at: Nanos, order: u64) -> Completion {
     Completion {
         tag: request.tag,
         op: request.op,

@@ -24,7 +24,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Status};
 
-use crate::array::{Array, Ended, Overlaps, completion};
+use crate::array::{Array, Ended, OverArray, Overlaps, completion};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
@@ -264,29 +264,6 @@ impl Mirror {
         cells
     }
 
-    /// Takes what has ended, sends what waited for it, and answers; until there is no more to do now.
-    fn work(&mut self) {
-        loop {
-            let mut ended = std::mem::take(&mut self.ended);
-            self.array.take(&mut ended);
-            let any = !ended.is_empty();
-            for part in ended.drain(..) {
-                match part.owner {
-                    owner if owner & WORD != 0 => self.word_ended(&part),
-                    owner if owner & RECORD != 0 => self.record_ended(&part),
-                    owner if owner & LAST_FLUSH != 0 => self.last_flush_ended(&part),
-                    _ => self.part_ended(part),
-                }
-            }
-            self.ended = ended;
-            self.begin_unblocked();
-            let sent = self.send_record() | self.send_words() | self.go_on_resyncing();
-            if !(any || sent) {
-                return;
-            }
-        }
-    }
-
     /// Writes the record where it has changed.
     fn send_record(&mut self) -> bool {
         if !self.record_stale || self.record_left > 0 {
@@ -415,6 +392,38 @@ fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<
     }
 }
 
+impl OverArray for Mirror {
+    fn array(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    fn has_answered(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    fn work(&mut self) {
+        loop {
+            let mut ended = std::mem::take(&mut self.ended);
+            self.array.take(&mut ended);
+            let any = !ended.is_empty();
+            for part in ended.drain(..) {
+                match part.owner {
+                    owner if owner & WORD != 0 => self.word_ended(&part),
+                    owner if owner & RECORD != 0 => self.record_ended(&part),
+                    owner if owner & LAST_FLUSH != 0 => self.last_flush_ended(&part),
+                    _ => self.part_ended(part),
+                }
+            }
+            self.ended = ended;
+            self.begin_unblocked();
+            let sent = self.send_record() | self.send_words() | self.go_on_resyncing();
+            if !(any || sent) {
+                return;
+            }
+        }
+    }
+}
+
 impl BlockDevice for Mirror {
     fn sectors(&self) -> u64 {
         self.layout.sectors
@@ -458,22 +467,11 @@ impl BlockDevice for Mirror {
     }
 
     fn run_until(&mut self, until: Nanos) {
-        // Step by step: what a completion lets in goes at that very time.
-        while self.array.step(until) {
-            self.work();
-        }
-        self.array.advance(until);
+        self.step_until(until);
     }
 
     fn run_to_completion(&mut self, until: Nanos) -> bool {
-        while self.completions.is_empty() {
-            if !self.array.step(until) {
-                break;
-            }
-            self.work();
-        }
-        self.array.advance(self.array.now());
-        !self.completions.is_empty()
+        self.step_to_answer(until)
     }
 
     fn outstanding(&self) -> u64 {

@@ -147,12 +147,7 @@ impl Distances {
         self.marks = vec![0; ticks / 64];
         self.tree = vec![0; ticks / 64 + 1];
         self.page_of = vec![NIL; ticks];
-        assert!(
-            there.len() <= self.pages as usize,
-            "{} marks of pages, of which {} are there",
-            there.len(),
-            self.pages
-        );
+        assert!(there.len() <= self.pages as usize, "{} page marks, {} of them present", there.len(), self.pages);
         self.next = there.len() as u32;
         self.marked = self.next;
         for (tick, slot) in there.into_iter().rev().enumerate() {

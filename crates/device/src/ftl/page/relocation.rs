@@ -39,7 +39,7 @@ impl PageFtl {
         debug_assert!(cursor <= media.units_per_superblock(), "relocation of {victim} begins at unit {cursor}");
         debug_assert!(
             media.pool.state(victim) == crate::block_pool::BlockState::Collecting,
-            "block {victim} is relocated, and nobody empties it"
+            "block {victim} is relocated, and no job collects it"
         );
         // In time the order of operations is that of runs whether contents are kept or not: a verified or served drive
         // takes as long as a plain one.
