@@ -81,6 +81,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
+            suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
             faults: Faults::default(),
         },
@@ -293,6 +294,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
                 cache_program: flags[1],
                 program_suspend: flags[2],
                 erase_suspend: flags[3],
+                suspend_limit: 16,
                 scheduler,
                 faults: Faults {
                     program_failure: faults.0,

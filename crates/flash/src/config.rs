@@ -163,6 +163,9 @@ pub struct FlashConfig {
     pub program_suspend: bool,
     /// An erase gives way to a waiting host read.
     pub erase_suspend: bool,
+    /// Host reads that a program or an erase gives way to, over all its suspensions; then it runs to its end, so that reads
+    /// cannot starve it.
+    pub suspend_limit: u32,
     /// The die's queue.
     pub scheduler: SchedulerKind,
     /// The faults.

@@ -51,13 +51,17 @@ impl EventTree {
     fn put(&mut self, resource: u32, at: u64) {
         let mut index = self.leaves + resource as usize;
         debug_assert!((resource as usize) < self.leaves, "resource {resource} of {}", self.leaves);
+        let nodes = self.nodes.as_mut_slice();
+        assert!(!nodes.is_empty(), "a tree has leaves");
+        // The length is a power of two: with the mask the compiler sees that every index is within it.
+        let mask = nodes.len() - 1;
         // The winner so far is carried in registers: only the siblings on the way up are read.
         let mut winner = node(at, resource);
-        self.nodes[index] = winner;
+        nodes[index & mask] = winner;
         while index > 1 {
-            winner = winner.min(self.nodes[index ^ 1]);
+            winner = winner.min(nodes[(index ^ 1) & mask]);
             index /= 2;
-            self.nodes[index] = winner;
+            nodes[index & mask] = winner;
         }
     }
 

@@ -6,8 +6,8 @@ use ssdlab_base::Nanos;
 use ssdlab_flash::{Class, FlashConfig, OpKind};
 use support::*;
 
-/// Host reads that one operation gives way to.
-const READS_LET_PASS: u64 = 16;
+/// `suspend_limit` of these chips.
+const LIMIT: u64 = 16;
 
 fn suspending() -> FlashConfig {
     let mut config = chips(1, 1, 1);
@@ -113,22 +113,24 @@ fn only_host_reads_suspend() {
 }
 
 #[test]
-fn reads_that_wait_pass_one_after_the_other_up_to_the_bound() {
-    let mut bench = Bench::new(&suspending());
-    bench.fill(1, 1);
-    let asked = DATA_IN + 1000;
-    let program = bench.program(0, 0);
-    bench.run_until(asked);
-    let reads: Vec<u32> = (0..20).map(|_| bench.read(1, 0)).collect();
-    let stopped = asked + SUSPEND;
-    for (index, read) in reads[..16].iter().enumerate() {
-        bench.assert_ends_at(*read, stopped + (index as u64 + 1) * READ_PAGE);
-    }
-    let resumed = stopped + READS_LET_PASS * READ_PAGE;
-    let end = resumed + RESUME + PROGRAM - 1000;
-    bench.assert_ends_at(program, end);
-    for (index, read) in reads[16..].iter().enumerate() {
-        bench.assert_ends_at(*read, end + (index as u64 + 1) * READ_PAGE);
+fn reads_that_wait_pass_one_after_the_other_up_to_the_limit() {
+    for limit in [1, 7, 16, 19] {
+        let mut bench = Bench::new(&FlashConfig { suspend_limit: limit, ..suspending() });
+        bench.fill(1, 1);
+        let asked = DATA_IN + 1000;
+        let program = bench.program(0, 0);
+        bench.run_until(asked);
+        let reads: Vec<u32> = (0..20).map(|_| bench.read(1, 0)).collect();
+        let stopped = asked + SUSPEND;
+        for (index, read) in reads[..limit as usize].iter().enumerate() {
+            bench.assert_ends_at(*read, stopped + (index as u64 + 1) * READ_PAGE);
+        }
+        let resumed = stopped + u64::from(limit) * READ_PAGE;
+        let end = resumed + RESUME + PROGRAM - 1000;
+        bench.assert_ends_at(program, end);
+        for (index, read) in reads[limit as usize..].iter().enumerate() {
+            bench.assert_ends_at(*read, end + (index as u64 + 1) * READ_PAGE);
+        }
     }
 }
 
@@ -140,13 +142,13 @@ fn reads_that_keep_coming_cannot_starve_a_program() {
     let asked = DATA_IN + 1000;
     let program = bench.program(0, 0);
     bench.run_until(asked);
-    for index in 0..READS_LET_PASS {
+    for index in 0..LIMIT {
         let read = bench.read(1, 0);
         bench.assert_ends_at(read, asked + (index + 1) * (SUSPEND + READ_PAGE));
     }
     // It was resumed and suspended again each time, and what is left has not grown.
     let late = bench.read(1, 0);
-    let resumed = asked + READS_LET_PASS * (SUSPEND + READ_PAGE);
+    let resumed = asked + LIMIT * (SUSPEND + READ_PAGE);
     let end = resumed + RESUME + PROGRAM - 1000;
     bench.assert_ends_at(program, end);
     bench.assert_ends_at(late, end + READ_PAGE);
@@ -194,7 +196,7 @@ fn the_next_program_is_not_held_up_by_what_the_one_before_let_pass() {
     bench.fill(1, 1);
     bench.program(0, 0);
     bench.run_until(DATA_IN);
-    for _ in 0..READS_LET_PASS {
+    for _ in 0..LIMIT {
         bench.read(1, 0);
     }
     let end = bench.run();

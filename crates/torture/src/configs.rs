@@ -130,6 +130,8 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             cache_program: rng.random_bool(0.4),
             program_suspend: suspend && rng.random_bool(0.8),
             erase_suspend: suspend && rng.random_bool(0.8),
+            // Taken from what is drawn already.
+            suspend_limit: [16, 16, 1, 1000][geometry.blocks() as usize % 4],
             scheduler: one_of(
                 rng,
                 &[
@@ -295,6 +297,7 @@ pub fn handful() -> DriveConfig {
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
+            suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
             faults: Faults::default(),
         },

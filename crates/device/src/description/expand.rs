@@ -122,6 +122,9 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
             insert("scheduler", text("host-first"))
         }
     };
+    if config.program_suspend || config.erase_suspend {
+        insert("suspend_limit", count(config.suspend_limit));
+    }
     let timing = &config.timing;
     if timed {
         insert(

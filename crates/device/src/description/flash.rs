@@ -22,6 +22,7 @@ pub(super) fn read(root: &Section<'_>) -> Result<(FlashConfig, bool), Descriptio
         cache_program: flash.flag("cache_program")?,
         program_suspend,
         erase_suspend,
+        suspend_limit: flash.count("suspend_limit")?,
         scheduler: scheduler(&flash)?,
         faults: faults(&flash, &geometry)?,
         geometry,

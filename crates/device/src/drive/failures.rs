@@ -101,8 +101,9 @@ impl Drive {
         let (pending, trimmed) = self.pages_not_on_flash(place);
         let pending = if planted(Bug::FailedPageLetGo) { Vec::new() } else { pending };
         for hold in &mut self.failures.retirements {
-            if let Some(index) = hold.pages.iter().position(|held| *held == page) {
-                hold.pages.swap_remove(index);
+            if hold.pages.contains(&page) {
+                // Several of its pages may have led to the same one: each is in the list once.
+                hold.pages.retain(|held| *held != page && !pending.contains(held));
                 hold.pages.extend(&pending);
                 if trimmed {
                     hold.trim = HeldTrim::Unsaved;

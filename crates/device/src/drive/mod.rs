@@ -376,20 +376,17 @@ impl Drive {
         let cell = self.media.flash.store.cell_bytes();
         let brings_data = of_set.as_ref().map_or(request.op == Op::Write, |of_set| of_set.brings_data(request));
         let cells = if cell > 0 && accepted && brings_data { data.cells(request, cell) } else { Vec::new() };
-        let command = Command {
-            request: *request,
-            queue: self.host.interface.queue_of(request.queue),
-            status: Status::Success,
-            remaining: 1,
-            cursor: 0,
-            covers: None,
-            order: UNNUMBERED,
-            stalled_since: Nanos::MAX,
-            wanted_sectors: 0,
-            cells,
-            of_set,
-        };
-        let slot = self.commands.slots.insert(command);
+        let queue = self.host.interface.queue_of(request.queue);
+        // In place: a command is large, and this is on the path of every request.
+        let slot = self.commands.slots.take();
+        let command = &mut self.commands[slot];
+        command.begin(request, queue);
+        if cells.is_empty() {
+            command.cells.clear();
+        } else {
+            command.cells = cells;
+        }
+        command.of_set = of_set;
         debug_assert_eq!(self.commands.slots.len() as u64, self.commands.outstanding, "each command has a slot");
         if let Some(paths) = &mut self.paths {
             paths.begin(slot, request);

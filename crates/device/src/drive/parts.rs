@@ -53,7 +53,39 @@ pub(super) struct Command {
     pub(super) of_set: Option<Box<OfSet>>,
 }
 
+impl Default for Command {
+    fn default() -> Command {
+        Command {
+            request: Request::new(Op::Read, 0, 0),
+            queue: 0,
+            status: Status::Success,
+            remaining: 1,
+            cursor: 0,
+            covers: None,
+            order: UNNUMBERED,
+            stalled_since: Nanos::MAX,
+            wanted_sectors: 0,
+            cells: Vec::new(),
+            of_set: None,
+        }
+    }
+}
+
 impl Command {
+    /// Nothing of it is done yet.
+    #[inline]
+    pub(super) fn begin(&mut self, request: &Request, queue: u16) {
+        self.request = *request;
+        self.queue = queue;
+        self.status = Status::Success;
+        self.remaining = 1;
+        self.cursor = 0;
+        self.covers = None;
+        self.order = UNNUMBERED;
+        self.stalled_since = Nanos::MAX;
+        self.wanted_sectors = 0;
+    }
+
     /// Bytes that cross the link before its dispatch.
     #[inline]
     pub(super) fn bytes_in(&self) -> u64 {

@@ -90,6 +90,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
+            suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
             faults: Faults::default(),
         },

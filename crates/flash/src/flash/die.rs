@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE, NOT_READY, Phase, READS_LET_PASS, Staged};
+use super::{Flash, NONE, NOT_READY, Phase, Staged};
 use crate::blocks::Asked;
 use crate::schedule::{CLASSES, choose, is_collection};
 use crate::{DieId, MultiPlane, OpKind, Resource};
@@ -109,7 +109,7 @@ impl Flash {
         if state.suspended != NONE {
             debug_assert_eq!(state.staged, NONE, "nothing is staged behind what die {die} has suspended");
             let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
-            if reads == 0 || state.reads_let_pass >= READS_LET_PASS {
+            if reads == 0 || state.reads_let_pass >= self.config.suspend_limit {
                 self.resume(die, now);
             } else {
                 self.dies[die.index()].reads_let_pass += 1;

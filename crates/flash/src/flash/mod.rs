@@ -36,10 +36,6 @@ pub const NONE: u32 = u32::MAX;
 /// Most planes a die may have: its non-empty queues are bits of one word.
 pub const MAX_PLANES_PER_DIE: u32 = 12;
 
-/// Host reads that an operation gives way to, over all its suspensions; then it runs to its end, so that reads cannot
-/// starve a program.
-const READS_LET_PASS: u32 = 16;
-
 /// What the controller asks of the chips.
 #[derive(Clone, Copy, Debug)]
 pub struct Submit {

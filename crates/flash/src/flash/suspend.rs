@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE, Phase, READS_LET_PASS};
+use super::{Flash, NONE, Phase};
 use crate::{DieId, OpKind};
 
 impl Flash {
@@ -22,7 +22,7 @@ impl Flash {
         };
         let from = now.max(state.array_start);
         let stop = from + self.config.timing.suspend;
-        if !allowed || stop >= state.until || state.reads_let_pass >= READS_LET_PASS {
+        if !allowed || stop >= state.until || state.reads_let_pass >= self.config.suspend_limit {
             return;
         }
         assert!(
@@ -45,7 +45,7 @@ impl Flash {
         let resume = self.config.timing.resume;
         let state = &mut self.dies[die.index()];
         assert_eq!(state.running, NONE, "die {die} resumes when its reads have ended");
-        assert!(state.reads_let_pass <= READS_LET_PASS, "die {die} let {} reads pass", state.reads_let_pass);
+        assert!(state.reads_let_pass <= self.config.suspend_limit, "die {die} let {} reads pass", state.reads_let_pass);
         state.running = state.suspended;
         state.suspended = NONE;
         state.phase = Phase::Array;

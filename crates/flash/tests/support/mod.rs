@@ -70,6 +70,7 @@ pub fn chips(channels: u32, ways: u32, planes: u32) -> FlashConfig {
         cache_program: false,
         program_suspend: false,
         erase_suspend: false,
+        suspend_limit: 16,
         scheduler: SchedulerKind::Fifo,
         faults: Faults::default(),
     }

@@ -49,6 +49,7 @@ pub fn drive(name: &str) -> DriveConfig {
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
+            suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
             faults: Faults::default(),
         },

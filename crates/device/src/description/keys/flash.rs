@@ -99,6 +99,12 @@ pub(in crate::description) const FLASH: &[Key] = &[
     Key::new("program_suspend", Kind::Boolean, Default::OFF, "A program gives way to a waiting host read."),
     Key::new("erase_suspend", Kind::Boolean, Default::OFF, "An erase gives way to a waiting host read."),
     Key::new(
+        "suspend_limit",
+        Kind::Count { unit: "reads", least: 1, most: 1_000_000 },
+        Default::number(16),
+        "Host reads that a program or an erase gives way to, over all its suspensions. Then it runs to its end.",
+    ),
+    Key::new(
         "scheduler",
         Kind::Word(|| names("flash.scheduler")),
         Default::word("fifo"),
