@@ -95,6 +95,8 @@ pub(crate) struct Media {
     by_units_per_page: Divider,
     /// Superblocks of each group that only relocation may open.
     pub(crate) gc_reserve: u32,
+    /// The design opens blocks by itself: there are no frontiers.
+    pub(crate) own_blocks: bool,
     separate_gc: bool,
     streams: u32,
     frontiers: Vec<OpenBlock>,
@@ -225,6 +227,7 @@ impl Media {
             rebuilt_pages: 0,
             reread: Vec::new(),
             pool,
+            own_blocks: false,
             separate_gc: config.ftl.separate_gc_frontier,
             streams: config.ftl.streams,
             frontiers: vec![CLOSED; frontiers as usize],
@@ -530,6 +533,25 @@ impl Media {
         }
         self.opened.push(group);
         OpenBlock { block: superblock, next_page: 0 }
+    }
+
+    /// Free superblocks of the whole drive.
+    pub(crate) fn free_blocks(&self) -> u32 {
+        (0..self.pool.groups()).map(|group| self.pool.free_blocks(group)).sum()
+    }
+
+    /// Opens a superblock for a design with blocks of its own, which gives out its pages: `None` where the group has no free
+    /// one, or an image's host no space for it.
+    pub(crate) fn open_block(&mut self, group: u32) -> Option<BlockId> {
+        assert!(self.own_blocks, "a block of group {group} is opened by a design with frontiers");
+        (self.pool.free_blocks(group) > 0 && self.can_open(group)).then(|| BlockId(self.open_superblock(group).block))
+    }
+
+    /// No more than the `issued` pages that were given out of such a superblock will be.
+    pub(crate) fn end_block(&mut self, BlockId(superblock): BlockId, issued: u32) {
+        assert!(self.own_blocks, "block {superblock} is ended by a design with frontiers");
+        self.pool.fill_up(superblock, issued);
+        self.pool.close_if_written(superblock, self.programmed(superblock));
     }
 
     /// Takes the next page of a superblock of several blocks, and whether it is the last that can be taken.

@@ -55,13 +55,13 @@ fn small_drive(rng: &mut Rng, policy: &str, page_bytes: u32, (design, compacts, 
         .with("bplru_padding", design == "page" && rng.random_bool(0.5))
         .with("lirs_hir_permille", one_of(rng, &[10_u32, 500]));
     loop {
-        configs::set_design(&mut config, design, rng);
+        ssdlab_device::draw_design(&mut config, design, rng);
         if config.own("ftl.compaction") == Some(Setting::Flag(compacts)) {
             break;
         }
     }
     let units = configs::most_user_units(&config).expect("some capacity is accepted");
-    config.user_bytes = configs::with_room_for_versions(units, &config, rng) * u64::from(mapping_unit);
+    config.user_bytes = ssdlab_device::draw_user_units(units, &config, rng) * u64::from(mapping_unit);
     config
 }
 

@@ -105,7 +105,9 @@ fn when_every_read_fails_all_that_was_completed_from_flash_is_lost() {
         let mut rng = rng(seed, "lost");
         let mut config = configs::random(&mut rng);
         // Here a part of a unit is always completed from flash; the design `mvftl` does that when there is need.
-        configs::set_design(&mut config, "page", &mut rng);
+        ssdlab_device::draw_design(&mut config, "page", &mut rng);
+        let most = configs::most_user_units(&config).expect("the design takes any drive");
+        config.user_bytes = config.user_bytes.min(most * u64::from(config.ftl.mapping_unit));
         config.timed = rng.random_bool(0.5);
         config.buffer.policy = "none".to_string();
         config.flash.faults = Faults { uncorrectable_read: 1.0, ..Faults::default() };

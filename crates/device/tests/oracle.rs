@@ -68,11 +68,11 @@ fn every_combination_of_registered_policies_keeps_data() {
                         seed += 1;
                         let mut rng = rng(seed, "combinations");
                         let mut config = configs::random(&mut rng);
-                        configs::set_design(&mut config, design, &mut rng);
                         config.gc.victim = victim.to_string();
                         config.buffer.policy = policy.to_string();
                         config.ftl.allocation = allocation;
                         configs::set_superblock(&mut config);
+                        ssdlab_device::draw_design(&mut config, design, &mut rng);
                         config.timed = timed;
                         let Some(units) = configs::most_user_units(&config) else { continue };
                         config.user_bytes = units * u64::from(config.ftl.mapping_unit);

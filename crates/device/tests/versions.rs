@@ -362,7 +362,7 @@ fn a_full_drive_takes_partial_overwrites_for_ever() {
     campaign("versions", "a_full_drive_takes_partial_overwrites_for_ever", 40, |seed| {
         let mut rng = rng(seed, "full");
         let mut config = configs::random(&mut rng);
-        configs::set_design(&mut config, "mvftl", &mut rng);
+        ssdlab_device::draw_design(&mut config, "mvftl", &mut rng);
         config.ftl.own.set("version_spare", 100_u32);
         let Some(most) = configs::most_user_units(&config) else { return };
         config.user_bytes = (most - rng.random_range(0..=most / 4)).max(1) * u64::from(config.ftl.mapping_unit);

@@ -255,6 +255,20 @@ impl Oob {
         sequence - self.block_sequence[block.index()] < u64::from(u32::MAX) - (1 << 20)
     }
 
+    /// Forgets the LPNs and sequence numbers of all pages, which nothing wrote: of a drive that keeps its metadata in its pages.
+    /// What pages hold, and which of them fail their ECC, stays.
+    pub(crate) fn forget_owners(&mut self, blocks: &Blocks) {
+        let units = self.pages_per_block * self.units_per_page;
+        for (block, state) in blocks.all().iter().enumerate() {
+            let first = block as u32 * units;
+            let written = self.lpns(first, state.programmed * self.units_per_page);
+            assert!(written.iter().all(|lpn| *lpn == NO_LPN), "block {block} has LPNs in its OOB, and must not");
+        }
+        self.lpns.as_mut_slice().fill(NO_LPN);
+        self.sequence_low.as_mut_slice().fill(0);
+        self.block_sequence.fill(0);
+    }
+
     /// The words of a metadata unit.
     pub fn record(&self, unit: u32) -> Option<&[u64]> {
         self.records.get(&unit).map(|words| &**words)

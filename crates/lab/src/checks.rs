@@ -214,12 +214,7 @@ fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
     if !noticeable(result.host.misaligned_requests, all) {
         return;
     }
-    let cost = if config.ftl.design == "mvftl" {
-        "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones are not \
-         compacted (ftl.version_masks, ftl.compaction)"
-    } else {
-        "costs a read-modify-write"
-    };
+    let cost = ssdlab_device::partial_write_cost(config);
     let requests = share(result.host.misaligned_requests, all);
     warnings.push(match result.host_layers.last() {
         None => format!(

@@ -4,7 +4,8 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock, registered,
+    InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock, draw_design, draw_user_units, drawn_designs,
+    registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -85,7 +86,7 @@ pub fn random(rng: &mut Rng) -> DriveConfig {
         let Some(most) = most_user_units(&config) else { continue };
         // Often as full as may be, else anywhere.
         let units = if rng.random_bool(0.5) { most } else { rng.random_range(1..=most) };
-        let units = with_room_for_versions(units, &config, rng);
+        let units = draw_user_units(units, &config, rng);
         config.user_bytes = units * u64::from(config.ftl.mapping_unit);
         return config;
     }
@@ -171,7 +172,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
                 .with("lirs_hir_permille", [10_u32, 300, 1000][(geometry.planes() % 3) as usize]),
         },
         ftl: FtlConfig {
-            design: one_of(rng, &names("ftl.design")).to_string(),
+            design: drawn_design(&geometry, rng),
             mapping_unit,
             allocation: allocation(rng),
             separate_gc_frontier: separate,
@@ -194,10 +195,20 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
         },
         timed: true,
     };
-    let design = config.ftl.design.clone();
-    set_design(&mut config, &design, rng);
     set_superblock(&mut config);
+    let design = config.ftl.design.clone();
+    draw_design(&mut config, &design, rng);
     config
+}
+
+/// One of the designs: now and then one of those that came later, taken from what is drawn already, so that the case of
+/// most seeds is what it was before there were these.
+fn drawn_design(geometry: &Geometry, rng: &mut Rng) -> String {
+    let (even, seldom) = drawn_designs();
+    let design = one_of(rng, &even);
+    let number = geometry.pages_per_block + geometry.blocks_per_plane + geometry.planes();
+    let later = seldom.iter().find(|(_, one_in)| number.is_multiple_of(*one_in));
+    later.map_or(design, |(design, _)| design).to_string()
 }
 
 /// Superblocks for most drives whose allocation allows them: taken from what is drawn already.
@@ -221,50 +232,6 @@ fn set_parity(config: &mut DriveConfig) {
         _ if wide || config.ftl.superblock != Superblock::None && geometry.planes_per_die > 1 => Parity::Page,
         _ => Parity::None,
     };
-}
-
-/// Gives a drive another FTL design, and draws what that wants of its own.
-pub fn set_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
-    config.ftl.design = design.to_string();
-    config.ftl.own = Settings::default();
-    if design != "mvftl" {
-        return;
-    }
-    // A map of pages, large enough for patterns and for compaction now and then.
-    let page = config.flash.geometry.page_bytes.next_power_of_two().max(one_of(rng, &[1024, 2048, 4096]));
-    let sectors = config.buffer.bytes / u64::from(config.ftl.mapping_unit) * u64::from(page / 512);
-    config.flash.geometry.page_bytes = page;
-    config.ftl.mapping_unit = page;
-    config.buffer.bytes = (sectors + rng.random_range(0..3)) * 512;
-    let direct = rng.random_bool(0.25);
-    let compaction = page >= 2048 && rng.random_bool(0.6);
-    // Direct pointers of compacted pages must reach everything.
-    let narrow = rng.random_bool(0.5) && !(compaction && direct);
-    let bits = narrow.then(|| rng.random_range(3..8));
-    let slots = bits.map_or(u32::MAX, |bits: u32| (1 << (bits - u32::from(compaction))) - 2);
-    let mut own = Settings::default().with("version_index", if direct { "direct" } else { "indirect" });
-    if let Some(bits) = bits {
-        own.set("version_bits", bits);
-    }
-    own.set("version_chain", if direct { 2_u32 } else { rng.random_range(2..7) });
-    own.set("version_group", one_of(rng, &[1, 4, 16, 64]).min(slots));
-    own.set("version_spare", one_of(rng, &[50_u32, 50, 100, 20]));
-    own.set("version_masks", if rng.random_bool(0.3) { "any" } else { "patterns" });
-    own.set("idle_merge", rng.random_bool(0.7));
-    own.set("merge_load", one_of(rng, &[0_u32, 0, 1, 8]));
-    own.set("compaction", compaction);
-    let out_of_band = compaction && config.flash.geometry.oob_bytes >= 34 && rng.random_bool(0.4);
-    own.set("compaction_index", if out_of_band { "oob" } else { "page" });
-    own.set("region", u64::from(page) * one_of(rng, &[1, 4, 16, 1024]));
-    config.ftl.own = own;
-}
-
-/// Of so many units of capacity as many as leave versions something, mostly; all of them for other designs.
-pub fn with_room_for_versions(units: u64, config: &DriveConfig, rng: &mut Rng) -> u64 {
-    if config.ftl.design == "mvftl" && rng.random_bool(0.8) {
-        return rng.random_range(units.div_ceil(2)..=units);
-    }
-    units
 }
 
 /// A drive of one channel, one die, two planes and a handful of pages, on which short sequences are tried exhaustively.
@@ -318,7 +285,7 @@ pub fn handful() -> DriveConfig {
             own: Settings::default().with("block_pages", 64_u32),
         },
         ftl: FtlConfig {
-            design: "page".to_string(),
+            design: names("ftl.design")[0].to_string(),
             mapping_unit: 1024,
             allocation: Allocation::Dynamic,
             separate_gc_frontier: false,

@@ -80,7 +80,7 @@ fn finish_drive(
 ) -> Option<DriveConfig> {
     if let Some(design) = design.filter(|design| *design != config.ftl.design) {
         if drawn {
-            configs::set_design(&mut config, &design, rng);
+            ssdlab_device::draw_design(&mut config, &design, rng);
         } else {
             config.ftl.design = design;
         }
@@ -101,7 +101,7 @@ fn finish_drive(
         let most = configs::most_user_units(&config)?.min(MOST_SECTORS * 512 / u64::from(config.ftl.mapping_unit));
         // Mostly as full as may be: few spare blocks.
         let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most.max(1)) };
-        let units = configs::with_room_for_versions(units, &config, rng);
+        let units = ssdlab_device::draw_user_units(units, &config, rng);
         config.user_bytes = units.max(1) * u64::from(config.ftl.mapping_unit);
     }
     describable(&config)

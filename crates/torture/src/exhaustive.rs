@@ -68,16 +68,7 @@ impl Exhaustive {
                     config.buffer.bytes = 1024;
                     config.ftl.mapping_unit = unit;
                     config.flash.geometry.planes_per_die = if unit == 512 { 2 } else { 1 };
-                    if design == "mvftl" {
-                        // Pages of four sectors have patterns, and room for two small parts.
-                        config.flash.geometry.page_bytes = 2048;
-                        config.ftl.mapping_unit = 2048;
-                        config.buffer.bytes = 2048;
-                        config.ftl.own.set("region", 4096_u32);
-                        config.ftl.own.set("compaction", unit == 512);
-                        config.ftl.own.set("version_spare", 100_u32);
-                        config.ftl.own.set("version_masks", if unit == 512 { "patterns" } else { "any" });
-                    }
+                    ssdlab_device::handful_for_design(&mut config, unit == 1024);
                     drives.extend(describable(&config));
                 }
             }

@@ -14,7 +14,7 @@ const COMMANDS: u64 = 300;
 /// A random drive of the design, without faults.
 fn config(rng: &mut Rng) -> DriveConfig {
     let mut config = configs::random(rng);
-    configs::set_design(&mut config, "tagged", rng);
+    ssdlab_device::draw_design(&mut config, "tagged", rng);
     config.timed = rng.random_bool(0.8);
     config
 }

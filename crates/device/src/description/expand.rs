@@ -110,6 +110,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
             ("cache_program", Value::Boolean(config.cache_program)),
             ("program_suspend", Value::Boolean(config.program_suspend)),
             ("erase_suspend", Value::Boolean(config.erase_suspend)),
+            ("suspend_limit", count(config.suspend_limit)),
         ]
         .map(|(key, value)| (key.to_string(), value)),
     );
@@ -122,9 +123,6 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
             insert("scheduler", text("host-first"))
         }
     };
-    if config.program_suspend || config.erase_suspend {
-        insert("suspend_limit", count(config.suspend_limit));
-    }
     let timing = &config.timing;
     if timed {
         insert(

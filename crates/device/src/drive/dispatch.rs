@@ -282,16 +282,18 @@ impl Drive {
     fn units_read_of(&self, command: u32, place: Place) -> u64 {
         let request = &self.commands[command].request;
         let first = self.media.unit_at(place);
-        let wanted = |unit: u32| {
-            let lpn = self.media.flash.oob.lpn(unit);
-            let base = u64::from(lpn) * self.sectors_per_unit;
+        let lpns = request.sector / self.sectors_per_unit..request.end().div_ceil(self.sectors_per_unit);
+        let mut units = 0;
+        for lpn in lpns {
+            let Found::At { unit } = self.ftl.find(lpn as u32) else { continue };
+            let base = lpn * self.sectors_per_unit;
             let (from, to) = (request.sector.max(base), request.end().min(base + self.sectors_per_unit));
-            from < to
-                && self.ftl.find(lpn) == Found::At { unit }
-                && mask_of(from - base, to - from) & !self.buffered_mask(lpn) != 0
-        };
-        let bits = (0..self.media.units_per_page).filter(|index| wanted(first + index));
-        bits.fold(0, |units, index| units | 1 << index)
+            let in_page = (first..first + self.media.units_per_page).contains(&unit);
+            if in_page && mask_of(from - base, to - from) & !self.buffered_mask(lpn as u32) != 0 {
+                units |= 1 << (unit - first);
+            }
+        }
+        units
     }
 
     pub(super) fn buffered_mask(&self, lpn: u32) -> u64 {

@@ -141,7 +141,7 @@ impl Drive {
         }
         let in_flight = self.media.flash.in_flight();
         assert_eq!(in_flight, 0, "{in_flight} operations are in flight, and nothing happens next");
-        let before = (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding);
+        let before = self.waits_for_space();
         self.storage_was_full();
         self.gc.set_urgent(true);
         self.pump_all();
@@ -149,9 +149,7 @@ impl Drive {
         self.media.host_pace.release();
         self.waiting.space_freed = true;
         self.work();
-        if self.next_event().is_none()
-            && (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) == before
-        {
+        if self.next_event().is_none() && self.waits_for_space() == before {
             if self.storage_was_full() {
                 // The host may find space again: only what waits now is refused.
                 self.give_up_pending_pages(Status::StorageFull);
@@ -162,7 +160,6 @@ impl Drive {
                 self.retry_stalled();
             }
         }
-        self.next_event().is_some()
-            || (self.waiting.stalled.len(), self.failures.pending_rewrites.len(), self.commands.outstanding) != before
+        self.next_event().is_some() || self.waits_for_space() != before
     }
 }

@@ -81,8 +81,8 @@ impl Drive {
 
     #[inline]
     fn program_done(&mut self, done: &Done) {
-        if done.failed {
-            let place = Place { block: done.block, page: done.page };
+        let place = Place { block: done.block, page: done.page };
+        if done.failed || self.media.own_blocks && !self.ftl.is_found(&self.media, place) {
             let pins = self.media.pins_of(done);
             self.program_failed(place, done.cause, Owner::unpack(done.token), pins);
         } else {
@@ -165,6 +165,10 @@ impl Drive {
 
     fn space_freed(&mut self, group: u32) {
         self.waiting.space_freed = true;
+        if self.media.own_blocks {
+            // The design may have waited for a block of any group.
+            return self.pump_all();
+        }
         self.gc.pump(&mut self.media, &mut *self.ftl, group);
     }
 
@@ -230,6 +234,14 @@ impl Drive {
     /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.
     pub(super) fn over_provisioning_is_gone(&self) -> bool {
         self.ftl.check_space(&self.config, &self.usable()).is_err()
+    }
+
+    /// What waits for free blocks, and how far it came: a command that trims several segments finds space for the records of
+    /// some of them, and for more when it is tried again.
+    pub(super) fn waits_for_space(&self) -> (usize, usize, u64, u64, u32) {
+        let (stalled, rewrites) = (self.waiting.stalled.len(), self.failures.pending_rewrites.len());
+        let cursors = self.waiting.stalled.iter().map(|command| u64::from(self.commands[*command].cursor)).sum();
+        (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending())
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.

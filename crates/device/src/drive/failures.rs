@@ -24,18 +24,19 @@ impl Drive {
         let owner = if relocates && !self.media.flash.timed() { Owner::Nobody } else { owner };
         let record = cause == Cause::Metadata;
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
-        self.retire_block_of(place);
         self.media.metadata_in_flight += u32::from(record);
-        let (written, good) = (
-            self.media.flash.is_written(place.block, place.page),
-            self.media.flash.blocks.readable(self.page_number(place)),
-        );
-        assert!(written && !good, "the program of {place:?} failed: it is written {written}, and readable {good}");
-        assert!(
-            self.media.flash.blocks.get(place.block).suspect,
-            "a program failed in block {}, which is trusted",
-            place.block
-        );
+        let written = self.media.flash.is_written(place.block, place.page);
+        let good = self.media.flash.blocks.readable(self.page_number(place));
+        let found = good && self.ftl.is_found(&self.media, place);
+        assert!(written && !found, "the program of {place:?} failed: it is written {written}, and found {found}");
+        if !good {
+            self.retire_block_of(place);
+            assert!(
+                self.media.flash.blocks.get(place.block).suspect,
+                "a program failed in block {}, which is trusted",
+                place.block
+            );
+        }
         self.failures.retirements.push(Retirement {
             pages: vec![self.page_number(place)],
             blocks,

@@ -190,6 +190,7 @@ impl Drive {
         let light_load = ftl.idle_work().map_or(0, |work| work.light_load());
         let compaction = ftl.compacts().map(|compaction| compaction.limits());
         let mut media = media;
+        media.own_blocks = ftl.own_collection().is_some();
         media.events = EventQueue::new(design.commands);
         let buffer = make_buffer(config, &media, compaction)?;
         let padding = buffer.as_ref().and_then(WriteBuffer::pads);

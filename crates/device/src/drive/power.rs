@@ -5,9 +5,11 @@ use ssdlab_flash::{BlockId, Cause, Flash, Image, ImageError, OpKind};
 
 use super::{Drive, DriveError, Options, UNNUMBERED};
 use crate::block_pool::BlockState;
+use crate::ftl::DESIGNS;
 use crate::media::Media;
 use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
+use crate::registry::pick;
 use crate::{Completion, DriveConfig, Status};
 
 /// What a recovery cost.
@@ -190,6 +192,9 @@ impl Drive {
         assert_eq!(self.commands.outstanding, 0, "the power comes back to a drive without commands");
         self.media.pool.forget();
         let mut reads = RecoveryReads::new(&self.media.flash, &self.config.flash.timing);
+        if !pick("ftl.design", &self.config.ftl.design, DESIGNS).expect("the drive was made with it").uses_oob {
+            self.media.flash.forget_oob();
+        }
         self.ftl.recover(&mut self.media, &mut reads);
         recovery.pages_read = reads.pages();
         self.media.flash.count(OpKind::Read, Cause::Recovery, recovery.pages_read.min(operations));
@@ -243,7 +248,7 @@ impl Drive {
         // The emptiest become frontiers again.
         partly_written.sort_unstable();
         for (_, superblock) in partly_written {
-            if !self.media.reopen(superblock) {
+            if self.media.own_blocks || !self.media.reopen(superblock) {
                 self.media.pool.adopt(superblock, BlockState::Closed);
             }
         }

@@ -396,7 +396,7 @@ impl Drive {
         let kind = match state {
             BlockState::Free => good && !suspect && programmed == 0,
             BlockState::Bad => !good,
-            BlockState::Open => good && !suspect && self.media.is_frontier(superblock),
+            BlockState::Open => good && !suspect && (self.media.own_blocks || self.media.is_frontier(superblock)),
             _ => good && programmed > 0 && !self.media.is_frontier(superblock),
         };
         let valid = self.media.pool.valid(superblock);

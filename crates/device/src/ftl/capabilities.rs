@@ -48,6 +48,15 @@ pub(crate) trait IdleWork {
     fn work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32;
 }
 
+/// Blocks and collection of its own. Such a design opens blocks with [`Media::open_block`] and closes them with
+/// [`Media::end_block`]; it has no frontiers, no victim policy is asked, and what recovery finds partly written is closed.
+pub(crate) trait OwnCollection {
+    /// The closed superblock of a group that is to be erased next, if there is one. [`Ftl::relocate`](super::Ftl::relocate) is
+    /// asked to move what is valid there. A group is asked again whenever one of its superblocks is opened or closed, or a
+    /// superblock becomes free anywhere, and where the design puts it on [`Media::opened`].
+    fn next_victim(&mut self, media: &Media, group: u32) -> Option<u32>;
+}
+
 /// Commands of a set of its own.
 pub(crate) trait Commands {
     /// Executes one. A refused one changes nothing; `Err` is tried again when there is space.

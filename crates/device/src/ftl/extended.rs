@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use ssdlab_flash::{Cause, DieId};
 
 use super::{
-    Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, Relocated, SetCommand, SteppedReads, TrimTarget,
-    UnitWrite,
+    Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, OwnCollection, Relocated, SetCommand, SteppedReads,
+    TrimTarget, UnitWrite,
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -45,6 +45,10 @@ impl<E: Extension> Ftl for Extended<E> {
 
     fn idle_work(&mut self) -> Option<&mut dyn IdleWork> {
         self.ftl.idle_work()
+    }
+
+    fn own_collection(&mut self) -> Option<&mut dyn OwnCollection> {
+        self.ftl.own_collection()
     }
 
     fn commands(&mut self) -> Option<&mut dyn Commands> {
@@ -137,6 +141,10 @@ impl<E: Extension> Ftl for Extended<E> {
 
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
         self.ftl.whereabouts(media, place, pages)
+    }
+
+    fn is_found(&self, media: &Media, place: Place) -> bool {
+        self.ftl.is_found(media, place)
     }
 
     fn prefetch(&self, media: &Media, lpns: &[u32]) {

@@ -4,7 +4,9 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod bits;
+mod block_mapped;
 mod capabilities;
+mod drawing;
 mod durable_trims;
 mod extended;
 pub(crate) mod mv;
@@ -21,10 +23,18 @@ use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, Status, registry};
 
-pub(crate) use capabilities::{Commands, Compacts, IdleWork, SteppedReads};
+pub(crate) use drawing::Drawing;
+pub use drawing::{draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
+
+pub(crate) use capabilities::{Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
+
+/// All sectors of a unit.
+pub(crate) const fn full_mask(unit_bytes: u32) -> u64 {
+    u64::MAX >> (64 - unit_bytes / 512)
+}
 
 /// A unit to be written: which, which of its sectors, and their cells where contents are kept.
 #[derive(Clone, Copy, Debug)]
@@ -202,6 +212,12 @@ pub(crate) trait Ftl: Send {
     /// trimmed since.
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool;
 
+    /// Whether recovery would find a page that was just written: not where only another page of its block, whose program
+    /// failed, could tell what it is. Such a page counts as one whose program failed, but its block stays good.
+    fn is_found(&self, _: &Media, _: Place) -> bool {
+        true
+    }
+
     /// Brings into the processor's cache what units that will be needed soon are looked up in; at most
     /// [`PREFETCHED`] at a time.
     fn prefetch(&self, media: &Media, lpns: &[u32]);
@@ -257,6 +273,11 @@ pub(crate) trait Ftl: Send {
         None
     }
 
+    /// It opens blocks by itself, and says which are erased.
+    fn own_collection(&mut self) -> Option<&mut dyn OwnCollection> {
+        None
+    }
+
     /// It has commands of its own.
     fn commands(&mut self) -> Option<&mut dyn Commands> {
         None
@@ -273,10 +294,16 @@ pub(crate) struct Make {
     pub(crate) commands: Option<&'static CommandSet>,
     /// Bytes that it takes in the simulator at most, whatever is written.
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
+    /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
+    pub(crate) uses_oob: bool,
+    /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.
+    pub(crate) partial_write: &'static str,
+    /// What tests that draw drives have to know.
+    pub(crate) drawing: Drawing,
 }
 
 /// A registered design.
 pub(crate) type Design = registry::Entry<Make>;
 
 /// Every FTL design.
-pub(crate) const DESIGNS: &[Design] = &[page::DESIGN, mv::DESIGN, tagged::DESIGN];
+pub(crate) const DESIGNS: &[Design] = &[page::DESIGN, mv::DESIGN, tagged::DESIGN, block_mapped::DESIGN];

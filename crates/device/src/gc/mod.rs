@@ -190,7 +190,7 @@ impl Gc {
         loop {
             let mut job = match self.jobs[group as usize] {
                 Some(job) => job,
-                None => match self.begin(media, group) {
+                None => match self.begin(media, ftl, group) {
                     Some(job) => job,
                     None => return,
                 },
@@ -302,11 +302,11 @@ impl Gc {
         }
     }
 
-    fn begin(&mut self, media: &mut Media, group: u32) -> Option<Job> {
+    fn begin(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) -> Option<Job> {
         if self.draining {
             return None;
         }
-        let (victim, cause) = self.choose(media, group)?;
+        let (victim, cause) = self.choose(media, ftl, group)?;
         let valid_pages = pages_needed(media, victim);
         assert!(self.jobs[group as usize].is_none(), "group {group} empties {victim} beside another block");
         assert_eq!(media.pool.group_of(victim), group, "victim {victim} is of another group");
@@ -320,14 +320,23 @@ impl Gc {
         Some(job)
     }
 
-    fn choose(&mut self, media: &mut Media, group: u32) -> Option<(u32, Cause)> {
+    fn choose(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) -> Option<(u32, Cause)> {
         let retiring = &mut self.retiring[group as usize];
         // A retired block gives nothing back: a block's room must be left to collect with.
         let left = media.data_pages_per_superblock();
-        let fits = |media: &Media, block: u32| pages_needed(media, block) + left <= media.relocation_room(group);
+        let fits = |media: &Media, block: u32| match media.own_blocks {
+            true => media.free_blocks() > 0,
+            false => pages_needed(media, block) + left <= media.relocation_room(group),
+        };
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
         if let Some(index) = retiring.iter().position(closed) {
             return Some((retiring.swap_remove(index), Cause::Retirement));
+        }
+        if media.own_blocks {
+            let victim = ftl.own_collection()?.next_victim(media, group)?;
+            self.victims[0] += 1;
+            self.valid_in_victims += u64::from(media.pool.valid(victim));
+            return Some((victim, Cause::Gc));
         }
         let wanted = if self.background {
             self.config.free_blocks.max(self.config.background_free_blocks)

@@ -474,6 +474,11 @@ impl Flash {
         page < self.blocks.get(block).programmed
     }
 
+    /// Forgets what OOB areas say of their pages, for a drive that has nothing there.
+    pub fn forget_oob(&mut self) {
+        self.oob.forget_owners(&self.blocks);
+    }
+
     /// Marks a block bad for good.
     pub fn retire(&mut self, block: BlockId) {
         self.blocks.retire(block);

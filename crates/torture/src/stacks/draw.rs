@@ -98,7 +98,7 @@ fn small_drive(rng: &mut Rng) -> DriveConfig {
             continue;
         };
         let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most.max(1)) };
-        config.user_bytes = configs::with_room_for_versions(units, &config, rng).max(1) * unit;
+        config.user_bytes = ssdlab_device::draw_user_units(units, &config, rng).max(1) * unit;
         let Some(config) = describable(&config) else { continue };
         if Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).is_ok() {
             return config;

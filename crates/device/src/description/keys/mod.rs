@@ -181,7 +181,7 @@ pub(in crate::description) const FTL: &[Key] = &[
     Key::new(
         "design",
         Kind::Word(|| names("ftl.design")),
-        Default::word("page"),
+        Default::word(crate::ftl::DESIGNS[0].name),
         "A design by name; `ssdlab list` lists them.",
     ),
     Key::new(

@@ -18,6 +18,7 @@
 
 mod check;
 mod counters;
+mod drawing;
 mod entry;
 mod gather;
 mod group;
@@ -37,12 +38,11 @@ use rustc_hash::FxHashMap;
 use ssdlab_flash::HugeArray;
 
 use super::durable_trims::DurableTrims;
-use super::page::full_mask;
 use super::placement::Placement;
 use super::trims::TrimState;
 use super::{
     Compaction, Compacts, Design, Found, Ftl, IdleWork, Make, NoSpace, PREFETCHED, Relocated, SteppedReads, TrimTarget,
-    UnitWrite, VersionPart,
+    UnitWrite, VersionPart, full_mask,
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -67,6 +67,10 @@ pub(super) const DESIGN: Design = Design {
         make: |config| Box::new(MvFtl::new(config)),
         commands: None,
         simulator_bytes: MvFtl::simulator_bytes,
+        uses_oob: true,
+        partial_write: "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones \
+                        are not compacted (ftl.version_masks, ftl.compaction)",
+        drawing: drawing::DRAWING,
     },
 };
 

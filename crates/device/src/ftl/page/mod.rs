@@ -20,7 +20,9 @@ use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, NO_LPN, NONE, OpId, OpKind,
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
 use crate::ftl::trims::TrimState;
-use crate::ftl::{Design, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite};
+use crate::ftl::{
+    Design, Drawing, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
+};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
@@ -66,6 +68,9 @@ pub(super) const DESIGN: Design = Design {
         make: |config| Box::new(PageFtl::new(config)),
         commands: None,
         simulator_bytes: PageFtl::simulator_bytes,
+        uses_oob: true,
+        partial_write: "costs a read-modify-write",
+        drawing: Drawing::ANY,
     },
 };
 
@@ -291,11 +296,6 @@ impl PageFtl {
         );
         media.flash.store.write(unit, &cells);
     }
-}
-
-/// All sectors of a unit.
-pub(crate) const fn full_mask(unit_bytes: u32) -> u64 {
-    u64::MAX >> (64 - unit_bytes / 512)
 }
 
 impl Ftl for PageFtl {

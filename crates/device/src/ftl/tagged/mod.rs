@@ -13,7 +13,7 @@ use ssdlab_base::command_sets::tags::{
 use ssdlab_base::{Request, SECTOR_BYTES};
 
 use super::extended::{Extended, Extension};
-use super::page::PageFtl;
+use super::page::{self, PageFtl};
 use super::{Design, Ftl, Make, NoSpace, Outcome, SetCommand, TrimTarget};
 use crate::media::Media;
 use crate::token::Owner;
@@ -31,7 +31,7 @@ pub(super) const DESIGN: Design = Design {
     name: "tagged",
     summary: "page mapping with a word for each unit in RAM: the example of a command set",
     keys: &[],
-    make: Make { check: |_| Ok(()), make, commands: Some(&TAGS), simulator_bytes: PageFtl::simulator_bytes },
+    make: Make { make, commands: Some(&TAGS), ..page::DESIGN.make },
 };
 
 fn make(config: &DriveConfig) -> Box<dyn Ftl> {

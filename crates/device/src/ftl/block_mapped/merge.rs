@@ -1,0 +1,276 @@
+//! The merge: a logical block goes into a new physical block. It is how pages are overwritten, trims are saved, failed
+//! programs are repeated, blocks that go bad are emptied, and what a power cut interrupted is brought to its end.
+
+use ssdlab_flash::{BlockId, Cause, NONE, OpId, OpKind};
+
+use super::header::{Header, bits};
+use super::{BlockFtl, Home};
+use crate::block_pool::BlockState;
+use crate::ftl::{NoSpace, UnitWrite};
+use crate::media::{Frontier, Media, Place, Programming};
+use crate::token::Owner;
+
+/// Why a logical block is merged, and what goes into it.
+pub(super) struct Merge<'a> {
+    /// A page that the host overwrites or writes out of order.
+    pub(super) new: Option<UnitWrite<'a>>,
+    /// The cause of that page, and who waits for it.
+    pub(super) new_cause: Cause,
+    pub(super) owner: Owner,
+    /// The cause of the copies.
+    pub(super) cause: Cause,
+    /// The host can wait: the reserve is left alone.
+    pub(super) for_host: bool,
+    /// All of it is on flash already: a merge that is interrupted may be forgotten.
+    pub(super) is_copy: bool,
+}
+
+impl Merge<'_> {
+    /// A merge that host writes pay for, with nothing new.
+    pub(super) const fn of_host() -> Self {
+        let (cause, owner) = (Cause::Merge, Owner::Nobody);
+        Merge { new: None, new_cause: Cause::Host, owner, cause, for_host: true, is_copy: false }
+    }
+}
+
+/// A page to be programmed.
+struct Page<'a> {
+    place: Place,
+    /// The page that it takes data from; `NONE` if none.
+    source: u32,
+    /// Blocks that must not be erased before it is on flash.
+    pins: &'a [BlockId],
+}
+
+/// Where the data of a page that is written again comes from.
+enum Source {
+    /// It is in the controller's RAM.
+    Here,
+    /// It is there when this operation has ended.
+    After(OpId),
+    /// It could not be read.
+    Lost,
+}
+
+/// Whether a page is on flash and can be read.
+fn is_on_flash(media: &Media, page: u32) -> bool {
+    let Place { block, page: offset } = media.place_of(page);
+    media.flash.is_written(block, offset) && media.flash.blocks.readable(page)
+}
+
+impl BlockFtl {
+    /// Moves a logical block; `Err` leaves everything as it was.
+    pub(super) fn merge(&mut self, media: &mut Media, logical: u32, merge: &Merge<'_>) -> Result<(), NoSpace> {
+        let first = logical * self.data_pages;
+        let within = self.data_pages.min(self.user_units - first);
+        let sources: Vec<u32> =
+            (first..first + within).map(|lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { NONE }).collect();
+        let new = merge.new.map(|unit| unit.lpn - first);
+        let is_written = |offset: u32| new == Some(offset) || sources.get(offset as usize).is_some_and(|s| *s != NONE);
+        let pages = (0..within).rev().find(|offset| is_written(*offset)).map_or(0, |last| last + 1);
+        let old = self.homes[logical as usize];
+        let before = Some(old.block).filter(|block| *block != BlockId::NONE);
+        let before = before.and_then(|block| Header::of(media, block, self.data_pages));
+        // While its header is not on flash the old block has nothing that would be found: what it inherits counts instead.
+        let is_found = old.block != BlockId::NONE && is_on_flash(media, self.first_page(old.block));
+        let inherits = |offset: u32| {
+            let source = sources.get(offset as usize).copied().unwrap_or(NONE);
+            source != NONE
+                && (is_found && is_on_flash(media, source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
+        };
+        let all_found = is_found && sources.iter().all(|source| *source == NONE || is_on_flash(media, *source));
+        let spread = self.spread.get(&logical);
+        let mut left: Vec<BlockId> = spread.map_or_else(Vec::new, |spread| spread.older.clone());
+        left.extend(Some(old.block).filter(|block| *block != BlockId::NONE));
+        let header = Header {
+            sequence: 0,
+            logical,
+            pages,
+            // Trims that no header on flash tells of are something new.
+            is_copy: merge.is_copy && all_found && !self.trimmed.contains(&logical),
+            inherited: bits(self.data_pages, inherits),
+            written: bits(self.data_pages, is_written),
+        };
+        let target = self.begin_block(media, header, &left, merge.for_host)?;
+        // From here on nothing fails.
+        media.pool.add_valid(target);
+        if old.block != BlockId::NONE {
+            media.pool.drop_valid(old.block);
+        }
+        for offset in 0..pages {
+            let source = sources[offset as usize];
+            let page = Page { place: Place { block: target, page: offset + 1 }, source, pins: &left };
+            match merge.new.filter(|_| new == Some(offset)) {
+                Some(unit) => {
+                    self.write_page(media, &unit, &page, merge.new_cause, merge.owner);
+                    self.set_mapped(unit.lpn, true);
+                }
+                None if source == NONE => self.pad(media, &page, merge.cause),
+                None => self.copy_page(media, &page, merge.cause),
+            }
+            if is_written(offset) {
+                media.pool.add_valid(target);
+            }
+            if source != NONE {
+                media.pool.drop_valid(media.block_of(source));
+            }
+        }
+        self.homes[logical as usize] = Home { block: target, pages };
+        self.spread.remove(&logical);
+        self.trimmed.retain(|other| *other != logical);
+        if pages == self.data_pages {
+            media.end_block(target, pages + 1);
+        }
+        for block in left {
+            if media.pool.state(block.0) == BlockState::Open {
+                media.end_block(block, old.pages + 1);
+            }
+            if !self.leaving.contains(&block) {
+                self.leaving.push(block);
+            }
+            media.opened.push(media.group_of(block));
+        }
+        self.merges += 1;
+        self.merged_pages += u64::from(pages);
+        Ok(())
+    }
+
+    /// Programs the next page of a logical block.
+    pub(super) fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
+        let (logical, offset) = self.split(unit.lpn);
+        let block = self.homes[logical as usize].block;
+        assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
+        let page = Page { place: Place { block, page: offset + 1 }, source: NONE, pins: &[] };
+        self.write_page(media, unit, &page, cause, owner);
+        media.pool.add_valid(block);
+        self.set_mapped(unit.lpn, true);
+        self.homes[logical as usize].pages = offset + 1;
+        if offset + 1 == self.data_pages {
+            media.end_block(block, offset + 2);
+        }
+        self.appended_pages += 1;
+    }
+
+    /// Opens a block and programs its header. A header cannot be written again without the whole block, so where its program
+    /// fails at once the next block is taken.
+    fn begin_block(
+        &mut self,
+        media: &mut Media,
+        mut header: Header,
+        left: &[BlockId],
+        for_host: bool,
+    ) -> Result<BlockId, NoSpace> {
+        loop {
+            let kept = if for_host { self.reserve } else { 0 };
+            if media.free_blocks() <= kept {
+                return Err(NoSpace);
+            }
+            let groups = media.pool.groups();
+            let turns = (0..groups).map(|step| (self.next_group + step) % groups);
+            // The first of those with most free blocks.
+            let group = turns.rev().max_by_key(|group| media.pool.free_blocks(*group)).ok_or(NoSpace)?;
+            let block = media.open_block(group).ok_or(NoSpace)?;
+            self.next_group = (group + 1) % groups;
+            self.leaving.retain(|other| *other != block);
+            self.owners[block.index()] = header.logical;
+            header.sequence = media.sequence();
+            let place = Place { block, page: 0 };
+            media.flash.oob.put_record(media.unit_at(place), header.words());
+            let page = Page { place, source: NONE, pins: left };
+            self.program(media, &page, NONE, Cause::Metadata, Owner::Nobody);
+            if media.flash.timed() || media.flash.blocks.readable(media.unit_at(place)) {
+                return Ok(block);
+            }
+            media.end_block(block, 1);
+        }
+    }
+
+    /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
+    fn write_page(&self, media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
+        let (unit, source) = (media.unit_at(page.place), page.source);
+        let cell = media.flash.store.cell_bytes();
+        let completed = write.mask != self.full_mask && source != NONE;
+        if cell > 0 {
+            let mut cells = vec![0; media.flash.store.unit_cells()];
+            if completed && !media.flash.store.read(source, 0, &mut cells) {
+                media.flash.oob.poison(unit);
+            }
+            let sectors = cells.chunks_exact_mut(cell).zip(write.cells.chunks_exact(cell)).enumerate();
+            for (_, (cell, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
+                cell.copy_from_slice(given);
+            }
+            media.flash.store.write(unit, &cells);
+        }
+        let mut after = NONE;
+        if completed {
+            cause = Cause::ReadModifyWrite;
+            after = self.fetch(media, source, unit, (self.full_mask & !write.mask).count_ones() * 512, cause);
+            if media.flash.oob.is_poisoned(source) {
+                media.flash.lose(unit);
+            }
+        }
+        self.program(media, page, after, cause, owner);
+    }
+
+    /// Programs what another page holds.
+    fn copy_page(&self, media: &mut Media, page: &Page<'_>, cause: Cause) {
+        let (unit, source) = (media.unit_at(page.place), page.source);
+        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source, unit) {
+            media.flash.oob.poison(unit);
+        }
+        // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
+        media.flash.oob.carry(source, unit);
+        let after = self.fetch(media, source, unit, media.unit_bytes, cause);
+        self.program(media, page, after, cause, Owner::Nobody);
+    }
+
+    /// Programs a page that holds nothing, so that the ones behind it can be programmed.
+    fn pad(&self, media: &mut Media, page: &Page<'_>, cause: Cause) {
+        if media.flash.store.cell_bytes() > 0 {
+            let cells = vec![0; media.flash.store.unit_cells()];
+            media.flash.store.write(media.unit_at(page.place), &cells);
+        }
+        media.padding_bytes += u64::from(media.unit_bytes);
+        self.program(media, page, NONE, cause, Owner::Nobody);
+    }
+
+    /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`.
+    fn fetch(&self, media: &mut Media, source: u32, unit: u32, bytes: u32, cause: Cause) -> OpId {
+        match self.source(media, source, bytes, cause) {
+            Source::Here => NONE,
+            Source::After(op) => op,
+            Source::Lost => {
+                media.flash.lose(unit);
+                NONE
+            }
+        }
+    }
+
+    fn source(&self, media: &mut Media, source: u32, bytes: u32, cause: Cause) -> Source {
+        let place = media.place_of(source);
+        if !media.flash.blocks.readable(source) {
+            // Its program failed and it is still in RAM.
+            return Source::Here;
+        }
+        if media.flash.is_written(place.block, place.page) {
+            if media.flash.timed() {
+                return Source::After(media.read(place, bytes, cause, Owner::Nobody));
+            }
+            return if media.read_now(place, cause) { Source::Lost } else { Source::Here };
+        }
+        match media.flash.find_program(place.block, place.page) {
+            // Still in RAM, but its own read has to end first.
+            Some(program) if media.flash.waits(program) => Source::After(media.flash.last_waiter(program)),
+            _ => Source::Here,
+        }
+    }
+
+    /// Starts the program of a page whose data is there when `after` has ended. The OOB area is left alone.
+    fn program(&self, media: &mut Media, page: &Page<'_>, after: OpId, cause: Cause, owner: Owner) {
+        let one = [after];
+        let after = if after == NONE { &[][..] } else { &one };
+        let taken = if after.is_empty() { &[][..] } else { std::slice::from_ref(&page.source) };
+        let (kind, frontier, pins) = (OpKind::Program, Frontier::Host(0), page.pins);
+        media.program(page.place, &[], Programming { kind, cause, frontier, owner, pins, after, taken, source: NONE });
+    }
+}

@@ -1,0 +1,59 @@
+//! What tests that draw drives have to know of a design: which drives it takes, and what its own keys may be.
+
+use ssdlab_base::Rng;
+
+use super::DESIGNS;
+use crate::{DriveConfig, Settings};
+
+/// How drives of a design are drawn.
+pub(crate) struct Drawing {
+    /// Draws the design's own keys, and makes the rest of a drawn drive one that it accepts.
+    pub(crate) drive: fn(&mut DriveConfig, &mut Rng),
+    /// How many of so many units that the drive could have are the user's, so that the design's ways differ.
+    pub(crate) user_units: fn(u64, &mut Rng) -> u64,
+    /// Makes a drive of a handful of pages one that the design accepts, in two ways.
+    pub(crate) handful: fn(&mut DriveConfig, bool),
+    /// Of so many drawn drives that would have another design one has this; 0: it is one of those that are drawn evenly.
+    pub(crate) one_in: u32,
+}
+
+impl Drawing {
+    /// Of a design that takes any drive and has no keys.
+    pub(crate) const ANY: Drawing =
+        Drawing { drive: |_, _| (), user_units: |units, _| units, handful: |_, _| (), one_in: 0 };
+}
+
+/// The drawing of a drive's design; of one that is not known any.
+fn drawing_of(config: &DriveConfig) -> &'static Drawing {
+    DESIGNS.iter().find(|design| design.name == config.ftl.design).map_or(&Drawing::ANY, |design| &design.make.drawing)
+}
+
+/// Names of designs that are drawn evenly, and of the others with how seldom they are: one in so many.
+pub fn drawn_designs() -> (Vec<&'static str>, Vec<(&'static str, u32)>) {
+    let rows = || DESIGNS.iter().map(|design| (design.name, design.make.drawing.one_in));
+    let even = rows().filter(|(_, one_in)| *one_in == 0).map(|(name, _)| name).collect();
+    (even, rows().filter(|(_, one_in)| *one_in > 0).collect())
+}
+
+/// Gives a drawn drive another design, and draws what that wants of its own.
+pub fn draw_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
+    config.ftl.design = design.to_string();
+    config.ftl.own = Settings::default();
+    (drawing_of(config).drive)(config, rng);
+}
+
+/// Of so many units that a drawn drive could have, those that are the user's.
+pub fn draw_user_units(units: u64, config: &DriveConfig, rng: &mut Rng) -> u64 {
+    (drawing_of(config).user_units)(units, rng)
+}
+
+/// Makes a drive of a handful of pages one that its design accepts, in one of two ways.
+pub fn handful_for_design(config: &mut DriveConfig, other: bool) {
+    (drawing_of(config).handful)(config, other);
+}
+
+/// What a write of part of a mapping unit that holds data comes to with this design, as the end of a sentence about it.
+pub fn partial_write_cost(config: &DriveConfig) -> &'static str {
+    let design = DESIGNS.iter().find(|design| design.name == config.ftl.design);
+    design.map_or("costs a read-modify-write", |design| design.make.partial_write)
+}
