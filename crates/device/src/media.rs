@@ -550,6 +550,7 @@ impl Media {
     /// No more than the `issued` pages that were given out of such a superblock will be.
     pub(crate) fn end_block(&mut self, BlockId(superblock): BlockId, issued: u32) {
         assert!(self.own_blocks, "block {superblock} is ended by a design with frontiers");
+        assert!((1..=self.pages_per_superblock).contains(&issued), "block {superblock} ends after {issued} pages");
         self.pool.fill_up(superblock, issued);
         self.pool.close_if_written(superblock, self.programmed(superblock));
     }

@@ -35,6 +35,8 @@ impl Header {
     }
 
     pub(super) fn words(&self) -> Box<[u64]> {
+        assert_eq!(self.inherited.len(), self.written.len(), "both have a bit a page");
+        assert_ne!(self.logical, NONE, "a header names a logical block");
         let fixed = [self.sequence, self.logical.into(), self.pages.into(), self.is_copy.into()];
         [&fixed[..], &self.inherited, &self.written].concat().into()
     }

@@ -93,6 +93,7 @@ impl BlockFtl {
         };
         let target = self.begin_block(media, header, &left, merge.for_host)?;
         // From here on nothing fails.
+        assert!(!left.contains(&target), "block {target} is merged into itself");
         media.pool.add_valid(target);
         if old.block != BlockId::NONE {
             media.pool.drop_valid(old.block);
@@ -115,6 +116,7 @@ impl BlockFtl {
                 media.pool.drop_valid(media.block_of(source));
             }
         }
+        assert!(pages <= self.data_pages, "logical block {logical} has {pages} pages of {}", self.data_pages);
         self.homes[logical as usize] = Home { block: target, pages };
         self.spread.remove(&logical);
         self.trimmed.retain(|other| *other != logical);
@@ -170,6 +172,7 @@ impl BlockFtl {
             // The first of those with most free blocks.
             let group = turns.rev().max_by_key(|group| media.pool.free_blocks(*group)).ok_or(NoSpace)?;
             let block = media.open_block(group).ok_or(NoSpace)?;
+            assert!(!self.is_needed(block), "block {block} was free, and is needed");
             self.next_group = (group + 1) % groups;
             self.leaving.retain(|other| *other != block);
             self.owners[block.index()] = header.logical;

@@ -41,6 +41,8 @@ impl BlockFtl {
         }
         for (logical, mut blocks) in found {
             blocks.sort_by_key(|(header, _)| std::cmp::Reverse(header.sequence));
+            let falls = blocks.windows(2).all(|pair| pair[0].0.sequence > pair[1].0.sequence);
+            assert!(falls, "two headers of logical block {logical} have one sequence number");
             self.settle(media, logical, &blocks);
         }
         media.set_sequence(newest + IN_FLIGHT);
@@ -59,6 +61,8 @@ impl BlockFtl {
         let (header, block) = &blocks[0];
         let older = if self.is_whole(media, header, *block) { &[] } else { &blocks[1..] };
         let pages = media.flash.blocks.get(*block).programmed - 1;
+        assert!(pages <= self.data_pages, "block {block} has {pages} pages of {}", self.data_pages);
+        assert_eq!(self.owners[block.index()], logical, "block {block} is of another logical block");
         self.homes[logical as usize] = Home { block: *block, pages };
         self.leaving.retain(|other| other != block);
         media.pool.add_valid(*block);
