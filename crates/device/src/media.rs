@@ -448,6 +448,27 @@ impl Media {
         if begun == 0 { 0 } else { self.stripe_width().saturating_sub(begun) }
     }
 
+    /// Closes a host's frontier of a group whose valid pages fit where relocation can still write, so that it can be a victim:
+    /// power cuts in a row leave torn pages in frontiers, until no closed superblock is empty enough. False if there is none.
+    pub(crate) fn give_up_frontier(&mut self, group: u32) -> bool {
+        let (relocation, room) = (self.slot(group, Frontier::Gc), self.relocation_room(group));
+        let row = (group * (self.streams + 1)) as usize;
+        let fits = |slot: &usize| {
+            let open = self.frontiers[*slot];
+            *slot != relocation
+                && open.next_page > 0
+                && open.block != NONE
+                && self.pool.valid(open.block).div_ceil(self.units_per_page) <= room
+        };
+        let Some(slot) = (row..row + self.streams as usize).find(fits) else { return false };
+        let superblock = self.frontiers[slot].block;
+        let block = self.pool.superblocks.members(superblock).next().expect("an open superblock has members");
+        self.abandon(block);
+        assert_eq!(self.frontiers[slot].block, NONE, "frontier {slot} was given up");
+        self.opened.push(group);
+        true
+    }
+
     /// At most `limit` pages, so many that relocation's frontier ends with a whole row.
     pub(crate) fn whole_rows(&self, group: u32, limit: u32) -> u32 {
         let together = self.pool.superblocks.together();

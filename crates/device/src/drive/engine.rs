@@ -150,6 +150,10 @@ impl Drive {
         self.waiting.space_freed = true;
         self.work();
         if self.next_event().is_none() && self.waits_for_space() == before {
+            let groups = 0..self.media.pool.groups();
+            if !self.media.own_blocks && groups.fold(false, |any, group| self.media.give_up_frontier(group) || any) {
+                return true;
+            }
             if self.storage_was_full() {
                 // The host may find space again: only what waits now is refused.
                 self.give_up_pending_pages(Status::StorageFull);
