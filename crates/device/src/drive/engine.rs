@@ -150,8 +150,8 @@ impl Drive {
         self.waiting.space_freed = true;
         self.work();
         if self.next_event().is_none() && self.waits_for_space() == before {
-            let groups = 0..self.media.pool.groups();
-            if !self.media.own_blocks && groups.fold(false, |any, group| self.media.give_up_frontier(group) || any) {
+            let mut groups = 0..self.media.pool.groups();
+            if !self.media.own_blocks && groups.any(|group| self.media.give_up_frontier(group)) {
                 return true;
             }
             if self.storage_was_full() {
