@@ -393,8 +393,8 @@ impl Drive {
             self.release_command(command);
         }
         let base = self.stage.evictions_base;
-        while let Some(index) = self.waiting.for_evictions.iter().position(|(until, _)| *until <= base) {
-            let (_, command) = self.waiting.for_evictions.remove(index);
+        while self.waiting.for_evictions.front().is_some_and(|(until, _)| *until <= base) {
+            let (_, command) = self.waiting.for_evictions.pop_front().expect("just seen");
             self.release_command(command);
         }
     }
@@ -421,7 +421,7 @@ impl Drive {
         if some_left_before && !self.stage.evicting.is_empty() {
             self.commands[command].remaining += 1;
             let until = self.stage.evictions_base + self.stage.evicting.len() as u64;
-            self.waiting.for_evictions.push((until, command));
+            self.waiting.for_evictions.push_back((until, command));
         }
         Ok(())
     }

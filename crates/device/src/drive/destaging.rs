@@ -162,11 +162,10 @@ impl Drive {
 
     /// Flash has no space: writes that wait for room in the buffer wait for garbage collection.
     fn writes_wait_for_space(&mut self) {
-        for index in 0..self.waiting.stalled.len() {
-            let command = self.waiting.stalled[index];
-            if self.commands[command].wanted_sectors > 0 {
-                self.stall(command, Stall::NoSpace);
-            }
+        let wants_more = |command: &u32| self.commands[*command].wanted_sectors > 0;
+        let writes: Vec<u32> = self.waiting.stalled.for_space().filter(wants_more).collect();
+        for command in writes {
+            self.stall(command, Stall::NoSpace);
         }
     }
 }

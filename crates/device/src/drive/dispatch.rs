@@ -5,7 +5,8 @@ use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, NONE};
 
-use super::{Command, Drive, ProgramWaiter, Timer};
+use super::waiting::{Extent, Turn};
+use super::{Drive, Timer};
 use crate::Status;
 use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
@@ -42,13 +43,15 @@ impl Drive {
     /// Runs a command that has arrived inside the drive.
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
-        debug_assert!(!self.waiting.stalled.contains(&command), "command {command} is dispatched, and is stalled");
-        if !self.waiting.stalled.is_empty() && self.overlaps_stalled(command, self.waiting.stalled.len()) {
-            self.begin_stall(command, None);
+        debug_assert!(!self.waiting.stalled.contains(command), "command {command} is dispatched, and is stalled");
+        if !self.waiting.stalled.is_empty()
+            && let Some(earlier) = self.waiting.stalled.any(&self.extent(command))
+        {
+            self.begin_stall(command, Err(earlier));
             return;
         }
         if let Err(stall) = self.take_effect(command) {
-            self.begin_stall(command, Some(stall));
+            self.begin_stall(command, Ok(stall));
         }
         let nobody_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
         if !self.media.flash.timed() && !nobody_waits() {
@@ -109,16 +112,17 @@ impl Drive {
         Ok(())
     }
 
-    /// A command waits behind those that are stalled: it finds no room, or overlaps one of them.
+    /// A command waits for space, or (`Err`) behind an earlier one that does.
     #[cold]
     #[inline(never)]
-    fn begin_stall(&mut self, command: u32, why: Option<Stall>) {
+    fn begin_stall(&mut self, command: u32, why: Result<Stall, Turn>) {
         match why {
-            Some(why) => self.stall(command, why),
-            None => self.wait_begins(command, Stage::Overlap),
+            Ok(why) => self.stall(command, why),
+            Err(_) => self.wait_begins(command, Stage::Overlap),
         }
-        debug_assert!(!self.waiting.stalled.contains(&command), "command {command} stalls, and is stalled");
-        self.waiting.stalled.push_back(command);
+        debug_assert!(!self.waiting.stalled.contains(command), "command {command} stalls, and is stalled");
+        let extent = self.extent(command);
+        self.waiting.stalled.push(command, extent, why.err());
     }
 
     pub(super) fn stall(&mut self, command: u32, why: Stall) {
@@ -129,40 +133,26 @@ impl Drive {
         self.wait_begins(command, why.stage());
     }
 
-    /// Whether a command touches sectors of one of the first `count` stalled ones. A flush covers completed writes
-    /// only, so it waits for none.
-    fn overlaps_stalled(&self, command: u32, count: usize) -> bool {
-        let space = |command: &Command| command.of_set.as_ref().map_or(AddressSpace::Logical, |of_set| of_set.space());
-        let this = &self.commands[command];
-        let overlaps = |first: &Request, second: &Request| first.sector < second.end() && second.sector < first.end();
-        self.waiting.stalled.iter().take(count).any(|other| {
-            let other = &self.commands[*other];
-            overlaps(&this.request, &other.request)
-                && space(this) == space(other)
-                && space(this) != AddressSpace::Nothing
-        })
+    /// What a command touches. A flush covers completed writes only: it touches nothing.
+    fn extent(&self, command: u32) -> Extent {
+        let command = &self.commands[command];
+        let space = command.of_set.as_ref().map_or(AddressSpace::Logical, |of_set| of_set.space());
+        Extent::of(&command.request, space)
     }
 
-    /// Tries stalled commands again, in order.
+    /// Tries the commands that wait for space again, in order, and those behind one that took effect.
     pub(super) fn retry_stalled(&mut self) {
-        let mut index = 0;
-        while index < self.waiting.stalled.len() {
-            debug_assert!(index < self.commands.outstanding as usize, "more commands are stalled than outstanding");
-            let command = self.waiting.stalled[index];
-            if self.overlaps_stalled(command, index) {
-                self.wait_begins(command, Stage::Overlap);
-                index += 1;
-                continue;
-            }
+        let mut from = 0;
+        while let Some((turn, command)) = self.waiting.stalled.next_for_space(from) {
+            from = turn + 1;
             match self.take_effect(command) {
-                Ok(()) => {
-                    self.waiting.stalled.remove(index);
-                }
-                Err(stall) => {
-                    self.stall(command, stall);
-                    index += 1;
-                }
+                Ok(()) => self.waiting.stalled.remove(turn),
+                Err(stall) => self.stall(command, stall),
             }
+        }
+        if self.paths.is_some() {
+            let behind: Vec<u32> = self.waiting.stalled.behind().collect();
+            behind.into_iter().for_each(|command| self.wait_begins(command, Stage::Overlap));
         }
         self.collect_garbage();
     }
@@ -274,7 +264,7 @@ impl Drive {
         } else if self.media.flash.waits(program) {
             let units = self.units_read_of(command, place);
             self.commands[command].remaining += 1;
-            self.waiting.for_programs.push(ProgramWaiter { program, command, units });
+            self.waiting.for_programs.entry(program).or_default().push((command, units));
         }
     }
 
@@ -538,7 +528,7 @@ impl Drive {
                 Some(&false),
                 "an eviction that is on flash is not waited for"
             );
-            self.waiting.for_evictions.push((until, command));
+            self.waiting.for_evictions.push_back((until, command));
         }
         Ok(())
     }

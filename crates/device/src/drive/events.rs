@@ -2,8 +2,8 @@
 
 use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
+use super::Drive;
 use super::paths::Ends;
-use super::{Drive, ProgramWaiter};
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::media::Place;
@@ -111,8 +111,10 @@ impl Drive {
             self.media.metadata_in_flight -= 1;
             self.metadata_ended();
         }
-        while let Some(index) = self.waiting.for_programs.iter().position(|waiter| waiter.program == done.op) {
-            let ProgramWaiter { command, units, .. } = self.waiting.for_programs.remove(index);
+        if self.waiting.for_programs.is_empty() {
+            return;
+        }
+        for (command, units) in self.waiting.for_programs.remove(&done.op).unwrap_or_default() {
             let first = self.media.unit_at(Place { block: done.block, page: done.page });
             let lost = |index: u32| units >> index & 1 != 0 && self.media.flash.oob.is_poisoned(first + index);
             if (0..self.media.units_per_page).any(lost) {
@@ -240,7 +242,7 @@ impl Drive {
     /// some of them, and for more when it is tried again.
     pub(super) fn waits_for_space(&self) -> (usize, usize, u64, u64, u32) {
         let (stalled, rewrites) = (self.waiting.stalled.len(), self.failures.pending_rewrites.len());
-        let cursors = self.waiting.stalled.iter().map(|command| u64::from(self.commands[*command].cursor)).sum();
+        let cursors = self.waiting.stalled.for_space().map(|command| u64::from(self.commands[command].cursor)).sum();
         (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending())
     }
 
@@ -251,7 +253,7 @@ impl Drive {
 
     /// Whoever waits for room is refused.
     pub(super) fn give_up_stalled(&mut self, status: Status) {
-        for command in std::mem::take(&mut self.waiting.stalled) {
+        for command in self.waiting.stalled.take() {
             assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
             self.wants_no_more(command);
             self.commands[command].status = status;

@@ -23,10 +23,11 @@ mod power;
 mod rebuild;
 mod state;
 mod versions;
+mod waiting;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{BlockId, Contents, Observer, OpId};
+use ssdlab_flash::{BlockId, Contents, Observer};
 
 use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
@@ -42,8 +43,9 @@ use crate::{Completion, Counters, DriveConfig, Status};
 use buffering::make_buffer;
 use commands::OfSet;
 use destaging::Destager;
-use parts::{BufferStage, Command, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED, Waiting};
+use parts::{BufferStage, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED};
 use versions::IdlePace;
+use waiting::Waiting;
 
 pub use commands::CommandCount;
 pub use data::{Data, Payload, stamp_cell};
@@ -124,15 +126,6 @@ enum HeldTrim {
     Unsaved,
     /// The record is in flight.
     InFlight,
-}
-
-/// A read that waits for a page that is still being completed from its old version.
-#[derive(Clone, Copy, Debug)]
-struct ProgramWaiter {
-    program: OpId,
-    command: u32,
-    /// The units of the page that it reads.
-    units: u64,
 }
 
 /// A simulated drive.

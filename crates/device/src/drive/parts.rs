@@ -11,7 +11,7 @@ use super::commands::{CommandCount, OfSet};
 use super::destaging::Destager;
 use super::rebuild::Rebuild;
 use super::versions::{IdlePace, VersionRead};
-use super::{Eviction, PendingRewrite, ProgramWaiter, ReadToKeep, Retirement, Timer};
+use super::{Eviction, PendingRewrite, ReadToKeep, Retirement, Timer};
 use crate::buffer::{Slot, WriteBuffer};
 use crate::interface::Interface;
 use crate::slots::Slots;
@@ -150,20 +150,6 @@ impl IndexMut<u32> for CommandTable {
     fn index_mut(&mut self, slot: u32) -> &mut Command {
         &mut self.slots[slot]
     }
-}
-
-/// Who waits for something other than operations of its own.
-#[derive(Default)]
-pub(super) struct Waiting {
-    /// Commands that found no space, in order; what overlaps them waits too.
-    pub(super) stalled: VecDeque<u32>,
-    /// Space was freed since they were tried last.
-    pub(super) space_freed: bool,
-    /// (serial, command): complete when every eviction before `serial` is on flash.
-    pub(super) for_evictions: Vec<(u64, u32)>,
-    /// Commands that wait for all records of trims in flight.
-    pub(super) for_records: Vec<u32>,
-    pub(super) for_programs: Vec<ProgramWaiter>,
 }
 
 /// What happens at a time of the controller's own.

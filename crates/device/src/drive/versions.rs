@@ -3,7 +3,7 @@
 use ssdlab_base::Nanos;
 use ssdlab_flash::Cause;
 
-use super::{Drive, ProgramWaiter};
+use super::Drive;
 use crate::Status;
 use crate::ftl::VersionPart;
 use crate::planted::{Bug, planted};
@@ -106,7 +106,7 @@ impl Drive {
                     // In RAM when it has been built; what is older need not wait for that.
                     self.commands[command].remaining += 1;
                     let units = u64::from(part.sectors != 0);
-                    self.waiting.for_programs.push(ProgramWaiter { program, command, units });
+                    self.waiting.for_programs.entry(program).or_default().push((command, units));
                 }
                 return false;
             };

@@ -1,0 +1,230 @@
+//! Who waits, and for what.
+//!
+//! A command that cannot take full effect is *stalled*: it waits for space, or behind an earlier stalled command whose sectors
+//! it touches. Freed space tries those that wait for space, in the order in which they came; one that takes effect then
+//! tries those behind it. So no list of all stalled commands is walked.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
+use ssdlab_base::Request;
+use ssdlab_base::command_set::AddressSpace;
+use ssdlab_flash::OpId;
+
+/// Who waits for something other than operations of its own.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) stalled: Stalled,
+    /// Space was freed since they were tried last.
+    pub(super) space_freed: bool,
+    /// (serial, command), the serials in order: complete when every eviction before `serial` is on flash.
+    pub(super) for_evictions: VecDeque<(u64, u32)>,
+    /// Commands that wait for all records of trims in flight.
+    pub(super) for_records: Vec<u32>,
+    /// Reads that wait until a program has its data in RAM: the command, and the units that it reads there.
+    pub(super) for_programs: FxHashMap<OpId, Vec<(u32, u64)>>,
+}
+
+/// What a command touches: sectors `first..end` of an address space.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    space: AddressSpace,
+    first: u64,
+    end: u64,
+}
+
+impl Extent {
+    pub(super) fn of(request: &Request, space: AddressSpace) -> Extent {
+        Extent { space, first: request.sector, end: request.end() }
+    }
+
+    fn overlaps(&self, other: &Extent) -> bool {
+        let spaces = self.space == other.space && self.space != AddressSpace::Nothing;
+        spaces && self.first < other.end && other.first < self.end
+    }
+}
+
+/// The place of a stalled command in the order in which they came.
+pub(super) type Turn = u64;
+
+/// Stalled commands.
+#[derive(Default)]
+pub(super) struct Stalled {
+    all: BTreeMap<Turn, (u32, Extent)>,
+    for_space: BTreeMap<Turn, u32>,
+    /// By the turn of an earlier command that they overlap, in their order.
+    behind: FxHashMap<Turn, Vec<Turn>>,
+    extents: Extents,
+    next: Turn,
+}
+
+impl Stalled {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether a command is one of them. It looks at all of them: for assertions.
+    pub(super) fn contains(&self, command: u32) -> bool {
+        self.all.values().any(|(other, _)| *other == command)
+    }
+
+    /// A command that overlaps `extent` and came before `turn`, if there is one. (A flush touches nothing, and overlaps none.)
+    pub(super) fn before(&self, extent: &Extent, turn: Turn) -> Option<Turn> {
+        self.extents.find(extent, turn)
+    }
+
+    /// Any command that overlaps `extent`.
+    pub(super) fn any(&self, extent: &Extent) -> Option<Turn> {
+        self.before(extent, Turn::MAX)
+    }
+
+    /// A command waits for space, or behind another.
+    pub(super) fn push(&mut self, command: u32, extent: Extent, behind: Option<Turn>) {
+        let turn = self.next;
+        self.next += 1;
+        self.all.insert(turn, (command, extent));
+        self.extents.insert(turn, extent);
+        match behind {
+            Some(other) => {
+                assert!(
+                    other < turn && self.all.contains_key(&other),
+                    "turn {turn} waits behind {other}, which is gone"
+                );
+                self.behind.entry(other).or_default().push(turn);
+            }
+            None => {
+                self.for_space.insert(turn, command);
+            }
+        }
+    }
+
+    /// The first that waits for space from `turn` on.
+    pub(super) fn next_for_space(&self, turn: Turn) -> Option<(Turn, u32)> {
+        self.for_space.range(turn..).next().map(|(turn, command)| (*turn, *command))
+    }
+
+    /// Those that wait for space, in order.
+    pub(super) fn for_space(&self) -> impl Iterator<Item = u32> {
+        self.for_space.values().copied()
+    }
+
+    /// Those that wait behind another, in no order.
+    pub(super) fn behind(&self) -> impl Iterator<Item = u32> {
+        self.behind.values().flatten().map(|turn| self.all[turn].0)
+    }
+
+    /// A command took effect. Those behind it wait for space now, or behind another one.
+    pub(super) fn remove(&mut self, turn: Turn) {
+        let (_, extent) = self.all.remove(&turn).expect("a stalled command took effect");
+        let command = self.for_space.remove(&turn);
+        assert!(command.is_some(), "the command of turn {turn} took effect, and waited behind another");
+        self.extents.remove(turn, &extent);
+        for later in self.behind.remove(&turn).unwrap_or_default() {
+            let (command, extent) = self.all[&later];
+            match self.before(&extent, later) {
+                Some(other) => self.behind.entry(other).or_default().push(later),
+                None => {
+                    self.for_space.insert(later, command);
+                }
+            }
+        }
+    }
+
+    /// All of them, in order; none is left.
+    pub(super) fn take(&mut self) -> Vec<u32> {
+        let all = std::mem::take(&mut self.all);
+        *self = Stalled { next: self.next, ..Stalled::default() };
+        all.into_values().map(|(command, _)| command).collect()
+    }
+}
+
+/// Extents of at most so many sectors are found by where they begin.
+const SHORT: u64 = 2048;
+
+/// The extents of stalled commands, by where they are.
+#[derive(Default)]
+struct Extents {
+    short: BTreeMap<(u64, Turn), Extent>,
+    /// Longer ones, which are few.
+    long: BTreeMap<Turn, Extent>,
+}
+
+impl Extents {
+    fn insert(&mut self, turn: Turn, extent: Extent) {
+        if extent.end - extent.first <= SHORT {
+            self.short.insert((extent.first, turn), extent);
+        } else {
+            self.long.insert(turn, extent);
+        }
+    }
+
+    fn remove(&mut self, turn: Turn, extent: &Extent) {
+        let found = self.short.remove(&(extent.first, turn)).or_else(|| self.long.remove(&turn));
+        assert!(found.is_some(), "the extent of turn {turn} is there");
+    }
+
+    /// One that overlaps `extent` and came before `before`.
+    fn find(&self, extent: &Extent, before: Turn) -> Option<Turn> {
+        let near = self.short.range((extent.first.saturating_sub(SHORT), 0)..(extent.end, 0));
+        let short = near.map(|((_, turn), other)| (*turn, other));
+        let long = self.long.range(..before).map(|(turn, other)| (*turn, other));
+        short.chain(long).find(|(turn, other)| *turn < before && extent.overlaps(other)).map(|(turn, _)| turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A stalled command of the model: its turn, what it touches, and whether it waits for space.
+    type Modelled = (Turn, Extent);
+
+    fn extent(first: u64, sectors: u64, physical: bool) -> Extent {
+        let space = if physical { AddressSpace::Physical } else { AddressSpace::Logical };
+        Extent { space, first, end: first + sectors }
+    }
+
+    proptest! {
+        /// Against a list that is walked: a command waits for space exactly if no earlier one overlaps it.
+        #[test]
+        fn a_command_waits_for_space_unless_it_overlaps_an_earlier_one(
+            steps in prop::collection::vec(
+                (0u64..9000, prop_oneof![0u64..40, 1000u64..5000], any::<bool>(), any::<u8>(), any::<bool>()),
+                1..120,
+            ),
+        ) {
+            let mut stalled = Stalled::default();
+            let mut model: Vec<Modelled> = Vec::new();
+            for (turn, (first, sectors, physical, chosen, comes)) in steps.into_iter().enumerate() {
+                let waits = |model: &[Modelled], index: usize| {
+                    model[..index].iter().all(|(_, other)| !model[index].1.overlaps(other))
+                };
+                if comes || model.is_empty() {
+                    let extent = extent(first, sectors, physical);
+                    let behind = stalled.any(&extent);
+                    prop_assert_eq!(behind.is_some(), model.iter().any(|(_, other)| extent.overlaps(other)));
+                    model.push((stalled.next, extent));
+                    stalled.push(turn as u32, extent, behind);
+                } else {
+                    let for_space: Vec<usize> = (0..model.len()).filter(|index| waits(&model, *index)).collect();
+                    let (turn, _) = model.remove(for_space[usize::from(chosen) % for_space.len()]);
+                    stalled.remove(turn);
+                }
+                let expected: Vec<Turn> =
+                    (0..model.len()).filter(|index| waits(&model, *index)).map(|index| model[index].0).collect();
+                let found: Vec<Turn> = stalled.for_space.keys().copied().collect();
+                prop_assert_eq!(found, expected);
+                prop_assert_eq!(stalled.len(), model.len());
+                prop_assert_eq!(stalled.behind().count() + stalled.for_space().count(), model.len());
+            }
+            let left = stalled.take();
+            prop_assert_eq!(left.len(), model.len());
+            prop_assert!(stalled.is_empty() && stalled.any(&extent(0, 20_000, false)).is_none());
+        }
+    }
+}
