@@ -120,7 +120,10 @@ impl Mirror {
             self.send_read(slot);
         } else if changes(request.op) && request.sectors > 0 {
             self.intent.begin(&range, now);
-            if self.intent.is_durable(&range) || seeded(LayerBug::BitAfterWrite) {
+            if self.refused.is_some() {
+                self.command(slot).left = 1;
+                self.one_less(slot);
+            } else if self.intent.is_durable(&range) || seeded(LayerBug::BitAfterWrite) {
                 self.send_change(slot);
             } else {
                 self.for_bits.push_back(slot);
@@ -132,13 +135,13 @@ impl Mirror {
 
     /// Sends a write, trim or flush to every side that takes writes; of a copy, to those that are not in sync.
     pub(super) fn send_change(&mut self, slot: u32) {
-        let in_sync = self.in_sync;
+        let (in_sync, refused) = (self.in_sync, self.refused.is_some());
         let command = self.command(slot);
         (command.sent, command.done) = (true, 0);
         let (request, is_copy) = (command.request, command.is_copy);
         let cells = std::mem::take(&mut command.cells);
         let mut left = 0;
-        for side in self.writable() {
+        for side in self.writable().filter(|_| !refused || is_copy || !changes(request.op)) {
             if !(is_copy && in_sync >> side & 1 == 1) {
                 left += 1;
                 self.array.send(side, request, &cells, u64::from(slot));
@@ -216,6 +219,8 @@ impl Mirror {
             _ => {
                 if !self.give_up(side) {
                     self.command(slot).status = status;
+                    // Sides that were left behind may have taken it: what was copied to them there is no longer equal.
+                    self.resync_anew();
                 }
             }
         }
@@ -254,7 +259,10 @@ impl Mirror {
 
     /// A command is done, and so is all that its answer promises.
     pub(super) fn answer(&mut self, slot: u32) {
-        let Command { request, number, order, cells, status, path, .. } = self.retire(slot);
+        let Command { request, number, order, cells, mut status, path, .. } = self.retire(slot);
+        if request.op != Op::Read && status == Status::Success {
+            status = self.refused.unwrap_or(status);
+        }
         self.outstanding -= 1;
         let everyone = (1 << self.array.len()) - 1;
         if request.op == Op::Flush && status == Status::Success && self.in_sync == everyone {

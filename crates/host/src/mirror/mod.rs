@@ -129,6 +129,9 @@ pub struct Mirror {
     in_sync: u64,
     /// Sides that refuse writes: they are left alone.
     failed: u64,
+    /// The last side in sync refused a record or a word of the bitmap: nothing can be changed any more, since a mirror that
+    /// begins anew would not know of it.
+    refused: Option<Status>,
     record: Record,
     /// Writes of the record that have not ended, and whether it has changed since they were sent.
     record_left: u32,
@@ -200,6 +203,7 @@ impl Mirror {
             cell,
             in_sync: record.in_sync & known,
             failed: 0,
+            refused: None,
             record: Record { generation: record.generation.wrapping_add(1), ..record },
             record_left: 0,
             record_stale: true,
@@ -292,9 +296,7 @@ impl Mirror {
             return;
         }
         self.record_left -= 1;
-        if part.completion.status != Status::Success {
-            self.give_up(part.device);
-        }
+        self.was_told(part);
         if self.record_left == 0 && !self.record_stale {
             for slot in std::mem::take(&mut self.held) {
                 self.answer(slot);
@@ -328,9 +330,7 @@ impl Mirror {
             self.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.owner);
             return;
         }
-        if part.completion.status != Status::Success {
-            self.give_up(part.device);
-        }
+        self.was_told(part);
         if self.intent.written(index) {
             let mut still = VecDeque::new();
             for slot in std::mem::take(&mut self.for_bits) {
@@ -341,6 +341,14 @@ impl Mirror {
             }
             still.append(&mut self.for_bits);
             self.for_bits = still;
+        }
+    }
+
+    /// A side took a record or a word of the bitmap, or refused it.
+    fn was_told(&mut self, part: &Ended) {
+        let (side, status) = (part.device, part.completion.status);
+        if status != Status::Success && !self.give_up(side) && self.in_sync >> side & 1 == 1 {
+            self.refused = Some(status);
         }
     }
 

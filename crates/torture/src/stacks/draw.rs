@@ -52,7 +52,7 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
         }
         let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, ..drive.clone() };
         let steps = steps(&mut rng, &seen, scope.commands);
-        let steps = if faulty { with_failures(steps, &mut faults) } else { steps };
+        let steps = if faulty { with_failures(steps, drive.gc.free_blocks >= 3, &mut faults) } else { steps };
         return (StackCase { seed, host: text, drive, steps }, host);
     }
 }
@@ -106,21 +106,27 @@ fn small_drive(rng: &mut Rng) -> DriveConfig {
     }
 }
 
-/// The drive with reads that fail, by rate or never.
+/// The drive with operations that fail, by rate or never: programs and erases where blocks are kept for that.
 fn with_faults(mut drive: DriveConfig, rng: &mut Rng) -> DriveConfig {
     drive.flash.faults.uncorrectable_read = one_of(rng, &[0.0, 0.001, 0.01]);
+    if drive.gc.free_blocks >= 3 {
+        drive.flash.faults.program_failure = one_of(rng, &[0.0, 0.0, 0.002]);
+        drive.flash.faults.erase_failure = one_of(rng, &[0.0, 0.0, 0.005]);
+    }
     drive
 }
 
-/// Steps with reads that fail between them.
-fn with_failures(steps: Vec<Step>, rng: &mut Rng) -> Vec<Step> {
+/// Steps with operations that fail between them; programs and erases if the drives have `spares`.
+fn with_failures(steps: Vec<Step>, spares: bool, rng: &mut Rng) -> Vec<Step> {
+    const KINDS: [FaultKind; 3] = [FaultKind::Read, FaultKind::Program, FaultKind::Erase];
     let rate = one_of(rng, &[0.01, 0.05]);
     // On one drive alone a mirror has another side; on any drive it may have none.
     let only = rng.random_bool(0.5).then(|| any_drive(rng));
     let mut with = Vec::with_capacity(steps.len());
     for step in steps {
         if rng.random_bool(rate) {
-            with.push(Step::Fail { kind: FaultKind::Read, drive: only.unwrap_or_else(|| any_drive(rng)) });
+            let kinds = if spares { &KINDS[..] } else { &KINDS[..1] };
+            with.push(Step::Fail { kind: one_of(rng, kinds), drive: only.unwrap_or_else(|| any_drive(rng)) });
         }
         with.push(step);
     }
