@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use ssdlab_base::command_set::EVENT_WORDS;
 use ssdlab_base::{CommandSet, Event, EventKind, Nanos};
 
+use crate::planted::{Bug, planted};
+
 /// Events by number; a power cut loses them with the rest of the RAM, and a design that needs them tells them anew.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
@@ -29,7 +31,9 @@ impl EventQueue {
         all[..words.len()].copy_from_slice(words);
         self.sent += 1;
         assert!(self.kept.back().is_none_or(|last| last.number < self.sent), "event {} is the latest", self.sent);
-        self.kept.push_back(Event { number: self.sent, at, kind, words: all });
+        let event = Event { number: self.sent, at, kind, words: all };
+        let behind = self.kept.len() - usize::from(planted(Bug::EventOvertakes) && self.has_news());
+        self.kept.insert(behind, event);
     }
 
     fn is_acknowledged(&self, event: &Event) -> bool {
@@ -54,7 +58,7 @@ impl EventQueue {
 
     /// The host knows nothing of what it did not acknowledge.
     pub(crate) fn deliver_again(&mut self) {
-        self.delivered = 0;
+        self.delivered = usize::from(planted(Bug::EventForgotten) && !self.kept.is_empty());
     }
 
     /// The host has seen every event up to `number`; false if it cannot have.
@@ -63,7 +67,8 @@ impl EventQueue {
         if number >= unseen {
             return false;
         }
-        while self.kept.front().is_some_and(|event| event.number <= number) {
+        let last = number.saturating_sub(u64::from(planted(Bug::AcknowledgedAgain)));
+        while self.kept.front().is_some_and(|event| event.number <= last) {
             self.kept.pop_front();
             assert!(self.delivered > 0, "event {number} is acknowledged, and none was delivered");
             self.delivered -= 1;

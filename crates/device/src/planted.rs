@@ -56,11 +56,21 @@ pub enum Bug {
     RebuiltFromNextStripe,
     /// Parity does not wait for data that is still being read.
     ParityDoesNotWait,
+    /// A host that starts anew is not told of the first event that it did not acknowledge.
+    EventForgotten,
+    /// An event comes before an earlier one that was not delivered yet.
+    EventOvertakes,
+    /// An acknowledgement leaves the last of the events that it covers.
+    AcknowledgedAgain,
+    /// A write that is refused for a tag of zero leaves its other tags behind.
+    RefusedCommandActs,
+    /// A command of a set that waited for a free block begins anew.
+    ExecutedTwice,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 25] = [
+    pub const ALL: [Bug; 30] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -86,6 +96,11 @@ impl Bug {
         Bug::StaleParityTrusted,
         Bug::RebuiltFromNextStripe,
         Bug::ParityDoesNotWait,
+        Bug::EventForgotten,
+        Bug::EventOvertakes,
+        Bug::AcknowledgedAgain,
+        Bug::RefusedCommandActs,
+        Bug::ExecutedTwice,
     ];
 
     /// What is wrong, in a few words.
@@ -116,6 +131,11 @@ impl Bug {
             Bug::StaleParityTrusted => "a stripe goes on after a power cut with the parity that it had before",
             Bug::RebuiltFromNextStripe => "a page is rebuilt with one page of the next stripe",
             Bug::ParityDoesNotWait => "parity does not wait for data that is still being read",
+            Bug::EventForgotten => "a host that starts anew misses the first event that it did not acknowledge",
+            Bug::EventOvertakes => "an event overtakes an earlier one that was not delivered",
+            Bug::AcknowledgedAgain => "an acknowledged event is delivered again",
+            Bug::RefusedCommandActs => "a refused command changes something",
+            Bug::ExecutedTwice => "a command of a set that waited for a free block is executed twice",
         }
     }
 }

@@ -17,7 +17,7 @@
 //! shape                a drive of one's own made small enough to be compared
 //! stacks               layers above several drives: crashes of the host, cuts of one drive, cuts of everything
 //! exhaustive           every power cut of every short sequence of commands
-//! tags                 the example command set against a model of it
+//! tags                 the example command set against a model of it, and its cases
 //! ```
 //!
 //! The oracles speak by panicking: to them a wrong answer is what a failed assertion is to the drive.

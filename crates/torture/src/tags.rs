@@ -15,6 +15,10 @@ use ssdlab_device::{Completion, Data, Drive, DriveConfig, Options, Payload, Stat
 
 use crate::journal::stamps;
 
+mod case;
+
+pub use case::{Step, TagCase};
+
 /// A command and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {

@@ -5,10 +5,11 @@
 use std::sync::Mutex;
 
 use ssdlab_device::planted::{Bug, plant};
+use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 25] = [
+const ALLOWED: [(Bug, u64); 30] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -34,14 +35,46 @@ const ALLOWED: [(Bug, u64); 25] = [
     (Bug::StaleParityTrusted, 3000),
     (Bug::RebuiltFromNextStripe, 100),
     (Bug::ParityDoesNotWait, 400),
+    (Bug::EventForgotten, 100),
+    (Bug::EventOvertakes, 100),
+    (Bug::AcknowledgedAgain, 100),
+    (Bug::RefusedCommandActs, 100),
+    (Bug::ExecutedTwice, 100),
 ];
 
 /// Found where reads fail far more often than they are drawn to: several pages of one stripe have to be lost.
 const NEEDS_LOST_READS: [Bug; 1] = [Bug::ParityDoesNotWait];
 
+/// Bugs in the commands and events of a set: found by cases of the command set `tags`.
+const OF_A_SET: [Bug; 5] =
+    [Bug::EventForgotten, Bug::EventOvertakes, Bug::AcknowledgedAgain, Bug::RefusedCommandActs, Bug::ExecutedTwice];
+
+/// Commands of a case.
+const COMMANDS: u64 = 200;
+
 /// The first seed that fails with the bug planted, and what it shrinks to.
 fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
-    let scope = Scope::everything(200);
+    if OF_A_SET.contains(&bug) { hunt_of_set(bug, seeds) } else { hunt_block(bug, seeds) }
+}
+
+fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    for seed in 1..=seeds {
+        plant(None);
+        let Some(case) = TagCase::draw(seed, COMMANDS as usize) else { continue };
+        plant(Some(bug));
+        if let Err(finding) = case.run() {
+            let (shrunk, finding) = case.shrink(&finding);
+            plant(None);
+            assert!(case.run().is_ok(), "seed {seed} fails without {bug:?}, too");
+            assert!(shrunk.run().is_ok(), "what seed {seed} shrinks to fails without {bug:?}, too");
+            return Some((seed, finding, shrunk.steps.len()));
+        }
+    }
+    None
+}
+
+fn hunt_block(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    let scope = Scope::everything(COMMANDS);
     for seed in 1..=seeds {
         plant(None);
         let mut case = draw(seed, &scope);

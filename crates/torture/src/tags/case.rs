@@ -1,0 +1,182 @@
+//! Cases for the command set `tags`: a drive and a list of steps, drawn from a seed, run beside the model, and shrunk.
+
+use rand::RngExt;
+use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TAGGED, SAVE_TRIMS, WRITE_TAGGED};
+use ssdlab_base::{Op, Opcode, Rng, rng};
+use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_flash::Contents;
+
+use super::{Command, Harness};
+use crate::catch::{Caught, catch};
+use crate::configs;
+use crate::run::Finding;
+
+/// Runs of a case that shrinking tries at most.
+const TRIES: u32 = 2000;
+
+/// What happens to the drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The host sends a command, as soon as fewer than [`TagCase::depth`] are in flight.
+    Command(Command),
+    /// The host acknowledges all events that it has seen.
+    Acknowledge,
+    /// The host waits for all commands.
+    Drain,
+    /// The host starts anew above the running drive.
+    RestartHost,
+    /// The power goes and comes back.
+    Cut,
+}
+
+/// A drive of the design `tagged`, and what happens to it.
+#[derive(Clone, Debug)]
+pub struct TagCase {
+    /// The drive's seed.
+    pub seed: u64,
+    /// The drive.
+    pub config: DriveConfig,
+    /// Most commands in flight.
+    pub depth: u64,
+    /// What happens, in order. Every case ends with a drain.
+    pub steps: Vec<Step>,
+}
+
+impl TagCase {
+    /// The case of a seed, with so many commands; `None` where the drawn drive is refused.
+    pub fn draw(seed: u64, commands: usize) -> Option<TagCase> {
+        let mut rng = rng(seed, "command sets");
+        let mut config = configs::random(&mut rng);
+        ssdlab_device::draw_design(&mut config, "tagged", &mut rng);
+        config.timed = rng.random_bool(0.8);
+        Drive::new(&config, options(seed)).ok()?;
+        let depth = [1, 2, 8, 32][rng.random_range(0..4)];
+        let mut steps = Vec::with_capacity(commands);
+        for _ in 0..commands {
+            match rng.random_range(0..200) {
+                0 => steps.push(Step::Cut),
+                1 => steps.push(Step::RestartHost),
+                2 => steps.push(Step::Drain),
+                _ => {}
+            }
+            steps.push(draw_command(&mut rng, &config));
+        }
+        Some(TagCase { seed, config, depth, steps })
+    }
+
+    /// Runs the case; returns the commands that took effect.
+    ///
+    /// # Errors
+    /// What is found wrong.
+    pub fn run(&self) -> Result<u64, Finding> {
+        let mut step = 0;
+        let result = catch(|| self.run_steps(&mut step));
+        result.map_err(|Caught { message, place }| Finding { message, place, step })
+    }
+
+    fn run_steps(&self, at: &mut usize) -> u64 {
+        let Some(mut harness) = Harness::new(&self.config, options(self.seed)) else { return 0 };
+        for (index, step) in self.steps.iter().enumerate() {
+            *at = index;
+            match step {
+                Step::Command(command) => self.send(&mut harness, command),
+                Step::Acknowledge => {
+                    let seen = [harness.last_event()];
+                    self.send(&mut harness, &Command::of_set(ACKNOWLEDGE, 0, 0, &seen));
+                }
+                Step::Drain => harness.drain(),
+                Step::RestartHost => harness.restart_host(),
+                Step::Cut => harness.cut(),
+            }
+        }
+        *at = self.steps.len();
+        harness.drain();
+        harness.executed
+    }
+
+    fn send(&self, harness: &mut Harness, command: &Command) {
+        while harness.outstanding() >= self.depth {
+            harness.step();
+        }
+        harness.send(command);
+    }
+
+    /// Leaves out steps, and then what the drive can do without, as long as the same party finds something wrong.
+    #[must_use]
+    pub fn shrink(&self, finding: &Finding) -> (TagCase, Finding) {
+        let mut best = (self.clone(), finding.clone());
+        let mut tries = 0;
+        let mut keep = |best: &mut (TagCase, Finding), candidate: TagCase| {
+            tries += 1;
+            match candidate.run() {
+                Err(finding) if tries <= TRIES && finding.by_oracle() == best.1.by_oracle() => {
+                    *best = (candidate, finding);
+                    true
+                }
+                _ => false,
+            }
+        };
+        let mut size = self.steps.len().max(1);
+        while size > 0 {
+            let mut at = 0;
+            while at < best.0.steps.len() {
+                let mut candidate = best.0.clone();
+                candidate.steps.drain(at..(at + size).min(candidate.steps.len()));
+                if !keep(&mut best, candidate) {
+                    at += size;
+                }
+            }
+            size /= 2;
+        }
+        let depth_one = TagCase { depth: 1, ..best.0.clone() };
+        keep(&mut best, depth_one);
+        let mut untimed = best.0.clone();
+        untimed.config.timed = false;
+        keep(&mut best, untimed);
+        best
+    }
+}
+
+fn options(seed: u64) -> Options {
+    Options { seed, contents: Contents::Stamps }
+}
+
+/// A command of the set or block I/O, now and then with a wrong number of words, a zero tag, sectors beyond the end, an unknown
+/// opcode or another carrier than the set's.
+fn draw_command(rng: &mut Rng, config: &DriveConfig) -> Step {
+    let (sectors, unit) = (config.user_bytes / 512, u64::from(config.ftl.mapping_unit) / 512);
+    let mut first = rng.random_range(0..sectors / unit) * unit;
+    let mut units = rng.random_range(1..=4.min(sectors / unit - first / unit));
+    if rng.random_bool(0.02) {
+        units += 1000;
+    }
+    let mut words: Vec<u64> = (0..units).map(|_| rng.random_range(1..6)).collect();
+    match rng.random_range(0..40) {
+        0 => {
+            let zero = rng.random_range(0..words.len());
+            words[zero] = 0;
+        }
+        1 => words.push(1),
+        2 => first += 1,
+        _ => {}
+    }
+    let length = units * unit;
+    Step::Command(match rng.random_range(0..20) {
+        0..6 => Command::of_set(WRITE_TAGGED, first, length, &words),
+        6..9 => Command::of_set(READ_TAGGED, first, length, &[]),
+        9 => Command::of_set(FIND_TAG, first, 0, &[rng.random_range(0..6)]),
+        10 if rng.random_bool(0.3) => Command::of_set(CLEAR_TAGS, 0, 0, &[]),
+        11 if rng.random_bool(0.2) => Command::of_set(ACKNOWLEDGE, 0, 0, &[u64::MAX]),
+        11 => return Step::Acknowledge,
+        12 => Command::of_set(SAVE_TRIMS, 0, 0, &[]),
+        13 if rng.random_bool(0.2) => {
+            let mut command = Command::of_set(Opcode(rng.random_range(1..12)), first, length, &words);
+            command.request.op = [Op::Read, Op::Write, Op::Flush][rng.random_range(0..3)];
+            command
+        }
+        14 => Command::block(Op::Trim, first, length),
+        15 => Command::block(Op::Flush, 0, 0),
+        16..18 => Command::block(Op::Read, first, length),
+        _ => Command::block(Op::Write, first, length),
+    })
+}
