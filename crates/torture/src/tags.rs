@@ -10,14 +10,17 @@ use ssdlab_base::command_sets::tags::{
     ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS, TAGS_CLEARED,
     WRITE_TAGGED, ZERO_TAG,
 };
-use ssdlab_base::{Answer, Event, EventKind, Nanos, Op, Opcode, Request};
+use ssdlab_base::{Answer, Event, EventKind, Nanos, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_device::{Completion, Data, Drive, DriveConfig, Options, Payload, Status, stamp_cell};
+use ssdlab_flash::Contents;
 
 use crate::journal::stamps;
 
 mod case;
+mod fuzzing;
 
 pub use case::{Step, TagCase};
+pub use fuzzing::command_set;
 
 /// A command and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +131,12 @@ impl Harness {
         let stamp = u64::from(self.tag);
         let seen = self.last_event();
         self.sent.insert(self.tag, (Command { request, words: command.words.clone() }, seen));
-        self.drive().submit_command(&request, Payload { data: Data::Stamp(stamp), words: &command.words });
+        let bytes = match (self.options.contents, request.op) {
+            (Contents::Bytes, Op::Write) if self.model.in_range(&request) => sectors_of(stamp, &request),
+            _ => Vec::new(),
+        };
+        let data = if bytes.is_empty() { Data::Stamp(stamp) } else { Data::Bytes(&bytes) };
+        self.drive().submit_command(&request, Payload { data, words: &command.words });
         self.collect();
     }
 
@@ -185,8 +193,15 @@ impl Harness {
             let completion = self.drive().completions().pop().expect("the read completed");
             assert_eq!(completion.status, Status::Success, "sector {sector} after a power cut");
             self.next_order = completion.order + 1;
-            let (_, cells) = self.drive().read_data().pop().expect("it brought data");
-            self.model.cells[sector as usize] = stamps(&cells)[0];
+            let data = self.drive().read_data().pop();
+            assert_eq!(
+                data.is_some(),
+                self.options.contents != Contents::Nothing,
+                "a read's data comes where it is kept"
+            );
+            if let Some((_, data)) = data {
+                self.model.cells[sector as usize] = cells(self.options.contents, &data)[0];
+            }
         }
     }
 
@@ -199,7 +214,7 @@ impl Harness {
         for completion in completions {
             let answer = answers.remove(&completion.tag);
             assert_eq!(answer.is_some(), completion.has_answer, "{completion:?}");
-            let cells = read.remove(&completion.tag).map(|cells| stamps(&cells));
+            let cells = read.remove(&completion.tag).map(|data| cells(self.options.contents, &data));
             let order = completion.order;
             let ended = Ended { completion, answer, cells };
             assert!(self.ended.insert(order, ended).is_none(), "order {order} was given twice");
@@ -209,7 +224,10 @@ impl Harness {
             self.next_order += 1;
             self.executed += 1;
             let (command, seen) = self.sent.remove(&completion.tag).expect("a command completes once, and was sent");
-            let expected = self.model.execute(&command, u64::from(completion.tag), seen);
+            let mut expected = self.model.execute(&command, u64::from(completion.tag), seen);
+            if self.options.contents == Contents::Nothing {
+                expected.cells.clear();
+            }
             let found = Expected {
                 status: completion.status,
                 words: answer.as_ref().map(|answer| answer.words.clone()).unwrap_or_default(),
@@ -219,6 +237,27 @@ impl Harness {
             assert!(expected.allows(&found, &command), "{command:?}:\n{found:?}, expected\n{expected:?}");
         }
     }
+}
+
+/// A write's bytes: each sector holds its stamp over and over.
+fn sectors_of(stamp: u64, request: &Request) -> Vec<u8> {
+    let sectors = request.sector..request.end();
+    sectors.flat_map(|sector| stamp_cell(stamp, sector).to_le_bytes().repeat(SECTOR_BYTES as usize / 8)).collect()
+}
+
+/// The stamps of sectors that were read.
+fn cells(contents: Contents, data: &[u8]) -> Vec<u64> {
+    let words = stamps(data);
+    if contents != Contents::Bytes {
+        return words;
+    }
+    let sectors = words.chunks_exact(SECTOR_BYTES as usize / 8);
+    sectors
+        .map(|sector| {
+            assert!(sector.iter().all(|word| *word == sector[0]), "a sector is torn: {sector:x?}");
+            sector[0]
+        })
+        .collect()
 }
 
 /// What a command comes to.
@@ -272,7 +311,9 @@ impl Model {
         if ranged && !self.in_range(request) {
             return Expected::only(Status::OutOfRange);
         }
-        let units = request.sector / self.sectors_per_unit..request.end().div_ceil(self.sectors_per_unit);
+        // Commands that ignore their address may have any.
+        let end = request.sector.saturating_add(request.sectors);
+        let units = request.sector / self.sectors_per_unit..end.div_ceil(self.sectors_per_unit);
         match request.opcode {
             WRITE_TAGGED => {
                 let whole = (request.sector | request.end()).is_multiple_of(self.sectors_per_unit);

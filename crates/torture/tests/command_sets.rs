@@ -1,6 +1,8 @@
 //! Drives with commands of their own: random ones at any depth, with power cuts and hosts that begin anew.
 
-use ssdlab_torture::tags::TagCase;
+use rand::RngExt;
+use ssdlab_base::rng;
+use ssdlab_torture::tags::{TagCase, command_set};
 
 const SEEDS: u64 = 300;
 const COMMANDS: usize = 300;
@@ -21,4 +23,14 @@ fn every_answer_and_event_is_what_the_model_says() {
     }
     println!("{drives} drives executed {executed} commands");
     assert!(drives > SEEDS / 2 && executed > 30_000, "{drives} drives, {executed} commands");
+}
+
+#[test]
+fn any_bytes_of_a_fuzzer_are_a_case() {
+    for seed in 0..250 {
+        let mut rng = rng(seed, "command set bytes");
+        let length = rng.random_range(1..4000);
+        let bytes: Vec<u8> = (0..length).map(|_| rng.random_range(0..=255)).collect();
+        command_set(&bytes);
+    }
 }

@@ -36,6 +36,8 @@ pub struct TagCase {
     pub seed: u64,
     /// The drive.
     pub config: DriveConfig,
+    /// What the drive keeps of its data.
+    pub contents: Contents,
     /// Most commands in flight.
     pub depth: u64,
     /// What happens, in order. Every case ends with a drain.
@@ -49,7 +51,7 @@ impl TagCase {
         let mut config = configs::random(&mut rng);
         ssdlab_device::draw_design(&mut config, "tagged", &mut rng);
         config.timed = rng.random_bool(0.8);
-        Drive::new(&config, options(seed)).ok()?;
+        Drive::new(&config, Options { seed, contents: Contents::Stamps }).ok()?;
         let depth = [1, 2, 8, 32][rng.random_range(0..4)];
         let mut steps = Vec::with_capacity(commands);
         for _ in 0..commands {
@@ -61,7 +63,8 @@ impl TagCase {
             }
             steps.push(draw_command(&mut rng, &config));
         }
-        Some(TagCase { seed, config, depth, steps })
+        let contents = [Contents::Stamps, Contents::Stamps, Contents::Bytes, Contents::Nothing][rng.random_range(0..4)];
+        Some(TagCase { seed, config, contents, depth, steps })
     }
 
     /// Runs the case; returns the commands that took effect.
@@ -74,8 +77,9 @@ impl TagCase {
         result.map_err(|Caught { message, place }| Finding { message, place, step })
     }
 
-    fn run_steps(&self, at: &mut usize) -> u64 {
-        let Some(mut harness) = Harness::new(&self.config, options(self.seed)) else { return 0 };
+    pub(super) fn run_steps(&self, at: &mut usize) -> u64 {
+        let options = Options { seed: self.seed, contents: self.contents };
+        let Some(mut harness) = Harness::new(&self.config, options) else { return 0 };
         for (index, step) in self.steps.iter().enumerate() {
             *at = index;
             match step {
@@ -135,10 +139,6 @@ impl TagCase {
         keep(&mut best, untimed);
         best
     }
-}
-
-fn options(seed: u64) -> Options {
-    Options { seed, contents: Contents::Stamps }
 }
 
 /// A command of the set or block I/O, now and then with a wrong number of words, a zero tag, sectors beyond the end, an unknown
