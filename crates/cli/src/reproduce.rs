@@ -14,7 +14,7 @@ use ssdlab_lab::reproduce::{
 
 use crate::failure::Failure;
 use crate::memory::allowed;
-use crate::{figure17_live, interrupt, stdout};
+use crate::{figure17_live, interrupt, shipped, stdout};
 
 /// Reproduce a paper's figures and tables beside the published values.
 ///
@@ -68,6 +68,10 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "DIR", conflicts_with = "quick")]
     pub(crate) docs: Option<PathBuf>,
 
+    /// Layers above the drive of every run, from a host description; the paper's own runs have none
+    #[arg(long, value_name = "FILE", conflicts_with = "docs")]
+    pub(crate) host: Option<PathBuf>,
+
     /// Print the report as JSON instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
@@ -97,6 +101,9 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     }
     if args.what.iter().any(|name| name == figure17_live::NAME) {
         return match args.what.len() {
+            1 if args.host.is_some() => {
+                Err(Failure::input(format!("--host: {} runs on served drives, without layers", figure17_live::NAME)))
+            }
             1 => figure17_live::run(args),
             _ => Err(Failure::input(format!("{} is measured alone, and others were asked for", figure17_live::NAME))),
         };
@@ -107,6 +114,8 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         return Err(Failure::input("--docs is for the pages of one paper, and several were asked for"));
     }
     let library = library(args)?;
+    let host = args.host.as_deref().map(|file| shipped::host(file).map(|host| (file.display().to_string(), host)));
+    let host = host.transpose()?;
     let stop =
         interrupt::listen_saying("interrupted: what has ended is kept, and the same command goes on with the rest")?;
     let mut sound = true;
@@ -118,7 +127,8 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             None => Path::new("out").join(paper.name),
         };
         reproduce::try_out(&out)?;
-        let scene = Scene::open(paper, &library, args.quick)?;
+        let mut scene = Scene::open(paper, &library, args.quick)?;
+        scene.host.clone_from(&host);
         let line = Line::new(args.quiet);
         let snapshots = SnapshotCache::of_user();
         let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();

@@ -160,6 +160,7 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
         return Err(Failure::input("--device with --exhaustive: short sequences run on drives of a handful of pages"));
     }
     scope.drive = Some(small_drive(args, device)?);
+    scope.check().map_err(Failure::input)?;
     Ok(scope)
 }
 

@@ -36,6 +36,44 @@ impl Scope {
     }
 }
 
+/// A design or a buffer that a drive of one's own does not take.
+#[derive(Debug, thiserror::Error)]
+#[error("{option} {name}: the drive is not accepted with it: {source}")]
+pub struct NotAccepted {
+    /// The option that named it.
+    pub option: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub source: ssdlab_device::DriveError,
+}
+
+impl Scope {
+    /// Looks whether a drive of one's own is accepted with each design and buffer.
+    ///
+    /// # Errors
+    /// The first that it is not accepted with.
+    pub fn check(&self) -> Result<(), NotAccepted> {
+        let Some(drive) = &self.drive else { return Ok(()) };
+        let accepts = |option: &'static str, name: &String, config: DriveConfig| {
+            let options = Options { seed: 1, contents: Contents::Nothing };
+            let refused = |source| NotAccepted { option, name: name.clone(), source };
+            Drive::new(&config, options).map(|_| ()).map_err(refused)
+        };
+        for design in &self.designs {
+            let mut config = drive.clone();
+            config.ftl.design.clone_from(design);
+            accepts("--design", design, config)?;
+        }
+        for buffer in &self.buffers {
+            let mut config = drive.clone();
+            config.buffer.policy.clone_from(buffer);
+            accepts("--buffer", buffer, config)?;
+        }
+        Ok(())
+    }
+}
+
 /// The case of a seed; the same seed and scope give the same case.
 pub fn draw(seed: u64, scope: &Scope) -> Case {
     let mut rng = rng(seed, "torture");
@@ -49,7 +87,7 @@ pub fn draw(seed: u64, scope: &Scope) -> Case {
         };
         let Some(config) = finish_drive(config, design, buffer, &mut rng, scope.drive.is_none()) else { continue };
         if Drive::new(&config, Options { seed, contents: Contents::Nothing }).is_err() {
-            // A drive of one's own is never refused for good: the next draw has other faults.
+            // A drive of one's own is never refused for good ([`Scope::check`]): the next draw has other faults.
             continue;
         }
         let steps = steps(&mut rng, &config, scope.commands);

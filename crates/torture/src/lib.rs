@@ -45,7 +45,7 @@ pub mod totals;
 
 pub use campaign::{Campaign, Outcome};
 pub use case::Case;
-pub use draw::{Scope, draw};
+pub use draw::{NotAccepted, Scope, draw};
 pub use exhaustive::Exhaustive;
 pub use run::{Finding, accepted, run, run_telling, simulator_bytes};
 pub use shrink::{Shrunk, shrink};

@@ -55,6 +55,13 @@ fn banners(report: &Report) -> String {
              nothing.</p>",
         );
     }
+    if let Some(host) = &report.host {
+        banners.push_str(&format!(
+            "<p class=\"banner warn\"><b>Host layers.</b> The layers of {} stood above every drive, which the paper does not \
+             have.</p>",
+            escape(host)
+        ));
+    }
     let (_, failed, stopped) = report.runs;
     if stopped > 0 {
         banners.push_str(&format!(

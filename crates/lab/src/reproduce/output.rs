@@ -28,6 +28,8 @@ pub struct Report {
     pub version: String,
     /// Whether runs were small: the values then mean nothing.
     pub quick: bool,
+    /// The host description whose layers stood above every drive.
+    pub host: Option<String>,
     /// Whether it has all of the paper's figures.
     pub whole: bool,
     /// Whether every run was done.
@@ -85,6 +87,7 @@ impl Report {
             title: scene.paper.title.to_string(),
             version: VERSION.to_string(),
             quick: scene.quick,
+            host: scene.host.as_ref().map(|(file, _)| file.clone()),
             whole,
             complete: stopped == 0 && failed == 0,
             runs: (done, failed, stopped),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use ssdlab_device::DriveConfig;
 use ssdlab_flash::DieId;
+use ssdlab_host::Host;
 
 use super::ReproduceError;
 use super::input::Input;
@@ -136,6 +137,9 @@ impl Run {
     /// The command that does this run alone; traces lie under `TRACES/`.
     pub fn command(&self, scene: &Scene) -> String {
         let mut command = format!("ssdlab run --device {}", self.device);
+        if let Some((file, _)) = &scene.host {
+            command.push_str(&format!(" --host {file}"));
+        }
         for set in &self.set {
             command.push_str(&format!(" --set {set}"));
         }
@@ -200,14 +204,16 @@ impl Run {
             &self.seed.to_string(),
             &format!("{:?} {volumes:?} {:?}", self.recording, of_initial.map(|initial| initial.identity())),
         ];
-        for field in fields {
+        let host = scene.host.as_ref().map(|(_, host)| format!("{host:?}"));
+        for field in fields.into_iter().chain(host.as_deref()) {
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());
         }
         let key = hasher.finalize().to_hex()[..32].to_string();
         let steady = scene.experiment.steady.clone().filter(|_| self.preparation == Preparation::Steady);
         let command = self.command(scene);
-        Ok(Ready { run: self.clone(), config, input, initial, volumes, steady, precondition, command, key })
+        let host = scene.host.clone();
+        Ok(Ready { run: self.clone(), config, host, input, initial, volumes, steady, precondition, command, key })
     }
 }
 
@@ -215,6 +221,7 @@ impl Run {
 pub(super) struct Ready {
     pub(super) run: Run,
     pub(super) config: DriveConfig,
+    pub(super) host: Option<(String, Host)>,
     pub(super) input: Input,
     pub(super) initial: Option<Input>,
     pub(super) volumes: Option<Volumes>,
@@ -252,11 +259,16 @@ impl Ready {
 
     /// Memory that the run takes at most, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        memory_bytes(&self.config)
+        memory_bytes(&self.config, self.host.as_ref().map(|(_, host)| host))
     }
 }
 
-/// Memory that a run on this drive takes at most, in bytes. A design that is not known is the run's to refuse.
-pub(super) fn memory_bytes(config: &DriveConfig) -> u64 {
-    Memory::of(&config.name, config, false).map_or(0, |memory| memory.total()) + BESIDES
+/// Memory that a run on this drive, or on a stack of such drives, takes at most, in bytes. A design that is not known is the
+/// run's to refuse.
+pub(super) fn memory_bytes(config: &DriveConfig, host: Option<&Host>) -> u64 {
+    let memory = match host {
+        Some(host) => Memory::of_stack(&config.name, config, host, false),
+        None => Memory::of(&config.name, config, false),
+    };
+    memory.map_or(0, |memory| memory.total()) + BESIDES
 }

@@ -139,7 +139,9 @@ impl Outcomes {
 
 /// The run that takes the most memory, and how much that is in bytes; nothing where none can be made ready.
 pub fn largest(scene: &Scene, runs: &[Run]) -> Option<(Run, u64)> {
-    let sized = runs.iter().filter_map(|run| Some((run.clone(), memory_bytes(&scene.config(run).ok()?))));
+    let sized = runs.iter().filter_map(|run| {
+        Some((run.clone(), memory_bytes(&scene.config(run).ok()?, scene.host.as_ref().map(|(_, host)| host))))
+    });
     sized.max_by_key(|(_, bytes)| *bytes)
 }
 
@@ -329,7 +331,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
     });
     let drives = [Entrant { label: ready.config.name.clone(), config: ready.config.clone() }];
     let experiment = Experiment {
-        host: None,
+        host: ready.host.as_ref().map(|(_, host)| host),
         precondition_below: false,
         drives: &drives,
         workload: &source,
@@ -348,7 +350,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
             workload: ready.input.shown.clone(),
             replay: source.replay(),
             precondition: ready.precondition.clone(),
-            host: None,
+            host: ready.host.as_ref().map(|(file, _)| file.clone()),
         },
     };
     let control = Control::new(settings.stop, &Quiet);

@@ -1,6 +1,7 @@
 //! What figures see: the paper, its inputs as found, and the way to state a run.
 
 use ssdlab_device::{Description, DriveConfig};
+use ssdlab_host::Host;
 use ssdlab_workload::replay::Fit;
 
 use super::ReproduceError;
@@ -24,6 +25,8 @@ pub struct Scene {
     pub inputs: Vec<Input>,
     /// Whether runs are small, and their values not to be compared with the paper's.
     pub quick: bool,
+    /// Layers above the drive of every run, which the paper has not: the file's name, and what it says.
+    pub host: Option<(String, Host)>,
 }
 
 impl Scene {
@@ -38,7 +41,7 @@ impl Scene {
             let file = format!("papers/{}/published/{file}", paper.name);
             published.extend(published::parse(&file, text).map_err(ReproduceError::new)?);
         }
-        let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), quick };
+        let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), quick, host: None };
         let Some(first) = scene.experiment.drives.keys().next().cloned() else {
             return Err(ReproduceError::new(format!("papers/{}/experiment.toml: it has no drive", paper.name)));
         };

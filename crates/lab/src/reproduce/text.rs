@@ -13,6 +13,9 @@ pub fn render(report: &Report) -> String {
     if report.quick {
         text.push_str("Quick: small drives and few requests, to see that all works. The values mean nothing.\n");
     }
+    if let Some(host) = &report.host {
+        let _ = writeln!(text, "With the layers of {host} above every drive, which the paper does not have.");
+    }
     for figure in &report.figures {
         text.push('\n');
         text.push_str(&one(figure));

@@ -47,7 +47,7 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
             }
         };
         let Ok(sectors) = host.sectors(&drive) else { continue };
-        if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() {
+        if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() && scope.drive.is_none() {
             continue;
         }
         let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, ..drive.clone() };
