@@ -60,6 +60,9 @@ impl Drive {
         }
         self.destage();
         self.collect_garbage();
+        if !self.media.failed_untimed.is_empty() {
+            self.work_untimed();
+        }
     }
 
     /// Lets the command take effect; on `Err` it keeps its place and is tried again.

@@ -116,7 +116,8 @@ impl Drive {
             }
             self.destage();
             self.collect_garbage();
-            if self.media.unpinned.is_empty() && !self.waiting.space_freed && !self.media.host_pace.released {
+            let freed = self.waiting.space_freed || self.media.host_pace.released;
+            if !freed && self.media.unpinned.is_empty() && self.media.failed_untimed.is_empty() {
                 return;
             }
         }
