@@ -49,6 +49,9 @@ impl EventQueue {
     /// Moves what is new to `to`.
     pub(crate) fn deliver(&mut self, to: &mut Vec<Event>) {
         assert!(self.delivered <= self.kept.len(), "{} events delivered of {}", self.delivered, self.kept.len());
+        if !self.has_news() {
+            return;
+        }
         to.extend(self.kept.iter().skip(self.delivered));
         let mut kept = std::mem::take(&mut self.kept);
         kept.retain(|event| self.is_acknowledged(event));

@@ -16,6 +16,6 @@ pub mod seeded;
 pub mod target;
 mod tools;
 
-pub use engine::{Engine, Figures, Pace, Promise};
+pub use engine::{Engine, Executed, Figures, Pace, Promise};
 pub use target::{Answer, Command, Extent, Failure, Sink, Target};
 pub use tools::ToolError;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ssdlab_base::{Nanos, Request};
+use ssdlab_base::{CommandSet, Nanos, Request};
 use ssdlab_workload::trace::{Target, TraceWriter};
 
 use crate::engine::{Engine, Tap};
@@ -22,14 +22,17 @@ pub struct Recorder {
     writer: JoinHandle<io::Result<u64>>,
 }
 
-struct Sender(SyncSender<Request>, Nanos);
+/// A request and its words.
+type Heard = (Request, Vec<u64>);
+
+struct Sender(SyncSender<Heard>, Nanos);
 
 impl Tap for Sender {
-    fn request(&mut self, request: &Request) {
+    fn request(&mut self, request: &Request, words: &[u64]) {
         let request = Request { at: Nanos(request.at.0 - self.1.0), ..*request };
-        if let Err(TrySendError::Full(request)) = self.0.try_send(request) {
+        if let Err(TrySendError::Full(heard)) = self.0.try_send((request, words.to_vec())) {
             // Nothing is dropped: better a late answer than a recording with holes.
-            let _ = self.0.send(request);
+            let _ = self.0.send(heard);
         }
     }
 }
@@ -41,7 +44,8 @@ impl Recorder {
     /// There is no thread for it.
     pub fn start(engine: &Engine, out: Box<dyn Write + Send>) -> io::Result<Recorder> {
         let (to, from) = sync_channel(WAITING);
-        let writer = std::thread::Builder::new().name("recorder".to_string()).spawn(move || write(&from, out))?;
+        let set = engine.command_set();
+        let writer = std::thread::Builder::new().name("recorder".to_string()).spawn(move || write(&from, set, out))?;
         let tap = engine.add_tap(|now| Box::new(Sender(to, now)));
         Ok(Recorder { tap, writer })
     }
@@ -56,13 +60,22 @@ impl Recorder {
     }
 }
 
-fn write(from: &Receiver<Request>, out: Box<dyn Write + Send>) -> io::Result<u64> {
+fn write(from: &Receiver<Heard>, set: Option<&CommandSet>, out: Box<dyn Write + Send>) -> io::Result<u64> {
     let mut writer = TraceWriter::new(Target::Csv, out).map_err(io::Error::other)?;
     let mut count = 0;
     loop {
         match from.recv_timeout(QUIET) {
-            Ok(request) => {
-                writer.write(&request).map_err(io::Error::other)?;
+            Ok((request, words)) => {
+                let spec = set.and_then(|set| set.command(request.opcode));
+                if spec.is_some_and(|spec| spec.carrier != request.op || !spec.words_in.allow(words.len())) {
+                    // The drive turns it away, and no trace can hold it.
+                    continue;
+                }
+                match set {
+                    Some(set) => writer.write_command(&request, set, &words),
+                    None => writer.write(&request),
+                }
+                .map_err(io::Error::other)?;
                 count += 1;
             }
             // Whoever watches the file grow, or kills the server, has it up to here.

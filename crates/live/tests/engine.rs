@@ -47,7 +47,7 @@ impl Inbox {
 struct Listener(Arc<Mutex<Vec<Request>>>);
 
 impl Tap for Listener {
-    fn request(&mut self, request: &Request) {
+    fn request(&mut self, request: &Request, _: &[u64]) {
         self.0.lock().expect("the test holds").push(*request);
     }
 }

@@ -6,14 +6,15 @@
 
 mod clock;
 mod figures;
+mod in_process;
 mod promise;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Data, Status};
+use ssdlab_base::{Event, Nanos, Op, Request};
+use ssdlab_device::{Completion, Data, Payload, Status};
 use ssdlab_flash::Image;
 use ssdlab_host::{Device, Part};
 use ssdlab_measure::smart::SmartLog;
@@ -24,6 +25,7 @@ use clock::Clock;
 pub use clock::{Pace, PaceError};
 use figures::Times;
 pub use figures::{Figures, Spread};
+pub use in_process::Executed;
 pub use promise::{Kind, PROMISES, Promise};
 
 /// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
@@ -34,15 +36,22 @@ const AT_ONCE: usize = 8;
 
 /// Hears of every request as the drive takes it, in order.
 pub trait Tap: Send {
-    /// A request at its virtual time.
-    fn request(&mut self, request: &Request);
+    /// A request at its virtual time, and its words where it is a command of a set.
+    fn request(&mut self, request: &Request, words: &[u64]);
 }
 
 /// A command in the drive.
 struct Pending {
-    cookie: u64,
-    sink: Arc<dyn Sink>,
+    to: To,
     promise: Promise,
+}
+
+/// Who waits for a command.
+enum To {
+    /// A transport's client.
+    Client { cookie: u64, sink: Arc<dyn Sink> },
+    /// A caller in this process.
+    Caller(mpsc::Sender<Result<Executed, Failure>>),
 }
 
 /// Answers on their way out, by connection.
@@ -56,6 +65,14 @@ struct State {
     completions: Vec<Completion>,
     /// Tags and bytes of reads among them.
     read_data: Vec<(u32, Vec<u8>)>,
+    /// Answers of commands of the set among them.
+    answers: Vec<ssdlab_base::Answer>,
+    /// The device knows commands and events beyond block I/O.
+    has_set: bool,
+    /// A host of the set is there.
+    has_host: bool,
+    /// What it has not taken.
+    events: Vec<Event>,
     pending: Vec<Option<Pending>>,
     /// The drive has a write buffer.
     buffered: bool,
@@ -108,6 +125,10 @@ impl Engine {
             started: Instant::now(),
             wake: Condvar::new(),
             state: Mutex::new(State {
+                has_set: device.command_set().is_some(),
+                has_host: false,
+                events: Vec::new(),
+                answers: Vec::new(),
                 device,
                 clock,
                 completions: Vec::new(),
@@ -224,6 +245,8 @@ impl Engine {
             let mut state = self.shared.lock();
             state.stopping = true;
             state.device.forget();
+            state.pending.clear();
+            state.free.clear();
         }
         self.end_pacer();
     }
@@ -241,6 +264,9 @@ impl Engine {
             let at = state.device.now();
             state.device.submit(&Request { at, tag: u32::MAX, ..Request::new(Op::Flush, 0, 0) }, Data::Nothing);
             self.shared.run_all(&mut state, &mut outgoing);
+            // A caller whose command never ends waits no longer.
+            state.pending.clear();
+            state.free.clear();
         }
         deliver(outgoing);
         self.end_pacer();
@@ -300,7 +326,15 @@ impl Shared {
     }
 
     fn submit(&self, commands: &mut Vec<Command>) {
-        if self.paced { self.submit_paced(commands) } else { self.submit_at_once(commands) }
+        if !self.paced {
+            return self.submit_at_once(commands);
+        }
+        self.enter_paced(|state, outgoing| {
+            for command in commands.drain(..) {
+                let now = state.virtual_at(Instant::now());
+                state.take(command, now, outgoing);
+            }
+        });
     }
 
     /// Without a clock each command is done before the next few are looked at, so that the client has answers to work
@@ -320,13 +354,10 @@ impl Shared {
     }
 
     /// What comes due at once is answered here: to wake the pacing thread takes longer than that.
-    fn submit_paced(&self, commands: &mut Vec<Command>) {
+    fn enter_paced(&self, enter: impl FnOnce(&mut State, &mut Outgoing)) {
         let mut outgoing = Outgoing::new();
         let mut state = self.lock();
-        for command in commands.drain(..) {
-            let now = state.virtual_at(Instant::now());
-            state.take(command, now, &mut outgoing);
-        }
+        enter(&mut state, &mut outgoing);
         let until = Instant::now() + SPIN;
         let next = loop {
             self.collect(&mut state, &mut outgoing);
@@ -377,6 +408,7 @@ impl Shared {
         }
         let mut completions = std::mem::take(&mut state.completions);
         let mut data = std::mem::take(&mut state.read_data);
+        let mut answers = std::mem::take(&mut state.answers);
         let broken = state.device.broken_image().is_some();
         let now = self.paced.then(Instant::now);
         for completion in &completions {
@@ -395,14 +427,28 @@ impl Shared {
             state.free.push(completion.tag);
             let bytes = data.iter().position(|(tag, _)| *tag == completion.tag);
             let bytes = bytes.map_or_else(Vec::new, |index| data.swap_remove(index).1);
-            let result = result_of(completion, broken).map(|()| bytes);
-            push(outgoing, pending.sink, Answer { cookie: pending.cookie, result });
+            match pending.to {
+                To::Client { cookie, sink } => {
+                    let result = result_of(completion, broken).map(|()| bytes);
+                    push(outgoing, sink, Answer { cookie, result });
+                }
+                To::Caller(sender) => {
+                    let answer = answers.iter().position(|answer| answer.tag == completion.tag);
+                    let answer = answer.map(|index| answers.swap_remove(index)).unwrap_or_default();
+                    let (status, data) = (completion.status, bytes);
+                    let ended = Executed { status, words: answer.words, bytes: answer.bytes, data };
+                    // A caller that is gone asks no more.
+                    let _ = sender.send(if is_kept(completion, broken) { Ok(ended) } else { Err(Failure::Io) });
+                }
+            }
         }
         // The vectors keep their room.
         completions.clear();
         state.completions = completions;
         data.clear();
         state.read_data = data;
+        answers.clear();
+        state.answers = answers;
     }
 
     /// The pacing thread: runs the drive's events when their time has come.
@@ -474,15 +520,34 @@ impl State {
     fn gather(&mut self) {
         self.completions.append(self.device.completions());
         self.read_data.append(self.device.read_data());
+        if self.has_set {
+            self.device.take_answers(&mut self.answers);
+            self.gather_events();
+        }
+    }
+
+    /// Takes the device's events for the host of its set; without one they are dropped, and the device keeps those that
+    /// have to be acknowledged.
+    fn gather_events(&mut self) {
+        self.device.take_events(&mut self.events);
+        if !self.has_host {
+            self.events.clear();
+        }
     }
 
     /// A command enters the drive at `now`, or as soon after as virtual time allows.
     fn take(&mut self, command: Command, now: Nanos, outgoing: &mut Outgoing) {
-        let Command { mut request, data, cookie, sink } = command;
+        let Command { request, data, cookie, sink } = command;
         if self.stopping {
             push(outgoing, sink, Answer { cookie, result: Err(Failure::Shutdown) });
             return;
         }
+        let data = if request.op == Op::Write { Data::Bytes(&data) } else { Data::Nothing };
+        self.enter(request, data.into(), now, To::Client { cookie, sink });
+    }
+
+    /// A request enters the drive, which is not stopping, at `now` or as soon after as virtual time allows.
+    fn enter(&mut self, mut request: Request, payload: Payload<'_>, now: Nanos, to: To) {
         let at = now.max(self.device.now());
         self.device.run_until(at);
         let tag = self.free.pop().unwrap_or_else(|| {
@@ -490,22 +555,29 @@ impl State {
             self.pending.len() as u32 - 1
         });
         let fua = request.fua && !(request.op != Op::Write && seeded(Bug::FuaOfWritesOnly));
-        let promise = Promise::of(request.op, fua, self.buffered);
-        self.pending[tag as usize] = Some(Pending { cookie, sink, promise });
+        let promise = match request.opcode.is_block() {
+            true => Promise::of(request.op, fua, self.buffered),
+            // The set says what its commands promise; the files have all that is on flash before the answer leaves.
+            false => Promise::Itself,
+        };
+        self.pending[tag as usize] = Some(Pending { to, promise });
         request.at = at;
         request.tag = tag;
         for (_, tap) in &mut self.taps {
-            tap.request(&request);
+            tap.request(&request, payload.words);
         }
-        let data = if request.op == Op::Write { Data::Bytes(&data) } else { Data::Nothing };
-        self.device.submit(&request, data);
+        self.device.submit_command(&request, payload);
     }
+}
+
+/// What was not kept must not be called done.
+fn is_kept(completion: &Completion, broken: bool) -> bool {
+    !(broken && completion.status == Status::Success && completion.op != Op::Read)
 }
 
 fn result_of(completion: &Completion, broken: bool) -> Result<(), Failure> {
     match completion.status {
-        // What was not kept must not be called done.
-        Status::Success if broken && completion.op != Op::Read => Err(Failure::Io),
+        _ if !is_kept(completion, broken) => Err(Failure::Io),
         Status::Success => Ok(()),
         Status::UncorrectableRead | Status::Aborted => Err(Failure::Io),
         Status::ReadOnly => Err(Failure::ReadOnly),

@@ -90,7 +90,8 @@ impl<W: Write> TraceWriter<W> {
         self.requests += 1;
         let ns = request.at.0;
         let forced = if request.fua { "!" } else { "" };
-        let (offset, length) = (request.sector * SECTOR_BYTES, request.sectors * SECTOR_BYTES);
+        let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+        let (offset, length) = (bytes(request.sector), bytes(request.sectors));
         let words: Vec<String> = words.iter().map(u64::to_string).collect();
         let line = format!(
             "{}.{:03},{}:{}{forced},{offset},{length},{}\n",
