@@ -1,6 +1,6 @@
 //! What tests that draw drives have to know of a design: which drives it takes, and what its own keys may be.
 
-use ssdlab_base::Rng;
+use ssdlab_base::{CommandSet, Rng};
 
 use super::DESIGNS;
 use crate::{DriveConfig, Settings};
@@ -33,6 +33,12 @@ pub fn drawn_designs() -> (Vec<&'static str>, Vec<(&'static str, u32)>) {
     let rows = || DESIGNS.iter().map(|design| (design.name, design.make.drawing.one_in));
     let even = rows().filter(|(_, one_in)| *one_in == 0).map(|(name, _)| name).collect();
     (even, rows().filter(|(_, one_in)| *one_in > 0).collect())
+}
+
+/// The first design that takes the commands of a set.
+pub fn design_with(set: &CommandSet) -> Option<&'static str> {
+    let takes = |design: &&super::Design| design.make.commands.is_some_and(|other| other.name == set.name);
+    DESIGNS.iter().find(takes).map(|design| design.name)
 }
 
 /// Gives a drawn drive another design, and draws what that wants of its own.

@@ -24,7 +24,7 @@ use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, Status, registry};
 
 pub(crate) use drawing::Drawing;
-pub use drawing::{draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
+pub use drawing::{design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
 
 pub(crate) use capabilities::{Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 

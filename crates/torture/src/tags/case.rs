@@ -1,7 +1,7 @@
 //! Cases for the command set `tags`: a drive and a list of steps, drawn from a seed, run beside the model, and shrunk.
 
 use rand::RngExt;
-use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TAGGED, SAVE_TRIMS, WRITE_TAGGED};
+use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TAGGED, SAVE_TRIMS, TAGS, WRITE_TAGGED};
 use ssdlab_base::{Op, Opcode, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
@@ -29,7 +29,7 @@ pub enum Step {
     Cut,
 }
 
-/// A drive of the design `tagged`, and what happens to it.
+/// A drive whose design takes the set, and what happens to it.
 #[derive(Clone, Debug)]
 pub struct TagCase {
     /// The drive's seed.
@@ -49,7 +49,7 @@ impl TagCase {
     pub fn draw(seed: u64, commands: usize) -> Option<TagCase> {
         let mut rng = rng(seed, "command sets");
         let mut config = configs::random(&mut rng);
-        ssdlab_device::draw_design(&mut config, "tagged", &mut rng);
+        ssdlab_device::draw_design(&mut config, ssdlab_device::design_with(&TAGS)?, &mut rng);
         config.timed = rng.random_bool(0.8);
         Drive::new(&config, Options { seed, contents: Contents::Stamps }).ok()?;
         let depth = [1, 2, 8, 32][rng.random_range(0..4)];
