@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng};
-use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, NONE, OpId, OpKind, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, Submit};
 
 use crate::block_pool::{BlockPool, BlockState};
 use crate::event_queue::EventQueue;
@@ -761,7 +761,7 @@ impl Media {
     /// Writes a page's OOB and starts its program. `pins` are the blocks whose units it supersedes; they stay pinned
     /// until it is done. `class` keeps pages of one block in order.
     #[inline]
-    pub(crate) fn program(&mut self, place: Place, lpns: &[u32], write: Programming<'_>) -> OpId {
+    pub(crate) fn program(&mut self, place: Place, lpns: &[Lpn], write: Programming<'_>) -> OpId {
         debug_assert!(!self.flash.is_written(place.block, place.page), "{place:?} is programmed, and is written");
         debug_assert!(lpns.len() <= self.units_per_page as usize, "{} units in {place:?}", lpns.len());
         debug_assert!(self.flash.timed() || write.after.is_empty(), "{place:?} waits for reads without time");

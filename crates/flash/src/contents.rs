@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::array::HugeArray;
 use crate::blocks::Blocks;
 use crate::image::Image;
-use crate::{BlockId, Contents, Geometry};
+use crate::{BlockId, Contents, Geometry, Lpn};
 
 /// What the mapping units hold, addressed by physical unit: in memory, or in the files of an [`Image`].
 pub struct Store {
@@ -121,7 +121,7 @@ impl Store {
 /// A page's OOB holds the LPN of each mapping unit in it and one sequence number. The sequence number is kept as its
 /// low 32 bits beside the block's first one.
 pub struct Oob {
-    lpns: HugeArray<u32>,
+    lpns: HugeArray<Lpn>,
     sequence_low: HugeArray<u32>,
     block_sequence: Vec<u64>,
     units_per_page: u32,
@@ -134,21 +134,6 @@ pub struct Oob {
 
 /// Words of metadata units, by physical unit.
 pub(crate) type Records = BTreeMap<u32, Box<[u64]>>;
-
-/// The LPN of a unit that holds nothing.
-pub const NO_LPN: u32 = u32::MAX;
-
-/// In place of an LPN: the page is the parity of its stripe.
-pub const PARITY_LPN: u32 = u32::MAX - 1;
-
-/// In place of an LPN: the page holds nothing, and its stripe's parity was made for what a power cut kept from it.
-pub const FILLER_LPN: u32 = u32::MAX - 2;
-
-/// Whether a page that says this of its owner belongs to its stripe, and to no logical page.
-#[inline]
-pub const fn is_of_stripe(lpn: u32) -> bool {
-    lpn == PARITY_LPN || lpn == FILLER_LPN
-}
 
 impl Oob {
     pub(crate) fn new(geometry: &Geometry, units_per_page: u32) -> Oob {
@@ -183,20 +168,20 @@ impl Oob {
 
     /// The LPN stored with a physical unit.
     #[inline]
-    pub fn lpn(&self, unit: u32) -> u32 {
+    pub fn lpn(&self, unit: u32) -> Lpn {
         self.lpns.get(unit as usize)
     }
 
     /// The LPNs of a run of physical units.
     #[inline]
-    pub fn lpns(&self, first: u32, count: u32) -> &[u32] {
+    pub fn lpns(&self, first: u32, count: u32) -> &[Lpn] {
         &self.lpns.as_slice()[first as usize..(first + count) as usize]
     }
 
     /// Writes the OOB of a page at the time its program is decided.
     // Every program comes by here: rare callers must not make a call of it.
     #[inline(always)]
-    pub fn write(&mut self, block: BlockId, page: u32, lpns: &[u32], sequence: u64) {
+    pub fn write(&mut self, block: BlockId, page: u32, lpns: &[Lpn], sequence: u64) {
         let ppn = block.0 * self.pages_per_block + page;
         debug_assert!(
             lpns.len() <= self.units_per_page as usize,
@@ -220,13 +205,13 @@ impl Oob {
             return;
         }
         stored[..lpns.len()].copy_from_slice(lpns);
-        stored[lpns.len()..].fill(NO_LPN);
+        stored[lpns.len()..].fill(Lpn::NONE);
     }
 
     /// Begins a run of pages with one unit each, numbered from `sequence` on: all LPNs and all low sequence halves, for
     /// the caller to fill in. Only where [`Oob::is_plain`].
     #[inline]
-    pub fn begin_run(&mut self, block: BlockId, page: u32, sequence: u64) -> (&mut [u32], &mut [u32]) {
+    pub fn begin_run(&mut self, block: BlockId, page: u32, sequence: u64) -> (&mut [Lpn], &mut [u32]) {
         debug_assert!(self.is_plain(), "a run of pages of block {block} would lose what their OOB holds beside LPNs");
         if page == 0 {
             self.block_sequence[block.index()] = sequence;
@@ -262,9 +247,9 @@ impl Oob {
         for (block, state) in blocks.all().iter().enumerate() {
             let first = block as u32 * units;
             let written = self.lpns(first, state.programmed * self.units_per_page);
-            assert!(written.iter().all(|lpn| *lpn == NO_LPN), "block {block} has LPNs in its OOB, and must not");
+            assert!(written.iter().all(|lpn| *lpn == Lpn::NONE), "block {block} has LPNs in its OOB, and must not");
         }
-        self.lpns.as_mut_slice().fill(NO_LPN);
+        self.lpns.as_mut_slice().fill(Lpn::NONE);
         self.sequence_low.as_mut_slice().fill(0);
         self.block_sequence.fill(0);
     }
@@ -338,11 +323,11 @@ impl Oob {
         self.poisoned.retain(|unit| u64::from(*unit) < first || u64::from(*unit) >= first + u64::from(units));
     }
 
-    pub(crate) fn parts(&self) -> (&[u32], &[u32], &[u64], &Records) {
+    pub(crate) fn parts(&self) -> (&[Lpn], &[u32], &[u64], &Records) {
         (self.lpns.as_slice(), self.sequence_low.as_slice(), &self.block_sequence, &self.records)
     }
 
-    pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32], &mut [u64], &mut Records) {
+    pub(crate) fn parts_mut(&mut self) -> (&mut [Lpn], &mut [u32], &mut [u64], &mut Records) {
         (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice(), &mut self.block_sequence, &mut self.records)
     }
 }

@@ -1,11 +1,12 @@
 //! Numbers of the parts of the chips: a type for each kind, so that none is taken for another.
 
 use std::fmt;
+use std::ops::{Add, Div, Range, Rem, Sub};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, bytemuck::Pod, bytemuck::Zeroable)]
         #[repr(transparent)]
         pub struct $name(pub u32);
 
@@ -28,6 +29,65 @@ macro_rules! id {
     };
 }
 
+/// Numbers that are counted with: the next one, how many lie between, which group of so many one is in.
+macro_rules! counted {
+    ($name:ident) => {
+        impl $name {
+            /// All from `range.start` on, before `range.end`.
+            #[inline]
+            pub fn each(range: Range<$name>) -> impl DoubleEndedIterator<Item = $name> + ExactSizeIterator + Clone {
+                (range.start.0..range.end.0).map($name)
+            }
+
+            /// The first of its group of so many.
+            #[inline(always)]
+            pub const fn begin(self, group: u32) -> $name {
+                $name(self.0 - self.0 % group)
+            }
+        }
+
+        impl Add<u32> for $name {
+            type Output = $name;
+
+            /// The number so many behind.
+            #[inline(always)]
+            fn add(self, count: u32) -> $name {
+                $name(self.0 + count)
+            }
+        }
+
+        impl Sub for $name {
+            type Output = u32;
+
+            /// How many lie between.
+            #[inline(always)]
+            fn sub(self, first: $name) -> u32 {
+                self.0 - first.0
+            }
+        }
+
+        impl Div<u32> for $name {
+            type Output = u32;
+
+            /// Which group of so many it is in.
+            #[inline(always)]
+            fn div(self, group: u32) -> u32 {
+                self.0 / group
+            }
+        }
+
+        impl Rem<u32> for $name {
+            type Output = u32;
+
+            /// Its place in its group of so many.
+            #[inline(always)]
+            fn rem(self, group: u32) -> u32 {
+                self.0 % group
+            }
+        }
+    };
+}
+
 id! {
     /// A die, numbered over the whole drive: `(channel * ways + way) * dies_per_chip + die`.
     DieId
@@ -36,4 +96,25 @@ id! {
 id! {
     /// A block, numbered over the whole drive: `plane * blocks_per_plane + block`, planes as dies are, die by die.
     BlockId
+}
+
+id! {
+    /// A mapping unit of the logical space: the unit of the sectors from `lpn * unit_bytes / 512` on. An FTL numbers what it
+    /// keeps for itself behind the user's.
+    Lpn
+}
+counted!(Lpn);
+
+impl Lpn {
+    /// In place of an LPN: the page is the parity of its stripe.
+    pub const PARITY: Lpn = Lpn(u32::MAX - 1);
+
+    /// In place of an LPN: the page holds nothing, and its stripe's parity was made for what a power cut kept from it.
+    pub const FILLER: Lpn = Lpn(u32::MAX - 2);
+
+    /// Whether a page that says this of its owner belongs to its stripe, and to no logical page.
+    #[inline]
+    pub const fn is_of_stripe(self) -> bool {
+        self.0 == Lpn::PARITY.0 || self.0 == Lpn::FILLER.0
+    }
 }

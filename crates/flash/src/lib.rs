@@ -22,10 +22,10 @@ pub use blocks::{Block, Blocks};
 pub use config::{
     Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
 };
-pub use contents::{FILLER_LPN, NO_LPN, Oob, PARITY_LPN, Store, is_of_stripe};
+pub use contents::{Oob, Store};
 pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
-pub use id::{BlockId, DieId};
+pub use id::{BlockId, DieId, Lpn};
 pub use image::{Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

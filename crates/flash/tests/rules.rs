@@ -4,7 +4,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ssdlab_flash::{BlockId, Cause, Class, FaultKind, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Cause, Class, FaultKind, Lpn, OpKind, ScriptedFault};
 use support::*;
 
 /// The message of the panic that `act` must end in, run until nothing is left.
@@ -180,7 +180,7 @@ fn saved_chips_come_back_with_every_mark_on_them() {
     bench.flash.retire(BlockId(3));
     bench.fill(2, 1);
     assert!(bench.flash.blocks.get(BlockId(2)).suspect);
-    bench.flash.oob.write(BlockId(0), 6, &[77], 1234);
+    bench.flash.oob.write(BlockId(0), 6, &[Lpn(77)], 1234);
     bench.flash.oob.put_record(6, vec![1, 2, 3].into());
     bench.flash.oob.poison(4);
     bench.program(0, 7);
@@ -197,7 +197,7 @@ fn saved_chips_come_back_with_every_mark_on_them() {
     assert_eq!(again.flash.oob.record(6), Some([1, 2, 3].as_slice()));
     assert_eq!(
         (again.flash.oob.lpn(6), again.flash.oob.sequence(BlockId(0), 6)),
-        (77, bench.flash.oob.sequence(BlockId(0), 6))
+        (Lpn(77), bench.flash.oob.sequence(BlockId(0), 6))
     );
     let mut twice = Vec::new();
     again.flash.save(&mut twice).expect("memory takes it");

@@ -16,6 +16,8 @@
 //! ARC takes the victim from, the nearest full page leaves while the bottom is partial and its chip congested, and the
 //! partial pages below it are re-inserted in the same list.
 
+use ssdlab_flash::Lpn;
+
 use super::ghosts::Ghosts;
 use super::list::{List, Stack};
 use super::pc::{Distances, PcStack};
@@ -121,7 +123,7 @@ impl<L: List> BufferPolicy for Arc<L> {
         self.t2.push(slot, unit.is_full);
     }
 
-    fn remove(&mut self, slot: Slot, lpn: u32, dropped: bool) {
+    fn remove(&mut self, slot: Slot, lpn: Lpn, dropped: bool) {
         if L::AWARE {
             self.distances.left(slot);
         }
@@ -195,8 +197,8 @@ mod tests {
     struct Naive {
         t1: NaiveList,
         t2: NaiveList,
-        b1: Vec<u32>,
-        b2: Vec<u32>,
+        b1: Vec<Lpn>,
+        b2: Vec<Lpn>,
         p: usize,
         c: usize,
         distances: NaiveDistances,
@@ -237,7 +239,7 @@ mod tests {
             self.trim();
         }
 
-        fn leave(&mut self, lpn: u32, dropped: bool) {
+        fn leave(&mut self, lpn: Lpn, dropped: bool) {
             self.distances.left(lpn);
             let ghosts = if self.t1.remove(lpn) { &mut self.b1 } else { &mut self.b2 };
             self.t2.remove(lpn);
@@ -247,7 +249,7 @@ mod tests {
             self.trim();
         }
 
-        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             self.c = (self.t1.len() + self.t2.len()).max(1);
             self.p = self.p.min(self.c);
             let list = if self.t1.len() > self.p || self.t2.len() == 0 { &mut self.t1 } else { &mut self.t2 };
@@ -278,7 +280,7 @@ mod tests {
         let mut rng = rng(1, "arc");
         let mut naive = Naive::default();
         for scan in 0..2000_u32 {
-            for lpn in [1000 + scan, rng.random_range(0..8)] {
+            for lpn in [1000 + scan, rng.random_range(0..8)].map(Lpn) {
                 if naive.t1.len() + naive.t2.len() >= 32 && !naive.t1.contains(lpn) && !naive.t2.contains(lpn) {
                     let victim = naive.victim(&|_| false).expect("the buffer is full");
                     naive.leave(victim, false);
@@ -286,6 +288,6 @@ mod tests {
                 naive.write(&Written { lpn, sectors: 1, was_full: false, is_full: true });
             }
         }
-        assert_eq!((0..8).filter(|lpn| naive.t2.contains(*lpn)).count(), 8);
+        assert_eq!(Lpn::each(Lpn(0)..Lpn(8)).filter(|lpn| naive.t2.contains(*lpn)).count(), 8);
     }
 }

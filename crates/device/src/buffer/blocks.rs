@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use ssdlab_flash::Lpn;
 
 use super::Slot;
 use crate::DriveConfig;
@@ -23,7 +24,7 @@ pub(super) fn block_units(config: &DriveConfig) -> u32 {
 }
 
 /// The units of one block, by LPN.
-pub(super) type Units = BTreeMap<u32, Slot>;
+pub(super) type Units = BTreeMap<Lpn, Slot>;
 
 /// Blocks that have units in the buffer.
 pub(super) struct Blocks {
@@ -39,7 +40,7 @@ impl Blocks {
     }
 
     /// The block of a unit.
-    pub(super) fn of(&self, lpn: u32) -> u32 {
+    pub(super) fn of(&self, lpn: Lpn) -> u32 {
         lpn / self.block_units
     }
 
@@ -49,7 +50,7 @@ impl Blocks {
     }
 
     /// A unit came in; returns how many of its block are there now.
-    pub(super) fn insert(&mut self, lpn: u32, slot: Slot) -> u32 {
+    pub(super) fn insert(&mut self, lpn: Lpn, slot: Slot) -> u32 {
         self.units += 1;
         self.most_units = self.most_units.max(self.units);
         let units = self.blocks.entry(lpn / self.block_units).or_default();
@@ -59,7 +60,7 @@ impl Blocks {
     }
 
     /// A unit left; returns how many of its block are still there.
-    pub(super) fn remove(&mut self, lpn: u32) -> u32 {
+    pub(super) fn remove(&mut self, lpn: Lpn) -> u32 {
         let block = self.of(lpn);
         let Some(units) = self.blocks.get_mut(&block) else { return 0 };
         let known = units.remove(&lpn);

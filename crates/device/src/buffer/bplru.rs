@@ -11,6 +11,7 @@
 //! A block is a run of `buffer.block_pages` pages of the logical space.
 
 use rustc_hash::FxHashMap;
+use ssdlab_flash::Lpn;
 
 use super::blocks::{BLOCK_PAGES, Blocks, block_units};
 use super::{BufferPolicy, Chain, NIL, Padding, Policy, Slot, Unit, View};
@@ -127,7 +128,7 @@ impl BufferPolicy for Bplru {
         self.written(unit);
     }
 
-    fn remove(&mut self, _: Slot, lpn: u32, _: bool) {
+    fn remove(&mut self, _: Slot, lpn: Lpn, _: bool) {
         let number = self.blocks.of(lpn);
         if self.blocks.remove(lpn) == 0
             && let Some(node) = self.node_of.remove(&number)
@@ -170,7 +171,7 @@ mod tests {
     /// Blocks of four units in order, bottom first, each with how far it was written in order.
     #[derive(Default)]
     struct Naive {
-        units: Vec<u32>,
+        units: Vec<Lpn>,
         order: Vec<(u32, Option<u32>)>,
     }
 
@@ -178,7 +179,7 @@ mod tests {
         fn write(&mut self, write: &Written) {
             let lpn = write.lpn;
             let (block, at) = (lpn / 4, lpn % 4);
-            let known = self.units.iter().any(|other| other / 4 == block);
+            let known = self.units.iter().any(|other| *other / 4 == block);
             let next = if known { self.order.iter().find(|(other, _)| *other == block) } else { None };
             let next = if at == 0 { Some(0) } else { next.and_then(|(_, next)| *next) };
             self.order.retain(|(other, _)| *other != block);
@@ -191,16 +192,16 @@ mod tests {
             }
         }
 
-        fn leave(&mut self, lpn: u32, _: bool) {
+        fn leave(&mut self, lpn: Lpn, _: bool) {
             self.units.retain(|other| *other != lpn);
-            if !self.units.iter().any(|other| other / 4 == lpn / 4) {
+            if !self.units.iter().any(|other| *other / 4 == lpn / 4) {
                 self.order.retain(|(block, _)| *block != lpn / 4);
             }
         }
 
-        fn victim(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, _: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             let block = self.order.first()?.0;
-            self.units.iter().copied().filter(|lpn| lpn / 4 == block).min()
+            self.units.iter().copied().filter(|lpn| *lpn / 4 == block).min()
         }
     }
 

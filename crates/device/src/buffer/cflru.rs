@@ -10,6 +10,8 @@
 //! `buffer.cflru_window_permille` of the pages held. A read for which nothing clean can be dropped sends the bottom to
 //! flash and is itself not kept: space is free only when that is there, and a read does not wait for it.
 
+use ssdlab_flash::Lpn;
+
 use super::pc::PcStack;
 use super::{BufferPolicy, Chain, Policy, Slot, Unit, View};
 use crate::description::{Default, Key, Kind};
@@ -86,7 +88,7 @@ impl BufferPolicy for Cflru {
         self.push(slot, clean);
     }
 
-    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
+    fn remove(&mut self, slot: Slot, _: Lpn, _: bool) {
         self.take(slot);
     }
 
@@ -121,12 +123,12 @@ mod tests {
     /// LPNs and whether they are clean, the bottom first.
     #[derive(Default)]
     struct Naive {
-        stack: Vec<(u32, bool)>,
+        stack: Vec<(Lpn, bool)>,
         window_permille: usize,
     }
 
     impl Naive {
-        fn move_up(&mut self, lpn: u32, dirty: bool) {
+        fn move_up(&mut self, lpn: Lpn, dirty: bool) {
             let known = self.stack.iter().position(|(other, _)| *other == lpn);
             let clean = known.is_none_or(|at| self.stack.remove(at).1);
             self.stack.push((lpn, clean && !dirty));
@@ -138,21 +140,21 @@ mod tests {
             self.move_up(write.lpn, true);
         }
 
-        fn read(&mut self, lpn: u32) {
+        fn read(&mut self, lpn: Lpn) {
             self.move_up(lpn, false);
         }
 
-        fn leave(&mut self, lpn: u32, _: bool) {
+        fn leave(&mut self, lpn: Lpn, _: bool) {
             self.stack.retain(|(other, _)| *other != lpn);
         }
 
-        fn victim(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, _: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             let window = (self.stack.len() * self.window_permille / 1000).max(1);
             let clean = self.stack.iter().take(window).find(|(_, clean)| *clean);
             clean.or(self.stack.first()).map(|(lpn, _)| *lpn)
         }
 
-        fn destaged(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn destaged(&mut self, _: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             self.stack.iter().find(|(_, clean)| !clean).map(|(lpn, _)| *lpn)
         }
     }

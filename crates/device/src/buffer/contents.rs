@@ -1,11 +1,13 @@
 //! The buffer's units as plain data, for a drive that is saved while it holds some.
 
+use ssdlab_flash::Lpn;
+
 use super::{Entry, Slot, Unit, WriteBuffer};
 
 /// A unit that waits in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeldUnit {
-    pub(crate) lpn: u32,
+    pub(crate) lpn: Lpn,
     pub(crate) stream: u16,
     /// Sectors held, all of them newer than flash.
     pub(crate) mask: u64,

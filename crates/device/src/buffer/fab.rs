@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
+use ssdlab_flash::Lpn;
 
 use super::blocks::{BLOCK_PAGES, Blocks, block_units};
 use super::{BufferPolicy, Policy, Slot, Unit, View};
@@ -57,7 +58,7 @@ impl BufferPolicy for Fab {
         self.rank(block, self.blocks.count(block));
     }
 
-    fn remove(&mut self, _: Slot, lpn: u32, _: bool) {
+    fn remove(&mut self, _: Slot, lpn: Lpn, _: bool) {
         let block = self.blocks.of(lpn);
         let left = self.blocks.remove(lpn);
         let used = self.used[&block];
@@ -96,7 +97,7 @@ mod tests {
 
     /// LPNs in the buffer and when their block was last written.
     struct Naive {
-        units: Vec<u32>,
+        units: Vec<Lpn>,
         used: Vec<(u32, u64)>,
         clock: u64,
     }
@@ -112,15 +113,15 @@ mod tests {
             self.used.push((lpn / 4, self.clock));
         }
 
-        fn leave(&mut self, lpn: u32, _: bool) {
+        fn leave(&mut self, lpn: Lpn, _: bool) {
             self.units.retain(|other| *other != lpn);
         }
 
-        fn victim(&mut self, _: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, _: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             let pages = |block: u32| self.units.iter().filter(|lpn| **lpn / 4 == block).count();
             let most = self.used.iter().map(|(block, _)| pages(*block)).max()?;
             let block = self.used.iter().find(|(block, _)| pages(*block) == most)?.0;
-            self.units.iter().copied().filter(|lpn| lpn / 4 == block).min()
+            self.units.iter().copied().filter(|lpn| *lpn / 4 == block).min()
         }
     }
 

@@ -1,5 +1,7 @@
 //! FIFO: whole requests leave in the order they came, as in VSSIM.
 
+use ssdlab_flash::Lpn;
+
 use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
 
 /// The policy as a description names it.
@@ -28,7 +30,7 @@ impl BufferPolicy for Fifo {
 
     fn touch(&mut self, _: Slot, _: &Unit) {}
 
-    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
+    fn remove(&mut self, slot: Slot, _: Lpn, _: bool) {
         self.queue.remove(slot);
     }
 

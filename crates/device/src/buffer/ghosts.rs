@@ -1,15 +1,16 @@
 //! Pages that left and are remembered for a while, the oldest forgotten first: ARC's B1 and B2.
 
 use rustc_hash::FxHashMap;
+use ssdlab_flash::Lpn;
 
 use super::{Chain, NIL};
 
 /// A list of LPNs, each at most once.
 #[derive(Default)]
 pub(super) struct Ghosts {
-    index: FxHashMap<u32, u32>,
+    index: FxHashMap<Lpn, u32>,
     /// By node.
-    lpns: Vec<u32>,
+    lpns: Vec<Lpn>,
     free: Vec<u32>,
     /// Nodes, the oldest first.
     order: Chain,
@@ -21,7 +22,7 @@ impl Ghosts {
     }
 
     /// Remembers a page as the newest.
-    pub(super) fn push(&mut self, lpn: u32) {
+    pub(super) fn push(&mut self, lpn: Lpn) {
         self.forget(lpn);
         let node = self.free.pop().unwrap_or(self.lpns.len() as u32);
         if node as usize == self.lpns.len() {
@@ -34,7 +35,7 @@ impl Ghosts {
     }
 
     /// Forgets a page; true if it was there.
-    pub(super) fn forget(&mut self, lpn: u32) -> bool {
+    pub(super) fn forget(&mut self, lpn: Lpn) -> bool {
         let Some(node) = self.index.remove(&lpn) else { return false };
         self.order.remove(node);
         self.free.push(node);
@@ -42,7 +43,7 @@ impl Ghosts {
     }
 
     /// Forgets the oldest.
-    pub(super) fn pop(&mut self) -> Option<u32> {
+    pub(super) fn pop(&mut self) -> Option<Lpn> {
         let node = self.order.head;
         (node != NIL).then(|| {
             let lpn = self.lpns[node as usize];

@@ -17,6 +17,7 @@
 //! With [`super::pc::PcStack`] as Q this is PC-LIRS, WAFLASH's principle on LIRS (its future work).
 
 use rustc_hash::FxHashMap;
+use ssdlab_flash::Lpn;
 
 use super::list::{List, Stack};
 use super::pc::{Distances, PcStack};
@@ -59,7 +60,7 @@ enum Kind {
 
 #[derive(Clone, Copy)]
 struct Node {
-    lpn: u32,
+    lpn: Lpn,
     slot: Slot,
     kind: Kind,
     in_s: bool,
@@ -77,7 +78,7 @@ pub(super) struct Lirs<L> {
     units: Vec<(u32, u32, bool)>,
     /// Pages in the buffer.
     pages: u32,
-    left_of: FxHashMap<u32, u32>,
+    left_of: FxHashMap<Lpn, u32>,
     /// Nodes of pages that left, the oldest first.
     left: Chain,
     lir_sectors: u64,
@@ -109,7 +110,7 @@ impl<L: List> Lirs<L> {
     }
 
     /// The page's node, that of a page that left if there is one, off the stack and of kind HIR; and whether it was there.
-    fn node_for(&mut self, lpn: u32, slot: Slot) -> (u32, bool) {
+    fn node_for(&mut self, lpn: Lpn, slot: Slot) -> (u32, bool) {
         if let Some(node) = self.left_of.remove(&lpn) {
             self.left.remove(node);
             self.s.remove(node);
@@ -240,7 +241,7 @@ impl<L: List> BufferPolicy for Lirs<L> {
         self.demote();
     }
 
-    fn remove(&mut self, slot: Slot, lpn: u32, dropped: bool) {
+    fn remove(&mut self, slot: Slot, lpn: Lpn, dropped: bool) {
         if L::AWARE {
             self.distances.left(slot);
         }
@@ -325,19 +326,19 @@ mod tests {
     #[derive(Default)]
     struct Naive {
         /// The bottom first: LPN, kind.
-        s: Vec<(u32, Kind)>,
+        s: Vec<(Lpn, Kind)>,
         q: NaiveList,
         /// Sectors, and whether it is full.
-        sectors: FxHashMap<u32, (u32, bool)>,
+        sectors: FxHashMap<Lpn, (u32, bool)>,
         /// Pages that left, the oldest first.
-        left: Vec<u32>,
+        left: Vec<Lpn>,
         limit: u64,
         distances: NaiveDistances,
         aware: bool,
     }
 
     impl Naive {
-        fn kind(&self, lpn: u32) -> Option<Kind> {
+        fn kind(&self, lpn: Lpn) -> Option<Kind> {
             self.s.iter().find(|(other, _)| *other == lpn).map(|(_, kind)| *kind)
         }
 
@@ -384,7 +385,7 @@ mod tests {
             self.settle();
         }
 
-        fn leave(&mut self, lpn: u32, dropped: bool) {
+        fn leave(&mut self, lpn: Lpn, dropped: bool) {
             self.distances.left(lpn);
             self.sectors.remove(&lpn);
             self.q.remove(lpn);
@@ -401,7 +402,7 @@ mod tests {
             }
         }
 
-        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             let front = if self.aware { self.q.choose(&self.distances, busy) } else { self.q.bottom() };
             front.or_else(|| self.s.iter().find(|(_, kind)| *kind == Kind::Lir).map(|(lpn, _)| *lpn))
         }

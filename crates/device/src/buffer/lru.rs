@@ -1,5 +1,7 @@
 //! LRU: the unit that was written longest ago leaves.
 
+use ssdlab_flash::Lpn;
+
 use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
 
 /// The policy as a description names it.
@@ -26,7 +28,7 @@ impl BufferPolicy for Lru {
         self.stack.push(slot);
     }
 
-    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
+    fn remove(&mut self, slot: Slot, _: Lpn, _: bool) {
         self.stack.remove(slot);
     }
 

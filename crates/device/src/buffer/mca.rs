@@ -8,6 +8,8 @@
 //! How far MCA looks is not said: here `buffer.mca_window` units from the bottom; if none of them avoids waiting, the
 //! bottom leaves.
 
+use ssdlab_flash::Lpn;
+
 use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
 use crate::description::{Default, Key, Kind};
 
@@ -58,7 +60,7 @@ impl BufferPolicy for Mca {
         self.stack.push(slot);
     }
 
-    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
+    fn remove(&mut self, slot: Slot, _: Lpn, _: bool) {
         self.stack.remove(slot);
     }
 
@@ -121,7 +123,7 @@ mod tests {
     /// MCA by its words: the lowest of the first so many pages that is full or finds its chip idle, or else the bottom.
     struct Naive {
         /// The bottom first: LPN, whether it is full.
-        stack: Vec<(u32, bool)>,
+        stack: Vec<(Lpn, bool)>,
         window: usize,
     }
 
@@ -131,12 +133,12 @@ mod tests {
             self.stack.push((write.lpn, write.is_full));
         }
 
-        fn leave(&mut self, lpn: u32, _: bool) {
+        fn leave(&mut self, lpn: Lpn, _: bool) {
             self.stack.retain(|(other, _)| *other != lpn);
         }
 
-        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
-            let does_not_wait = |(lpn, full): &&(u32, bool)| *full || !busy(*lpn);
+        fn victim(&mut self, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
+            let does_not_wait = |(lpn, full): &&(Lpn, bool)| *full || !busy(*lpn);
             let found = self.stack.iter().take(self.window).find(does_not_wait);
             found.or(self.stack.first()).map(|(lpn, _)| *lpn)
         }

@@ -2,6 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::rng;
+use ssdlab_flash::Lpn;
 
 use super::{BufferPolicy, Chips, Slot, WriteBuffer};
 use crate::BufferCounters;
@@ -11,7 +12,7 @@ const SECTORS: u64 = 100;
 
 /// A write that came in.
 pub(super) struct Written {
-    pub(super) lpn: u32,
+    pub(super) lpn: Lpn,
     /// Sectors that the unit holds now.
     pub(super) sectors: u32,
     pub(super) was_full: bool,
@@ -24,16 +25,16 @@ pub(super) trait Model {
     fn write(&mut self, write: &Written);
 
     /// A unit was read, and came in if it was not there; only where reads are kept.
-    fn read(&mut self, _lpn: u32) {}
+    fn read(&mut self, _lpn: Lpn) {}
 
     /// A unit left, or was trimmed.
-    fn leave(&mut self, lpn: u32, dropped: bool);
+    fn leave(&mut self, lpn: Lpn, dropped: bool);
 
     /// The unit that leaves next, if `busy` says which units' chips are.
-    fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32>;
+    fn victim(&mut self, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn>;
 
     /// The unit that is destaged next: the same, where reads are not kept.
-    fn destaged(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+    fn destaged(&mut self, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
         self.victim(busy)
     }
 }
@@ -42,7 +43,7 @@ pub(super) trait Model {
 struct Some8(u32);
 
 impl Chips for Some8 {
-    fn is_busy(&self, lpn: u32, _: u64) -> bool {
+    fn is_busy(&self, lpn: Lpn, _: u64) -> bool {
         self.0 >> (lpn % 8) & 1 != 0
     }
 }
@@ -63,7 +64,8 @@ pub(super) fn drive(seed: u64, policy: Box<dyn BufferPolicy>, unit_sectors: u32,
         match rng.random_range(0..100) {
             0..2 => {
                 let first = rng.random_range(0..lpns);
-                buffer.in_range(first, (first + rng.random_range(1..10)).min(lpns), &mut out);
+                let end = (first + rng.random_range(1..10)).min(lpns);
+                buffer.in_range(Lpn(first), Lpn(end), &mut out);
                 for slot in &out {
                     let entry = buffer.drop_unit(*slot);
                     buffer.release(u64::from(entry.mask.count_ones()));
@@ -80,7 +82,7 @@ pub(super) fn drive(seed: u64, policy: Box<dyn BufferPolicy>, unit_sectors: u32,
                 }
             }
             4..30 if buffer.caches_reads() => {
-                let lpn = rng.random_range(0..lpns);
+                let lpn = Lpn(rng.random_range(0..lpns));
                 let mut missing = full_mask & !buffer.find(lpn).map_or(0, |slot| buffer.entry(slot).mask);
                 if missing == 0 {
                     buffer.read_hit(buffer.find(lpn).expect("all of it is there"));
@@ -101,14 +103,14 @@ pub(super) fn drive(seed: u64, policy: Box<dyn BufferPolicy>, unit_sectors: u32,
             }
             4..10 => chips = Some8(if rng.random_bool(0.3) { 0 } else { rng.random_range(0..256) }),
             kind => {
-                let lpn = match kind {
+                let lpn = Lpn(match kind {
                     10..30 => rng.random_range(0..hot.min(lpns)),
                     30..50 => {
                         sequential = (sequential + 1) % lpns;
                         sequential
                     }
                     _ => rng.random_range(0..lpns),
-                };
+                });
                 let mask = if rng.random_bool(partial_share) {
                     let first = rng.random_range(0..unit_sectors);
                     let count = rng.random_range(1..=unit_sectors - first);
@@ -132,7 +134,7 @@ pub(super) fn drive(seed: u64, policy: Box<dyn BufferPolicy>, unit_sectors: u32,
 }
 
 /// Lets the unit that both choose leave; returns which.
-fn make_room(buffer: &mut WriteBuffer, model: &mut dyn Model, chips: &Some8, counters: &mut BufferCounters) -> u32 {
+fn make_room(buffer: &mut WriteBuffer, model: &mut dyn Model, chips: &Some8, counters: &mut BufferCounters) -> Lpn {
     let mut out = Vec::new();
     buffer.victims(1, chips, counters, &mut out);
     let expected = model.victim(&|lpn| chips.is_busy(lpn, 0));
@@ -140,7 +142,7 @@ fn make_room(buffer: &mut WriteBuffer, model: &mut dyn Model, chips: &Some8, cou
 }
 
 /// The first of `out` leaves if it is the one expected; returns which.
-fn leave(buffer: &mut WriteBuffer, model: &mut dyn Model, out: &[Slot], expected: Option<u32>) -> u32 {
+fn leave(buffer: &mut WriteBuffer, model: &mut dyn Model, out: &[Slot], expected: Option<Lpn>) -> Lpn {
     let chosen = out.first().map(|slot| buffer.entry(*slot).lpn);
     assert_eq!(chosen, expected, "what leaves next");
     let entry = buffer.take(out[0]);

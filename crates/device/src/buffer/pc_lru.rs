@@ -3,6 +3,8 @@
 //! The stack holds full and partial pages alike; a write puts its page on top. See [`super::pc`] for how a page is chosen
 //! and what the paper leaves open. Without partial pages, or while all chips are idle, this is LRU.
 
+use ssdlab_flash::Lpn;
+
 use super::pc::{Distances, PcStack, choose};
 use super::{BufferPolicy, Policy, Slot, Unit, View};
 
@@ -38,7 +40,7 @@ impl BufferPolicy for PcLru {
         self.stack.push(slot, unit.is_full);
     }
 
-    fn remove(&mut self, slot: Slot, _: u32, _: bool) {
+    fn remove(&mut self, slot: Slot, _: Lpn, _: bool) {
         self.distances.left(slot);
         self.stack.remove(slot);
     }
@@ -86,12 +88,12 @@ mod tests {
             self.stack.push(write.lpn, write.is_full);
         }
 
-        fn leave(&mut self, lpn: u32, _: bool) {
+        fn leave(&mut self, lpn: Lpn, _: bool) {
             self.distances.left(lpn);
             self.stack.remove(lpn);
         }
 
-        fn victim(&mut self, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+        fn victim(&mut self, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
             self.stack.choose(&self.distances, busy)
         }
     }

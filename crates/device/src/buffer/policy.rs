@@ -1,12 +1,14 @@
 //! What a buffer policy is, and what it is told.
 
+use ssdlab_flash::Lpn;
+
 use super::{Entry, Slot};
 use crate::BufferCounters;
 
 /// A write of a unit, as a policy is told of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    pub(crate) lpn: u32,
+    pub(crate) lpn: Lpn,
     /// Number of the write command; units of one request share it.
     pub(crate) command: u64,
     /// Sectors of this write; none when a read brings the unit in.
@@ -22,7 +24,7 @@ pub(crate) struct Unit {
 /// Which chips are at work.
 pub(crate) trait Chips {
     /// Whether the first flash operation that writing these sectors of a unit now would start would have to wait.
-    fn is_busy(&self, lpn: u32, mask: u64) -> bool;
+    fn is_busy(&self, lpn: Lpn, mask: u64) -> bool;
 }
 
 /// What a policy sees when it chooses.
@@ -87,7 +89,7 @@ pub(crate) trait BufferPolicy: Send {
     fn read(&mut self, _slot: Slot) {}
 
     /// A unit left, or was trimmed (`dropped`).
-    fn remove(&mut self, slot: Slot, lpn: u32, dropped: bool);
+    fn remove(&mut self, slot: Slot, lpn: Lpn, dropped: bool);
 
     /// Appends the units that leave next: at least `wanted` of them if there are so many, and whatever leaves with them.
     fn victims(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>);

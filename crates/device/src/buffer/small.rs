@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 
+use ssdlab_flash::Lpn;
+
 use super::{Entry, Slot};
 use crate::ftl::Compaction;
 
 /// The small partial units in the buffer.
 pub(super) struct SmallUnits {
     pub(super) limits: Compaction,
-    by_lpn: BTreeMap<u32, Slot>,
+    by_lpn: BTreeMap<Lpn, Slot>,
 }
 
 impl SmallUnits {
@@ -20,7 +22,7 @@ impl SmallUnits {
     }
 
     /// A unit holds `mask` now.
-    pub(super) fn holds(&mut self, lpn: u32, slot: Slot, mask: u64) {
+    pub(super) fn holds(&mut self, lpn: Lpn, slot: Slot, mask: u64) {
         if mask.count_ones() <= self.limits.small_sectors {
             self.by_lpn.insert(lpn, slot);
         } else {
@@ -29,20 +31,20 @@ impl SmallUnits {
     }
 
     /// A unit left.
-    pub(super) fn left(&mut self, lpn: u32) {
+    pub(super) fn left(&mut self, lpn: Lpn) {
         self.by_lpn.remove(&lpn);
     }
 
     /// Appends the small units of `lead`'s region that fit into a page with it, the nearest first, `lead` itself before
     /// all; nothing if `lead` is not small. Only units of its stream that are `wanted`.
-    pub(super) fn together(&self, lead: Slot, entries: &[Entry], wanted: impl Fn(u32) -> bool, out: &mut Vec<Slot>) {
+    pub(super) fn together(&self, lead: Slot, entries: &[Entry], wanted: impl Fn(Lpn) -> bool, out: &mut Vec<Slot>) {
         let Entry { lpn, mask, stream, .. } = entries[lead as usize];
         if self.by_lpn.get(&lpn) != Some(&lead) || !wanted(lpn) {
             return;
         }
         out.push(lead);
-        let first = lpn - lpn % self.limits.region_units;
-        let end = first.saturating_add(self.limits.region_units);
+        let first = lpn.begin(self.limits.region_units);
+        let end = Lpn(first.0.saturating_add(self.limits.region_units));
         let mut below = self.by_lpn.range(first..lpn).rev().peekable();
         let mut above = self.by_lpn.range(lpn + 1..end).peekable();
         let mut room = self.limits.room_sectors.saturating_sub(mask.count_ones());
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     fn entry(lpn: u32, mask: u64) -> Entry {
-        Entry { lpn, mask, clean: 0, cells: Vec::new(), since: 0, stream: 0 }
+        Entry { lpn: Lpn(lpn), mask, clean: 0, cells: Vec::new(), since: 0, stream: 0 }
     }
 
     fn limits() -> Compaction {
@@ -90,7 +92,7 @@ mod tests {
         }
         let mut out = Vec::new();
         small.together(lead, entries, |_| true, &mut out);
-        out.into_iter().map(|slot| entries[slot as usize].lpn).collect()
+        out.into_iter().map(|slot| entries[slot as usize].lpn.0).collect()
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The units in the buffer: what they hold, how much room there is, and who leaves.
 
 use rustc_hash::FxHashMap;
+use ssdlab_flash::Lpn;
 
 use super::{BufferPolicy, Chain, Chips, NIL, Padding, Slot, Unit, View, small};
 use crate::BufferCounters;
@@ -11,7 +12,7 @@ use crate::planted::{Bug, planted};
 /// A unit in the buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub(crate) lpn: u32,
+    pub(crate) lpn: Lpn,
     /// Sectors held.
     pub(crate) mask: u64,
     /// Of them those that a read brought in: they are on flash as they are here.
@@ -46,7 +47,7 @@ pub(crate) struct WriteBuffer {
     pub(super) policy: Box<dyn BufferPolicy>,
     pub(super) entries: Vec<Entry>,
     free: Vec<Slot>,
-    index: FxHashMap<u32, Slot>,
+    index: FxHashMap<Lpn, Slot>,
     /// Units in the order they came in, for flushes.
     pub(super) by_age: Chain,
     pub(super) capacity_sectors: u64,
@@ -63,7 +64,7 @@ pub(crate) struct WriteBuffer {
     pub(super) small: Option<small::SmallUnits>,
     /// The unit that left last.
     #[cfg(feature = "planted-bugs")]
-    left_last: Option<u32>,
+    left_last: Option<Lpn>,
 }
 
 impl WriteBuffer {
@@ -99,7 +100,7 @@ impl WriteBuffer {
         const POLICY: u64 = 64;
         /// A list that grows is up to twice as long as what is in it.
         const GROWN: u64 = 2;
-        let entry = (size_of::<Entry>() + size_of::<Slot>() + 2 * size_of::<(u32, Slot)>()) as u64 + POLICY;
+        let entry = (size_of::<Entry>() + size_of::<Slot>() + 2 * size_of::<(Lpn, Slot)>()) as u64 + POLICY;
         let cells = u64::from(unit_bytes) / 512 * cell_bytes as u64;
         bytes / u64::from(unit_bytes) * (GROWN * entry + cells)
     }
@@ -116,7 +117,7 @@ impl WriteBuffer {
     }
 
     /// Looks units up, so that what that touches is in the processor's cache.
-    pub(crate) fn glance(&self, lpns: impl Iterator<Item = u32>) {
+    pub(crate) fn glance(&self, lpns: impl Iterator<Item = Lpn>) {
         for lpn in lpns {
             std::hint::black_box(self.find(lpn));
         }
@@ -154,7 +155,7 @@ impl WriteBuffer {
 
     /// The buffered unit of an LPN.
     #[inline]
-    pub(crate) fn find(&self, lpn: u32) -> Option<Slot> {
+    pub(crate) fn find(&self, lpn: Lpn) -> Option<Slot> {
         if self.index.is_empty() { None } else { self.index.get(&lpn).copied() }
     }
 
@@ -165,7 +166,7 @@ impl WriteBuffer {
     /// Merges a write into the buffer. `Ok` tells what it met there, `Err` how many sectors it would take that there is no
     /// room for.
     #[inline]
-    pub(crate) fn write(&mut self, lpn: u32, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<Met, u64> {
+    pub(crate) fn write(&mut self, lpn: Lpn, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<Met, u64> {
         let found = self.find(lpn);
         debug_assert!(mask != 0 && mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are written");
         debug_assert!(found.is_none_or(|slot| self.entry(slot).lpn == lpn), "unit {lpn} is found in another's slot");
@@ -259,7 +260,7 @@ impl WriteBuffer {
     }
 
     /// Keeps sectors that were read from flash and are not in the buffer; there must be room for them.
-    pub(crate) fn keep_clean(&mut self, lpn: u32, mask: u64, cells: &[u8]) {
+    pub(crate) fn keep_clean(&mut self, lpn: Lpn, mask: u64, cells: &[u8]) {
         let sectors = u64::from(mask.count_ones());
         assert!(sectors <= self.room(), "{sectors} sectors read, room for {}", self.room());
         assert!(mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are kept");
@@ -354,7 +355,7 @@ impl WriteBuffer {
 
     /// The small partial units that leave in one page with `lead`, itself the first of them, if the FTL compacts and
     /// `may` for it: all of its region that fit. Empty, or with `lead` alone, if there is nothing to compact.
-    pub(crate) fn compacted_with(&self, lead: Slot, may: impl Fn(u32) -> bool, out: &mut Vec<Slot>) {
+    pub(crate) fn compacted_with(&self, lead: Slot, may: impl Fn(Lpn) -> bool, out: &mut Vec<Slot>) {
         out.clear();
         if let Some(small) = &self.small {
             small.together(lead, &self.entries, may, out);
@@ -424,11 +425,11 @@ impl WriteBuffer {
     }
 
     /// Units in `first..end`, whichever way is shorter to find them.
-    pub(crate) fn in_range(&self, first: u32, end: u32, out: &mut Vec<Slot>) {
+    pub(crate) fn in_range(&self, first: Lpn, end: Lpn, out: &mut Vec<Slot>) {
         debug_assert!(first <= end, "units {first} to {end}");
         out.clear();
         if u64::from(end - first) < self.index.len() as u64 {
-            out.extend((first..end).filter_map(|lpn| self.find(lpn)));
+            out.extend(Lpn::each(first..end).filter_map(|lpn| self.find(lpn)));
         } else {
             out.extend(self.index.iter().filter(|(lpn, _)| (first..end).contains(lpn)).map(|(_, slot)| *slot));
             out.sort_unstable_by_key(|slot| self.entry(*slot).lpn);

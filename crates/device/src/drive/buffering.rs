@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, DieId};
+use ssdlab_flash::{Cause, DieId, Lpn};
 
 use super::dispatch::{Stall, mask_of};
 use super::{Drive, DriveError, Eviction, Timer};
@@ -34,7 +34,7 @@ pub(super) struct DriveChips<'a> {
 
 impl Chips for DriveChips<'_> {
     /// Busy is a die with any operation under way or queued. Without time no chip ever is.
-    fn is_busy(&self, lpn: u32, mask: u64) -> bool {
+    fn is_busy(&self, lpn: Lpn, mask: u64) -> bool {
         if !self.media.flash.timed() {
             return false;
         }
@@ -68,11 +68,11 @@ impl Drive {
             }
             let mask = mask_of(from % per_unit, to - from);
             let still = request.end() - from;
-            self.buffer_unit(command, lpn as u32, mask, &cells, request.stream, still)?;
+            self.buffer_unit(command, Lpn(lpn as u32), mask, &cells, request.stream, still)?;
             self.commands[command].cursor += 1;
         }
         if request.fua && !planted(Bug::FuaIsPlain) {
-            self.force_out(command, first as u32, (first + units) as u32)?;
+            self.force_out(command, Lpn(first as u32), Lpn((first + units) as u32))?;
         }
         if self.commands[command].covers.is_none() {
             // Counted once, when the whole command is in.
@@ -92,7 +92,7 @@ impl Drive {
     pub(super) fn buffer_unit(
         &mut self,
         command: u32,
-        lpn: u32,
+        lpn: Lpn,
         mask: u64,
         cells: &[u8],
         stream: u16,
@@ -260,15 +260,15 @@ impl Drive {
         let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         let lpn = buffer.entry(slots[0]).lpn;
         assert!(block_units > 0, "a block of no units leaves padded");
-        let first = lpn - lpn % block_units;
-        let end = first.saturating_add(block_units).min(self.config.user_units());
+        let first = lpn.begin(block_units);
+        let end = Lpn(first.0.saturating_add(block_units).min(self.config.user_units()));
         let mut at = self.stage.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
         let per_page = self.media.units_per_page;
         while at < end {
-            let page_end = end.min(at - at % per_page + per_page);
+            let page_end = end.min(at.begin(per_page) + per_page);
             let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
             let (mut here, mut pads) = (Vec::new(), Vec::new());
-            for lpn in at..page_end {
+            for lpn in Lpn::each(at..page_end) {
                 match (buffer.find(lpn), self.ftl.find(lpn)) {
                     (Some(slot), _) => here.push(slot),
                     (None, Found::At { unit }) if !self.media.flash.oob.is_poisoned(unit) => pads.push(lpn),
@@ -286,7 +286,7 @@ impl Drive {
     }
 
     /// Sends units in one page, as whole units or compacted; `pads` are units on flash that are written anew with them.
-    fn send(&mut self, slots: &[Slot], pads: &[u32], compacted: bool, waiter: Option<u32>) -> Result<(), Stall> {
+    fn send(&mut self, slots: &[Slot], pads: &[Lpn], compacted: bool, waiter: Option<u32>) -> Result<(), Stall> {
         if slots.is_empty() && pads.is_empty() {
             return Ok(());
         }
@@ -400,15 +400,15 @@ impl Drive {
     }
 
     /// FUA: the units of a command leave at once, and it waits for them.
-    pub(super) fn force_out(&mut self, command: u32, first: u32, end: u32) -> Result<(), Stall> {
+    pub(super) fn force_out(&mut self, command: u32, first: Lpn, end: Lpn) -> Result<(), Stall> {
         let request = self.commands[command].request;
         let mut slots = std::mem::take(&mut self.stage.slots);
         let buffer = self.stage.buffer.as_ref().expect("a buffered write has a buffer");
         buffer.in_range(first, end, &mut slots);
         // A unit that is there need not be the one that the command wrote: that may have left while the command waited for
         // room, and another write have brought other sectors of it.
-        let some_left_before = (first..end).any(|lpn| {
-            let begins = u64::from(lpn) * self.sectors_per_unit;
+        let some_left_before = Lpn::each(first..end).any(|lpn| {
+            let begins = u64::from(lpn.0) * self.sectors_per_unit;
             let from = request.sector.max(begins);
             let to = request.end().min(begins + self.sectors_per_unit);
             let wrote = mask_of(from - begins, to - from);
@@ -448,7 +448,7 @@ impl Drive {
     }
 
     /// Trimmed units leave the buffer without going to flash.
-    pub(super) fn drop_buffered(&mut self, first: u32, end: u32) {
+    pub(super) fn drop_buffered(&mut self, first: Lpn, end: Lpn) {
         let Some(buffer) = &mut self.stage.buffer else { return };
         if buffer.is_empty() {
             return;

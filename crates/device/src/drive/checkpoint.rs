@@ -14,6 +14,7 @@ mod parts;
 use std::io::{self, Read, Write};
 
 use ssdlab_base::{RNG_BYTES, rng_at, rng_state};
+use ssdlab_flash::Lpn;
 
 use super::state::read_u64;
 use super::{Drive, Options};
@@ -123,7 +124,7 @@ impl Drive {
         if let Some(buffer) = &mut self.stage.buffer {
             let held = held_units(&parts.take("write buffer")?)?;
             let (user_units, commands) = (self.config.user_units(), self.commands.writes_dispatched);
-            if held.units.iter().any(|unit| unit.lpn >= user_units || unit.since > commands) {
+            if held.units.iter().any(|unit| unit.lpn.0 >= user_units || unit.since > commands) {
                 return Err(bad("a unit in the write buffer is behind the drive"));
             }
             if !buffer.refill(&held) {
@@ -156,7 +157,7 @@ const PLACE_BYTES: usize = 4;
 fn bytes_of(held: &HeldUnits) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(held.units.len() * (UNIT_BYTES + PLACE_BYTES));
     for HeldUnit { lpn, stream, mask, since } in &held.units {
-        bytes.extend(lpn.to_le_bytes());
+        bytes.extend(lpn.0.to_le_bytes());
         bytes.extend(u32::from(*stream).to_le_bytes());
         bytes.extend(mask.to_le_bytes());
         bytes.extend(since.to_le_bytes());
@@ -175,7 +176,7 @@ fn held_units(mut bytes: &[u8]) -> io::Result<HeldUnits> {
         let first = read_u64(&mut bytes)?;
         let stream = u16::try_from(first >> 32).map_err(|_| bad("a unit has an unknown stream"))?;
         let (mask, since) = (read_u64(&mut bytes)?, read_u64(&mut bytes)?);
-        held.units.push(HeldUnit { lpn: first as u32, stream, mask, since });
+        held.units.push(HeldUnit { lpn: Lpn(first as u32), stream, mask, since });
     }
     for _ in 0..count {
         let mut place = [0; PLACE_BYTES];

@@ -16,6 +16,7 @@
 //! flush has sent single pages.
 
 use arrayvec::ArrayVec;
+use ssdlab_flash::Lpn;
 
 use super::Drive;
 use super::buffering::DriveChips;
@@ -130,7 +131,7 @@ impl Drive {
             let mut slots = std::mem::take(&mut self.stage.slots);
             if page % ahead == 0 {
                 buffer.coming(PREFETCHED, &mut slots);
-                let lpns: ArrayVec<u32, PREFETCHED> =
+                let lpns: ArrayVec<Lpn, PREFETCHED> =
                     slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn).collect();
                 self.ftl.prefetch(&self.media, &lpns);
             }

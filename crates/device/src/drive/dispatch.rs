@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{Cause, NONE};
+use ssdlab_flash::{Cause, Lpn, NONE};
 
 use super::waiting::{Extent, Turn};
 use super::{Drive, Timer};
@@ -177,8 +177,8 @@ impl Drive {
         // Neighbours on one page share its read.
         let (mut page, mut page_sectors) = (NONE, 0);
         while sector < request.end() {
-            let lpn = (sector / per_unit) as u32;
-            let end = request.end().min((u64::from(lpn) + 1) * per_unit);
+            let lpn = Lpn((sector / per_unit) as u32);
+            let end = request.end().min((u64::from(lpn.0) + 1) * per_unit);
             let mask = mask_of(sector % per_unit, end - sector);
             let held = self.buffered_mask(lpn) & mask;
             from_buffer |= held != 0;
@@ -278,24 +278,24 @@ impl Drive {
         let lpns = request.sector / self.sectors_per_unit..request.end().div_ceil(self.sectors_per_unit);
         let mut units = 0;
         for lpn in lpns {
-            let Found::At { unit } = self.ftl.find(lpn as u32) else { continue };
+            let Found::At { unit } = self.ftl.find(Lpn(lpn as u32)) else { continue };
             let base = lpn * self.sectors_per_unit;
             let (from, to) = (request.sector.max(base), request.end().min(base + self.sectors_per_unit));
             let in_page = (first..first + self.media.units_per_page).contains(&unit);
-            if in_page && mask_of(from - base, to - from) & !self.buffered_mask(lpn as u32) != 0 {
+            if in_page && mask_of(from - base, to - from) & !self.buffered_mask(Lpn(lpn as u32)) != 0 {
                 units |= 1 << (unit - first);
             }
         }
         units
     }
 
-    pub(super) fn buffered_mask(&self, lpn: u32) -> u64 {
+    pub(super) fn buffered_mask(&self, lpn: Lpn) -> u64 {
         let Some(buffer) = &self.stage.buffer else { return 0 };
         buffer.find(lpn).map_or(0, |slot| buffer.entry(slot).mask)
     }
 
     /// What the sectors of one unit hold: the buffer's version where it has one, else flash's.
-    fn read_cells(&mut self, command: u32, lpn: u32, sector: u64, end: u64, held: u64) {
+    fn read_cells(&mut self, command: u32, lpn: Lpn, sector: u64, end: u64, held: u64) {
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
         let command = &mut self.commands[command];
@@ -343,7 +343,7 @@ impl Drive {
         let units = (request.end() - 1) / self.sectors_per_unit - first + 1;
         while u64::from(self.commands[command].cursor) < units {
             let cursor = self.commands[command].cursor;
-            let taken = self.write_page(command, first as u32 + cursor, units as u32 - cursor)?;
+            let taken = self.write_page(command, Lpn(first as u32 + cursor), units as u32 - cursor)?;
             debug_assert!(u64::from(cursor + taken) <= units, "command {command} wrote {taken} units from {cursor}");
             self.commands[command].cursor += taken;
         }
@@ -352,14 +352,14 @@ impl Drive {
 
     /// Writes the next page of a write command: up to a page's units from `lpn` on. Returns how many.
     #[inline]
-    fn write_page(&mut self, command: u32, lpn: u32, left: u32) -> Result<u32, Stall> {
+    fn write_page(&mut self, command: u32, lpn: Lpn, left: u32) -> Result<u32, Stall> {
         let request = self.commands[command].request;
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
         let owner = Owner::Command(command);
         if cell == 0 && self.media.units_per_page == 1 {
             // A page a unit and nothing kept: the whole of most replays.
-            let base = u64::from(lpn) * per_unit;
+            let base = u64::from(lpn.0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), cells: &[] };
@@ -368,14 +368,14 @@ impl Drive {
             return Ok(1);
         }
         let wanted = left.min(self.media.units_per_page);
-        let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + index)).unwrap_or(wanted);
+        let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + *index)).unwrap_or(wanted);
         let mut scratch = std::mem::take(&mut self.stage.scratch);
         let unit_cells = per_unit as usize * cell;
         scratch.clear();
         scratch.resize(count as usize * unit_cells, 0);
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         if cell > 0 {
-            let base = u64::from(lpn) * per_unit;
+            let base = u64::from(lpn.0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + u64::from(count) * per_unit);
             let source = &self.commands[command].cells
@@ -383,7 +383,7 @@ impl Drive {
             scratch[(from - base) as usize * cell..(to - base) as usize * cell].copy_from_slice(source);
         }
         for index in 0..count {
-            let base = u64::from(lpn + index) * per_unit;
+            let base = u64::from((lpn + index).0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
@@ -425,7 +425,7 @@ impl Drive {
         if self.stage.buffer.is_some() {
             let first = request.sector / self.sectors_per_unit;
             let end = request.end().div_ceil(self.sectors_per_unit);
-            self.force_out(command, first as u32, end as u32)?;
+            self.force_out(command, Lpn(first as u32), Lpn(end as u32))?;
         }
         self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
         self.await_metadata(command);
@@ -484,8 +484,8 @@ impl Drive {
             }
             let to = end.min((from / segment + 1) * segment);
             debug_assert!(from < to, "units {from} to {to} are trimmed");
-            self.drop_buffered(from, to);
-            let trimmed = self.ftl.trim(&mut self.media, from, to);
+            self.drop_buffered(Lpn(from), Lpn(to));
+            let trimmed = self.ftl.trim(&mut self.media, Lpn(from), Lpn(to));
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
             self.commands[command].cursor += to - from;
         }
@@ -496,7 +496,7 @@ impl Drive {
         if from >= to {
             return Ok(());
         }
-        let lpn = (from / self.sectors_per_unit) as u32;
+        let lpn = Lpn((from / self.sectors_per_unit) as u32);
         let mask = mask_of(from % self.sectors_per_unit, to - from);
         let held = self.buffered_mask(lpn) != 0;
         if !held && self.ftl.find(lpn) == Found::Unmapped {

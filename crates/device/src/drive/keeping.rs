@@ -1,5 +1,7 @@
 //! Reads that the buffer keeps, where its policy wants them: from flash to clean sectors.
 
+use ssdlab_flash::Lpn;
+
 use super::buffering::DriveChips;
 use super::{Drive, ReadToKeep};
 use crate::Status;
@@ -8,13 +10,13 @@ use crate::media::Place;
 
 impl Drive {
     /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
-    pub(super) fn will_keep(&mut self, command: u32, lpn: u32, mask: u64, unit: u32) {
+    pub(super) fn will_keep(&mut self, command: u32, lpn: Lpn, mask: u64, unit: u32) {
         let sequence = self.sequence_of(unit);
         self.stage.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
     }
 
     /// A read found all it wanted of a unit in a buffer that keeps reads.
-    pub(super) fn hit_buffer(&mut self, lpn: u32) {
+    pub(super) fn hit_buffer(&mut self, lpn: Lpn) {
         let buffer = self.stage.buffer.as_mut().expect("reads are kept in a buffer");
         if let Some(slot) = buffer.find(lpn) {
             buffer.read_hit(slot);
@@ -73,13 +75,13 @@ impl Drive {
     }
 
     /// Cells of a unit as a read found them; only those of the sectors in `mask` mean anything.
-    fn cells_read(&self, command: u32, lpn: u32, mask: u64) -> Vec<u8> {
+    fn cells_read(&self, command: u32, lpn: Lpn, mask: u64) -> Vec<u8> {
         debug_assert!(mask != 0, "no sector of unit {lpn} is kept");
         let cell = self.media.flash.store.cell_bytes();
         let mut cells = vec![0; self.sectors_per_unit as usize * cell];
         let command = &self.commands[command];
         for sector in (0..self.sectors_per_unit).filter(|sector| cell > 0 && mask >> sector & 1 != 0) {
-            let from = (u64::from(lpn) * self.sectors_per_unit + sector - command.request.sector) as usize * cell;
+            let from = (u64::from(lpn.0) * self.sectors_per_unit + sector - command.request.sector) as usize * cell;
             cells[sector as usize * cell..][..cell].copy_from_slice(&command.cells[from..from + cell]);
         }
         cells

@@ -27,7 +27,7 @@ mod waiting;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{BlockId, Contents, Observer};
+use ssdlab_flash::{BlockId, Contents, Lpn, Observer};
 
 use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
@@ -89,7 +89,7 @@ struct Eviction {
 /// Sectors of a unit that a read fetches from flash, and the number of the page that they are from.
 #[derive(Clone, Copy, Debug)]
 struct ReadToKeep {
-    lpn: u32,
+    lpn: Lpn,
     mask: u64,
     sequence: u64,
 }
@@ -287,8 +287,8 @@ impl Drive {
             let known = some.iter().filter(|request| self.in_range(request));
             // A write into the buffer asks the FTL nothing, but what it pushes out does.
             let asked = known.filter(|request| !buffered || request.op == Op::Read);
-            let mut lpns: ArrayVec<u32, PREFETCHED> =
-                asked.map(|request| (request.sector / self.sectors_per_unit) as u32).collect();
+            let mut lpns: ArrayVec<Lpn, PREFETCHED> =
+                asked.map(|request| Lpn((request.sector / self.sectors_per_unit) as u32)).collect();
             self.ftl.prefetch(&self.media, &lpns);
             // Destaging looks ahead itself.
             if let Some(buffer) = &self.stage.buffer
@@ -299,7 +299,7 @@ impl Drive {
                 lpns.clear();
                 lpns.extend(self.stage.slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn));
                 self.ftl.prefetch(&self.media, &lpns);
-                let coming = some.iter().map(|request| (request.sector / self.sectors_per_unit) as u32);
+                let coming = some.iter().map(|request| Lpn((request.sector / self.sectors_per_unit) as u32));
                 buffer.glance(coming.chain(lpns));
             }
         }
@@ -308,16 +308,16 @@ impl Drive {
     /// Whether `sector` holds data, in the buffer or on flash, and the first sector up to `end` from which on that is
     /// different; sectors of a mapping unit go together.
     pub fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
-        let mapped = |lpn: u32| {
+        let mapped = |lpn: Lpn| {
             let buffered = self.stage.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());
             buffered || self.ftl.find(lpn) != Found::Unmapped
         };
         let end = end.min(self.user_sectors());
-        let first = (sector / self.sectors_per_unit) as u32;
-        let behind = end.div_ceil(self.sectors_per_unit) as u32;
+        let first = Lpn((sector / self.sectors_per_unit) as u32);
+        let behind = Lpn(end.div_ceil(self.sectors_per_unit) as u32);
         let kind = mapped(first);
-        let other = (first..behind).find(|lpn| mapped(*lpn) != kind).unwrap_or(behind);
-        (kind, (u64::from(other) * self.sectors_per_unit).min(end))
+        let other = Lpn::each(first..behind).find(|lpn| mapped(*lpn) != kind).unwrap_or(behind);
+        (kind, (u64::from(other.0) * self.sectors_per_unit).min(end))
     }
 
     /// Takes a request at `request.at`; events before that time must have run.

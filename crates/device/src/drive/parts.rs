@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Answer, CommandSet, Nanos, Op, Request};
+use ssdlab_flash::Lpn;
 
 use super::commands::{CommandCount, OfSet};
 use super::destaging::Destager;
@@ -213,7 +214,7 @@ pub(super) struct BufferStage {
     pub(super) compacts: bool,
     /// Units of the blocks that leave the buffer padded, if they do, and where padding is to go on.
     pub(super) pads: Option<u32>,
-    pub(super) padded_to: Option<u32>,
+    pub(super) padded_to: Option<Lpn>,
     /// The buffer keeps what is read from flash.
     pub(super) caches_reads: bool,
     /// By command: what it fetches from flash, where the buffer keeps reads.

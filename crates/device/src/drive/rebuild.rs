@@ -73,7 +73,7 @@ impl Drive {
     fn answer_rebuilt(&mut self, command: u32, wrong: &[(u32, Vec<u8>, Vec<u8>)]) {
         let cell = self.media.flash.store.cell_bytes();
         for (unit, before, now) in wrong {
-            let first = u64::from(self.media.flash.oob.lpn(*unit)) * self.sectors_per_unit;
+            let first = u64::from(self.media.flash.oob.lpn(*unit).0) * self.sectors_per_unit;
             let state = &mut self.commands[command];
             for index in 0..self.sectors_per_unit {
                 let sector = first + index;

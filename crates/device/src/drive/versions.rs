@@ -1,7 +1,7 @@
 //! Units that are in several versions on flash: reading them one after another, and merging them while the drive is idle.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, Lpn};
 
 use super::Drive;
 use crate::Status;
@@ -54,7 +54,7 @@ pub(super) struct VersionRead {
 impl Drive {
     /// Reads the sectors `wanted` of a unit: its newest version first, the older ones as far as they are needed, each when
     /// the one before has told that it is.
-    pub(super) fn read_versions(&mut self, command: u32, lpn: u32, wanted: u64) {
+    pub(super) fn read_versions(&mut self, command: u32, lpn: Lpn, wanted: u64) {
         let slot = self.reads.versions.take();
         let mut parts = std::mem::take(&mut self.reads.versions[slot].left);
         let reads = self.ftl.stepped_reads().expect("the design found versions");

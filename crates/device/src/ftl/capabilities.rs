@@ -1,6 +1,6 @@
 //! What a design can do beyond the core of [`Ftl`](super::Ftl). It states each of these by giving itself out as one.
 
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, Lpn};
 
 use super::{Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
 use crate::media::Media;
@@ -10,10 +10,10 @@ use crate::token::Owner;
 pub(crate) trait SteppedReads {
     /// Where the sectors `wanted` of a unit in [`Found::Versions`](super::Found::Versions) are: its versions, newest first,
     /// each needed only if those before it have not told all.
-    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>);
+    fn versions(&mut self, media: &Media, lpn: Lpn, wanted: u64, out: &mut Vec<VersionPart>);
 
     /// The cells of sectors from `first` on of such a unit, as many as `out` takes. False if what is kept is damaged.
-    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool;
+    fn read_versions(&self, media: &Media, lpn: Lpn, first: u64, out: &mut [u8]) -> bool;
 }
 
 /// Small partial units of a region leave the buffer together, into one page.
@@ -22,7 +22,7 @@ pub(crate) trait Compacts {
     fn limits(&self) -> Compaction;
 
     /// Whether a small partial unit may be one of a compacted page now.
-    fn may_compact(&self, media: &Media, lpn: u32) -> bool;
+    fn may_compact(&self, media: &Media, lpn: Lpn) -> bool;
 
     /// Writes two or more small partial units of one region into one page: different LPNs, each
     /// [`may_compact`](Compacts::may_compact), all within the [`limits`](Compacts::limits). `Err` leaves everything as it was.

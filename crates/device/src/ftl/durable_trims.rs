@@ -1,5 +1,7 @@
 //! What makes trims durable, for every mapping that unmaps at once: records of what is mapped, written as metadata.
 
+use ssdlab_flash::Lpn;
+
 use super::trims::TrimState;
 use super::{NoSpace, TrimTarget};
 use crate::media::Media;
@@ -18,24 +20,24 @@ pub(super) trait DurableTrims {
     fn user_units(&self) -> u32;
 
     /// Whether a unit holds nothing, or what it holds is on flash and hides whatever was there before it was trimmed.
-    fn is_settled(&self, media: &Media, lpn: u32) -> bool;
+    fn is_settled(&self, media: &Media, lpn: Lpn) -> bool;
 
     /// Unmaps a mapped unit, all of its copies. Blocks that held one are marked: erased before the trim is on flash, an older
     /// copy elsewhere would come back.
-    fn unmap(&mut self, media: &mut Media, lpn: u32);
+    fn unmap(&mut self, media: &mut Media, lpn: Lpn);
 
     /// Starts the program of a record's words as the metadata unit `lpn`.
     fn write_record(
         &mut self,
         media: &mut Media,
-        lpn: u32,
+        lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
         owner: Owner,
     ) -> Result<(), NoSpace>;
 
     /// Unmaps whole units `first..end`; returns how many held data.
-    fn trim_units(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+    fn trim_units(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         let mut at = first;
         let mut trimmed = 0;
         while let Some(lpn) = self.trims().next_mapped(at, end) {
@@ -49,14 +51,14 @@ pub(super) trait DurableTrims {
     }
 
     /// `lpn` holds nothing that is on flash, and the next program writes it.
-    fn note_revival(&mut self, media: &Media, lpn: u32) {
-        if self.trims().in_use() && lpn < self.user_units() && !planted(Bug::MapBeforeData) {
+    fn note_revival(&mut self, media: &Media, lpn: Lpn) {
+        if self.trims().in_use() && lpn.0 < self.user_units() && !planted(Bug::MapBeforeData) {
             self.add_revival(media, lpn, media.sequence());
         }
     }
 
     /// `lpn` held nothing that was on flash when program number `since` wrote it.
-    fn add_revival(&mut self, media: &Media, lpn: u32, since: u64) {
+    fn add_revival(&mut self, media: &Media, lpn: Lpn, since: u64) {
         if self.trims().has_many_revivals() {
             self.forget_settled_revivals(media);
             self.trims_mut().limit_revivals();
@@ -78,7 +80,7 @@ pub(super) trait DurableTrims {
         while let Some(segment) = self.trims().next_unsaved() {
             let user_units = self.user_units();
             let words = self.trims().record(media.sequence(), segment, user_units);
-            self.write_record(media, user_units + segment, words, to, owner)?;
+            self.write_record(media, Lpn(user_units + segment), words, to, owner)?;
             self.trims_mut().saved();
             started += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::{Cause, DieId};
+use ssdlab_flash::{Cause, DieId, Lpn};
 
 use super::{
     Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, OwnCollection, Relocated, SetCommand, SteppedReads,
@@ -84,11 +84,11 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.writes_anew()
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
+    fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
         self.ftl.first_die(media, lpn, mask)
     }
 
-    fn share_page(&self, first: u32, second: u32) -> bool {
+    fn share_page(&self, first: Lpn, second: Lpn) -> bool {
         self.ftl.share_page(first, second)
     }
 
@@ -96,11 +96,11 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.stripe_left(media)
     }
 
-    fn find(&self, lpn: u32) -> Found {
+    fn find(&self, lpn: Lpn) -> Found {
         self.ftl.find(lpn)
     }
 
-    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+    fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         self.ftl.trim(media, first, end)
     }
 
@@ -147,7 +147,7 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.is_found(media, place)
     }
 
-    fn prefetch(&self, media: &Media, lpns: &[u32]) {
+    fn prefetch(&self, media: &Media, lpns: &[Lpn]) {
         self.ftl.prefetch(media, lpns);
     }
 

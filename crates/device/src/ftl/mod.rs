@@ -16,7 +16,7 @@ mod tagged;
 mod trims;
 
 use ssdlab_base::{CommandSet, Opcode, Request};
-use ssdlab_flash::{Cause, DieId};
+use ssdlab_flash::{Cause, DieId, Lpn};
 
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -40,7 +40,7 @@ pub(crate) const fn full_mask(unit_bytes: u32) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitWrite<'a> {
     /// The logical unit.
-    pub(crate) lpn: u32,
+    pub(crate) lpn: Lpn,
     /// The sectors given, bit 0 the first; all others come from the old version.
     pub(crate) mask: u64,
     /// Cells of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
@@ -163,20 +163,20 @@ pub(crate) trait Ftl: Send {
     /// The die of the first flash operation that writing this unit now would start: the read of what completes it, else
     /// its program; `None` where the program goes to whatever die is idle. This is what a buffer policy calls the unit's
     /// chip.
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId>;
+    fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId>;
 
     /// Whether two units may share a page.
-    fn share_page(&self, first: u32, second: u32) -> bool;
+    fn share_page(&self, first: Lpn, second: Lpn) -> bool;
 
     /// Pages that the FTL gives out until each plane has had its turn: what is written together begins and ends with a
     /// stripe, so that the planes of a die stay in step.
     fn stripe_left(&self, media: &Media) -> u32;
 
     /// Where a unit is.
-    fn find(&self, lpn: u32) -> Found;
+    fn find(&self, lpn: Lpn) -> Found;
 
     /// Unmaps whole units `first..end`; returns how many held data.
-    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64;
+    fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64;
 
     /// Starts the programs that make every trim so far survive a power cut; returns how many were started.
     fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace>;
@@ -220,7 +220,7 @@ pub(crate) trait Ftl: Send {
 
     /// Brings into the processor's cache what units that will be needed soon are looked up in; at most
     /// [`PREFETCHED`] at a time.
-    fn prefetch(&self, media: &Media, lpns: &[u32]);
+    fn prefetch(&self, media: &Media, lpns: &[Lpn]);
 
     /// Rebuilds the mapping from flash alone, and tells `reads` of every page that it looks at.
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::DieId;
+use ssdlab_flash::{DieId, Lpn};
 
 use crate::media::{Frontier, Media};
 use crate::superblocks::dies_in_order;
@@ -63,12 +63,12 @@ impl Placement {
 
     /// Whether two units may share a page: where the LPN decides the plane, only those of one page of LPNs.
     #[inline]
-    pub(super) fn share_page(&self, first: u32, second: u32) -> bool {
+    pub(super) fn share_page(&self, first: Lpn, second: Lpn) -> bool {
         self.kind != Kind::Static || first / self.units_per_page == second / self.units_per_page
     }
 
     /// The die that the next page goes to if its first unit is `lpn`; `None` where that is the least loaded one.
-    pub(super) fn next_die(&self, media: &Media, lpn: u32) -> Option<DieId> {
+    pub(super) fn next_die(&self, media: &Media, lpn: Lpn) -> Option<DieId> {
         let groups = self.stripe.len() as u32;
         let frontier = Frontier::Host(0);
         if media.pool.superblocks.width() > 1 && (groups == 1 || self.kind != Kind::Dynamic) {
@@ -99,7 +99,7 @@ impl Placement {
     /// The group for a page whose first unit is `lpn`; `None` when no group it may use has a page.
     // Every write comes by here: with one group or many, it is a few instructions, and no call.
     #[inline(always)]
-    pub(super) fn choose(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
+    pub(super) fn choose(&mut self, media: &Media, lpn: Lpn, frontier: Frontier) -> Option<u32> {
         if self.last.is_empty() {
             self.choose_next(media, lpn, frontier)
         } else {
@@ -109,7 +109,7 @@ impl Placement {
 
     /// The same where a die programs several pages at once: a stream fills the row that it began.
     #[inline(never)]
-    fn choose_row(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
+    fn choose_row(&mut self, media: &Media, lpn: Lpn, frontier: Frontier) -> Option<u32> {
         if let Some(group) = self.within_row(media, frontier) {
             return Some(group);
         }
@@ -122,7 +122,7 @@ impl Placement {
     }
 
     #[inline(always)]
-    fn choose_next(&mut self, media: &Media, lpn: u32, frontier: Frontier) -> Option<u32> {
+    fn choose_next(&mut self, media: &Media, lpn: Lpn, frontier: Frontier) -> Option<u32> {
         match self.kind {
             Kind::Static => {
                 let position = lpn / self.units_per_page % self.stripe.len() as u32;
@@ -156,7 +156,7 @@ impl Placement {
     }
 
     /// The groups that a page of `lpn` may go to.
-    pub(super) fn groups_for(&self, lpn: u32) -> &[u32] {
+    pub(super) fn groups_for(&self, lpn: Lpn) -> &[u32] {
         if self.kind != Kind::Static {
             return &self.stripe;
         }
@@ -165,7 +165,7 @@ impl Placement {
     }
 
     /// Whether a page of `lpn` may be in `group`.
-    pub(super) fn may_hold(&self, group: u32, lpn: u32) -> bool {
+    pub(super) fn may_hold(&self, group: u32, lpn: Lpn) -> bool {
         self.kind != Kind::Static || self.groups_for(lpn) == [group]
     }
 

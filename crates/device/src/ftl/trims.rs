@@ -10,7 +10,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::HugeArray;
+use ssdlab_flash::{HugeArray, Lpn};
 
 use super::bits::next_set;
 
@@ -25,7 +25,7 @@ pub(super) struct TrimState {
     /// Something was trimmed since the drive was made.
     in_use: bool,
     /// Units written after they were unmapped, and the number of the program, until one of its kind has ended.
-    revivals: Vec<(u32, u64)>,
+    revivals: Vec<(Lpn, u64)>,
     /// How long the list of revivals may grow before those that have ended are dropped.
     revivals_limit: usize,
 }
@@ -41,24 +41,24 @@ pub(super) struct TrimRecord<'a> {
     as_of: u64,
     revivals: &'a [u64],
     bits: &'a [u64],
-    first: u32,
+    first: Lpn,
 }
 
 impl<'a> TrimRecord<'a> {
     /// The record in a metadata unit's words; `first` is its segment's first unit.
-    pub(super) fn new(words: &'a [u64], first: u32) -> TrimRecord<'a> {
+    pub(super) fn new(words: &'a [u64], first: Lpn) -> TrimRecord<'a> {
         assert!(words.len() >= RECORD_HEADER, "a record of trims has {} words", words.len());
         let (revivals, bits) = words[RECORD_HEADER..].split_at(words[1] as usize * 2);
         TrimRecord { as_of: words[0], revivals, bits, first }
     }
 
     /// Whether a copy of `lpn` that program number `sequence` wrote was trimmed since.
-    pub(super) fn trimmed(&self, lpn: u32, sequence: u64) -> bool {
+    pub(super) fn trimmed(&self, lpn: Lpn, sequence: u64) -> bool {
         debug_assert!(lpn >= self.first, "unit {lpn} is before the segment that begins with {}", self.first);
         let bit = (lpn - self.first) as usize;
         let was_mapped = self.bits[bit / 64] >> (bit % 64) & 1 != 0;
         let (pairs, _) = self.revivals.as_chunks::<2>();
-        let revived = pairs.iter().any(|[unit, since]| *unit == u64::from(lpn) && sequence < *since);
+        let revived = pairs.iter().any(|[unit, since]| *unit == u64::from(lpn.0) && sequence < *since);
         revived || !was_mapped && sequence < self.as_of
     }
 }
@@ -94,8 +94,8 @@ impl TrimState {
 
     /// Whether the bit of a unit says that it is mapped.
     #[inline]
-    pub(super) fn is_mapped(&self, lpn: u32) -> bool {
-        self.mapped.get(lpn as usize / 64) >> (lpn % 64) & 1 != 0
+    pub(super) fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.mapped.get(lpn.index() / 64) >> (lpn % 64) & 1 != 0
     }
 
     /// Whether words are a record of a segment, as far as their number tells.
@@ -127,22 +127,22 @@ impl TrimState {
     }
 
     #[inline]
-    pub(super) fn mapped(&mut self, lpn: u32) {
-        self.mapped.as_mut_slice()[lpn as usize / 64] |= 1 << (lpn % 64);
+    pub(super) fn mapped(&mut self, lpn: Lpn) {
+        self.mapped.as_mut_slice()[lpn.index() / 64] |= 1 << (lpn % 64);
     }
 
-    pub(super) fn unmapped(&mut self, lpn: u32) {
+    pub(super) fn unmapped(&mut self, lpn: Lpn) {
         debug_assert!(self.is_mapped(lpn), "unit {lpn} is unmapped, and was not mapped");
-        self.mapped.as_mut_slice()[lpn as usize / 64] &= !(1 << (lpn % 64));
+        self.mapped.as_mut_slice()[lpn.index() / 64] &= !(1 << (lpn % 64));
     }
 
     /// The next mapped unit in `from..end`.
-    pub(super) fn next_mapped(&self, from: u32, end: u32) -> Option<u32> {
-        next_set(self.mapped.as_slice(), from, end)
+    pub(super) fn next_mapped(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
+        next_set(self.mapped.as_slice(), from.0, end.0).map(Lpn)
     }
 
     /// A unit's trim is not on flash yet.
-    pub(super) fn soil(&mut self, lpn: u32) {
+    pub(super) fn soil(&mut self, lpn: Lpn) {
         self.in_use = true;
         debug_assert!(!self.is_mapped(lpn), "the trim of unit {lpn} is to be saved, and it is mapped");
         let segment = lpn / self.segment_units;
@@ -186,7 +186,7 @@ impl TrimState {
 
     /// `lpn` held nothing and program number `since` writes it. Until that has ended, a record that calls the unit mapped
     /// must say since when, or a power cut would bring back what was there before the trim.
-    pub(super) fn revive(&mut self, lpn: u32, since: u64) {
+    pub(super) fn revive(&mut self, lpn: Lpn, since: u64) {
         self.revivals.push((lpn, since));
     }
 
@@ -201,17 +201,17 @@ impl TrimState {
     }
 
     /// All revivals, to be given back with [`TrimState::put_revivals`].
-    pub(super) fn take_revivals(&mut self) -> Vec<(u32, u64)> {
+    pub(super) fn take_revivals(&mut self) -> Vec<(Lpn, u64)> {
         std::mem::take(&mut self.revivals)
     }
 
-    pub(super) fn put_revivals(&mut self, revivals: Vec<(u32, u64)>) {
+    pub(super) fn put_revivals(&mut self, revivals: Vec<(Lpn, u64)>) {
         self.revivals = revivals;
     }
 
     /// The record of a segment as things are now, when the next program is number `as_of`.
     pub(super) fn record(&self, as_of: u64, segment: u32, user_units: u32) -> Box<[u64]> {
-        let in_segment = |lpn: u32| lpn / self.segment_units == segment;
+        let in_segment = |lpn: Lpn| lpn / self.segment_units == segment;
         let revivals = self.revivals.iter().filter(|(lpn, _)| in_segment(*lpn));
         let mut words = vec![as_of, 0];
         for (lpn, sequence) in revivals {
@@ -219,7 +219,7 @@ impl TrimState {
                 *sequence <= as_of,
                 "unit {lpn} came back with program {sequence}, after the record of {as_of}"
             );
-            words.extend([u64::from(*lpn), *sequence]);
+            words.extend([u64::from(lpn.0), *sequence]);
             words[1] += 1;
         }
         words.extend_from_slice(&self.bits(segment, user_units));

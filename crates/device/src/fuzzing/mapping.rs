@@ -1,6 +1,6 @@
 //! The page design's map beside an array: what each unit holds, sector for sector.
 
-use ssdlab_flash::{Cause, Contents};
+use ssdlab_flash::{Cause, Contents, Lpn};
 
 use super::{Input, adopt, drive, greedy, options};
 use crate::DriveConfig;
@@ -24,7 +24,7 @@ struct Pair {
     gc: Gc,
     units: Vec<Unit>,
     /// Units whose trim is not on flash, and what they held: a power cut may bring that back, and nothing else.
-    unsaved: Vec<(u32, Vec<u64>)>,
+    unsaved: Vec<(Lpn, Vec<u64>)>,
     stamp: u64,
     sectors: usize,
 }
@@ -67,7 +67,7 @@ pub fn mapping(bytes: &[u8]) {
 
 impl Pair {
     fn step(&mut self, input: &mut Input<'_>) {
-        let lpn = input.below(self.units.len() as u32);
+        let lpn = Lpn(input.below(self.units.len() as u32));
         match input.below(16) {
             0..11 => self.write(input, lpn),
             11 | 12 => self.trim(input, lpn),
@@ -83,6 +83,11 @@ impl Pair {
         }
     }
 
+    /// The unit behind the last.
+    fn end(&self) -> Lpn {
+        Lpn(self.units.len() as u32)
+    }
+
     /// Collection in all groups of which a block was opened, as the drive has it after each operation.
     fn collect(&mut self) {
         while let Some(group) = self.media.opened.pop() {
@@ -95,7 +100,7 @@ impl Pair {
         }
     }
 
-    fn write(&mut self, input: &mut Input<'_>, lpn: u32) {
+    fn write(&mut self, input: &mut Input<'_>, lpn: Lpn) {
         let full = u64::MAX >> (64 - self.sectors);
         let mask = match input.byte() & 3 {
             0 => (u64::from(input.byte()) & full).max(1),
@@ -103,9 +108,9 @@ impl Pair {
         };
         // Units that share a page are written together.
         let most = self.media.units_per_page.min(1 + input.below(4));
-        let end = (lpn + most).min(self.units.len() as u32);
-        let together = (lpn..end).take_while(|other| *other == lpn || self.ftl.share_page(lpn, *other));
-        let lpns: Vec<u32> = together.collect();
+        let end = (lpn + most).min(self.end());
+        let together = Lpn::each(lpn..end).take_while(|other| *other == lpn || self.ftl.share_page(lpn, *other));
+        let lpns: Vec<Lpn> = together.collect();
         self.stamp += 1;
         let cells: Vec<u8> = match self.contents {
             Contents::Nothing => Vec::new(),
@@ -119,7 +124,7 @@ impl Pair {
             return;
         }
         for lpn in &lpns {
-            let held = self.units[*lpn as usize].get_or_insert_with(|| vec![0; self.sectors]);
+            let held = self.units[lpn.index()].get_or_insert_with(|| vec![0; self.sectors]);
             for sector in (0..self.sectors).filter(|sector| mask >> sector & 1 != 0) {
                 held[sector] = self.stamp << 8 | sector as u64;
             }
@@ -130,13 +135,13 @@ impl Pair {
         self.collect();
     }
 
-    fn trim(&mut self, input: &mut Input<'_>, first: u32) {
-        let end = (first + 1 + input.below(24)).min(self.units.len() as u32);
-        let mapped = (first..end).filter(|lpn| self.units[*lpn as usize].is_some()).count() as u64;
+    fn trim(&mut self, input: &mut Input<'_>, first: Lpn) {
+        let end = (first + 1 + input.below(24)).min(self.end());
+        let mapped = Lpn::each(first..end).filter(|lpn| self.units[lpn.index()].is_some()).count() as u64;
         let trimmed = self.ftl.trim(&mut self.media, first, end);
         assert_eq!(trimmed, mapped, "units {first} to {end} that held data");
-        for lpn in first..end {
-            if let Some(held) = self.units[lpn as usize].take() {
+        for lpn in Lpn::each(first..end) {
+            if let Some(held) = self.units[lpn.index()].take() {
                 self.unsaved.push((lpn, held));
             }
         }
@@ -167,7 +172,7 @@ impl Pair {
         for (lpn, held) in std::mem::take(&mut self.unsaved) {
             // The newest of what it held, or nothing.
             if self.ftl.find(lpn) != Found::Unmapped {
-                self.units[lpn as usize] = Some(held);
+                self.units[lpn.index()] = Some(held);
             }
         }
         self.compare_all();
@@ -177,8 +182,8 @@ impl Pair {
         self.collect();
     }
 
-    fn compare(&self, lpn: u32) {
-        match (self.ftl.find(lpn), &self.units[lpn as usize]) {
+    fn compare(&self, lpn: Lpn) {
+        match (self.ftl.find(lpn), &self.units[lpn.index()]) {
             (Found::Unmapped, None) => {}
             (Found::At { unit }, Some(held)) => {
                 let place = self.media.place_of(unit);
@@ -201,7 +206,7 @@ impl Pair {
     }
 
     fn compare_all(&self) {
-        (0..self.units.len() as u32).for_each(|lpn| self.compare(lpn));
+        Lpn::each(Lpn(0)..self.end()).for_each(|lpn| self.compare(lpn));
         for Check { name, held, detail } in self.ftl.check(&self.media) {
             assert!(held, "{name}: {detail}");
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{BlockId, Cause, Contents, Done, FILLER_LPN, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Contents, Done, Lpn, NONE, OpId, OpKind};
 
 use super::{Input, adopt, drive, greedy, options};
 use crate::DriveConfig;
@@ -141,7 +141,7 @@ impl Pair {
         for _ in 0..units {
             self.media.pool.add_valid(place.block);
         }
-        let lpns: Vec<u32> = (0..units).collect();
+        let lpns: Vec<Lpn> = (0..units).map(Lpn).collect();
         let op = self.media.program(
             place,
             &lpns,
@@ -313,7 +313,7 @@ impl Pair {
                     let ppn = place.block.0 * self.media.pages_per_block() + place.page;
                     self.media.flash.is_written(place.block, place.page)
                         && self.media.flash.blocks.readable(ppn)
-                        && self.media.flash.oob.lpn(self.media.unit_at(*place)) != FILLER_LPN
+                        && self.media.flash.oob.lpn(self.media.unit_at(*place)) != Lpn::FILLER
                 };
                 if bound.iter().all(whole) {
                     self.adds_up(&bound);

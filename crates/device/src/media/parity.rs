@@ -21,7 +21,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use ssdlab_flash::{BlockId, Cause, Class, FILLER_LPN, NO_LPN, NONE, OpId, OpKind, PARITY_LPN, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Submit};
 
 use super::{CLOSED, Frontier, Media, Place};
 use crate::ftl::MAX_UNITS;
@@ -155,7 +155,7 @@ impl Media {
 
     fn program_of_stripe(&mut self, slot: usize, frontier: Frontier, place: Place, role: Role) {
         assert_eq!(self.group_of(place.block), slot as u32 / (self.streams + 1), "{place:?} is of frontier {slot}");
-        let owner = if role == Role::Filler { FILLER_LPN } else { PARITY_LPN };
+        let owner = if role == Role::Filler { Lpn::FILLER } else { Lpn::PARITY };
         let sequence = self.take_sequence(1);
         self.flash.oob.write(place.block, place.page, &[owner; MAX_UNITS][..self.units_per_page as usize], sequence);
         self.bind_stripe_page(place, role);
@@ -224,7 +224,7 @@ impl Media {
         let (mut sum, mut cells) = (vec![0; length], vec![0; length]);
         for place in pages {
             let unit = self.unit_at(*place) + index;
-            if self.units_per_page > 1 && self.flash.oob.lpn(unit) == NO_LPN {
+            if self.units_per_page > 1 && self.flash.oob.lpn(unit) == Lpn::NONE {
                 continue;
             }
             // Damage shows: what is built from it does not agree with what was there.
@@ -287,7 +287,7 @@ impl Media {
     /// Whether a page that cannot be read can be had from the rest of its stripe: all of that is in RAM or can be read from
     /// flash, and the parity among it is of these pages.
     pub(crate) fn can_rebuild(&self, place: Place) -> bool {
-        if self.pool.superblocks.parity() == 0 || self.flash.oob.lpn(self.unit_at(place)) == FILLER_LPN {
+        if self.pool.superblocks.parity() == 0 || self.flash.oob.lpn(self.unit_at(place)) == Lpn::FILLER {
             return false;
         }
         let superblock = self.pool.superblocks.of(place.block);
@@ -299,7 +299,7 @@ impl Media {
 
     /// Where the controller has a page of a stripe.
     fn held(&self, superblock: u32, place: Place) -> Held {
-        let filler = || self.flash.oob.lpn(self.unit_at(place)) == FILLER_LPN;
+        let filler = || self.flash.oob.lpn(self.unit_at(place)) == Lpn::FILLER;
         if self.flash.is_written(place.block, place.page) {
             let kept = self.flash.blocks.readable(self.page_of(place)) && !filler();
             return if kept { Held::OnFlash } else { Held::Nowhere };
@@ -380,7 +380,7 @@ impl Media {
         let mut wrong = Vec::new();
         for index in 0..self.units_per_page {
             let unit = first + index;
-            if self.units_per_page > 1 && self.flash.oob.lpn(unit) == NO_LPN {
+            if self.units_per_page > 1 && self.flash.oob.lpn(unit) == Lpn::NONE {
                 continue;
             }
             let mut before = vec![0; self.flash.store.unit_cells()];

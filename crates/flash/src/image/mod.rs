@@ -27,7 +27,7 @@ use std::path::Path;
 
 use crate::array::HugeArray;
 use crate::contents::Oob;
-use crate::{Block, BlockId, Geometry};
+use crate::{Block, BlockId, Geometry, Lpn};
 
 use behind::Behind;
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
@@ -242,7 +242,7 @@ impl Image {
                 return Err(self.damaged("oob", what));
             }
             state.programmed = page + 1;
-            let lpns: Vec<u32> = entry.units.iter().map(|unit| unit[0]).collect();
+            let lpns: Vec<Lpn> = entry.units.iter().map(|unit| Lpn(unit[0])).collect();
             oob.write(block, page, &lpns, entry.sequence);
             let first = ppn * self.units_per_page;
             for (index, [_, check]) in entry.units.iter().enumerate() {
@@ -425,7 +425,7 @@ impl Image {
             sequence: oob.sequence(number, page),
             poisoned,
             records,
-            units: lpns.iter().zip(checks).map(|(lpn, check)| [*lpn, *check]).collect(),
+            units: lpns.iter().zip(checks).map(|(lpn, check)| [lpn.0, *check]).collect(),
         };
         let mut bytes = std::mem::take(&mut self.scratch);
         entry.encode(ppn, self.files.entry_bytes, &mut bytes);

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use ssdlab_flash::Lpn;
+
 /// A page in a list.
 #[derive(Clone, Copy)]
 struct Page {
-    lpn: u32,
+    lpn: Lpn,
     full: bool,
     /// Which push or re-insertion brought it where it is.
     place: u64,
@@ -20,19 +22,19 @@ pub(in crate::buffer) struct NaiveList {
 }
 
 impl NaiveList {
-    pub(in crate::buffer) fn push(&mut self, lpn: u32, full: bool) {
+    pub(in crate::buffer) fn push(&mut self, lpn: Lpn, full: bool) {
         self.places += 1;
         self.pages.push(Page { lpn, full, place: self.places });
     }
 
     /// Takes a page out; whether it was there.
-    pub(in crate::buffer) fn remove(&mut self, lpn: u32) -> bool {
+    pub(in crate::buffer) fn remove(&mut self, lpn: Lpn) -> bool {
         let before = self.pages.len();
         self.pages.retain(|page| page.lpn != lpn);
         self.pages.len() < before
     }
 
-    pub(in crate::buffer) fn contains(&self, lpn: u32) -> bool {
+    pub(in crate::buffer) fn contains(&self, lpn: Lpn) -> bool {
         self.pages.iter().any(|page| page.lpn == lpn)
     }
 
@@ -40,12 +42,12 @@ impl NaiveList {
         self.pages.len()
     }
 
-    pub(in crate::buffer) fn bottom(&self) -> Option<u32> {
+    pub(in crate::buffer) fn bottom(&self) -> Option<Lpn> {
         self.pages.first().map(|page| page.lpn)
     }
 
     /// The page that leaves next, those below it re-inserted if it is not the bottom.
-    pub(in crate::buffer) fn choose(&mut self, distances: &NaiveDistances, busy: &dyn Fn(u32) -> bool) -> Option<u32> {
+    pub(in crate::buffer) fn choose(&mut self, distances: &NaiveDistances, busy: &dyn Fn(Lpn) -> bool) -> Option<Lpn> {
         let bottom = *self.pages.first()?;
         if bottom.full || !busy(bottom.lpn) {
             return Some(bottom.lpn);
@@ -79,7 +81,7 @@ impl NaiveList {
 #[derive(Default)]
 pub(in crate::buffer) struct NaiveDistances {
     references: Vec<u64>,
-    stay_of: HashMap<u32, u64>,
+    stay_of: HashMap<Lpn, u64>,
     stays: u64,
     sum: u64,
     count: u64,
@@ -87,7 +89,7 @@ pub(in crate::buffer) struct NaiveDistances {
 
 impl NaiveDistances {
     /// A page was written; it was full before or not.
-    pub(in crate::buffer) fn wrote(&mut self, lpn: u32, was_full: bool) {
+    pub(in crate::buffer) fn wrote(&mut self, lpn: Lpn, was_full: bool) {
         let stay = match self.stay_of.get(&lpn) {
             Some(&stay) => {
                 if !was_full {
@@ -106,7 +108,7 @@ impl NaiveDistances {
         self.references.push(stay);
     }
 
-    pub(in crate::buffer) fn left(&mut self, lpn: u32) {
+    pub(in crate::buffer) fn left(&mut self, lpn: Lpn) {
         self.stay_of.remove(&lpn);
     }
 

@@ -1,7 +1,7 @@
 //! The merge: a logical block goes into a new physical block. It is how pages are overwritten, trims are saved, failed
 //! programs are repeated, blocks that go bad are emptied, and what a power cut interrupted is brought to its end.
 
-use ssdlab_flash::{BlockId, Cause, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind};
 
 use super::header::{Header, bits};
 use super::{BlockFtl, Home};
@@ -61,10 +61,10 @@ fn is_on_flash(media: &Media, page: u32) -> bool {
 impl BlockFtl {
     /// Moves a logical block; `Err` leaves everything as it was.
     pub(super) fn merge(&mut self, media: &mut Media, logical: u32, merge: &Merge<'_>) -> Result<(), NoSpace> {
-        let first = logical * self.data_pages;
-        let within = self.data_pages.min(self.user_units - first);
-        let sources: Vec<u32> =
-            (first..first + within).map(|lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { NONE }).collect();
+        let first = Lpn(logical * self.data_pages);
+        let within = self.data_pages.min(self.user_units - first.0);
+        let units = Lpn::each(first..first + within);
+        let sources: Vec<u32> = units.map(|lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { NONE }).collect();
         let new = merge.new.map(|unit| unit.lpn - first);
         let is_written = |offset: u32| new == Some(offset) || sources.get(offset as usize).is_some_and(|s| *s != NONE);
         let pages = (0..within).rev().find(|offset| is_written(*offset)).map_or(0, |last| last + 1);

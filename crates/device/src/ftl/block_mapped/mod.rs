@@ -28,7 +28,7 @@ use std::io::{self, Read, Write};
 
 use rand::RngExt;
 use ssdlab_base::Rng;
-use ssdlab_flash::{BlockId, Cause, DieId, NONE};
+use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE};
 
 use self::header::Header;
 use self::merge::Merge;
@@ -200,21 +200,21 @@ impl BlockFtl {
     }
 
     /// The logical block of an LPN, and the page in it.
-    const fn split(&self, lpn: u32) -> (u32, u32) {
+    fn split(&self, lpn: Lpn) -> (u32, u32) {
         (lpn / self.data_pages, lpn % self.data_pages)
     }
 
-    fn is_mapped(&self, lpn: u32) -> bool {
-        self.mapped[lpn as usize / 64] >> (lpn % 64) & 1 != 0
+    fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.mapped[lpn.index() / 64] >> (lpn % 64) & 1 != 0
     }
 
-    fn set_mapped(&mut self, lpn: u32, mapped: bool) {
-        let word = &mut self.mapped[lpn as usize / 64];
+    fn set_mapped(&mut self, lpn: Lpn, mapped: bool) {
+        let word = &mut self.mapped[lpn.index() / 64];
         *word = *word & !(1 << (lpn % 64)) | u64::from(mapped) << (lpn % 64);
     }
 
     /// The physical page of an LPN that holds data. A page is a unit: they have the same numbers.
-    fn page_of(&self, lpn: u32) -> u32 {
+    fn page_of(&self, lpn: Lpn) -> u32 {
         debug_assert!(self.is_mapped(lpn), "LPN {lpn} holds nothing");
         let (logical, offset) = self.split(lpn);
         let strayed = self.spread.get(&logical).and_then(|spread| spread.pages.get(&offset));
@@ -227,7 +227,7 @@ impl BlockFtl {
     }
 
     /// Whether a page can be programmed behind the last one of its logical block.
-    fn appends(&self, media: &Media, lpn: u32) -> bool {
+    fn appends(&self, media: &Media, lpn: Lpn) -> bool {
         let (logical, offset) = self.split(lpn);
         let home = self.homes[logical as usize];
         home.block != BlockId::NONE
@@ -268,7 +268,7 @@ impl Ftl for BlockFtl {
         self.merge(media, logical, &merge)
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
+    fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
         let partial = mask != self.full_mask && self.is_mapped(lpn);
         let block = match partial {
             true => media.block_of(self.page_of(lpn)),
@@ -278,7 +278,7 @@ impl Ftl for BlockFtl {
         Some(media.flash.die_of(block))
     }
 
-    fn share_page(&self, _: u32, _: u32) -> bool {
+    fn share_page(&self, _: Lpn, _: Lpn) -> bool {
         false
     }
 
@@ -286,13 +286,13 @@ impl Ftl for BlockFtl {
         1
     }
 
-    fn find(&self, lpn: u32) -> Found {
+    fn find(&self, lpn: Lpn) -> Found {
         if self.is_mapped(lpn) { Found::At { unit: self.page_of(lpn) } } else { Found::Unmapped }
     }
 
-    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+    fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         let mut trimmed = 0;
-        for lpn in first..end {
+        for lpn in Lpn::each(first..end) {
             if !self.is_mapped(lpn) {
                 continue;
             }
@@ -362,7 +362,7 @@ impl Ftl for BlockFtl {
         is_home && media.flash.blocks.readable(self.first_page(place.block))
     }
 
-    fn prefetch(&self, _: &Media, _: &[u32]) {}
+    fn prefetch(&self, _: &Media, _: &[Lpn]) {}
 
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.rebuild(media, reads);

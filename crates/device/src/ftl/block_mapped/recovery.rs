@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{BlockId, NONE};
+use ssdlab_flash::{BlockId, Lpn, NONE};
 
 use super::header::Header;
 use super::{BlockFtl, Home, Spread};
@@ -67,8 +67,8 @@ impl BlockFtl {
         self.leaving.retain(|other| other != block);
         media.pool.add_valid(*block);
         let mut spread = Spread { older: older.iter().map(|(_, block)| *block).collect(), ..Spread::default() };
-        let first = logical * self.data_pages;
-        for offset in 0..self.data_pages.min(self.user_units - first) {
+        let first = Lpn(logical * self.data_pages);
+        for offset in 0..self.data_pages.min(self.user_units - first.0) {
             let Some(holder) = self.holder(media, offset, header, *block, older) else { continue };
             self.set_mapped(first + offset, true);
             media.pool.add_valid(holder);

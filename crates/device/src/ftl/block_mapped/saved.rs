@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::{BlockId, NONE};
+use ssdlab_flash::{BlockId, Lpn, NONE};
 
 use super::header::Header;
 use super::{BlockFtl, Home, Spread};
@@ -63,10 +63,10 @@ impl BlockFtl {
             }
             media.pool.add_valid(home.block);
         }
-        if (self.user_units..self.mapped.len() as u32 * 64).any(|lpn| self.is_mapped(lpn)) {
+        if Lpn::each(Lpn(self.user_units)..Lpn(self.mapped.len() as u32 * 64)).any(|lpn| self.is_mapped(lpn)) {
             return bad("a page behind the user's capacity holds data");
         }
-        for lpn in (0..self.user_units).filter(|lpn| self.is_mapped(*lpn)).collect::<Vec<u32>>() {
+        for lpn in Lpn::each(Lpn(0)..Lpn(self.user_units)).filter(|lpn| self.is_mapped(*lpn)).collect::<Vec<Lpn>>() {
             let (logical, offset) = self.split(lpn);
             if self.homes[logical as usize].block == BlockId::NONE {
                 return bad("a page holds data, and its logical block is nowhere");

@@ -1,5 +1,7 @@
 //! What must hold: of a description before there is a drive, and of the drive when all of it is walked.
 
+use ssdlab_flash::Lpn;
+
 use super::MvFtl;
 use super::entry::Split;
 use super::keys::{VersionIndex, Versions};
@@ -124,7 +126,7 @@ impl MvFtl {
     pub(super) fn check_all(&self, media: &Media) -> Vec<Check> {
         let (mut mapped, mut references, mut wrong, mut too_long) = (0_u64, 0_u64, 0_u64, 0_u64);
         let mut compacted_references = 0;
-        for lpn in 0..self.map.len() {
+        for lpn in self.map.lpns() {
             let chain = self.map.chain(lpn);
             mapped += u64::from(!chain.is_empty());
             references += chain.len() as u64;
@@ -132,7 +134,7 @@ impl MvFtl {
             for (index, ppn) in chain.iter().enumerate() {
                 let compacted = layout::is_compacted(media, *ppn);
                 compacted_references += u64::from(compacted);
-                let held = if lpn >= self.user_units {
+                let held = if lpn.0 >= self.user_units {
                     media.flash.oob.lpn(*ppn) == lpn
                 } else {
                     self.holds_in_order(media, lpn, &chain, index)
@@ -184,7 +186,7 @@ impl MvFtl {
     }
 
     /// Whether a page of a chain holds what it should, and is older than the one before it.
-    fn holds_in_order(&self, media: &Media, lpn: u32, chain: &[u32], index: usize) -> bool {
+    fn holds_in_order(&self, media: &Media, lpn: Lpn, chain: &[u32], index: usize) -> bool {
         let number =
             |ppn: u32| layout::version_of(media, ppn, lpn, self.patterns, self.full_mask).map(|version| version.number);
         let this = number(chain[index]);

@@ -4,7 +4,7 @@
 //! wanted (section 3.2, "Page reads"). A write or a merge that needs all of a page reads all versions at once, since the
 //! map says where they are; what the patterns say is known only when they are there.
 
-use ssdlab_flash::{Cause, OpId};
+use ssdlab_flash::{Cause, Lpn, OpId};
 
 use super::MvFtl;
 use super::layout::{self, Version};
@@ -45,7 +45,7 @@ enum Held {
 
 impl MvFtl {
     /// The versions of a chain, newest first, with the sectors of `wanted` that each has to give.
-    pub(super) fn parts(&self, media: &Media, lpn: u32, chain: &[u32], wanted: u64) -> Vec<Part> {
+    pub(super) fn parts(&self, media: &Media, lpn: Lpn, chain: &[u32], wanted: u64) -> Vec<Part> {
         let mut left = wanted;
         let mut parts: Vec<Part> = Vec::with_capacity(chain.len());
         let oldest_first = planted(Bug::OlderVersionWins);
@@ -65,7 +65,7 @@ impl MvFtl {
     }
 
     /// As [`MvFtl::parts`], but only as far as it takes to have all of `wanted`: what a host read reads, in order.
-    pub(super) fn parts_to_read(&self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
+    pub(super) fn parts_to_read(&self, media: &Media, lpn: Lpn, wanted: u64, out: &mut Vec<VersionPart>) {
         let chain = self.map.chain(lpn);
         let mut left = wanted;
         for part in self.parts(media, lpn, &chain, wanted) {

@@ -3,6 +3,8 @@
 //! A slot is an entry of the same form as the map's: the page of a version, and the slot of the next older one (0: that
 //! is the one in the map). Tables are allocated on demand and given back when their last slot is.
 
+use ssdlab_flash::Lpn;
+
 /// Modelled RAM of a group's pointer to its table.
 const POINTER_BYTES: u64 = 4;
 
@@ -48,26 +50,26 @@ impl Groups {
             + lists(2 * versions.saturating_sub(tables * FIRST))
     }
 
-    fn group(&self, lpn: u32) -> usize {
+    fn group(&self, lpn: Lpn) -> usize {
         (lpn / self.group_pages) as usize
     }
 
     /// Slots that a logical page's group has left.
-    pub(super) fn room(&self, lpn: u32) -> u32 {
+    pub(super) fn room(&self, lpn: Lpn) -> u32 {
         let used = self.groups[self.group(lpn)].as_ref().map_or(0, |group| group.slots.len() - group.free.len());
         debug_assert!(used as u32 <= self.most, "the group of LPN {lpn} has {used} slots in use, of {}", self.most);
         self.most - used as u32
     }
 
     /// What a slot holds.
-    pub(super) fn get(&self, lpn: u32, slot: u32) -> u32 {
+    pub(super) fn get(&self, lpn: Lpn, slot: u32) -> u32 {
         let group = self.groups[self.group(lpn)].as_ref().expect("a group with a slot in use has a table");
         debug_assert!(!group.free.contains(&slot), "slot {slot} of the group of LPN {lpn} is free");
         group.slots[slot as usize - 1]
     }
 
     /// Takes a slot; there must be room.
-    pub(super) fn take(&mut self, lpn: u32, entry: u32) -> u32 {
+    pub(super) fn take(&mut self, lpn: Lpn, entry: u32) -> u32 {
         let index = self.group(lpn);
         let group = self.groups[index].get_or_insert_default();
         self.used += 1;
@@ -83,7 +85,7 @@ impl Groups {
     }
 
     /// Gives a slot back.
-    pub(super) fn give_back(&mut self, lpn: u32, slot: u32) {
+    pub(super) fn give_back(&mut self, lpn: Lpn, slot: u32) {
         let index = self.group(lpn);
         let group = self.groups[index].as_mut().expect("a group with a slot in use has a table");
         assert!(slot > 0 && slot as usize <= group.slots.len(), "group {index} has no slot {slot}");
@@ -98,10 +100,10 @@ impl Groups {
     }
 
     /// The first logical page at or after `lpn` whose group has slots in use.
-    pub(super) fn next_in_use(&self, lpn: u32) -> Option<u32> {
+    pub(super) fn next_in_use(&self, lpn: Lpn) -> Option<Lpn> {
         let index = self.group(lpn);
         let found = index + self.groups.get(index..)?.iter().position(Option::is_some)?;
-        Some((found as u32 * self.group_pages).max(lpn))
+        Some(Lpn(found as u32 * self.group_pages).max(lpn))
     }
 
     /// Slots in use.
@@ -163,12 +165,12 @@ impl Groups {
     }
 
     /// The slots of a logical page's group, slot 1 first; free ones among them mean nothing.
-    pub(super) fn in_use_of(&self, lpn: u32) -> Option<&[u32]> {
+    pub(super) fn in_use_of(&self, lpn: Lpn) -> Option<&[u32]> {
         self.groups[self.group(lpn)].as_ref().map(|group| &group.slots[..])
     }
 
     /// The first logical page behind a logical page's group.
-    pub(super) fn end_of_group(&self, lpn: u32) -> u32 {
-        (lpn / self.group_pages + 1).saturating_mul(self.group_pages)
+    pub(super) fn end_of_group(&self, lpn: Lpn) -> Lpn {
+        Lpn((lpn / self.group_pages + 1).saturating_mul(self.group_pages))
     }
 }

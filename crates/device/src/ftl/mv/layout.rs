@@ -12,7 +12,7 @@
 //! compacted page that is moved, keeps the numbers of its versions, so that their order is known whatever was programmed
 //! when. A full page of which nothing else is said has the number of its program.
 
-use ssdlab_flash::NO_LPN;
+use ssdlab_flash::Lpn;
 
 use super::keys::CompactionIndex;
 use super::pattern::Patterns;
@@ -60,7 +60,7 @@ pub(super) const TRIPLE_BYTES: u32 = 6;
 /// What one page holds of one logical page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
-    pub(super) lpn: u32,
+    pub(super) lpn: Lpn,
     /// Its place in the order of versions.
     pub(super) number: u64,
     /// The sectors it holds.
@@ -103,34 +103,34 @@ pub(super) fn compacted_words(versions: &[Version]) -> Box<[u64]> {
         debug_assert_ne!(version.mask, 0, "a version of no sectors is laid out");
         let offset = u64::from(version.offset.expect("a compacted version has an offset"));
         let floor = if version.floor { FLOOR } else { 0 };
-        words.extend([u64::from(version.lpn) | offset << 32 | floor, version.number, version.mask]);
+        words.extend([u64::from(version.lpn.0) | offset << 32 | floor, version.number, version.mask]);
     }
     words.into()
 }
 
 /// Whether a page holds versions of several logical pages.
 pub(super) fn is_compacted(media: &Media, ppn: u32) -> bool {
-    media.flash.oob.lpn(ppn) == NO_LPN
+    media.flash.oob.lpn(ppn) == Lpn::NONE
 }
 
 /// Whether a page holds less than a full page: a version beside which another one is valid.
 pub(super) fn is_partial(media: &Media, ppn: u32, user_units: u32) -> bool {
     let lpn = media.flash.oob.lpn(ppn);
-    lpn == NO_LPN
-        || lpn < user_units && media.flash.oob.record(ppn).is_some_and(|words| words.first() == Some(&VERSION))
+    lpn == Lpn::NONE
+        || lpn.0 < user_units && media.flash.oob.record(ppn).is_some_and(|words| words.first() == Some(&VERSION))
 }
 
 /// The versions that a page holds, of user pages: one, or those of a compacted page. None if its words are damaged.
 pub(super) fn versions(media: &Media, ppn: u32, patterns: Patterns, full: u64) -> Vec<Version> {
     let lpn = media.flash.oob.lpn(ppn);
     let words = media.flash.oob.record(ppn);
-    if lpn != NO_LPN {
+    if lpn != Lpn::NONE {
         return plain(media, ppn, lpn, words, patterns, full).into_iter().collect();
     }
     let Some([COMPACTED, triples @ ..]) = words else { return Vec::new() };
     let (triples, _) = triples.as_chunks::<3>();
     let version = |[triple, number, mask]: &[u64; 3]| Version {
-        lpn: *triple as u32,
+        lpn: Lpn(*triple as u32),
         number: *number,
         mask: *mask,
         offset: Some(((triple & !FLOOR) >> 32) as u32),
@@ -139,7 +139,7 @@ pub(super) fn versions(media: &Media, ppn: u32, patterns: Patterns, full: u64) -
     triples.iter().map(version).collect()
 }
 
-fn plain(media: &Media, ppn: u32, lpn: u32, words: Option<&[u64]>, patterns: Patterns, full: u64) -> Option<Version> {
+fn plain(media: &Media, ppn: u32, lpn: Lpn, words: Option<&[u64]>, patterns: Patterns, full: u64) -> Option<Version> {
     let whole = |number| Version { lpn, number, mask: full, offset: None, floor: true };
     match words {
         None => {
@@ -158,7 +158,7 @@ fn plain(media: &Media, ppn: u32, lpn: u32, words: Option<&[u64]>, patterns: Pat
 }
 
 /// What a page holds of a logical page.
-pub(super) fn version_of(media: &Media, ppn: u32, lpn: u32, patterns: Patterns, full: u64) -> Option<Version> {
+pub(super) fn version_of(media: &Media, ppn: u32, lpn: Lpn, patterns: Patterns, full: u64) -> Option<Version> {
     let owner = media.flash.oob.lpn(ppn);
     if owner == lpn {
         return plain(media, ppn, lpn, media.flash.oob.record(ppn), patterns, full);

@@ -1,6 +1,6 @@
 //! Merging the versions of a page into a full one (section 3.2, "Page merging and garbage collection").
 
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, Lpn};
 
 use super::MvFtl;
 use super::write::Writing;
@@ -11,7 +11,7 @@ use crate::token::Owner;
 impl MvFtl {
     /// Reads all versions of a logical page and programs a full page. `own` is a block whose pages are read for a cause of
     /// their own: the victim that is collected.
-    pub(super) fn merge(&mut self, media: &mut Media, lpn: u32, write: Writing, own: Option<(u32, Cause)>) {
+    pub(super) fn merge(&mut self, media: &mut Media, lpn: Lpn, write: Writing, own: Option<(u32, Cause)>) {
         let chain = self.map.chain(lpn);
         debug_assert!(!chain.is_empty(), "LPN {lpn} is merged, and holds nothing");
         let mut parts = self.parts(media, lpn, &chain, self.full_mask);
@@ -30,7 +30,7 @@ impl MvFtl {
         let frontier = Frontier::Host(0);
         let mut started = 0;
         while started < limit {
-            let next = self.map.next_chain(self.merge_at).or_else(|| self.map.next_chain(0));
+            let next = self.map.next_chain(self.merge_at).or_else(|| self.map.next_chain(Lpn(0)));
             let Some(lpn) = next else { break };
             let Ok(place) = self.take_page(media, lpn, frontier) else { break };
             self.merge(media, lpn, Writing { place, frontier, cause: Cause::Merge, owner }, None);

@@ -55,7 +55,7 @@ use layout::PageIndex;
 use map::VersionMap;
 use pattern::Patterns;
 use space::VersionSpace;
-use ssdlab_flash::{BlockId, Cause, DieId};
+use ssdlab_flash::{BlockId, Cause, DieId, Lpn};
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
@@ -100,7 +100,7 @@ pub(crate) struct MvFtl {
     light_load: u32,
     copyback: bool,
     /// Where merging in the background goes on.
-    merge_at: u32,
+    merge_at: Lpn,
     placement: Placement,
     trims: TrimState,
     space: VersionSpace,
@@ -132,7 +132,7 @@ impl MvFtl {
             idle_merge: versions.idle_merge,
             light_load: versions.merge_load,
             copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
-            merge_at: 0,
+            merge_at: Lpn(0),
             placement: Placement::new(config),
             space: VersionSpace::new(config, versions.spare_percent, trims.segments()),
             trims,
@@ -242,7 +242,7 @@ impl Ftl for MvFtl {
         true
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
+    fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
         let read = self.first_read(lpn, mask).map(|ppn| media.place_of_page(ppn));
         match read.filter(|place| media.flash.is_written(place.block, place.page)) {
             Some(place) => Some(media.flash.die_of(place.block)),
@@ -251,7 +251,7 @@ impl Ftl for MvFtl {
     }
 
     #[inline]
-    fn share_page(&self, _first: u32, _second: u32) -> bool {
+    fn share_page(&self, _first: Lpn, _second: Lpn) -> bool {
         false
     }
 
@@ -260,7 +260,7 @@ impl Ftl for MvFtl {
     }
 
     #[inline]
-    fn find(&self, lpn: u32) -> Found {
+    fn find(&self, lpn: Lpn) -> Found {
         match self.map.full_page(lpn) {
             Some(unit) => Found::At { unit },
             None if self.map.is_mapped(lpn) => Found::Versions,
@@ -268,7 +268,7 @@ impl Ftl for MvFtl {
         }
     }
 
-    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+    fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         self.trim_units(media, first, end)
     }
 
@@ -312,7 +312,7 @@ impl Ftl for MvFtl {
     }
 
     #[inline]
-    fn prefetch(&self, media: &Media, lpns: &[u32]) {
+    fn prefetch(&self, media: &Media, lpns: &[Lpn]) {
         let mut pages = [UNMAPPED; PREFETCHED];
         for (page, lpn) in pages.iter_mut().zip(lpns) {
             *page = self.map.full_page(*lpn).unwrap_or(UNMAPPED);
@@ -366,12 +366,12 @@ impl Ftl for MvFtl {
 }
 
 impl SteppedReads for MvFtl {
-    fn versions(&mut self, media: &Media, lpn: u32, wanted: u64, out: &mut Vec<VersionPart>) {
+    fn versions(&mut self, media: &Media, lpn: Lpn, wanted: u64, out: &mut Vec<VersionPart>) {
         self.parts_to_read(media, lpn, wanted, out);
         self.counters.read_versions(out.len());
     }
 
-    fn read_versions(&self, media: &Media, lpn: u32, first: u64, out: &mut [u8]) -> bool {
+    fn read_versions(&self, media: &Media, lpn: Lpn, first: u64, out: &mut [u8]) -> bool {
         let count = out.len() / media.flash.store.cell_bytes();
         let wanted = (u64::MAX >> (64 - count)) << first;
         let chain = self.map.chain(lpn);
@@ -388,7 +388,7 @@ impl Compacts for MvFtl {
         self.compaction_limits()
     }
 
-    fn may_compact(&self, media: &Media, lpn: u32) -> bool {
+    fn may_compact(&self, media: &Media, lpn: Lpn) -> bool {
         self.may_be_compacted(media, lpn)
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{BlockId, NO_LPN, is_of_stripe};
+use ssdlab_flash::{BlockId, Lpn};
 
 use super::MvFtl;
 use super::entry::UNMAPPED;
@@ -27,15 +27,15 @@ impl MvFtl {
         self.compacted.clear();
         self.trims.clear();
         self.space.clear();
-        self.merge_at = 0;
+        self.merge_at = Lpn(0);
         let mut floors = vec![UNMAPPED; self.map.len() as usize];
         self.find_floors(media, &mut floors, reads);
         self.drop_trimmed_floors(media, &mut floors);
         let above = self.find_versions(media, &floors);
-        for lpn in 0..self.map.len() {
-            match (floors[lpn as usize], above.get(&lpn)) {
+        for lpn in self.map.lpns() {
+            match (floors[lpn.index()], above.get(&lpn)) {
                 (UNMAPPED, None) => {}
-                (floor, None) if media.flash.oob.lpn(floor) != NO_LPN => self.map.set_one(lpn, floor, false),
+                (floor, None) if media.flash.oob.lpn(floor) != Lpn::NONE => self.map.set_one(lpn, floor, false),
                 (floor, versions) => {
                     self.adopt_chain(media, lpn, floor, versions.map_or(&[], Vec::as_slice));
                 }
@@ -79,10 +79,10 @@ impl MvFtl {
                 if !media.flash.blocks.readable(ppn) && !planted(Bug::TornPageTrusted) {
                     continue;
                 }
-                if is_of_stripe(media.flash.oob.lpn(ppn)) {
+                if media.flash.oob.lpn(ppn).is_of_stripe() {
                     continue;
                 }
-                if media.flash.oob.lpn(ppn) != NO_LPN {
+                if media.flash.oob.lpn(ppn) != Lpn::NONE {
                     self.find_floor(media, ppn, media.flash.oob.lpn(ppn), floors);
                     continue;
                 }
@@ -96,10 +96,10 @@ impl MvFtl {
     }
 
     /// The page may hold the newest version of a logical page that nothing older shows through.
-    fn find_floor(&self, media: &Media, ppn: u32, lpn: u32, floors: &mut [u32]) {
-        assert!(lpn < self.map.len(), "page {ppn} names LPN {lpn}, behind the map");
+    fn find_floor(&self, media: &Media, ppn: u32, lpn: Lpn, floors: &mut [u32]) {
+        assert!(lpn.0 < self.map.len(), "page {ppn} names LPN {lpn}, behind the map");
         let version = self.version_in(media, ppn, lpn);
-        let floor = &mut floors[lpn as usize];
+        let floor = &mut floors[lpn.index()];
         let newer = |floor| self.copied(media, ppn, &version) > self.copy_of(media, floor, lpn);
         if version.floor && (*floor == UNMAPPED || newer(*floor)) {
             *floor = ppn;
@@ -107,8 +107,8 @@ impl MvFtl {
     }
 
     /// What a page holds of a logical page; one of metadata is full, and the newest is the one that was programmed last.
-    fn version_in(&self, media: &Media, ppn: u32, lpn: u32) -> Version {
-        if lpn >= self.user_units {
+    fn version_in(&self, media: &Media, ppn: u32, lpn: Lpn) -> Version {
+        if lpn.0 >= self.user_units {
             return Version { lpn, number: 0, mask: self.full_mask, offset: None, floor: true };
         }
         let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
@@ -120,14 +120,14 @@ impl MvFtl {
         (version.number, media.flash.oob.sequence(place.block, place.page), ppn)
     }
 
-    fn copy_of(&self, media: &Media, ppn: u32, lpn: u32) -> Copied {
+    fn copy_of(&self, media: &Media, ppn: u32, lpn: Lpn) -> Copied {
         self.copied(media, ppn, &self.version_in(media, ppn, lpn))
     }
 
     /// The newest record of trims of a segment.
     fn trim_record<'a>(&self, media: &'a Media, floors: &[u32], segment: u32) -> Option<TrimRecord<'a>> {
         let page = floors[(self.user_units + segment) as usize];
-        let first = segment * self.trims.segment_units();
+        let first = Lpn(segment * self.trims.segment_units());
         (page != UNMAPPED).then(|| {
             let words = media.flash.oob.record(page).expect("a bitmap page has its bits");
             TrimRecord::new(words, first)
@@ -138,9 +138,10 @@ impl MvFtl {
         for segment in 0..self.trims.segments() {
             let Some(record) = self.trim_record(media, floors, segment) else { continue };
             self.trims.set_in_use();
-            let first = segment * self.trims.segment_units();
-            for lpn in first..(first + self.trims.segment_units()).min(self.user_units) {
-                let floor = &mut floors[lpn as usize];
+            let first = Lpn(segment * self.trims.segment_units());
+            let end = (first + self.trims.segment_units()).min(Lpn(self.user_units));
+            for lpn in Lpn::each(first..end) {
+                let floor = &mut floors[lpn.index()];
                 if *floor != UNMAPPED && record.trimmed(lpn, self.copy_of(media, *floor, lpn).0) {
                     *floor = UNMAPPED;
                 }
@@ -149,8 +150,8 @@ impl MvFtl {
     }
 
     /// The versions above the floors that were not trimmed, by logical page.
-    fn find_versions(&self, media: &Media, floors: &[u32]) -> BTreeMap<u32, Vec<Copied>> {
-        let mut above: BTreeMap<u32, Vec<Copied>> = BTreeMap::new();
+    fn find_versions(&self, media: &Media, floors: &[u32]) -> BTreeMap<Lpn, Vec<Copied>> {
+        let mut above: BTreeMap<Lpn, Vec<Copied>> = BTreeMap::new();
         if planted(Bug::ChainDropped) {
             return above;
         }
@@ -166,7 +167,7 @@ impl MvFtl {
                 let copied = self.copied(media, ppn, &version);
                 let record = &records[(lpn / self.trims.segment_units()) as usize];
                 let trimmed = record.as_ref().is_some_and(|record| record.trimmed(lpn, copied.0));
-                let floor = floors[lpn as usize];
+                let floor = floors[lpn.index()];
                 let hidden = floor != UNMAPPED && self.copy_of(media, floor, lpn).0 >= copied.0;
                 if !trimmed && !hidden && !version.floor {
                     above.entry(lpn).or_default().push(copied);
@@ -177,7 +178,7 @@ impl MvFtl {
     }
 
     /// Maps a logical page to what was found of it: a floor or `UNMAPPED`, and versions above it.
-    fn adopt_chain(&mut self, media: &Media, lpn: u32, floor: u32, versions: &[Copied]) {
+    fn adopt_chain(&mut self, media: &Media, lpn: Lpn, floor: u32, versions: &[Copied]) {
         let mut newest_first = versions.to_vec();
         newest_first.sort_unstable_by(|first, second| second.cmp(first));
         // Of copies of one version the one that was programmed last.

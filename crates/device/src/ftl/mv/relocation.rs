@@ -4,7 +4,7 @@
 //! needs: a full page is moved, a page of a chain becomes the merged page of its whole chain, and a compacted page with
 //! several valid versions is compacted anew with those. When only one is left its chain is merged.
 
-use ssdlab_flash::{BlockId, Cause, NO_LPN, OpKind, is_of_stripe};
+use ssdlab_flash::{BlockId, Cause, Lpn, OpKind};
 
 use super::MvFtl;
 use super::gather::{Part, Sources};
@@ -61,7 +61,7 @@ impl MvFtl {
     fn relocate_page(&mut self, media: &mut Media, ppn: u32, victim: u32, write: Writing) {
         let lpn = media.flash.oob.lpn(ppn);
         let own = Some((victim, write.cause));
-        if lpn == NO_LPN {
+        if lpn == Lpn::NONE {
             let versions = self.valid_versions(media, ppn);
             if let [version] = versions[..]
                 && self.placement.may_hold(media.pool.group_of(victim), version.lpn)
@@ -87,9 +87,9 @@ impl MvFtl {
     }
 
     /// Moves a page that is all there is of its logical page.
-    fn move_full(&mut self, media: &mut Media, ppn: u32, lpn: u32, write: Writing) {
+    fn move_full(&mut self, media: &mut Media, ppn: u32, lpn: Lpn, write: Writing) {
         let to = media.unit_at(write.place);
-        let is_record = lpn >= self.user_units;
+        let is_record = lpn.0 >= self.user_units;
         let readable = media.flash.blocks.readable(ppn);
         let copyback = self.copyback && readable && !is_record;
         let mut sources = Sources::default();
@@ -182,7 +182,7 @@ impl MvFtl {
             return Ok(false);
         }
         let lpn = media.flash.oob.lpn(ppn);
-        let versions = if lpn == NO_LPN { self.valid_versions(media, ppn) } else { Vec::new() };
+        let versions = if lpn == Lpn::NONE { self.valid_versions(media, ppn) } else { Vec::new() };
         let lead = versions.first().map_or(lpn, |version| version.lpn);
         let target = match frontier {
             Frontier::Gc => media.take_page(media.group_of(place.block), frontier).ok_or(NoSpace)?,
@@ -190,7 +190,7 @@ impl MvFtl {
         };
         self.space.rewritten(media, place, Some(target));
         let write = Writing { place: target, frontier, cause, owner };
-        if lpn == NO_LPN {
+        if lpn == Lpn::NONE {
             self.move_compacted(media, ppn, &versions, write, false);
         } else {
             self.program_again(media, ppn, lpn, write);
@@ -199,14 +199,14 @@ impl MvFtl {
     }
 
     /// Programs a page of one logical page again, in its place in the chain.
-    fn program_again(&mut self, media: &mut Media, ppn: u32, lpn: u32, write: Writing) {
+    fn program_again(&mut self, media: &mut Media, ppn: u32, lpn: Lpn, write: Writing) {
         let to = media.unit_at(write.place);
         let partial = layout::is_partial(media, ppn, self.user_units);
         if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(ppn, to) {
             media.flash.oob.poison(to);
         }
         media.flash.oob.carry(ppn, to);
-        if lpn < self.user_units && !partial {
+        if lpn.0 < self.user_units && !partial {
             let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
             let version = version.expect("a page that was programmed says what it holds");
             media.flash.oob.put_record(to, layout::full_words(version.number));
@@ -226,10 +226,10 @@ impl MvFtl {
     pub(super) fn pages_of(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
         let ppn = media.unit_at(place);
         let lpn = media.flash.oob.lpn(ppn);
-        if is_of_stripe(lpn) {
+        if lpn.is_of_stripe() {
             return false;
         }
-        let lpns = if lpn == NO_LPN {
+        let lpns = if lpn == Lpn::NONE {
             layout::versions(media, ppn, self.patterns, self.full_mask).iter().map(|version| version.lpn).collect()
         } else {
             vec![lpn]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::NONE;
+use ssdlab_flash::{Lpn, NONE};
 
 use super::MvFtl;
 use super::layout;
@@ -12,7 +12,7 @@ use crate::media::Media;
 impl MvFtl {
     pub(super) fn save_state(&self, to: &mut dyn Write) -> io::Result<()> {
         self.map.save(to)?;
-        to.write_all(&self.merge_at.to_le_bytes())?;
+        to.write_all(&self.merge_at.0.to_le_bytes())?;
         self.placement.save(to)?;
         self.trims.save(to)
     }
@@ -22,20 +22,20 @@ impl MvFtl {
         self.map.restore(from)?;
         let mut merge_at = [0; 4];
         from.read_exact(&mut merge_at)?;
-        self.merge_at = u32::from_le_bytes(merge_at);
-        if self.merge_at >= self.map.len() {
+        self.merge_at = Lpn(u32::from_le_bytes(merge_at));
+        if self.merge_at.0 >= self.map.len() {
             return Err(bad("merging goes on behind the map"));
         }
         self.placement.restore(from)?;
         self.trims.restore(from)?;
         self.space.clear();
         let pages = media.flash.geometry().pages();
-        for lpn in 0..self.map.len() {
+        for lpn in self.map.lpns() {
             if self.trims.is_mapped(lpn) != self.map.is_mapped(lpn) {
                 return Err(bad("the map and its bitmap do not agree"));
             }
             let chain = self.map.checked_chain(lpn).ok_or_else(|| bad("a map entry leads nowhere"))?;
-            if lpn >= self.user_units && chain.len() > 1 {
+            if lpn.0 >= self.user_units && chain.len() > 1 {
                 return Err(bad("a record of trims has several versions"));
             }
             for (index, ppn) in chain.iter().enumerate() {
@@ -51,7 +51,7 @@ impl MvFtl {
                 }
                 self.adopt_page(media, *ppn);
             }
-            if let Some(oldest) = chain.last().filter(|_| lpn < self.user_units)
+            if let Some(oldest) = chain.last().filter(|_| lpn.0 < self.user_units)
                 && let Some(version) = layout::version_of(media, *oldest, lpn, self.patterns, self.full_mask)
                 && !version.floor
             {
@@ -61,10 +61,10 @@ impl MvFtl {
             if self.map.full_page(lpn).is_some_and(|ppn| layout::is_partial(media, ppn, self.user_units)) {
                 return Err(bad("the entry of a full page points to a part of one"));
             }
-            if let Some(page) = chain.first().filter(|_| lpn >= self.user_units) {
+            if let Some(page) = chain.first().filter(|_| lpn.0 >= self.user_units) {
                 self.trims.set_in_use();
                 let words = media.flash.oob.record(*page);
-                if !words.is_some_and(|words| self.trims.is_record(words, lpn - self.user_units, self.user_units)) {
+                if !words.is_some_and(|words| self.trims.is_record(words, lpn.0 - self.user_units, self.user_units)) {
                     return Err(bad("a record of trims is not whole"));
                 }
             }
@@ -76,8 +76,8 @@ impl MvFtl {
     }
 
     /// Whether a page holds a version of a logical page, and all that it says of itself makes sense.
-    fn holds(&self, media: &Media, ppn: u32, lpn: u32) -> bool {
-        if lpn >= self.user_units {
+    fn holds(&self, media: &Media, ppn: u32, lpn: Lpn) -> bool {
+        if lpn.0 >= self.user_units {
             return media.flash.oob.lpn(ppn) == lpn;
         }
         let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);

@@ -1,6 +1,6 @@
 //! Trims: all versions of a page are unmapped at once.
 
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, Lpn};
 
 use super::MvFtl;
 use super::gather::Sources;
@@ -25,7 +25,7 @@ impl DurableTrims for MvFtl {
         self.user_units
     }
 
-    fn is_settled(&self, media: &Media, lpn: u32) -> bool {
+    fn is_settled(&self, media: &Media, lpn: Lpn) -> bool {
         let chain = self.map.chain(lpn);
         chain.last().is_none_or(|oldest| {
             let place = media.place_of_page(*oldest);
@@ -35,7 +35,7 @@ impl DurableTrims for MvFtl {
         })
     }
 
-    fn unmap(&mut self, media: &mut Media, lpn: u32) {
+    fn unmap(&mut self, media: &mut Media, lpn: Lpn) {
         for ppn in self.map.chain(lpn) {
             media.pool.set_trimmed(media.block_of(ppn));
             self.release(media, ppn, None);
@@ -46,7 +46,7 @@ impl DurableTrims for MvFtl {
     fn write_record(
         &mut self,
         media: &mut Media,
-        lpn: u32,
+        lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
         owner: Owner,

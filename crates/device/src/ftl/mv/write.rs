@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ssdlab_flash::{BlockId, Cause, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind};
 
 use super::MvFtl;
 use super::counters::Completed;
@@ -60,13 +60,13 @@ impl MvFtl {
         Ok(())
     }
 
-    pub(super) fn take_page(&mut self, media: &mut Media, lpn: u32, frontier: Frontier) -> Result<Place, NoSpace> {
+    pub(super) fn take_page(&mut self, media: &mut Media, lpn: Lpn, frontier: Frontier) -> Result<Place, NoSpace> {
         let group = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
         media.take_page(group, frontier).ok_or(NoSpace)
     }
 
     /// The page for a new version of `lpn`: any, or with direct pointers one within reach of the oldest version.
-    fn page_for_version(&mut self, media: &mut Media, lpn: u32, frontier: Frontier) -> Result<Option<Place>, NoSpace> {
+    fn page_for_version(&mut self, media: &mut Media, lpn: Lpn, frontier: Frontier) -> Result<Option<Place>, NoSpace> {
         if !self.map.is_direct() {
             let group = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
             let admitted = self.space.admits(media, group);
@@ -159,7 +159,7 @@ impl MvFtl {
     }
 
     /// The first page that writing these sectors would read: the newest version, unless they become one themselves.
-    pub(super) fn first_read(&self, lpn: u32, mask: u64) -> Option<u32> {
+    pub(super) fn first_read(&self, lpn: Lpn, mask: u64) -> Option<u32> {
         if mask == self.full_mask || !self.map.is_mapped(lpn) {
             return None;
         }
@@ -218,7 +218,7 @@ impl MvFtl {
         }
         self.counters.compacted_overwrites += 1;
         self.counters.additional_reads_at_write += sources.reads;
-        let lpns: &[u32] = if plain { &[lpn] } else { &[] };
+        let lpns: &[Lpn] = if plain { &[lpn] } else { &[] };
         program(media, lpns, &[block], &sources, Writing { cause: Cause::ReadModifyWrite, ..write });
     }
 
@@ -235,7 +235,7 @@ impl MvFtl {
     }
 
     /// Whether a small partial page may share a page with others now.
-    pub(super) fn may_be_compacted(&self, media: &Media, lpn: u32) -> bool {
+    pub(super) fn may_be_compacted(&self, media: &Media, lpn: Lpn) -> bool {
         if !self.compaction {
             return false;
         }
@@ -316,7 +316,7 @@ impl MvFtl {
     }
 
     /// A full page: all versions before it are superseded.
-    pub(super) fn put_full(&mut self, media: &mut Media, lpn: u32, cells: &[u8], sources: Sources, write: Writing) {
+    pub(super) fn put_full(&mut self, media: &mut Media, lpn: Lpn, cells: &[u8], sources: Sources, write: Writing) {
         let ppn = media.unit_at(write.place);
         if !cells.is_empty() {
             media.flash.store.write(ppn, cells);
@@ -345,7 +345,7 @@ impl MvFtl {
 }
 
 /// Starts the program of a page whose data and words are bound to it.
-pub(super) fn program(media: &mut Media, lpns: &[u32], pins: &[BlockId], sources: &Sources, write: Writing) {
+pub(super) fn program(media: &mut Media, lpns: &[Lpn], pins: &[BlockId], sources: &Sources, write: Writing) {
     let Writing { place, frontier, cause, owner } = write;
     let (after, taken) = (&sources.after[..], &sources.taken[..]);
     media.program(

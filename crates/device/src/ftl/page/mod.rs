@@ -15,7 +15,7 @@ mod units;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, NO_LPN, NONE, OpId, OpKind, is_of_stripe};
+use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpId, OpKind};
 
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
@@ -135,9 +135,9 @@ impl PageFtl {
 
     /// Maps `lpn` to `unit`, superseding its old place; returns the old place.
     #[inline]
-    fn remap(&mut self, media: &mut Media, lpn: u32, unit: u32, block: BlockId) -> u32 {
+    fn remap(&mut self, media: &mut Media, lpn: Lpn, unit: u32, block: BlockId) -> u32 {
         debug_assert_eq!(media.block_of(unit), block, "unit {unit} is mapped in a block that is not its own");
-        let entry = &mut self.map.as_mut_slice()[lpn as usize];
+        let entry = &mut self.map.as_mut_slice()[lpn.index()];
         let old = std::mem::replace(entry, unit);
         if old == UNMAPPED {
             self.mapped_units += 1;
@@ -189,7 +189,7 @@ impl PageFtl {
         &mut self,
         media: &mut Media,
         place: Place,
-        lpn: u32,
+        lpn: Lpn,
         frontier: Frontier,
         cause: Cause,
         owner: Owner,
@@ -217,7 +217,7 @@ impl PageFtl {
         let most = self.units_per_page as usize;
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
         let first = media.unit_at(place);
-        let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
         let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
@@ -225,7 +225,7 @@ impl PageFtl {
         for (index, write) in units.iter().enumerate() {
             let unit = first + index as u32;
             lpns.push(write.lpn);
-            let current = self.map.get(write.lpn as usize);
+            let current = self.map.get(write.lpn.index());
             let mut source = NONE;
             self.keep_cells(media, write, unit, current);
             self.partial_page_writes += u64::from(write.mask != self.full_mask);
@@ -336,8 +336,8 @@ impl Ftl for PageFtl {
         true
     }
 
-    fn first_die(&self, media: &Media, lpn: u32, mask: u64) -> Option<DieId> {
-        let old = self.map.get(lpn as usize);
+    fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
+        let old = self.map.get(lpn.index());
         if mask != self.full_mask && old != UNMAPPED {
             let place = media.place_of(old);
             if media.flash.is_written(place.block, place.page) {
@@ -348,7 +348,7 @@ impl Ftl for PageFtl {
     }
 
     #[inline]
-    fn share_page(&self, first: u32, second: u32) -> bool {
+    fn share_page(&self, first: Lpn, second: Lpn) -> bool {
         self.placement.share_page(first, second)
     }
 
@@ -357,14 +357,14 @@ impl Ftl for PageFtl {
     }
 
     #[inline]
-    fn find(&self, lpn: u32) -> Found {
-        match self.map.get(lpn as usize) {
+    fn find(&self, lpn: Lpn) -> Found {
+        match self.map.get(lpn.index()) {
             UNMAPPED => Found::Unmapped,
             unit => Found::At { unit },
         }
     }
 
-    fn trim(&mut self, media: &mut Media, first: u32, end: u32) -> u64 {
+    fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         self.trim_units(media, first, end)
     }
 
@@ -406,8 +406,8 @@ impl Ftl for PageFtl {
     fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
         let lpns = media.flash.oob.lpns(media.unit_at(place), self.units_per_page);
         let mut trimmed = false;
-        for lpn in lpns.iter().filter(|lpn| **lpn != NO_LPN && !is_of_stripe(**lpn)) {
-            match self.map.get(*lpn as usize) {
+        for lpn in lpns.iter().filter(|lpn| **lpn != Lpn::NONE && !lpn.is_of_stripe()) {
+            match self.map.get(lpn.index()) {
                 UNMAPPED => trimmed = true,
                 unit => pages.push(unit / self.units_per_page),
             }
@@ -416,11 +416,11 @@ impl Ftl for PageFtl {
     }
 
     #[inline]
-    fn prefetch(&self, media: &Media, lpns: &[u32]) {
+    fn prefetch(&self, media: &Media, lpns: &[Lpn]) {
         // No load of a pass waits for another one of it, so the misses overlap.
         let mut units = [UNMAPPED; PREFETCHED];
         for (unit, lpn) in units.iter_mut().zip(lpns) {
-            *unit = self.map.get(*lpn as usize);
+            *unit = self.map.get(lpn.index());
         }
         let mut seen = 0;
         for unit in units.into_iter().filter(|unit| *unit != UNMAPPED) {
@@ -445,7 +445,7 @@ impl Ftl for PageFtl {
         let entries = self.map.as_slice().iter().enumerate();
         let wrong = entries
             .filter(|(_, unit)| **unit != UNMAPPED)
-            .filter(|(lpn, unit)| media.flash.oob.lpn(**unit) != *lpn as u32 || !self.is_valid(**unit))
+            .filter(|(lpn, unit)| media.flash.oob.lpn(**unit) != Lpn(*lpn as u32) || !self.is_valid(**unit))
             .count();
         vec![
             Check {
@@ -495,8 +495,8 @@ impl Ftl for PageFtl {
         let bad = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what.to_string()));
         let units = media.flash.geometry().pages() * u64::from(self.units_per_page);
         self.mapped_units = 0;
-        for lpn in 0..self.map.len() as u32 {
-            let unit = self.map.get(lpn as usize);
+        for lpn in Lpn::each(Lpn(0)..Lpn(self.map.len() as u32)) {
+            let unit = self.map.get(lpn.index());
             if self.trims.is_mapped(lpn) != (unit != UNMAPPED) {
                 return bad("the map and its bitmap do not agree");
             }
@@ -516,10 +516,10 @@ impl Ftl for PageFtl {
             }
             self.mapped_units += 1;
             self.set_valid(media, unit, place.block);
-            if lpn >= self.user_units {
+            if lpn.0 >= self.user_units {
                 self.trims.set_in_use();
                 let words = media.flash.oob.record(unit);
-                if !words.is_some_and(|words| self.trims.is_record(words, lpn - self.user_units, self.user_units)) {
+                if !words.is_some_and(|words| self.trims.is_record(words, lpn.0 - self.user_units, self.user_units)) {
                     return bad("a record of trims is not whole");
                 }
             }

@@ -4,7 +4,7 @@
 //! entry is stored without being read, and counts are kept a run at a time. `relocation.rs` says the same at length; a
 //! test holds the two against each other.
 
-use ssdlab_flash::{BlockId, Cause, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
@@ -79,7 +79,7 @@ impl PageFtl {
             let lpn = lpns[source as usize];
             lpns[(to + moved) as usize] = lpn;
             low[(to + moved) as usize] = (sequence as u32).wrapping_add(moved);
-            map[lpn as usize] = to + moved;
+            map[lpn.index()] = to + moved;
         }
         assert!(source < (victim + 1) * pages, "page {source} was moved out of block {victim}, and is behind it");
         clear_bits(valid, from, source + 1);
@@ -109,7 +109,7 @@ impl PageFtl {
         let pages = media.pages_per_block();
         let to = target.block.0 * pages + target.page;
         let mut reads = [NONE; RUN];
-        let mut lpns = [0; RUN];
+        let mut lpns = [Lpn::NONE; RUN];
         let mut at = from;
         let bytes = media.unit_bytes;
         let keeps_contents = media.flash.store.cell_bytes() > 0;
@@ -131,7 +131,7 @@ impl PageFtl {
         media.pool.move_valid(victim, target.block.0, run);
         for moved in 0..run {
             let index = moved as usize;
-            self.map.as_mut_slice()[lpns[index] as usize] = to + moved;
+            self.map.as_mut_slice()[lpns[index].index()] = to + moved;
             let place = Place { block: target.block, page: target.page + moved };
             media.program(
                 place,

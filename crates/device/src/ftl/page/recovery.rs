@@ -4,7 +4,7 @@
 //! torn page counts for nothing. A unit that the newest bitmap of its segment calls unmapped, and that was written
 //! before that bitmap, was trimmed.
 
-use ssdlab_flash::{BlockId, NO_LPN, is_of_stripe};
+use ssdlab_flash::{BlockId, Lpn};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::trims::TrimRecord;
@@ -20,8 +20,8 @@ impl PageFtl {
         self.mapped_units = 0;
         self.newest_copies(media, reads);
         self.drop_trimmed(media);
-        for lpn in 0..self.map.len() as u32 {
-            let unit = self.map.get(lpn as usize);
+        for lpn in Lpn::each(Lpn(0)..Lpn(self.map.len() as u32)) {
+            let unit = self.map.get(lpn.index());
             if unit != UNMAPPED {
                 self.mapped_units += 1;
                 self.trims.mapped(lpn);
@@ -57,13 +57,13 @@ impl PageFtl {
                 }
                 for unit in first..first + self.units_per_page {
                     let lpn = media.flash.oob.lpn(unit);
-                    if lpn == NO_LPN || is_of_stripe(lpn) {
+                    if lpn == Lpn::NONE || lpn.is_of_stripe() {
                         continue;
                     }
-                    assert!(lpn < entries, "unit {unit} names LPN {lpn}, behind the map");
-                    let current = self.map.get(lpn as usize);
+                    assert!(lpn.0 < entries, "unit {unit} names LPN {lpn}, behind the map");
+                    let current = self.map.get(lpn.index());
                     if current == UNMAPPED || sequence > self.sequence_of(media, current) {
-                        self.map.set(lpn as usize, unit);
+                        self.map.set(lpn.index(), unit);
                     }
                 }
             }
@@ -86,17 +86,17 @@ impl PageFtl {
             }
             self.trims.set_in_use();
             let words = media.flash.oob.record(bitmap).expect("a bitmap unit has its bits");
-            let first = segment * self.trims.segment_units();
+            let first = Lpn(segment * self.trims.segment_units());
             assert!(
                 self.trims.is_record(words, segment, self.user_units),
                 "the record of segment {segment} is not whole"
             );
             let record = TrimRecord::new(words, first);
-            let end = (first + self.trims.segment_units()).min(self.user_units);
-            for lpn in first..end {
-                let unit = self.map.get(lpn as usize);
+            let end = (first + self.trims.segment_units()).min(Lpn(self.user_units));
+            for lpn in Lpn::each(first..end) {
+                let unit = self.map.get(lpn.index());
                 if unit != UNMAPPED && record.trimmed(lpn, self.sequence_of(media, unit)) {
-                    self.map.set(lpn as usize, UNMAPPED);
+                    self.map.set(lpn.index(), UNMAPPED);
                 }
             }
         }

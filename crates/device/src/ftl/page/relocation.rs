@@ -1,7 +1,7 @@
 //! Moving what is valid out of a block: for garbage collection, wear levelling and retirement.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{BlockId, Cause, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::bits::next_set;
@@ -114,7 +114,7 @@ impl PageFtl {
     fn superseded_before(&self, media: &Media, unit: u32) -> Option<u32> {
         let before = unit.checked_sub(1).filter(|before| media.block_of(*before) == media.block_of(unit))?;
         let lpn = media.flash.oob.lpn(before);
-        let mapped = lpn != ssdlab_flash::NO_LPN && self.map.get(lpn as usize) != UNMAPPED;
+        let mapped = lpn != Lpn::NONE && self.map.get(lpn.index()) != UNMAPPED;
         (mapped && !self.is_valid(before)).then_some(before)
     }
 
@@ -123,12 +123,12 @@ impl PageFtl {
     fn move_units(&mut self, media: &mut Media, sources: &[u32], place: Place, how: Move) {
         let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
-        let mut lpns: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
         let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         // What a record of trims says is in RAM as well: it is never lost, and not moved where it could be.
-        let is_record = |media: &Media, unit: u32| media.flash.oob.lpn(unit) >= self.user_units;
+        let is_record = |media: &Media, unit: u32| media.flash.oob.lpn(unit).0 >= self.user_units;
         let timed = media.flash.timed();
         let copyback = self.copyback
             && !from_ram
@@ -150,7 +150,7 @@ impl PageFtl {
             let from = media.place_of(*source);
             let lpn = media.flash.oob.lpn(*source);
             debug_assert!(
-                (lpn as usize) < self.map.len(),
+                (lpn.index()) < self.map.len(),
                 "unit {source} is moved, and is of LPN {lpn}, behind the map"
             );
             let unit = first + index as u32;
@@ -171,7 +171,7 @@ impl PageFtl {
                     read_failed = media.read_now(from, cause);
                 }
             }
-            let at_risk = read && lpn < self.user_units;
+            let at_risk = read && lpn.0 < self.user_units;
             taken.push(if at_risk { *source } else { NONE });
             self.copy_unit(media, *source, unit);
             if read_failed && at_risk {

@@ -6,7 +6,7 @@
 //! length; a test holds the two against each other.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, NO_LPN, NONE, OpKind};
+use ssdlab_flash::{Cause, Lpn, NONE, OpKind};
 
 use super::PageFtl;
 use super::units::{AHEAD, load};
@@ -73,7 +73,7 @@ impl PageFtl {
             }
             let lpn = lpns[source as usize];
             lpns[(to + moved) as usize] = lpn;
-            map[lpn as usize] = to + moved;
+            map[lpn.index()] = to + moved;
             valid[source as usize / 64] &= !(1 << (source % 64));
             moved += 1;
             lookahead.head += 1;
@@ -82,7 +82,7 @@ impl PageFtl {
             }
         }
         assert!(moved > 0, "a page of nothing is moved out of superblock {victim}");
-        lpns[(to + moved) as usize..(to + per_page) as usize].fill(NO_LPN);
+        lpns[(to + moved) as usize..(to + per_page) as usize].fill(Lpn::NONE);
         set_bits(valid, to, to + moved);
         media.pool.move_valid(victim, media.pool.superblocks.of(target.block), moved);
         for page in pages {
@@ -109,7 +109,7 @@ impl Lookahead {
 
     /// Takes the next units; all before were moved.
     #[inline]
-    fn fill(&mut self, valid: &[u64], lpns: &[u32], map: &[u32]) {
+    fn fill(&mut self, valid: &[u64], lpns: &[Lpn], map: &[u32]) {
         load(&mut self.ring, || self.sources.next(valid), lpns, map);
         self.head = 0;
     }

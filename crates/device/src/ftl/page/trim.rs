@@ -1,6 +1,6 @@
 //! Trims of the page design.
 
-use ssdlab_flash::Cause;
+use ssdlab_flash::{Cause, Lpn};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::durable_trims::DurableTrims;
@@ -22,16 +22,16 @@ impl DurableTrims for PageFtl {
         self.user_units
     }
 
-    fn is_settled(&self, media: &Media, lpn: u32) -> bool {
-        let unit = self.map.get(lpn as usize);
+    fn is_settled(&self, media: &Media, lpn: Lpn) -> bool {
+        let unit = self.map.get(lpn.index());
         unit == UNMAPPED || {
             let place = media.place_of(unit);
             media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(unit / self.units_per_page)
         }
     }
 
-    fn unmap(&mut self, media: &mut Media, lpn: u32) {
-        let unit = std::mem::replace(&mut self.map.as_mut_slice()[lpn as usize], UNMAPPED);
+    fn unmap(&mut self, media: &mut Media, lpn: Lpn) {
+        let unit = std::mem::replace(&mut self.map.as_mut_slice()[lpn.index()], UNMAPPED);
         assert_ne!(unit, UNMAPPED, "the bitmap and the map agree about unit {lpn}");
         let block = self.invalidate(media, unit);
         media.pool.set_trimmed(block);
@@ -42,7 +42,7 @@ impl DurableTrims for PageFtl {
     fn write_record(
         &mut self,
         media: &mut Media,
-        lpn: u32,
+        lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
         owner: Owner,

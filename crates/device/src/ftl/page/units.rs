@@ -5,7 +5,7 @@
 //! an entry is stored without a look at what it held, for what is moved was current.
 //! `relocation.rs` says the same at length; a test holds the two against each other.
 
-use ssdlab_flash::{BlockId, Cause, NO_LPN, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
@@ -81,13 +81,13 @@ impl PageFtl {
             }
             let lpn = lpns[source as usize];
             lpns[(to + moved) as usize] = lpn;
-            map[lpn as usize] = to + moved;
+            map[lpn.index()] = to + moved;
             last = source;
             moved += 1;
         }
         assert!(moved > (run - 1) * per_page, "{run} pages of {per_page} units took {moved} units of {victim}");
         debug_assert!(last < end, "unit {last} is behind {victim}, which ends at {end}");
-        lpns[(to + moved) as usize..(to + run * per_page) as usize].fill(NO_LPN);
+        lpns[(to + moved) as usize..(to + run * per_page) as usize].fill(Lpn::NONE);
         let first_page = (to / per_page) as usize;
         for (index, low) in low[first_page..first_page + run as usize].iter_mut().enumerate() {
             *low = (sequence as u32).wrapping_add(index as u32);
@@ -105,13 +105,13 @@ impl PageFtl {
 /// Takes the next units, `NONE` at the end, and loads their map entries; all before were moved. Loads that wait in a row of their own
 /// overlap; between the instructions of a move only some of them would fit into what a core looks ahead itself.
 #[inline]
-pub(super) fn load(lookahead: &mut [u32; AHEAD], mut next: impl FnMut() -> Option<u32>, lpns: &[u32], map: &[u32]) {
+pub(super) fn load(lookahead: &mut [u32; AHEAD], mut next: impl FnMut() -> Option<u32>, lpns: &[Lpn], map: &[u32]) {
     for slot in &mut *lookahead {
         *slot = next().unwrap_or(NONE);
     }
     let mut seen = 0;
     for source in lookahead.iter().take_while(|source| **source != NONE) {
-        seen ^= map[lpns[*source as usize] as usize];
+        seen ^= map[lpns[*source as usize].index()];
     }
     std::hint::black_box(seen);
 }

@@ -15,7 +15,7 @@ mod saved;
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::HugeArray;
+use ssdlab_flash::{HugeArray, Lpn};
 
 use crate::DriveConfig;
 use crate::ftl::mv::entry::{Split, UNMAPPED};
@@ -39,7 +39,7 @@ pub(in crate::ftl::mv) struct VersionMap {
     /// Versions of a chain at most.
     bound: u32,
     /// Chains that an entry cannot say, newest version first.
-    odd: BTreeMap<u32, Vec<u32>>,
+    odd: BTreeMap<Lpn, Vec<u32>>,
     /// Logical pages that are not one full page each.
     chains: u64,
     /// ... of them those that are one compacted version each.
@@ -93,6 +93,11 @@ impl VersionMap {
         self.entries.len() as u32
     }
 
+    /// The same, one after another.
+    pub(in crate::ftl::mv) fn lpns(&self) -> impl Iterator<Item = Lpn> + use<> {
+        Lpn::each(Lpn(0)..Lpn(self.len()))
+    }
+
     /// Logical pages with more than one full page.
     pub(in crate::ftl::mv) const fn chains(&self) -> u64 {
         self.chains
@@ -105,40 +110,40 @@ impl VersionMap {
     }
 
     #[inline]
-    pub(in crate::ftl::mv) fn is_mapped(&self, lpn: u32) -> bool {
-        self.entries.get(lpn as usize) != UNMAPPED
+    pub(in crate::ftl::mv) fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.entries.get(lpn.index()) != UNMAPPED
     }
 
     /// The page of a logical page that is one full page; `None` where it is not.
     #[inline]
-    pub(in crate::ftl::mv) fn full_page(&self, lpn: u32) -> Option<u32> {
-        let entry = self.entries.get(lpn as usize);
+    pub(in crate::ftl::mv) fn full_page(&self, lpn: Lpn) -> Option<u32> {
+        let entry = self.entries.get(lpn.index());
         // An unmapped entry is all ones, so it is not full. A chain in the list has an entry that is not full, too.
         self.split.is_full(entry).then(|| self.split.ppn(entry))
     }
 
     /// The entry as it is.
     #[inline]
-    pub(in crate::ftl::mv) fn entry(&self, lpn: u32) -> u32 {
-        self.entries.get(lpn as usize)
+    pub(in crate::ftl::mv) fn entry(&self, lpn: Lpn) -> u32 {
+        self.entries.get(lpn.index())
     }
 
-    pub(in crate::ftl::mv) fn is_odd(&self, lpn: u32) -> bool {
+    pub(in crate::ftl::mv) fn is_odd(&self, lpn: Lpn) -> bool {
         !self.odd.is_empty() && self.odd.contains_key(&lpn)
     }
 
     /// Whether the newest version is in a compacted page; not for a chain of the list.
-    pub(in crate::ftl::mv) fn newest_is_compacted(&self, lpn: u32) -> bool {
+    pub(in crate::ftl::mv) fn newest_is_compacted(&self, lpn: Lpn) -> bool {
         self.is_mapped(lpn) && !self.is_odd(lpn) && self.split.compacted(self.entry(lpn))
     }
 
     /// The pages of all versions, newest first; none where nothing is mapped.
-    pub(in crate::ftl::mv) fn chain(&self, lpn: u32) -> Vec<u32> {
+    pub(in crate::ftl::mv) fn chain(&self, lpn: Lpn) -> Vec<u32> {
         self.checked_chain(lpn).expect("an entry leads to pages")
     }
 
     /// As [`VersionMap::chain`], of entries that may be damaged: `None` if they lead nowhere.
-    pub(in crate::ftl::mv) fn checked_chain(&self, lpn: u32) -> Option<Vec<u32>> {
+    pub(in crate::ftl::mv) fn checked_chain(&self, lpn: Lpn) -> Option<Vec<u32>> {
         if let Some(odd) = self.odd.get(&lpn) {
             return Some(odd.clone());
         }
@@ -171,7 +176,7 @@ impl VersionMap {
     }
 
     /// Whether a version can be put on top of the chain of `lpn` as it is, wherever it goes.
-    pub(in crate::ftl::mv) fn has_room(&self, lpn: u32) -> Room {
+    pub(in crate::ftl::mv) fn has_room(&self, lpn: Lpn) -> Room {
         if self.is_odd(lpn) {
             return Room::Bound;
         }
@@ -186,7 +191,7 @@ impl VersionMap {
     }
 
     /// Slots that the group of a logical page has left; without groups as many as one likes.
-    pub(in crate::ftl::mv) fn slots_left(&self, lpn: u32) -> u32 {
+    pub(in crate::ftl::mv) fn slots_left(&self, lpn: Lpn) -> u32 {
         match &self.index {
             Index::Direct(_) => u32::MAX,
             Index::Indirect(groups) => groups.room(lpn),
@@ -204,7 +209,7 @@ impl VersionMap {
     }
 
     /// Whether a version at `ppn` is within reach of the oldest one of `lpn`.
-    pub(in crate::ftl::mv) fn reaches(&self, lpn: u32, ppn: u32) -> bool {
+    pub(in crate::ftl::mv) fn reaches(&self, lpn: Lpn, ppn: u32) -> bool {
         match &self.index {
             Index::Direct(order) => self.can_point(order, self.split.ppn(self.entry(lpn)), ppn),
             Index::Indirect(_) => true,
@@ -221,7 +226,7 @@ impl VersionMap {
     }
 
     /// Puts a version on top of a chain; [`VersionMap::has_room`] and [`VersionMap::reaches`] were asked.
-    pub(in crate::ftl::mv) fn push(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn push(&mut self, lpn: Lpn, ppn: u32, compacted: bool) {
         let entry = self.entry(lpn);
         assert_ne!(entry, UNMAPPED, "LPN {lpn} holds nothing, and page {ppn} is a newer version");
         assert!(!self.is_odd(lpn), "LPN {lpn} is in the list of odd chains, and page {ppn} is pushed");
@@ -232,40 +237,40 @@ impl VersionMap {
             Index::Indirect(groups) => groups.take(lpn, self.split.pack(ppn, below, false)),
         };
         assert!((1..=self.split.most()).contains(&pt), "page {ppn} is the newest of LPN {lpn}, and PT {pt} cannot say");
-        self.entries.set(lpn as usize, self.split.pack(oldest, pt, compacted));
+        self.entries.set(lpn.index(), self.split.pack(oldest, pt, compacted));
     }
 
     /// Maps `lpn` to one page: a full one, or a compacted one if that is all there is.
-    pub(in crate::ftl::mv) fn set_one(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn set_one(&mut self, lpn: Lpn, ppn: u32, compacted: bool) {
         self.forget(lpn);
-        self.entries.set(lpn as usize, self.split.pack(ppn, 0, compacted));
+        self.entries.set(lpn.index(), self.split.pack(ppn, 0, compacted));
         self.chains += u64::from(compacted);
         self.alone += u64::from(compacted);
     }
 
     /// Maps a full page over a full page or nothing: what most writes come to. Returns the old entry's page.
     #[inline]
-    pub(in crate::ftl::mv) fn swap_full(&mut self, lpn: u32, ppn: u32) {
+    pub(in crate::ftl::mv) fn swap_full(&mut self, lpn: Lpn, ppn: u32) {
         debug_assert!(self.full_page(lpn).is_some(), "LPN {lpn} has no full page that {ppn} could take the place of");
-        self.entries.set(lpn as usize, self.split.pack(ppn, 0, false));
+        self.entries.set(lpn.index(), self.split.pack(ppn, 0, false));
     }
 
     /// Unmaps `lpn`.
-    pub(in crate::ftl::mv) fn unmap(&mut self, lpn: u32) {
+    pub(in crate::ftl::mv) fn unmap(&mut self, lpn: Lpn) {
         self.forget(lpn);
-        self.entries.set(lpn as usize, UNMAPPED);
+        self.entries.set(lpn.index(), UNMAPPED);
     }
 
     /// Maps `lpn` to a chain, newest first; `regular` says that its oldest version is one that nothing older shows
     /// through, that only the newest may be compacted, and that a single one is full or compacted.
-    pub(in crate::ftl::mv) fn set_chain(&mut self, lpn: u32, chain: &[u32], newest_compacted: bool, regular: bool) {
+    pub(in crate::ftl::mv) fn set_chain(&mut self, lpn: Lpn, chain: &[u32], newest_compacted: bool, regular: bool) {
         debug_assert!(
             chain.iter().enumerate().all(|(index, ppn)| !chain[..index].contains(ppn)),
             "LPN {lpn} has a page twice: {chain:?}"
         );
         self.forget(lpn);
         let Some((oldest, newer)) = chain.split_last() else {
-            self.entries.set(lpn as usize, UNMAPPED);
+            self.entries.set(lpn.index(), UNMAPPED);
             return;
         };
         let fits = match &self.index {
@@ -280,11 +285,11 @@ impl VersionMap {
         if !fits {
             self.odd.insert(lpn, chain.to_vec());
             // Not the entry of a full page, nor of nothing; what it says is in the list.
-            self.entries.set(lpn as usize, self.split.pack(*oldest, 1, false));
+            self.entries.set(lpn.index(), self.split.pack(*oldest, 1, false));
             self.chains += 1;
             return;
         }
-        self.entries.set(lpn as usize, self.split.pack(*oldest, 0, newer.is_empty() && newest_compacted));
+        self.entries.set(lpn.index(), self.split.pack(*oldest, 0, newer.is_empty() && newest_compacted));
         self.chains += u64::from(newer.is_empty() && newest_compacted);
         self.alone += u64::from(newer.is_empty() && newest_compacted);
         for (index, ppn) in newer.iter().enumerate().rev() {
@@ -293,7 +298,7 @@ impl VersionMap {
     }
 
     /// Another page takes the place of the newest version; it was asked whether that is within reach.
-    pub(in crate::ftl::mv) fn replace_newest(&mut self, lpn: u32, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn replace_newest(&mut self, lpn: Lpn, ppn: u32, compacted: bool) {
         assert!(self.newest_is_compacted(lpn), "the newest version of LPN {lpn} is not compacted, and is replaced");
         let mut chain = self.chain(lpn);
         chain[0] = ppn;
@@ -301,7 +306,7 @@ impl VersionMap {
     }
 
     /// A version has moved to another page.
-    pub(in crate::ftl::mv) fn moved(&mut self, lpn: u32, from: u32, to: u32) {
+    pub(in crate::ftl::mv) fn moved(&mut self, lpn: Lpn, from: u32, to: u32) {
         let mut chain = self.chain(lpn);
         let place = chain.iter_mut().find(|ppn| **ppn == from).expect("what is moved is a version");
         *place = to;
@@ -314,7 +319,7 @@ impl VersionMap {
     }
 
     /// Gives back what the chain of `lpn` takes beside its entry; the entry is to be set then.
-    fn forget(&mut self, lpn: u32) {
+    fn forget(&mut self, lpn: Lpn) {
         let entry = self.entry(lpn);
         if entry == UNMAPPED || self.split.is_full(entry) {
             return;
@@ -336,24 +341,24 @@ impl VersionMap {
     }
 
     /// The next logical page at or after `from` that has several versions: odd chains come first.
-    pub(in crate::ftl::mv) fn next_chain(&self, from: u32) -> Option<u32> {
+    pub(in crate::ftl::mv) fn next_chain(&self, from: Lpn) -> Option<Lpn> {
         if self.mergeable() == 0 {
             return None;
         }
         if let Some(lpn) = self.odd.keys().next() {
             return Some(*lpn);
         }
-        let is_chain = |lpn: u32| self.is_mapped(lpn) && self.split.pt(self.entry(lpn)) != 0;
+        let is_chain = |lpn: Lpn| self.is_mapped(lpn) && self.split.pt(self.entry(lpn)) != 0;
         if self.is_direct() {
-            return (from..self.len()).find(|lpn| is_chain(*lpn));
+            return Lpn::each(from..Lpn(self.len())).find(|lpn| is_chain(*lpn));
         }
         let Index::Indirect(groups) = &self.index else { return None };
         let mut at = from;
-        while at < self.len()
+        while at.0 < self.len()
             && let Some(lpn) = groups.next_in_use(at)
         {
-            let end = groups.end_of_group(lpn).min(self.len());
-            if let Some(found) = (lpn..end).find(|lpn| is_chain(*lpn)) {
+            let end = groups.end_of_group(lpn).min(Lpn(self.len()));
+            if let Some(found) = Lpn::each(lpn..end).find(|lpn| is_chain(*lpn)) {
                 return Some(found);
             }
             at = end;

@@ -27,7 +27,7 @@ impl VersionMap {
     /// The RAM of tables and list by walking all entries: what versions need and what is charged, and in words.
     pub(in crate::ftl::mv) fn memory_law(&self) -> (bool, String) {
         let (mut newer, mut listed, mut chains, mut alone) = (0, 0, 0, 0);
-        for lpn in (0..self.len()).filter(|lpn| self.is_mapped(*lpn) && self.full_page(*lpn).is_none()) {
+        for lpn in self.lpns().filter(|lpn| self.is_mapped(*lpn) && self.full_page(*lpn).is_none()) {
             let versions = self.chain(lpn).len() as u64;
             chains += 1;
             alone += u64::from(!self.is_odd(lpn) && versions == 1);

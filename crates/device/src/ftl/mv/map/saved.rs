@@ -1,5 +1,7 @@
 //! The map in a snapshot.
 
+use ssdlab_flash::Lpn;
+
 use super::{Index, VersionMap};
 
 impl VersionMap {
@@ -9,7 +11,7 @@ impl VersionMap {
             Index::Direct(_) => Vec::new(),
             Index::Indirect(groups) => groups.words(),
         };
-        let odd = self.odd.iter().flat_map(|(lpn, chain)| [*lpn, chain.len() as u32].into_iter().chain(chain.clone()));
+        let odd = self.odd.iter().flat_map(|(lpn, chain)| [lpn.0, chain.len() as u32].into_iter().chain(chain.clone()));
         for words in [tables, odd.collect()] {
             to.write_all(&(words.len() as u32).to_le_bytes())?;
             to.write_all(bytemuck::cast_slice(&words))?;
@@ -33,16 +35,17 @@ impl VersionMap {
         while let [lpn, length, rest @ ..] = odd {
             let (chain, rest) =
                 rest.split_at_checked(*length as usize).ok_or_else(|| bad("a list of versions is cut short"))?;
-            if *lpn >= self.len() || chain.is_empty() || self.full_page(*lpn).is_some() || !self.is_mapped(*lpn) {
+            let lpn = Lpn(*lpn);
+            if lpn.0 >= self.len() || chain.is_empty() || self.full_page(lpn).is_some() || !self.is_mapped(lpn) {
                 return Err(bad("a list of versions belongs to no page"));
             }
-            self.odd.insert(*lpn, chain.to_vec());
+            self.odd.insert(lpn, chain.to_vec());
             odd = rest;
         }
         if !odd.is_empty() {
             return Err(bad("a list of versions is cut short"));
         }
-        for lpn in 0..self.len() {
+        for lpn in self.lpns() {
             if !self.is_mapped(lpn) || self.full_page(lpn).is_some() {
                 continue;
             }
