@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use rand::RngExt;
-use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::{Data, DriveConfig, Options, Status};
+use ssdlab_base::{Nanos, Op, Opcode, Request, rng};
+use ssdlab_device::{Data, DriveConfig, Options, Payload, Status};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::{Device, Host, Loss, Member, Traffic, seed_of};
 use ssdlab_torture::configs;
@@ -337,5 +337,22 @@ fn a_side_that_refuses_writes_is_given_up() {
     for sector in 0..sectors {
         let expected = vec![written[sector as usize]; 512];
         assert_eq!(alone(&mut *device, Request::new(Op::Read, sector, 1), 0), (Status::Success, expected));
+    }
+}
+
+/// An array takes block I/O only, whatever its drives take.
+#[test]
+fn an_array_answers_commands_of_a_set_as_unsupported() {
+    for kind in ["stripe", "mirror"] {
+        let host = Host::parse(&format!("[[layer]]\nkind = \"{kind}\"\ndrives = 2\n"), "array").expect("a host");
+        let mut config = drive(3);
+        config.ftl.design = "tagged".to_string();
+        let mut device = stack(&host, &config, 3);
+        assert!(device.command_set().is_none(), "{kind}");
+        let request = Request { opcode: Opcode(1), tag: 7, ..Request::new(Op::Write, 0, 1) };
+        device.submit_command(&request, Payload { data: Data::Stamp(0), words: &[1] });
+        let answers: Vec<_> =
+            device.completions().drain(..).map(|completion| (completion.tag, completion.status)).collect();
+        assert_eq!((answers, device.outstanding()), (vec![(7, Status::Unsupported)], 0), "{kind}");
     }
 }

@@ -55,6 +55,15 @@ pub(crate) fn completion(request: &Request, status: Status, at: Nanos, order: u6
     }
 }
 
+/// Why an array of so many sectors does not begin a command: it takes block I/O, and that within its sectors.
+pub(crate) fn turned_away(request: &Request, sectors: u64) -> Option<Status> {
+    let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
+    match request.opcode.is_block() {
+        false => Some(Status::Unsupported),
+        true => (!in_range).then_some(Status::OutOfRange),
+    }
+}
+
 /// The path of a command that ended with this part of it: it waited in the layer until that part was sent.
 pub(crate) fn waited_before(request: &Request, below: &Path) -> Path {
     let waited = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: below.request.at };

@@ -22,9 +22,9 @@ use std::collections::VecDeque;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Data, Status};
+use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, completion};
+use crate::array::{Array, Ended, OverArray, Overlaps, completion, turned_away};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
@@ -449,17 +449,20 @@ impl BlockDevice for Mirror {
         self.run_until(request.at);
         self.outstanding += 1;
         self.taken.add(request);
-        let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.layout.sectors);
-        if !in_range {
+        if let Some(status) = turned_away(request, self.layout.sectors) {
             self.order += 1;
             self.outstanding -= 1;
             self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
-            self.completions.push(completion(request, Status::OutOfRange, request.at, self.order - 1));
+            self.completions.push(completion(request, status, request.at, self.order - 1));
             return;
         }
         let cells = if self.cell > 0 && request.op == Op::Write { data.cells(request, self.cell) } else { Vec::new() };
         self.arrive(*request, cells, false);
         self.work();
+    }
+
+    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        self.submit(request, payload.data);
     }
 
     fn prefetch(&mut self, requests: &[Request]) {
