@@ -384,7 +384,7 @@ impl Media {
         left + free * pages + comes_back >= self.gc_reserve * pages + still_to_move + record + taken
     }
 
-    /// Whether a stream of the host has no superblock in a group and may not open one, not even when the erases under way
+    /// Whether a stream of the host has no superblock in a group and may not open one, not even when the erases in flight
     /// have ended.
     pub(crate) fn host_is_blocked(&self, group: u32) -> bool {
         let free = self.pool.free_or_erasing(group);
@@ -416,7 +416,7 @@ impl Media {
         self.flash.store.image().is_none() || self.pool.next_free(group).is_some_and(provided)
     }
 
-    /// Pages that relocation has in a group, once the erases under way are done.
+    /// Pages that relocation has in a group, once the erases in flight are done.
     pub(crate) fn relocation_room(&self, group: u32) -> u32 {
         let left = self.data_pages_left(self.slot(group, Frontier::Gc));
         left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock

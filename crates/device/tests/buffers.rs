@@ -147,7 +147,7 @@ fn what_was_durable_survives_power_cuts_under_every_buffer_at_every_page_size() 
     });
 }
 
-/// One channel, one die: whatever is under way keeps the only chip busy.
+/// One channel, one die: whatever is in flight keeps the only chip busy.
 fn one_chip(policy: &str) -> DriveConfig {
     let mut config = configs::handful();
     config.flash.geometry.blocks_per_plane = 32;
@@ -206,7 +206,7 @@ fn a_partial_page_that_stays_is_completed_and_costs_no_read() {
         write_pages(&mut drive, &(0..64).map(|page| (page * 8, 8)).collect::<Vec<_>>());
         flush(&mut drive);
         drive.reset_statistics();
-        // The first half of a page, ten full pages, its second half: too long for LRU, and always something under way.
+        // The first half of a page, ten full pages, its second half: too long for LRU, and always something in flight.
         for round in 0..400_u64 {
             let page = round % 16;
             let mut requests = vec![(page * 8, 4)];

@@ -125,7 +125,7 @@ fn a_record_of_trims_that_was_moved_does_not_drop_what_was_written_since() {
     }
 }
 
-/// A unit is trimmed and flushed, and written again; another is trimmed and flushed while that write is still under way.
+/// A unit is trimmed and flushed, and written again; another is trimmed and flushed while that write is still in flight.
 /// The second record called the first unit mapped, so when the write was cut off, what had been there before both trims
 /// came back. Each instant of the last flush is tried.
 #[test]
@@ -240,7 +240,7 @@ fn the_power_may_go_during_recovery_again_and_again() {
     println!("{cuts} power cuts and {erases} torn blocks");
 }
 
-/// The same life over and over: its power goes when erases are under way, and then at each operation of recovery.
+/// The same life over and over: its power goes when erases are in flight, and then at each operation of recovery.
 #[test]
 fn every_power_cut_of_a_recovery_is_survived() {
     let mut config = configs::handful();

@@ -196,7 +196,7 @@ fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
             (0..4).for_each(|number| submit(&mut drive, &write(number), 1));
             if timed {
                 while drive.counters().flash.total(OpKind::Program) < 3 {
-                    let next = drive.next_event().expect("programs are under way");
+                    let next = drive.next_event().expect("programs are in flight");
                     drive.run_until(next);
                 }
             }

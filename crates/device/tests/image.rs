@@ -299,7 +299,7 @@ fn a_block_that_failed_a_program_is_still_marked_when_the_image_is_opened_again(
     let mut drive = on_image(&config, dir.path());
     drive.submit_with(&Request::new(Op::Write, 0, 2), Data::Bytes(&[1; 1024]));
     while drive.counters().flash.total(OpKind::Program) == 0 {
-        let next = drive.next_event().expect("a program is under way");
+        let next = drive.next_event().expect("a program is in flight");
         drive.run_until(next);
     }
     // The process ends with the failure, before the block could be retired.

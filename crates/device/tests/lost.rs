@@ -189,7 +189,7 @@ fn what_is_moved_and_could_not_be_read_is_lost_by_copyback_too() {
     }
 }
 
-/// While a copyback is under way the data is in no RAM. It was read from there all the same, at no cost.
+/// While a copyback is in flight the data is in no RAM. It was read from there all the same, at no cost.
 #[test]
 fn a_page_on_its_way_by_copyback_is_read_where_it_comes_from() {
     let mut config = drive(2, 1, 1000);

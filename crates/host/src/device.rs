@@ -48,7 +48,7 @@ impl Traffic {
 
 /// What a room did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoomFigures {
+pub struct LayerMetrics {
     /// Its kind, as descriptions name it.
     pub kind: String,
     /// Its settings, as descriptions say them, everything filled in.
@@ -184,7 +184,7 @@ pub trait Administration {
     fn identify(&self) -> Identity;
 
     /// What the layers have done up to now, the topmost first; nothing for a drive.
-    fn rooms(&self) -> Vec<RoomFigures>;
+    fn layers(&self) -> Vec<LayerMetrics>;
 
     /// What it took from above and has ended; a drive counts the bytes of what succeeded only.
     fn taken(&self) -> Traffic;
@@ -405,7 +405,7 @@ impl Administration for Drive {
         }
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
+    fn layers(&self) -> Vec<LayerMetrics> {
         Vec::new()
     }
 

@@ -17,7 +17,7 @@ mod stripe;
 
 pub use description::{Drives, Host, KEYS};
 pub use device::{
-    Administration, Again, BlockDevice, Device, Identity, Loss, Part, PartMut, Power, RoomFigures, Traffic, seed_of,
+    Administration, Again, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
 pub use layers::{LAYERS, LayerConfig, LayerKind};

@@ -5,7 +5,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, DriveError, Options, Payload, Recovered};
 
 use crate::device::Again;
-use crate::{Administration, BlockDevice, Device, Identity, Loss, Part, PartMut, Power, RoomFigures, Traffic};
+use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power, Traffic};
 
 /// A drive of a stack.
 pub struct Member {
@@ -147,7 +147,7 @@ impl Administration for Member {
         self.drive().identify()
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
+    fn layers(&self) -> Vec<LayerMetrics> {
         Vec::new()
     }
 

@@ -16,7 +16,8 @@ use crate::array::{completion as completion_of, waited_before};
 use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::{
-    Administration, BlockDevice, Device, Identity, LayerError, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic,
+    Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
+    Traffic,
 };
 
 /// What the registry knows of it.
@@ -376,11 +377,11 @@ impl Administration for Scheduler {
         self.below.identify()
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
+    fn layers(&self) -> Vec<LayerMetrics> {
         let SchedulerConfig { depth, merge_bytes } = self.config;
         let configuration = [("depth", depth.to_string()), ("merge_size", format_size(merge_bytes))];
         let figures = [("merged_requests", self.merged as f64), ("waiting_max", self.waiting_max as f64)];
-        let own = RoomFigures {
+        let own = LayerMetrics {
             kind: LAYER.name.to_string(),
             configuration: configuration.map(|(key, value)| (key.to_string(), value)).into(),
             taken: self.taken,
@@ -388,7 +389,7 @@ impl Administration for Scheduler {
             below: self.below.taken(),
             figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
         };
-        std::iter::once(own).chain(self.below.rooms()).collect()
+        std::iter::once(own).chain(self.below.layers()).collect()
     }
 
     fn set_timed(&mut self, timed: bool) {

@@ -22,7 +22,8 @@ use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::{
-    Administration, BlockDevice, Device, Identity, LayerError, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic,
+    Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
+    Traffic,
 };
 
 /// What the registry knows of it.
@@ -413,8 +414,8 @@ impl Administration for Stripe {
         self.array.identify(LAYER.name)
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
-        let own = RoomFigures {
+    fn layers(&self) -> Vec<LayerMetrics> {
+        let own = LayerMetrics {
             kind: LAYER.name.to_string(),
             configuration: [
                 ("chunk".to_string(), format_size(self.config.chunk_bytes)),
@@ -426,7 +427,7 @@ impl Administration for Stripe {
             below: Traffic::default(),
             figures: [("waited_for_overlaps".to_string(), self.waited as f64)].into(),
         };
-        self.array.rooms(own)
+        self.array.layers(own)
     }
 
     fn set_timed(&mut self, timed: bool) {

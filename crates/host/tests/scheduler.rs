@@ -25,7 +25,7 @@ fn work(device: &mut dyn BlockDevice, seed: u64, depth: u64) -> (Vec<(u32, Vec<u
         }
     };
     for tag in 0..400 {
-        // Mostly one behind the other, so that there is something to merge; never over what is under way.
+        // Mostly one behind the other, so that there is something to merge; never over what is in flight.
         if rng.random_bool(0.2) || next + 8 > sectors {
             wait(device, 0, &mut reads);
             next = rng.random_range(0..sectors - 8);

@@ -94,7 +94,7 @@ fn work(device: &mut dyn Device, seed: u64, count: u32) -> u64 {
 
 /// Every layer's traffic is what the devices below it took.
 fn assert_handed_down(device: &dyn Device) {
-    for layer in device.rooms() {
+    for layer in device.layers() {
         let Traffic { requests, bytes } = layer.sent;
         assert_eq!(requests, layer.below.requests, "{}", layer.kind);
         assert_eq!(bytes, layer.below.bytes, "{}", layer.kind);
@@ -169,7 +169,7 @@ fn a_side_that_was_cut_catches_up_region_by_region() {
             device.run_until(at);
         }
     };
-    let figure = |device: &dyn Device, name: &str| device.rooms()[0].figures[name];
+    let figure = |device: &dyn Device, name: &str| device.layers()[0].figures[name];
     write(&mut *device, 1, 0, 1);
     write(&mut *device, 2, sectors - 1, 2);
     assert_eq!(device.cut(0, &mut |_| None), Loss::Nothing);
@@ -251,7 +251,7 @@ fn what_a_side_reads_after_it_was_left_behind_is_not_believed() {
         let read = std::mem::take(device.read_data());
         assert_eq!(read.len(), 4);
         read.iter().for_each(|(tag, bytes)| assert_eq!(bytes[..], [7; 512], "read {tag} of {config:?}"));
-        read_elsewhere += device.rooms()[0].figures["read_elsewhere"];
+        read_elsewhere += device.layers()[0].figures["read_elsewhere"];
     }
     assert!(read_elsewhere > 0.0, "no read was in flight on the side that was cut");
 }
@@ -279,7 +279,7 @@ fn alone(device: &mut dyn Device, request: Request, byte: u8) -> (Status, Vec<u8
 }
 
 fn sides_in_sync(device: &dyn Device) -> f64 {
-    device.rooms()[0].figures["sides_in_sync"]
+    device.layers()[0].figures["sides_in_sync"]
 }
 
 fn settle(device: &mut dyn Device) {
@@ -299,7 +299,7 @@ fn a_side_that_cannot_be_read_costs_nothing_while_there_is_another() {
         device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
         assert_eq!(alone(&mut *device, Request::new(Op::Read, 0, 8), 0), (Status::Success, vec![7; 8 * 512]));
     }
-    assert!(device.rooms()[0].figures["read_elsewhere"] > 0.0, "no side failed to read");
+    assert!(device.layers()[0].figures["read_elsewhere"] > 0.0, "no side failed to read");
     // What was asked for and did not strike, strikes now.
     for _ in 0..8 {
         alone(&mut *device, Request::new(Op::Read, 0, 8), 0);

@@ -1,9 +1,9 @@
-//! What a run holds against itself: laws that must hold, and warnings about what misleads.
+//! What a run holds against itself: invariants that must hold, and warnings about what misleads.
 
 use ssdlab_base::{SECTOR_BYTES, format_size};
 use ssdlab_device::{Counters, Destage, DriveConfig};
 use ssdlab_flash::{Cause, Faults, OpKind, ScriptedFault, Unstruck};
-use ssdlab_host::{Administration, RoomFigures, Traffic};
+use ssdlab_host::{Administration, LayerMetrics, Traffic};
 
 use crate::replay::{Ended, Recorder};
 use crate::result::{Check, DeviceResult, Precondition, Timeline};
@@ -12,13 +12,13 @@ fn check(name: &str, held: bool, detail: String) -> Check {
     Check { name: name.to_string(), held, detail }
 }
 
-/// The laws that the lab itself can see; the drive adds its own.
-pub(crate) fn laws(
+/// The invariants that the lab itself can see; the drive adds its own.
+pub(crate) fn invariants(
     config: &DriveConfig,
     ended: Ended,
     recorder: &Recorder,
     counters: &Counters,
-    rooms: &[RoomFigures],
+    layers: &[LayerMetrics],
     timeline: &Timeline,
     virtual_time_ns: u64,
 ) -> Vec<Check> {
@@ -27,13 +27,13 @@ pub(crate) fn laws(
         Ended::Stuck { outstanding } => format!("; the drive has nothing left to do with {outstanding} of them in it"),
         Ended::Done | Ended::Stopped => String::new(),
     };
-    let mut laws = vec![check(
+    let mut invariants = vec![check(
         "requests_generated_equal_completed",
         recorder.sent == recorder.completed,
         format!("{} sent and {completed} completed{stuck}", counted(sent, "request was", "requests were")),
     )];
-    if rooms.is_empty() {
-        laws.push(check(
+    if layers.is_empty() {
+        invariants.push(check(
             "requests_completed_equal_drive_counters",
             recorder.completed == counters.commands,
             format!(
@@ -41,7 +41,7 @@ pub(crate) fn laws(
                 recorder.completed, counters.commands
             ),
         ));
-        laws.push(check(
+        invariants.push(check(
             "bytes_conserved",
             recorder.sent_bytes == recorder.completed_bytes && recorder.succeeded_bytes() == counters.bytes,
             format!(
@@ -54,14 +54,14 @@ pub(crate) fn laws(
             ),
         ));
     } else {
-        laws.push(handed_down(recorder, counters, rooms));
+        invariants.push(handed_down(recorder, counters, layers));
     }
 
     if !recorder.jobs.is_empty() {
         let of_jobs = recorder.jobs.requests();
         let detail =
             format!("reads, writes, trims, flushes completed: {:?}; over all jobs: {of_jobs:?}", recorder.completed);
-        laws.push(check("requests_equal_sum_over_jobs", of_jobs == recorder.completed, detail));
+        invariants.push(check("requests_equal_sum_over_jobs", of_jobs == recorder.completed, detail));
     }
 
     if config.flash.faults == Faults::default() {
@@ -70,7 +70,7 @@ pub(crate) fn laws(
             "{failed} of {} ended with an error, and the drive has no faults to blame",
             counted(completed, "request", "requests")
         );
-        laws.push(check("no_errors_without_faults", failed == 0, detail));
+        invariants.push(check("no_errors_without_faults", failed == 0, detail));
     }
 
     // The timeline adds up differences between samples; the drive's counters are the other side.
@@ -79,7 +79,7 @@ pub(crate) fn laws(
     let in_timeline = |cause: &Cause| timeline.programs.get(cause.key()).map_or(0, |column| column.iter().sum::<u64>());
     let programs = counters.flash.total(OpKind::Program) + counters.flash.total(OpKind::Copyback);
     let summed: u64 = Cause::ALL.iter().map(in_timeline).sum();
-    laws.push(check(
+    invariants.push(check(
         "programs_equal_sum_over_timeline",
         programs == summed && Cause::ALL.iter().all(|cause| by_cause(cause) == in_timeline(cause)),
         format!("{programs} pages were programmed or copied; the timeline's sum over causes is {summed}"),
@@ -91,7 +91,7 @@ pub(crate) fn laws(
         let mean_outstanding = recorder.occupancy as f64 / span;
         let rate = completed as f64 / span;
         let mean_latency = latencies as f64 / completed as f64;
-        laws.push(check(
+        invariants.push(check(
             "littles_law",
             recorder.occupancy == latencies,
             format!(
@@ -100,21 +100,22 @@ pub(crate) fn laws(
             ),
         ));
     }
-    laws
+    invariants
 }
 
 /// The topmost layer takes what the workload sent, and what each layer sent the devices below it took.
-fn handed_down(recorder: &Recorder, counters: &Counters, rooms: &[RoomFigures]) -> Check {
+fn handed_down(recorder: &Recorder, counters: &Counters, layers: &[LayerMetrics]) -> Check {
     let workload = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
     let mut held = recorder.sent_bytes == recorder.completed_bytes;
-    held &= rooms.first().is_none_or(|room| room.taken == workload);
+    held &= layers.first().is_none_or(|layer| layer.taken == workload);
     let mut detail = format!("reads, writes, trims, flushes of the workload: {:?}", workload.requests);
-    for room in rooms {
+    for layer in layers {
         // Drives count the bytes of what succeeded only.
         let bytes =
-            recorder.failed_bytes != [0; 4] || counters.failed_commands > 0 || room.sent.bytes == room.below.bytes;
-        held &= bytes && room.sent.requests == room.below.requests;
-        detail.push_str(&format!("; {} took {:?} and sent {:?}", room.kind, room.taken.requests, room.sent.requests));
+            recorder.failed_bytes != [0; 4] || counters.failed_commands > 0 || layer.sent.bytes == layer.below.bytes;
+        held &= bytes && layer.sent.requests == layer.below.requests;
+        detail
+            .push_str(&format!("; {} took {:?} and sent {:?}", layer.kind, layer.taken.requests, layer.sent.requests));
     }
     detail.push_str(&format!("; the drives counted {:?}, bytes {:?}", counters.commands, counters.bytes));
     check("requests_handed_down", held, detail)
@@ -690,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_that_drops_or_adds_a_request_is_found() {
+    fn a_layer_that_drops_or_adds_a_request_is_found() {
         let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
         recorder.completed = [3, 5, 0, 1];
         recorder.completed_bytes = [12_288, 20_480, 0, 0];
@@ -698,7 +699,7 @@ mod tests {
         let above = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
         let below = Traffic { requests: [3, 2, 0, 1], ..above };
         let counters = Counters { commands: below.requests, bytes: below.bytes, ..Counters::default() };
-        let room = |taken, sent, below| RoomFigures {
+        let layer = |taken, sent, below| LayerMetrics {
             kind: "scheduler".to_string(),
             configuration: Default::default(),
             taken,
@@ -706,14 +707,14 @@ mod tests {
             below,
             figures: Default::default(),
         };
-        let held = |rooms: &[RoomFigures]| handed_down(&recorder, &counters, rooms).held;
-        assert!(held(&[room(above, below, below)]));
-        assert!(held(&[room(above, above, above), room(above, below, below)]));
-        assert!(!held(&[room(above, above, below)]), "the drive was sent fewer");
-        assert!(!held(&[room(below, below, below)]), "the room was sent more");
-        assert!(!held(&[room(above, below, above), room(above, below, below)]), "lost between two rooms");
+        let held = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).held;
+        assert!(held(&[layer(above, below, below)]));
+        assert!(held(&[layer(above, above, above), layer(above, below, below)]));
+        assert!(!held(&[layer(above, above, below)]), "the drive was sent fewer");
+        assert!(!held(&[layer(below, below, below)]), "the layer was sent more");
+        assert!(!held(&[layer(above, below, above), layer(above, below, below)]), "lost between two layers");
         let short = Traffic { bytes: [12_288, 16_384, 0, 0], ..below };
-        assert!(!held(&[room(above, below, short)]), "bytes were lost");
+        assert!(!held(&[layer(above, below, short)]), "bytes were lost");
     }
 
     #[test]

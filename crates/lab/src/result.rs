@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use ssdlab_host::RoomFigures;
+use ssdlab_host::LayerMetrics;
 
 pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
@@ -122,7 +122,7 @@ pub struct DeviceResult {
     pub host: Host,
     /// What stood above the drive, the topmost first: empty where requests went straight to it.
     #[serde(default)]
-    pub host_layers: Vec<RoomFigures>,
+    pub host_layers: Vec<LayerMetrics>,
     /// Commands of the drive's own set, by name, and its events; absent where it knows block I/O alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,

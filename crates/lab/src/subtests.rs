@@ -19,7 +19,7 @@ use crate::result::{DeviceResult, Subtest, Throughput};
 use crate::source::WorkloadSource;
 
 /// From the last completion of a sub-test to the first request of the next: longer than the five minutes of silence
-/// after which a recorder takes a test for ended, by time enough for collection that was under way.
+/// after which a recorder takes a test for ended, by time enough for collection that was in flight.
 pub const PAUSE: Nanos = Nanos::from_ms(330_000);
 
 /// The passes of a workload that begins anew: none of those that age a drive.

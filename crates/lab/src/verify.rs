@@ -16,7 +16,7 @@ use ssdlab_base::command_set::DataPhase;
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
 use ssdlab_flash::HugeArray;
-use ssdlab_host::{Administration, BlockDevice, Identity, Part, PartMut, RoomFigures, Traffic};
+use ssdlab_host::{Administration, BlockDevice, Identity, LayerMetrics, Part, PartMut, Traffic};
 
 use crate::result::Check;
 
@@ -336,8 +336,8 @@ impl<D: Administration + ?Sized> Administration for Verified<'_, D> {
         self.device.identify()
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
-        self.device.rooms()
+    fn layers(&self) -> Vec<LayerMetrics> {
+        self.device.layers()
     }
 
     fn taken(&self) -> Traffic {

@@ -115,7 +115,7 @@ fn the_requests_that_were_served_do_the_same_on_flash_when_they_are_replayed() {
             again.run_to_completion(Nanos::MAX);
             again.completions().clear();
         }
-        // Erases may still be under way at the last answer, and end while nobody asks.
+        // Erases may still be in flight at the last answer, and end while nobody asks.
         let at_last = format!("{:?}", again.counters().flash);
         while let Some(at) = again.next_event() {
             again.run_until(at);

@@ -19,11 +19,11 @@ pub struct Case {
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A command arrives as soon as fewer than `depth` are under way. Its tag and its stamp come from its place.
+    /// A command arrives as soon as fewer than `depth` are in flight. Its tag and its stamp come from its place.
     Command {
         /// What is asked.
         request: Request,
-        /// How many may be under way, this one included.
+        /// How many may be in flight, this one included.
         depth: u32,
     },
     /// Events run, so many, or until there are no more.

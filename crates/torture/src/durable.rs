@@ -145,7 +145,7 @@ impl Durable {
     /// A command was submitted.
     pub fn submitted(&mut self, request: &Request, stamp: u64) {
         let pending = Pending { request: *request, stamp, covers: self.log.len() };
-        assert!(self.pending.insert(request.tag, pending).is_none(), "tag {} is under way already", request.tag);
+        assert!(self.pending.insert(request.tag, pending).is_none(), "tag {} is in flight already", request.tag);
     }
 
     /// A command has completed, with what a read brought. Of completions that came together the one that took effect
@@ -245,7 +245,7 @@ impl Durable {
                 sector.on_flash(*order);
             }
         }
-        // Other flushes under way count from the beginning of the log, so it is cut only between them.
+        // Other flushes in flight count from the beginning of the log, so it is cut only between them.
         if self.pending.values().all(|pending| pending.request.op != Op::Flush) {
             self.log.drain(..covers);
             for pending in self.pending.values_mut() {

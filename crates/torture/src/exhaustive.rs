@@ -16,7 +16,7 @@ use crate::totals::Totals;
 /// How far into the next event the power goes, in percent.
 const PERCENTS: [u8; 2] = [0, 50];
 
-/// How many commands are under way at most.
+/// How many commands are in flight at most.
 const DEPTHS: [u32; 2] = [1, 4];
 
 /// Sequences to be run.

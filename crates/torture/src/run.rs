@@ -22,7 +22,7 @@ pub struct Finding {
     pub message: String,
     /// Where it was said: file and line.
     pub place: String,
-    /// The step that was under way, from 0; behind the last, the end that every case comes to.
+    /// The step that was in flight, from 0; behind the last, the end that every case comes to.
     pub step: usize,
 }
 
@@ -134,7 +134,7 @@ fn never_struck(case: &Case, drive: &Drive) -> Vec<String> {
 pub(crate) struct Struck {
     /// As the script that repeats it.
     pub(crate) fault: ScriptedFault,
-    /// The step that was under way.
+    /// The step that was in flight.
     pub(crate) step: usize,
 }
 
@@ -142,7 +142,7 @@ struct Runner<'a> {
     lives: Lives,
     totals: &'a mut Totals,
     struck: &'a mut Vec<Struck>,
-    /// The step under way.
+    /// The step in flight.
     at: usize,
     tag: u32,
     /// A power cut that waits for its moment.
@@ -209,7 +209,7 @@ impl Runner<'_> {
     fn spring(&mut self) {
         let Some(trap) = self.trap else { return };
         let durable = self.lives.oracle.durable > self.durable;
-        // What is under way right after this event.
+        // What is in flight right after this event.
         let soon = self.lives.drive().now() + Nanos(1);
         let work = self.lives.drive().array_work(soon);
         let there = match trap.at {
@@ -310,7 +310,7 @@ impl Runner<'_> {
         self.totals.comparing += start.elapsed();
     }
 
-    /// The end of every case: what is under way completes, the drive takes one more write and one more flush or says
+    /// The end of every case: what is in flight completes, the drive takes one more write and one more flush or says
     /// that it is read-only, and all of it is there after one more look.
     fn end(&mut self) {
         self.drain();

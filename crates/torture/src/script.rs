@@ -1,7 +1,7 @@
 //! Cases as text: the drive's description with a table `[torture]` that lists the steps, one line each.
 //!
 //! ```text
-//! write 0+8 fua depth=4     8 sectors from sector 0, forced, when fewer than 4 commands are under way
+//! write 0+8 fua depth=4     8 sectors from sector 0, forced, when fewer than 4 commands are in flight
 //! read 3+1 queue=1          on queue 1; stream=1 likewise; `trim` and `zero` (write zeroes) look the same
 //! flush
 //! run 12                    12 events

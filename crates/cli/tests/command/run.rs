@@ -229,7 +229,7 @@ fn a_host_stands_between_workload_and_drive() {
     let requests = device["requests"]["write"].as_u64().expect("a count");
     let sent = room["sent"]["requests"][1].as_u64().expect("a count");
     assert_eq!(room["taken"]["requests"][1], requests);
-    // One goes alone; the fifteen that come while it is under way go together.
+    // One goes alone; the fifteen that come while it is in flight go together.
     assert!(sent * 7 < requests, "{sent} of {requests}");
     assert_eq!(room["sent"]["bytes"], room["taken"]["bytes"]);
 

@@ -33,7 +33,7 @@ pub(super) struct DriveChips<'a> {
 }
 
 impl Chips for DriveChips<'_> {
-    /// Busy is a die with any operation under way or queued. Without time no chip ever is.
+    /// Busy is a die with any operation in flight or queued. Without time no chip ever is.
     fn is_busy(&self, lpn: Lpn, mask: u64) -> bool {
         if !self.media.flash.timed() {
             return false;

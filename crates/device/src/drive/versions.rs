@@ -9,13 +9,13 @@ use crate::ftl::VersionPart;
 use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
-/// What the FTL has under way at one time while the drive is idle.
+/// What the FTL has in flight at one time while the drive is idle.
 const IDLE_IN_FLIGHT: u32 = 8;
 
 /// When the drive counts as idle, and what the FTL does then.
 #[derive(Clone, Debug)]
 pub(super) struct IdlePace {
-    /// Commands under way at most for the FTL to do it.
+    /// Commands in flight at most for the FTL to do it.
     light_load: u64,
     /// When background collection may run, and when the FTL may begin.
     background_at: Option<Nanos>,
@@ -184,7 +184,7 @@ impl Drive {
                 assert!(started <= limit, "{started} programs of idle work were started, of {limit}");
                 self.idle.work.in_flight += started;
             }
-            // With nothing under way it begins anew when the next command has completed.
+            // With nothing in flight it begins anew when the next command has completed.
             self.idle.work.on = self.idle.work.in_flight > 0;
         }
     }

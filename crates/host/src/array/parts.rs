@@ -7,7 +7,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data};
 
 use crate::device::Again;
-use crate::{Device, Identity, Loss, Member, Part, PartMut, RoomFigures, Traffic};
+use crate::{Device, Identity, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
 
 /// A command that has ended in a device.
 pub(crate) struct Ended {
@@ -107,11 +107,11 @@ impl Array {
     }
 
     /// A layer's own figures, and those of the layers below it, from left to right.
-    pub(crate) fn rooms(&self, mut own: RoomFigures) -> Vec<RoomFigures> {
+    pub(crate) fn layers(&self, mut own: LayerMetrics) -> Vec<LayerMetrics> {
         own.sent = self.sent;
         own.below = Traffic::default();
         self.devices().for_each(|device| own.below.merge(&device.taken()));
-        std::iter::once(own).chain(self.devices().flat_map(|device| device.rooms())).collect()
+        std::iter::once(own).chain(self.devices().flat_map(|device| device.layers())).collect()
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = &dyn Device> {

@@ -29,7 +29,8 @@ use crate::device::Again;
 use crate::layers::{LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::{
-    Administration, BlockDevice, Device, Identity, LayerError, Loss, Member, Part, PartMut, Power, RoomFigures, Traffic,
+    Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
+    Traffic,
 };
 
 use command::Command;
@@ -516,7 +517,7 @@ impl Administration for Mirror {
         self.array.identify(LAYER.name)
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
+    fn layers(&self) -> Vec<LayerMetrics> {
         let Counts { waited, bitmap_writes, record_writes, read_elsewhere, resynced_sectors, left_behind } =
             self.counts;
         let figures = [
@@ -528,7 +529,7 @@ impl Administration for Mirror {
             ("sides_in_sync", u64::from(self.in_sync.count_ones())),
             ("waited_for_overlaps", waited),
         ];
-        let own = RoomFigures {
+        let own = LayerMetrics {
             kind: LAYER.name.to_string(),
             configuration: [
                 ("devices".to_string(), self.sides().to_string()),
@@ -540,7 +541,7 @@ impl Administration for Mirror {
             below: Traffic::default(),
             figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
         };
-        self.array.rooms(own)
+        self.array.layers(own)
     }
 
     fn set_timed(&mut self, timed: bool) {

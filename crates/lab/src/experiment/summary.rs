@@ -58,7 +58,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts()) };
     let now = stack.data().now().0;
     let device = stack.look();
-    let rooms = device.rooms();
+    let layers = device.layers();
     let counters = device.counters();
     let virtual_time_ns = if config.timed { now } else { 0 };
     let room_after = Room::of(device);
@@ -88,7 +88,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
-    let mut checks = checks::laws(config, ended, &recorder, &counters, &rooms, &timeline, virtual_time_ns);
+    let mut checks = checks::invariants(config, ended, &recorder, &counters, &layers, &timeline, virtual_time_ns);
     let spare_at_collection = parts::spare_at_collection(device);
     let data = stack.data();
     while let Some(next) = data.next_event() {
@@ -141,7 +141,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
             trimmed_mapped_sectors: counters.trimmed_mapped_sectors,
             padding_bytes: counters.padding_bytes,
         },
-        host_layers: rooms,
+        host_layers: layers,
         commands,
         checks,
         warnings: Vec::new(),

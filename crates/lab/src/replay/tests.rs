@@ -7,7 +7,7 @@ use super::*;
 use crate::checks;
 use crate::progress::{Progress, Quiet};
 use crate::result::Check;
-use ssdlab_host::{Identity, Part, PartMut, RoomFigures, Traffic};
+use ssdlab_host::{Identity, LayerMetrics, Part, PartMut, Traffic};
 
 /// How a drive misbehaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Administration for Fake {
         unreachable!("a replay does not ask who it drives")
     }
 
-    fn rooms(&self) -> Vec<RoomFigures> {
+    fn layers(&self) -> Vec<LayerMetrics> {
         Vec::new()
     }
 
@@ -213,14 +213,14 @@ impl Workload for Writes {
     }
 }
 
-fn laws(fault: Fault, mut workload: Writes) -> (Ended, Vec<Check>, Recorder) {
+fn invariants(fault: Fault, mut workload: Writes) -> (Ended, Vec<Check>, Recorder) {
     let mut fake = Fake::new(fault);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let stop = AtomicBool::new(false);
     let control = Control::new(&stop, &Quiet);
     let ended = replay(&mut fake, &mut workload, &mut recorder, &control).expect("the workload fits");
     let timeline = recorder.take_timeline(fake.now.0, &fake.counters, 4096);
-    let checks = checks::laws(&config(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
+    let checks = checks::invariants(&config(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
     (ended, checks, recorder)
 }
 
@@ -237,7 +237,7 @@ fn broken(checks: &[Check]) -> Vec<&str> {
 
 #[test]
 fn an_honest_drive_keeps_every_law_in_closed_and_open_loops() {
-    let (ended, checks, recorder) = laws(Fault::None, Writes::closed(10_000, 32));
+    let (ended, checks, recorder) = invariants(Fault::None, Writes::closed(10_000, 32));
     assert_eq!(ended, Ended::Done);
     assert_eq!(broken(&checks), [""; 0]);
     assert_eq!(recorder.completed, [3_333, 6_667, 0, 0]);
@@ -246,19 +246,19 @@ fn an_honest_drive_keeps_every_law_in_closed_and_open_loops() {
 
     // Three hundred nanoseconds between arrivals are too few: the queue grows to thousands.
     let open = Writes { gap: Some(Nanos(300)), ..Writes::closed(10_000, 0) };
-    let (ended, checks, recorder) = laws(Fault::None, open);
+    let (ended, checks, recorder) = invariants(Fault::None, open);
     assert_eq!((ended, broken(&checks).len()), (Ended::Done, 0));
     assert!(recorder.outstanding_max > 5_000);
 
     // An hour between arrivals: time passes without completions.
     let rare = Writes { gap: Some(Nanos(3_600_000_000_000)), ..Writes::closed(50, 0) };
-    let (ended, checks, recorder) = laws(Fault::None, rare);
+    let (ended, checks, recorder) = invariants(Fault::None, rare);
     assert_eq!((ended, broken(&checks).len(), recorder.outstanding_max), (Ended::Done, 0, 1));
 }
 
 #[test]
 fn a_drive_that_loses_queue_slots_is_caught_and_does_not_hang_the_run() {
-    let (ended, checks, _) = laws(Fault::Loses, Writes::closed(10_000, 32));
+    let (ended, checks, _) = invariants(Fault::Loses, Writes::closed(10_000, 32));
     assert_eq!(ended, Ended::Stuck { outstanding: 32 });
     let broken = broken(&checks);
     assert!(broken.contains(&"requests_generated_equal_completed"), "{broken:?}");
@@ -268,17 +268,17 @@ fn a_drive_that_loses_queue_slots_is_caught_and_does_not_hang_the_run() {
 
 #[test]
 fn a_drive_that_flatters_its_latencies_breaks_littles_law() {
-    let (_, checks, _) = laws(Fault::Flatters, Writes::closed(10_000, 32));
+    let (_, checks, _) = invariants(Fault::Flatters, Writes::closed(10_000, 32));
     assert_eq!(broken(&checks), ["littles_law"]);
 }
 
 #[test]
 fn a_drive_that_completes_twice_or_miscounts_is_caught() {
     let open = || Writes { gap: Some(Nanos(2_000)), depth: u64::MAX, ..Writes::closed(100, 0) };
-    let (_, checks, _) = laws(Fault::Miscounts, open());
+    let (_, checks, _) = invariants(Fault::Miscounts, open());
     assert_eq!(broken(&checks), ["bytes_conserved"]);
     let repeated = Writes { outstanding: 1_000, ..open() };
-    let (_, checks, _) = laws(Fault::Repeats, repeated);
+    let (_, checks, _) = invariants(Fault::Repeats, repeated);
     assert!(broken(&checks).contains(&"requests_generated_equal_completed"));
 }
 
@@ -315,7 +315,7 @@ fn a_stopped_run_lets_what_is_in_the_drive_complete() {
     assert_eq!(ended, Ended::Stopped);
     assert!(recorder.sent_total() < 10_000);
     let timeline = recorder.take_timeline(fake.now.0, &fake.counters, 4096);
-    let checks = checks::laws(&config(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
+    let checks = checks::invariants(&config(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
     assert_eq!(broken(&checks), [""; 0]);
 }
 

@@ -1,7 +1,7 @@
 //! Every figure of every drive: one row for each, readable without script.
 
 use super::html::{escape, figure, nanos, percent, rate, size, whole};
-use super::rooms;
+use super::layers;
 use super::tables::{capital, chip};
 use crate::result::{DeviceResult, LatencySummary, PerOp, RunResult};
 use crate::subtests;
@@ -75,21 +75,21 @@ impl Body<'_> {
         }
     }
 
-    /// What each room of the host sent to the device below it, and its own counts.
-    fn rooms(&mut self) {
-        let rooms = rooms::of(self.run);
-        for (place, room) in rooms.iter().enumerate() {
-            let name = capital(&rooms::name(rooms, place));
+    /// What each layer of the host sent to the device below it, and its own counts.
+    fn layers(&mut self) {
+        let layers = layers::of(self.run);
+        for (place, layer) in layers.iter().enumerate() {
+            let name = capital(&layers::name(layers, place));
             let of = |device: &DeviceResult| device.host_layers.get(place).cloned();
             self.row(&format!("{name}, taken"), |device| {
-                of(device).map(|room| whole(room.taken.requests.iter().sum()))
+                of(device).map(|layer| whole(layer.taken.requests.iter().sum()))
             });
             self.row(&format!("{name}, sent on"), |device| {
-                of(device).map(|room| whole(room.sent.requests.iter().sum()))
+                of(device).map(|layer| whole(layer.sent.requests.iter().sum()))
             });
-            for key in room.figures.keys() {
+            for key in layer.figures.keys() {
                 let count = |device: &DeviceResult| device.host_layers.get(place)?.figures.get(key).copied();
-                self.row(&format!("{name}, {}", key.replace('_', " ")), |device| count(device).map(count_of_a_room));
+                self.row(&format!("{name}, {}", key.replace('_', " ")), |device| count(device).map(count_of_a_layer));
             }
         }
     }
@@ -98,7 +98,7 @@ impl Body<'_> {
         self.group("Requests");
         self.per_op("Requests", |device| device.requests, whole);
         self.per_op("Bytes", |device| device.bytes, size);
-        self.rooms();
+        self.layers();
         self.row("Virtual time", |device| device.timed.then(|| nanos(device.virtual_time_ns as f64)));
         self.row("Idle gaps between sub-tests", |device| {
             Some(subtests::quiet_ns(device)).filter(|&quiet| quiet > 0).map(|quiet| nanos(quiet as f64))
@@ -216,8 +216,8 @@ impl Body<'_> {
     }
 }
 
-/// A count; a room may also bring a mean.
-fn count_of_a_room(value: f64) -> String {
+/// A count; a layer may also bring a mean.
+fn count_of_a_layer(value: f64) -> String {
     if value >= 0.0 && value.fract() == 0.0 { whole(value as u64) } else { figure(value) }
 }
 

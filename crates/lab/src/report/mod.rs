@@ -8,7 +8,7 @@
 //! ```text
 //! RunResult --+-- tables.rs  --> summary, checks, configuration (HTML, readable without script)
 //!             +-- figures.rs --> all figures
-//!             +-- divided.rs, watched.rs, waited.rs, rooms.rs --> sub-tests, Ready/Busy, what requests waited for, the
+//!             +-- divided.rs, watched.rs, waited.rs, layers.rs --> sub-tests, Ready/Busy, what requests waited for, the
 //!             |                                                   host's layers, where there are any
 //!             +-- JSON       --> page.js --> ECharts --> the charts
 //! ```
@@ -17,8 +17,8 @@ mod divided;
 mod figures;
 mod html;
 mod jobs;
+mod layers;
 mod reproduction;
-mod rooms;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! The parts of the page that are text: readable without script, and the same figures as in `result.json`.
 
 use super::html::{bytes_per_second, escape, figure, nanos, or_dash, rate, whole};
-use super::rooms;
+use super::layers;
 use crate::result::{DeviceResult, LatencySummary, PerOp, RunResult};
 use crate::subtests;
 
@@ -193,7 +193,7 @@ pub(super) fn configuration(run: &RunResult) -> String {
         let command: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
         text.push_str(&format!("<h3>Command</h3><pre>{}</pre>", escape(&command.join(" "))));
     }
-    text.push_str(&rooms::configuration(run));
+    text.push_str(&layers::configuration(run));
     for (index, device) in run.devices.iter().enumerate() {
         // A value that came out of JSON always goes back into it.
         let value = serde_json::to_string_pretty(&device.configuration).unwrap_or_default();

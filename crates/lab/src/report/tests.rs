@@ -334,8 +334,8 @@ fn an_interrupted_run_counts_the_quiet_after_its_last_subtest_and_the_bytes_of_t
 
 #[test]
 fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
-    use ssdlab_host::{RoomFigures, Traffic};
-    let room = |kind: &str, depth: &str, merged: u32| RoomFigures {
+    use ssdlab_host::{LayerMetrics, Traffic};
+    let layer = |kind: &str, depth: &str, merged: u32| LayerMetrics {
         kind: kind.to_string(),
         configuration: BTreeMap::from([("depth".to_string(), depth.to_string())]),
         taken: Traffic { requests: [0, 90, 0, 0], bytes: [0; 4] },
@@ -344,7 +344,7 @@ fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
         figures: BTreeMap::from([("merged_requests".to_string(), f64::from(merged))]),
     };
     let mut one = device("one");
-    one.host_layers = vec![room("scheduler", "64", 0), room("cache", "7", 0), room("scheduler", "<16>", 20)];
+    one.host_layers = vec![layer("scheduler", "64", 0), layer("cache", "7", 0), layer("scheduler", "<16>", 20)];
     let mut run = run(vec![one]);
     run.host = Some("two & more.toml".to_string());
     let page = without_library(&render(&run));

@@ -75,7 +75,7 @@ fn a_sound_drive_gives_back_what_was_written() {
     assert_eq!(check.name, NAME);
 }
 
-/// Commands of several queues overlap under way, and the drive takes them in an order of its own.
+/// Commands of several queues overlap in flight, and the drive takes them in an order of its own.
 #[test]
 fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
     let mut config = config();

@@ -83,7 +83,7 @@ pub(super) enum After {
     Released(FileId),
 }
 
-/// The operation under way.
+/// The operation in flight.
 #[derive(Debug)]
 struct Running {
     kind: OpKind,

@@ -11,7 +11,7 @@ const CAPACITY: &str = "flash.blocks_per_plane=192";
 /// How the personalities did their I/O: the group of the recordings, and what tables call it.
 const SETTINGS: [(&str, &str); 2] = [("filebench", "page cache"), ("filebench-direct", "direct I/O")];
 
-/// Requests under way: all that the drive takes, but a thread with direct I/O has one, and randomwrite has 3 threads.
+/// Requests in flight: all that the drive takes, but a thread with direct I/O has one, and randomwrite has 3 threads.
 fn depth(input: &Input) -> &'static str {
     match (input.group.as_str(), input.stands_for.as_str()) {
         ("filebench-direct", "Random Write") => "closed:3",
