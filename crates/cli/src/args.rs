@@ -51,6 +51,18 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
     error.exit()
 }
 
+/// Reads a whole number of `least` to `most`, and says so of what is none.
+pub(crate) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (least, most) {
+            (0, u64::MAX) => "expected a whole number".to_string(),
+            (_, u64::MAX) => format!("expected a whole number of at least {least}"),
+            _ => format!("expected a whole number from {least} to {most}"),
+        })
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -151,11 +163,11 @@ pub(crate) struct Run {
     pub(crate) fit: bool,
 
     /// Stop after N requests
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) limit: Option<u64>,
 
     /// Seed of everything random; the same seed gives the same result, bit for bit
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
 
     /// Write result.json, latency.csv, timeline.parquet and report.html to this folder
@@ -165,7 +177,7 @@ pub(crate) struct Run {
     /// Drives to run in parallel; by default one per core, if memory allows
     ///
     /// It does not change results. With --trace-window or --vcd drives run one after the other.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1024))]
     pub(crate) jobs: Option<u64>,
 
     /// Length of the timeline's intervals, such as 100ms; by default it grows with the run to 512 to 1024 intervals
@@ -188,7 +200,7 @@ pub(crate) struct Run {
     pub(crate) latency_breakdown: bool,
 
     /// List the N slowest requests and what each waited for; includes --latency-breakdown
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) slowest: Option<u32>,
 
     /// Write the Ready/Busy line of every die as a VCD, for GTKWave, PulseView and `ssdlab wa capture`; one drive only
@@ -386,15 +398,15 @@ pub(crate) struct Torture {
     pub(crate) buffer: Vec<String>,
 
     /// Number of seeds; by default 1000, or with --until as many as fit into the time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) seeds: Option<u64>,
 
     /// Commands of each seed
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<u64>(1, 1_000_000))]
     pub(crate) ops: u64,
 
     /// The first seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
 
     /// Stop starting seeds after TIME, such as 90s or 10min
@@ -402,7 +414,7 @@ pub(crate) struct Torture {
     pub(crate) until: Option<String>,
 
     /// Threads; by default one for each core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1024))]
     pub(crate) jobs: Option<u64>,
 
     /// Memory for all threads, such as 4g; by default three quarters of what is available
@@ -411,7 +423,7 @@ pub(crate) struct Torture {
 
     /// Try every power cut of every sequence of up to LENGTH commands, instead of seeds
     #[arg(long, value_name = "LENGTH", num_args = 0..=1, default_missing_value = "3",
-        value_parser = clap::value_parser!(u32).range(1..=6), conflicts_with_all = ["seeds", "until"])]
+        value_parser = whole::<u32>(1, 6), conflicts_with_all = ["seeds", "until"])]
     pub(crate) exhaustive: Option<u32>,
 
     /// Run the case saved in this file

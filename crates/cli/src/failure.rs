@@ -30,6 +30,14 @@ impl Failure {
         self
     }
 
+    /// What is wrong and the hint, as a part of another sentence.
+    pub(crate) fn in_a_sentence(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.sentence),
+            None => self.sentence.clone(),
+        }
+    }
+
     /// The exit status.
     pub(crate) fn status(&self) -> u8 {
         self.status

@@ -44,7 +44,7 @@ const PERSONALITIES: [(&str, &str, u64); 4] = [
 
 /// How long and how slow.
 struct Plan {
-    /// Everything on the drives takes so many times as long as in the model.
+    /// Everything on the drives takes N times as long as in the model.
     slower: f64,
     /// Turns of each drive that count; one before them does not: buffers fill.
     turns: u32,

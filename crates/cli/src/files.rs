@@ -71,7 +71,7 @@ pub(crate) struct Files {
     runtime: Option<String>,
 
     /// Run this many operations, instead of a time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::args::whole::<u64>(1, u64::MAX))]
     operations: Option<u64>,
 
     /// Bypass the page cache; sizes of files and appends are rounded up to 4 KiB

@@ -69,12 +69,12 @@ impl Allowed {
             return Ok(());
         }
         let sentence = format!(
-            "{what} takes up to {} of memory, and it may take {} ({})",
+            "{what} needs up to {} of memory, more than the limit of {} ({})",
             format_size(bytes),
             format_size(self.bytes),
             self.why
         );
-        let more = format!("--memory {}m allows it, on a machine that has it", bytes.div_ceil(1 << 20));
+        let more = format!("--memory {}m allows it", bytes.div_ceil(1 << 20));
         Err(Failure::input(sentence).hint(hints.into_iter().chain([more]).collect::<Vec<_>>().join("; ")))
     }
 

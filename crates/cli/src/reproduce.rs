@@ -217,14 +217,14 @@ fn library(args: &Reproduce) -> Result<Library, Failure> {
     let mut folders = args.traces.clone();
     for folder in &folders {
         if !folder.is_dir() {
-            return Err(Failure::input(format!("--traces {}: it is no folder", folder.display())));
+            return Err(Failure::input(format!("--traces: found {}, expected a folder", folder.display())));
         }
     }
     if let Some(list) = std::env::var_os("SSDLAB_TRACES").filter(|list| !list.is_empty()) {
         // As in PATH, an empty place between two colons names nothing.
         for folder in std::env::split_paths(&list).filter(|folder| !folder.as_os_str().is_empty()) {
             if !folder.is_dir() {
-                return Err(Failure::input(format!("SSDLAB_TRACES: {}: it is no folder", folder.display())));
+                return Err(Failure::input(format!("SSDLAB_TRACES: found {}, expected a folder", folder.display())));
             }
             folders.push(folder);
         }

@@ -38,12 +38,16 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let aged_by = match args.precondition.as_str() {
         "none" | "fill" | "footprint" | "steady" => None,
         other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed).map_err(|error| {
-            let takes =
-                "--precondition takes none, fill, footprint, steady, steady:WORKLOAD, or a workload as --workload does";
-            // What names a file was meant as one.
-            let word = if other.contains(['/', '.', '=', ':']) { None } else { closest(other, AGES) };
-            let meant = word.map_or_else(String::new, |word| format!("did you mean '{word}'? "));
-            Failure::from(error).hint(format!("{meant}{takes}"))
+            let takes = "none, fill, footprint, steady, steady:WORKLOAD, or a workload as --workload takes it";
+            // What looks like the name of a file or like options was meant as a workload.
+            if other.contains(['/', '.', '=', ':']) || Path::new(other).exists() {
+                return Failure::from(error).hint(format!("--precondition takes {takes}"));
+            }
+            let refused = Failure::input(format!("--precondition: found '{other}', expected {takes}"));
+            match closest(other, AGES) {
+                Some(word) => refused.hint(format!("did you mean '{word}'?")),
+                None => refused,
+            }
         })?),
     };
     let age = match (args.precondition.as_str(), &aged_by) {

@@ -1,6 +1,6 @@
 //! `ssdlab serve`: a drive as a network block device, until it is told to stop.
 
-use std::io::Write as _;
+use std::io::{self, ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use ssdlab_device::DriveConfig;
 use ssdlab_host::Host;
 use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::image::{self, OpenError, OpenedStack};
-use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, Server};
+use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, ServeError, Server};
 use ssdlab_live::record::Recorder;
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
@@ -121,7 +121,10 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
         })?;
     let live = Live::start(&args.served)?;
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
-    let server = Server::start(&endpoint, export, Limits::default()).map_err(Failure::work)?;
+    let server = Server::start(&endpoint, export, Limits::default()).map_err(|error| match &error {
+        ServeError::Listen { source, .. } => cannot_listen(&error, source),
+        _ => Failure::work(&error),
+    })?;
     say(&format!("NBD: {}", server.uri()))?;
     live.wait(|| false)?;
     server.stop();
@@ -152,6 +155,14 @@ impl Live {
             let why = format!("--prometheus {address}: other machines can reach it, and the metrics have no passwords");
             return Err(Failure::input(why).hint(ALLOW_REMOTE));
         }
+        if args.image.exists() && !args.image.is_dir() {
+            return Err(Failure::input(format!("--image {}: found a file, expected a folder", args.image.display())));
+        }
+        // The folder of the default is the image's, which may not be there yet.
+        if let Some(path) = args.control.as_ref().filter(|path| path.parent() != Some(&args.image)) {
+            let wrong = |error| Failure::input(format!("--control {}: {error}", path.display()));
+            Endpoint::Unix(path.clone()).check().map_err(wrong)?;
+        }
         let OpenedStack { device, recovery, fresh } =
             image::open_stack(&args.image, &host, &config, args.seed).map_err(refused)?;
         // A drive that is refused leaves an earlier recording as it is.
@@ -168,7 +179,7 @@ impl Live {
         let engine = Arc::new(engine);
         let path = args.control.clone().unwrap_or_else(|| args.image.join("control.sock"));
         let control = Control::listen(&path, &engine)
-            .map_err(|error| Failure::work(format!("--control {}: {error}", path.display())))?;
+            .map_err(|error| cannot_listen(format!("--control {}: {error}", path.display()), &error))?;
         say(&format!("control: {}", path.display()))?;
         if let Some(address) = args.prometheus {
             let address = serve_metrics(address, &engine)
@@ -212,6 +223,18 @@ impl Live {
     }
 }
 
+/// A socket that cannot be had: the input is wrong where that is for the path's sake.
+fn cannot_listen(sentence: impl std::fmt::Display, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::NotADirectory
+        | ErrorKind::AlreadyExists
+        | ErrorKind::PermissionDenied
+        | ErrorKind::InvalidInput => Failure::input(sentence),
+        _ => Failure::work(sentence),
+    }
+}
+
 /// Opens the file that a recording goes to, as `option` names it.
 pub(crate) fn recording(option: &str, path: &Path) -> Result<(PathBuf, Box<dyn std::io::Write + Send>), Failure> {
     let wrong = |error| Failure::input(format!("{option} {}: {error}", path.display()));
@@ -235,9 +258,15 @@ fn refused(error: OpenError) -> Failure {
 
 fn summary(figures: &Figures, pace: Pace) -> String {
     let [read, write, trim, flush] = figures.counters.commands;
+    let of = |number: u64, one: &str, many: &str| format!("{number} {}", if number == 1 { one } else { many });
     let mut text = format!(
-        "served {read} reads, {write} writes, {trim} trims, {flush} flushes in {:.1} s; virtual time {}",
-        figures.seconds, figures.virtual_time
+        "served {}, {}, {}, {} in {:.1} s; virtual time {}",
+        of(read, "read", "reads"),
+        of(write, "write", "writes"),
+        of(trim, "trim", "trims"),
+        of(flush, "flush", "flushes"),
+        figures.seconds,
+        figures.virtual_time
     );
     if let Some(amplification) = figures.write_amplification() {
         text += &format!("; write amplification {amplification:.3}");

@@ -39,13 +39,13 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Description, DescriptionEr
 
 /// What `--host` was given: a file; drives in it are named as `--device` names them.
 pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
-    Host::load(path, &|device| open(device).map_err(|failure| UnknownDrive(failure.to_string())))
+    Host::load(path, &|device| open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence())))
         .map_err(Failure::input)
 }
 
 /// The same, of a text; `name` is what errors call it.
 pub(crate) fn host_of(text: &str, name: &str) -> Result<Host, Failure> {
-    Host::parse_with(text, name, &|device| open(device).map_err(|failure| UnknownDrive(failure.to_string())))
+    Host::parse_with(text, name, &|device| open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence())))
         .map_err(Failure::input)
 }
 

@@ -104,7 +104,7 @@ fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
         if args.json {
             stdout::print_json(&json!({ "totals": totals_json(&totals, Some(wall)), "failed": null }))?;
         } else {
-            stdout::print(|to| to.write_all(table(&totals, wall).as_bytes()))?;
+            stdout::print(|to| to.write_all(table(&totals, wall, true).as_bytes()))?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -221,7 +221,7 @@ fn report(
         stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": finding }))?;
     } else {
         stdout::print(|to| {
-            to.write_all(table(totals, wall).as_bytes())?;
+            to.write_all(table(totals, wall, true).as_bytes())?;
             writeln!(to, "\nFAILED: seed {}, step {} of {}", case.seed, finding.step + 1, case.steps.len())?;
             writeln!(to, "  {}", finding.message)?;
             if let Some(command) = command {
@@ -287,8 +287,8 @@ fn per_cut(time: Duration, totals: &Totals) -> f64 {
     time.as_secs_f64() * 1e6 / totals.cuts.max(1) as f64
 }
 
-/// The closing table.
-fn table(totals: &Totals, wall: Duration) -> String {
+/// The closing table; `by_kind` where power cuts are counted by what they interrupted, which those of stacks are not.
+fn table(totals: &Totals, wall: Duration, by_kind: bool) -> String {
     let count = |number: u64| {
         let digits = number.to_string();
         let mut text = String::new();
@@ -303,21 +303,27 @@ fn table(totals: &Totals, wall: Duration) -> String {
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let [program, erase, recovery, idle] = totals.cuts_by_kind;
     let [reads, programs, erases, factory, dies] = totals.faults;
-    stdout::aligned(&[
+    let mut rows = vec![
         row("seeds", count(totals.cases)),
         row("commands", count(totals.commands)),
         row("power cuts", count(totals.cuts)),
-        row("  in a program", count(program)),
-        row("  in an erase", count(erase)),
-        row("  in recovery", count(recovery)),
-        row("  idle arrays", count(idle)),
+    ];
+    if by_kind {
+        rows.extend([
+            row("  in a program", count(program)),
+            row("  in an erase", count(erase)),
+            row("  in recovery", count(recovery)),
+            row("  idle arrays", count(idle)),
+        ]);
+    }
+    rows.extend([
         row("faults", String::new()),
         row("  reads", count(reads)),
         row("  programs", count(programs)),
         row("  erases", count(erases)),
         row("  bad from the factory", count(factory)),
         row("  lost dies", count(dies)),
-        row("read-only ends", count(totals.read_only)),
+        row("ended read-only", count(totals.read_only)),
         row("sectors compared", count(totals.sectors_compared)),
         row("power cuts/s of a core", count(totals.cuts_per_core_second() as u64)),
         row(
@@ -329,7 +335,8 @@ fn table(totals: &Totals, wall: Duration) -> String {
             ),
         ),
         row("wall time", format!("{:.1} s", wall.as_secs_f64())),
-    ])
+    ]);
+    stdout::aligned(&rows)
 }
 
 /// How far the campaign is, on a terminal.

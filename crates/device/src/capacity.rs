@@ -182,7 +182,7 @@ impl DriveConfig {
         refuse(
             "capacity",
             format!(
-                "too little spare: {whole} must hold {needed} units, but only {room} remain when {kept} of its {} {noun} \
+                "too little over-provisioning: {whole} must hold {needed} units, but only {room} are left when {kept} of its {} {noun} \
                  {group} are kept for garbage collection (gc.free_blocks = {}) and write frontiers ({}): garbage \
                  collection could run out of blocks; lower the user capacity or gc.free_blocks",
                 usable.iter().min().unwrap_or(&0),

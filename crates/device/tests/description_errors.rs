@@ -276,7 +276,7 @@ fn files_that_are_missing_enormous_or_not_text_are_refused() {
     assert!(load(&folder).contains("cannot be read:"));
     let binary = folder.join("binary.toml");
     std::fs::write(&binary, b"name = \"\xff\"").expect("written");
-    assert!(load(&binary).contains("not UTF-8 after byte 8"));
+    assert!(load(&binary).contains("not a description: binary data at byte 8"));
     let enormous = folder.join("enormous.toml");
     std::fs::write(&enormous, vec![b'#'; 2 << 20]).expect("written");
     assert!(load(&enormous).contains("found more than 1048576 bytes"));

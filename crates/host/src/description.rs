@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use ssdlab_base::SECTOR_BYTES;
-use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Section, Tree};
+use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Place, Section, Tree};
 use ssdlab_device::{Description, DriveConfig};
 
 use crate::layers::{LAYERS, LayerConfig, LayerKind};
@@ -45,19 +45,19 @@ pub const KEYS: &[Key] = &[Key::new(
 
 /// The keys that every layer has.
 const LAYER: &[Key] = &[
-    Key::new("kind", Kind::Word(kinds), Default::Required("one of them"), "Which layer it is."),
+    Key::new("kind", Kind::Word(kinds), Default::Required("one of them"), "Kind of the layer."),
     Key::new(
         "below",
         Kind::Tables(DRIVE, None),
         Default::Means("as many drives of the command as the layer needs; the next layer of the list"),
-        "The devices that it stands on: layers, which have a `kind`, drives, or `{}` for the drive of the command.",
+        "Devices below the layer: layers, which have a `kind`, drives, or `{}` for the drive of the command.",
     )
     .instead_of("drives"),
     Key::new(
         "drives",
         Kind::Count { unit: "drives", least: 1, most: DRIVES_MAX as u32 },
         Default::Means("see `below`"),
-        "It stands on so many drives of the command.",
+        "Number of the command's drives below the layer.",
     ),
 ];
 
@@ -74,6 +74,14 @@ fn kinds() -> Vec<&'static str> {
     LAYERS.iter().map(|kind| kind.name).collect()
 }
 
+/// The kinds as a message lists them.
+fn kinds_in_words() -> String {
+    match kinds().as_slice() {
+        [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
+        kinds => kinds.join(", "),
+    }
+}
+
 impl Host {
     /// Reads a description: TOML with a `[[layer]]` for each layer, the topmost first; `drives` finds drives
     /// by name.
@@ -82,7 +90,8 @@ impl Host {
     /// The file cannot be read, or as [`Host::parse`].
     pub fn load(path: &Path, drives: &Drives<'_>) -> Result<Host, HostError> {
         let unreadable = |source| HostError::Unreadable { file: path.to_path_buf(), source };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = String::from_utf8(std::fs::read(path).map_err(unreadable)?)
+            .map_err(|cause| HostError::Binary { file: path.to_path_buf(), byte: cause.utf8_error().valid_up_to() })?;
         Ok(Host::parse_with(&text, &path.display().to_string(), drives)?)
     }
 
@@ -218,7 +227,7 @@ fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
 fn kind_of(field: &Field<'_>) -> Result<(&'static LayerKind, Box<dyn LayerConfig>), DescriptionError> {
     let named = match field.entry("kind") {
         Some(kind) => kind.name(&kinds())?,
-        None => return Err(field.section()?.missing("kind", &kinds().join(", "))),
+        None => return Err(field.section()?.missing("kind", &kinds_in_words())),
     };
     let kind = LAYERS.iter().find(|kind| kind.name == named).expect("it is one of them");
     Ok((kind, (kind.read)(&field.section_of(LAYER.iter().chain(kind.keys).collect())?)?))
@@ -242,8 +251,12 @@ fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, D
     };
     if !(least..=most).contains(&devices.len()) {
         let place = field.entry("below").or_else(|| field.entry("drives")).unwrap_or_else(|| field.clone());
-        let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };
-        return Err(place.expected(&format!("devices that a {} stands on: {expected}", kind.name)));
+        let expected = match (least, most) {
+            (1, 1) => "1 device".to_string(),
+            (least, most) if least == most => format!("{least} devices"),
+            _ => format!("{least} to {most} devices"),
+        };
+        return Err(place.expected(&format!("{expected} below a {}", kind.name)));
     }
     Ok(Node::Layer(config, devices))
 }
@@ -261,16 +274,28 @@ fn device(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, 
         };
     };
     let expected = "the name of a drive that ships, or a file";
-    let mut description = drives(name.text(expected)?).map_err(|why| name.expected(&format!("{expected}: {why}")))?;
+    let mut description = drives(name.text(expected)?).map_err(|why| name.expected(&format!("{expected} ({why})")))?;
     if let Some(set) = keys.get("set") {
         let expected = "a list of key=value, as for --set";
         for assignment in set.list(expected)? {
             let changed = description.set(assignment.text(expected)?);
-            changed.map_err(|why| assignment.expected(&format!("an assignment that the drive takes: {why}")))?;
+            changed.map_err(|why| assignment.expected(&format!("a key and a value of the drive ({})", said(&why))))?;
         }
     }
-    let config = description.resolve().map_err(|why| name.expected(&format!("a drive that is accepted: {why}")))?;
+    // What the drive's own description says was right before, so an override is to blame where there are any.
+    let place = keys.get("set").unwrap_or(name);
+    let config = description.resolve().map_err(|why| place.expected(&format!("a valid drive ({})", said(&why))))?;
     Ok(Node::Drive(Some(Box::new(config))))
+}
+
+/// An error of a drive's description inside another sentence: without its place where that is an override, which the
+/// sentence points at itself.
+fn said(error: &DescriptionError) -> String {
+    match &error.place {
+        Place::Set { .. } if error.key.is_empty() => error.reason.clone(),
+        Place::Set { .. } => format!("{}: {}", error.key, error.reason),
+        Place::File { .. } | Place::Whole { .. } => error.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -290,13 +315,13 @@ mod tests {
             ("", "h.toml: layer: missing, expected a [[layer]] for each layer"),
             (
                 "[[room]]\nkind = \"scheduler\"\n",
-                "h.toml:1:3: room: found an unknown key, expected one of layer; did you mean 'layer'?",
+                "h.toml:1:3: room: found an unknown key, expected layer; did you mean 'layer'?",
             ),
             ("layer = []\n", "h.toml:1:9: layer: found a list of 0, expected a [[layer]]"),
             ("[layer]\nkind = \"scheduler\"\n", "h.toml:1:1: layer: found a table, expected a [[layer]]"),
             ("[[layer]]\nkind = \"schedular\"\n", "h.toml:2:8: layer[0].kind: found \"schedular\", expected scheduler"),
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
-            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler"),
+            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler, stripe or mirror"),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (
                 "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"scheduler\"\ndepht = 4\n",
@@ -321,7 +346,7 @@ mod tests {
             ),
             (
                 "[[layer]]\nkind = \"scheduler\"\ndrives = 2\n",
-                "h.toml:3:10: layer[0].drives: found 2, expected devices that a scheduler stands on: 1",
+                "h.toml:3:10: layer[0].drives: found 2, expected 1 device below a scheduler",
             ),
             (
                 "[[layer]]\nkind = \"stripe\"\nbelow = [{ drive = \"nowhere\" }]\n",

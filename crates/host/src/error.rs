@@ -9,12 +9,20 @@ use ssdlab_device::description::DescriptionError;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// Its file cannot be read.
-    #[error("{}: {source}", file.display())]
+    #[error("--host {}: cannot be read: {source}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// Its file is not text.
+    #[error("--host {}: not a description: binary data at byte {byte}, expected TOML", file.display())]
+    Binary {
+        /// The file.
+        file: PathBuf,
+        /// The first byte that is not text, from 0.
+        byte: usize,
     },
     /// What it says: file, line, column and key, what was found and what was expected.
     #[error(transparent)]

@@ -82,8 +82,8 @@ pub enum ReplayError {
     },
     /// The workload has commands that the device does not know.
     #[error(
-        "the workload has commands of the set '{set}', but the device knows {}: take a design that has them \
-         (`ssdlab designs` lists the sets)", found.map_or("block I/O alone".to_string(), |found| format!("the set '{found}'"))
+        "the workload has commands of the set '{set}', but the drive has {}: use a design that has this set (`ssdlab list`)",
+        found.map_or("block I/O only".to_string(), |found| format!("the set '{found}'"))
     )]
     CommandSet {
         /// Their set.
@@ -93,7 +93,7 @@ pub enum ReplayError {
     },
     /// The drive is preconditioned by commands beyond block I/O.
     #[error(
-        "the workload has commands of the set '{set}', and preconditioning sends block I/O alone: precondition with none, \
+        "the workload has commands of the set '{set}', and preconditioning sends block I/O only: precondition with none, \
          fill, or a workload without them"
     )]
     Preconditioning {

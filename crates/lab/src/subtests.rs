@@ -54,7 +54,7 @@ pub struct Subtests<'a> {
 
 /// Why a text is no list of volumes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{part}' is no volume of sub-tests: {why}expected a list such as 2g, or 15x5g for fifteen of 5 GiB")]
+#[error("found '{part}'{why}, expected a list such as 2g, or 15x5g for fifteen of 5 GiB")]
 pub struct VolumesError {
     /// The entry of the list.
     pub part: String,
@@ -69,22 +69,22 @@ pub enum NoVolume {
     #[error("")]
     Count,
     /// Its size cannot be read.
-    #[error("{0}; ")]
+    #[error(": {0}")]
     Size(QuantityError),
     /// It asks for no sub-test.
-    #[error("found 0 sub-tests; ")]
+    #[error(", 0 sub-tests")]
     NoSubtests,
     /// It asks for sub-tests that write nothing.
-    #[error("found 0 bytes; ")]
+    #[error(", 0 bytes")]
     NoBytes,
     /// It asks for less than a sector in each sub-test.
-    #[error("{bytes} bytes are less than a sector of {SECTOR_BYTES}, was a unit forgotten (k, m, g)? ")]
+    #[error(", {bytes} bytes, less than a sector of {SECTOR_BYTES} (was a unit forgotten: k, m, g?)")]
     LessThanASector {
         /// Bytes of each sub-test.
         bytes: u64,
     },
     /// With it there are too many sub-tests.
-    #[error("more than {COUNT_MAX} sub-tests; ")]
+    #[error(", more than {COUNT_MAX} sub-tests")]
     TooMany,
 }
 
@@ -98,10 +98,10 @@ pub enum NoVolume {
 ///
 /// assert_eq!(volumes("1k,2x4k").map(|volumes| volumes.bytes), Ok(vec![1024, 4096, 4096]));
 /// assert!(volumes("15x5g:level").is_ok_and(|volumes| volumes.until_level));
-/// assert!(volumes("0x5g").is_err_and(|error| error.to_string().contains("found 0 sub-tests; expected")));
-/// assert!(volumes("3x0").is_err_and(|error| error.to_string().contains("found 0 bytes; expected")));
+/// assert!(volumes("0x5g").is_err_and(|error| error.to_string().contains("0 sub-tests, expected")));
+/// assert!(volumes("3x0").is_err_and(|error| error.to_string().contains("0 bytes, expected")));
 /// assert!(volumes("3x16").is_err(), "16 bytes: not even a sector");
-/// assert!(volumes("3x5g:flat").is_err_and(|error| error.to_string().contains("'3x5g:flat' is no volume")));
+/// assert!(volumes("3x5g:flat").is_err_and(|error| error.to_string().contains("found '3x5g:flat'")));
 /// ```
 pub fn volumes(text: &str) -> Result<Volumes, VolumesError> {
     let refused = |part: &str, why| VolumesError { part: part.to_string(), why };

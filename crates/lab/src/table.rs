@@ -101,11 +101,11 @@ fn rows() -> Vec<Row> {
             (d.requests.trim + d.requests.flush > 0)
                 .then(|| format!("{} / {}", count(d.requests.trim), count(d.requests.flush)))
         }),
-        row("  of the drive's own set", |d| {
+        row("  commands of the set", |d| {
             let commands = d.commands.as_ref()?;
             Some(count(commands.by_name.values().map(|count| count.completed).sum()))
         }),
-        row("  sent on by the host", |d| d.host_layers.last().map(|room| count(room.sent.requests.iter().sum()))),
+        row("  sent by the layers", |d| d.host_layers.last().map(|room| count(room.sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
         row(
             "in flight, mean / max",
@@ -149,7 +149,7 @@ fn rows() -> Vec<Row> {
         }));
     }
     rows.extend([
-        row("  of it padding", padding),
+        row("  of which padding", padding),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
         row("flash reads", |d| Some(count(d.flash.reads.total))),
         row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),

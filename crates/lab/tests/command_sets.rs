@@ -107,7 +107,7 @@ fn a_drive_without_the_set_is_refused_and_so_is_preconditioning_with_it() {
             .to_string()
     };
     let error = refused(&[drive("plain")], Age::None);
-    assert!(error.contains("plain") && error.contains("'tags'") && error.contains("block I/O alone"), "{error}");
+    assert!(error.contains("plain") && error.contains("'tags'") && error.contains("block I/O only"), "{error}");
     let error = refused(&[tagged("tagged")], Age::Workload(&workload));
-    assert!(error.contains("preconditioning sends block I/O alone"), "{error}");
+    assert!(error.contains("preconditioning sends block I/O only"), "{error}");
 }

@@ -1,13 +1,13 @@
 //! Looking at a served drive from outside: a control socket, and figures for Prometheus.
 //!
-//! The control socket speaks lines. `figures` is answered with one line of JSON, `smart` with the
+//! The control socket speaks lines. `metrics` is answered with one line of JSON, `smart` with the
 //! drive's log as `nvme smart-log` would print it, also in one line; `record` with the requests from then
 //! on as ssdlab's own CSV, until the asker hangs up; `stop` ends the server as SIGTERM would.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,10 @@ impl Control {
     /// # Errors
     /// Somebody listens there, or the path cannot be had.
     pub fn listen(path: &Path, engine: &Arc<Engine>) -> io::Result<Control> {
-        if path.exists() {
+        if let Ok(found) = std::fs::symlink_metadata(path) {
+            if !found.file_type().is_socket() {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "found a file that is not a socket"));
+            }
             if UnixStream::connect(path).is_ok() {
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there"));
             }
@@ -84,7 +87,8 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
         }
         let Some(engine) = engine.upgrade() else { return Ok(()) };
         match line.trim() {
-            "figures" => writeln!(to, "{}", figures_json(&engine.figures(true)))?,
+            // `figures` is its name in earlier versions.
+            "metrics" | "figures" => writeln!(to, "{}", figures_json(&engine.figures(true)))?,
             "smart" => writeln!(to, "{}", engine.smart())?,
             "record" => {
                 let recorder = Recorder::start(&engine, Box::new(to.try_clone()?))?;
@@ -100,7 +104,7 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
             other => writeln!(
                 to,
                 "{}",
-                serde_json::json!({ "error": format!("`{other}` is not known; there are figures, smart, record, stop") })
+                serde_json::json!({ "error": format!("found `{other}`, expected metrics, smart, record or stop") })
             )?,
         }
     }

@@ -40,13 +40,13 @@ fn endpoints_are_read_as_they_are_written() {
 #[test]
 fn what_is_no_endpoint_is_refused_with_a_sentence() {
     for (text, sentence) in [
-        ("", "'' is no address to serve on: expected unix:PATH or tcp:PORT or tcp:ADDRESS:PORT"),
-        ("/tmp/x", "'/tmp/x' is no address to serve on: expected unix:PATH or tcp:PORT or tcp:ADDRESS:PORT"),
+        ("", "found '', expected unix:PATH or tcp:PORT or tcp:ADDRESS:PORT"),
+        ("/tmp/x", "found '/tmp/x', expected unix:PATH or tcp:PORT or tcp:ADDRESS:PORT"),
         ("unix:", "'unix:' lacks the path of the socket, as in unix:/tmp/drive.sock"),
-        ("tcp:", "'' is no TCP address: expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
-        ("tcp:70000", "'70000' is no TCP address: expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
-        ("tcp:::1", "'::1' is no TCP address: expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
-        ("tcp:a.org:1", "'a.org:1' is no TCP address: expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
+        ("tcp:", "found '', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
+        ("tcp:70000", "found '70000', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
+        ("tcp:::1", "found '::1', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
+        ("tcp:a.org:1", "found 'a.org:1', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT"),
     ] {
         assert_eq!(Endpoint::parse(text, true).expect_err(text).to_string(), sentence);
     }

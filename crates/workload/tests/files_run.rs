@@ -188,7 +188,7 @@ fn what_is_wrong_is_said_with_what_was_probably_meant() {
     };
     for (setting, word) in [
         ("fils=3", "did you mean 'files'?"),
-        ("transactions=3", "'transactions' is no parameter"),
+        ("transactions=3", "found the parameter 'transactions', expected one of"),
         ("files=0", "expected a whole number from 1"),
         ("mean_size=big", "mean_size: 'big' is not a size"),
         ("prealloc=120%", "expected a share"),

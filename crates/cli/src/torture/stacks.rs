@@ -125,7 +125,7 @@ fn told_of(totals: &Totals, wall: std::time::Duration) -> String {
     let [host, drive, all] = totals.stack_cuts;
     let mut text = format!(
         "{}crashes of the host {host}, cuts of one drive {drive}, cuts of everything {all}\n",
-        table(totals, wall)
+        table(totals, wall, false)
     );
     if totals.not_back > 0 {
         text += &format!(

@@ -46,7 +46,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long)]
     invert: bool,
     /// Sample rate of a CSV that counts samples, per second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::args::whole::<u64>(1, u64::MAX))]
     sample_rate: Option<u64>,
     /// Lows longer than A and shorter than B are programs; by default the description's times, or what the fit suggests
     ///

@@ -13,8 +13,8 @@ fn a_run_that_takes_more_than_is_allowed_is_refused_with_what_fits() {
         &[
             "qlc-nvme-3840g: the run (",
             " for its tables and stamps, ",
-            " for what is expected) takes up to ",
-            "it may take 12 GiB (--memory 12g)",
+            " for what is expected) needs up to ",
+            "more than the limit of 12 GiB (--memory 12g)",
             "hint: without --verify it takes ",
             "a drive of its kind with ",
             " blocks a plane (flash.blocks_per_plane, of ",
@@ -24,7 +24,7 @@ fn a_run_that_takes_more_than_is_allowed_is_refused_with_what_fits() {
     let huge =
         ["--set", "flash.channels=8", "--set", "flash.chips_per_channel=4", "--set", "flash.blocks_per_plane=200000"];
     let run = [&["run", "-d", "demo-slc", "-w", TEN, "--memory", "4g"][..], &huge].concat();
-    bench.refuses(&run, &["demo-slc: the run takes up to ", "and it may take 4 GiB"]);
+    bench.refuses(&run, &["demo-slc: the run needs up to ", "more than the limit of 4 GiB"]);
     // What fits is run: without taking what it may take at most.
     let done = bench.succeeds(&["run", "-d", "demo-slc", "-w", TEN, "--verify", "--memory", "1g", "--quiet"]);
     assert!(done.stdout.contains("demo-slc"), "{}", done.stdout);
@@ -36,7 +36,7 @@ fn a_large_drive_runs_where_it_is_allowed() {
     let bench = Bench::new();
     let run =
         |memory: &'static str| ["run", "-d", "waflash-256g-16k", "-w", TEN, "--memory", memory, "--quiet", "--json"];
-    bench.refuses(&run("200m"), &["waflash-256g-16k: the run takes up to", "m allows it"]);
+    bench.refuses(&run("200m"), &["waflash-256g-16k: the run needs up to", "m allows it"]);
     let done = bench.succeeds(&run("300m"));
     assert!(done.stdout.contains("\"complete\": true"), "{}", done.stdout);
 }
@@ -45,7 +45,7 @@ fn a_large_drive_runs_where_it_is_allowed() {
 fn one_drive_of_several_is_enough_to_refuse_them_all() {
     let bench = Bench::new();
     let run = ["run", "-d", "tiny.toml", "qlc-nvme-3840g", "-w", TEN, "--memory", "1g", "--out", "out"];
-    bench.refuses(&run, &["qlc-nvme-3840g: the run takes up to", "it may take 1 GiB"]);
+    bench.refuses(&run, &["qlc-nvme-3840g: the run needs up to", "more than the limit of 1 GiB"]);
     assert!(!bench.path("out").exists());
 }
 
@@ -53,14 +53,17 @@ fn one_drive_of_several_is_enough_to_refuse_them_all() {
 fn served_and_tortured_drives_and_reproductions_are_asked_too() {
     let bench = Bench::new();
     let serve = ["serve", "-d", "qlc-nvme-3840g", "--image", "image", "--nbd", "unix:socket", "--memory", "100m"];
-    bench.refuses(&serve, &["qlc-nvme-3840g: the served drive takes up to", "it may take 100 MiB"]);
+    bench.refuses(&serve, &["qlc-nvme-3840g: the served drive needs up to", "more than the limit of 100 MiB"]);
     let mount = ["mount", "-d", "qlc-nvme-3840g", "--image", "image", "--memory", "100m", "mountpoint"];
-    bench.refuses(&mount, &["qlc-nvme-3840g: the served drive takes up to"]);
+    bench.refuses(&mount, &["qlc-nvme-3840g: the served drive needs up to"]);
     assert!(!bench.path("image").exists());
     let set = ["--set", "capacity.user=1m", "--set", "flash.blocks_per_plane=200000"];
     let torture = [&["torture", "-d", "demo-slc", "--seeds", "1", "--jobs", "2", "--memory", "1g"][..], &set].concat();
-    bench.refuses(&torture, &["demo-slc: torture on 2 threads takes up to", "it may take 1 GiB"]);
-    bench.refuses(&["reproduce", "waflash/figure08", "--memory", "40m"], &["waflash: ", "it may take 40 MiB"]);
+    bench.refuses(&torture, &["demo-slc: torture on 2 threads needs up to", "more than the limit of 1 GiB"]);
+    bench.refuses(
+        &["reproduce", "waflash/figure08", "--memory", "40m"],
+        &["waflash: ", "more than the limit of 40 MiB"],
+    );
     assert!(!bench.path("out/waflash/report.json").exists());
 }
 
@@ -70,6 +73,6 @@ fn a_size_of_memory_is_read_as_every_size() {
     let with = |size| ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,io_size=64k", "--quiet", "--memory", size];
     bench.refuses(&with("1gb"), &["--memory: '1gb' has two readings, write 1GB (1000000000 bytes) or 1GiB"]);
     bench.refuses(&with("much"), &["--memory: 'much' is not a size"]);
-    bench.refuses(&with("1MB"), &["it may take 976.6 KiB (--memory 1MB)"]);
+    bench.refuses(&with("1MB"), &["more than the limit of 976.6 KiB (--memory 1MB)"]);
     bench.succeeds(&with("1GB"));
 }

@@ -221,7 +221,7 @@ fn a_host_stands_between_workload_and_drive() {
     bench.write("merging.toml", "[[layer]]\nkind = \"scheduler\"\ndepth = 1\nmerge_size = \"64k\"\n");
     let arguments = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=4k,iodepth=16,size=100%", "--host", "merging.toml"];
     let table = bench.succeeds(&arguments).stdout;
-    assert!(table.contains("host merging.toml") && table.contains("sent on by the host"), "{table}");
+    assert!(table.contains("host merging.toml") && table.contains("sent by the layers"), "{table}");
     let result = json(&bench.succeeds(&[&arguments[..], &["--json", "--verify"]].concat()).stdout);
     assert_eq!(result["host"], "merging.toml");
     let device = &result["devices"][0];

@@ -110,7 +110,7 @@ fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
         ("format = 1", "format = 9", "torture.format: found 9, expected 1"),
         ("seed = 5", "", "torture.seed: missing"),
         ("[flash]", "[falsh]", "falsh"),
-        (r#"user = "8k""#, r#"user = "31k""#, "too little spare"),
+        (r#"user = "8k""#, r#"user = "31k""#, "too little over-provisioning"),
         ("steps = [", "stpes = [", "torture.steps: missing"),
     ];
     for (from, to, expected) in wrong {

@@ -91,8 +91,11 @@ impl Group {
         let mut text = format!("{}\n", self.title());
         for key in &self.keys {
             text.push_str(&format!("  {}\n", dotted(&self.section, key.name)));
-            let facts = format!("{}; default: {}", key.kind.takes(), key.default_text().replace('`', ""));
-            for paragraph in [facts, key.meaning.replace('`', "")] {
+            let default = match key.default {
+                Default::Required(_) => "required".to_string(),
+                _ => format!("default: {}", plain(&key.default_text())),
+            };
+            for paragraph in [format!("{}; {default}", key.kind.takes()), plain(key.meaning)] {
                 wrap(&paragraph, "      ", width, &mut text);
             }
         }
@@ -165,6 +168,27 @@ impl Kind {
             _ => format!("{}, {}", self.name(), self.range()),
         }
     }
+}
+
+/// Markdown as plain text: links are their words, and code has no marks.
+fn plain(markdown: &str) -> String {
+    let mut text = String::new();
+    let mut rest = markdown;
+    while let Some((before, link)) = rest.split_once('[') {
+        let parts = link.split_once("](").and_then(|(words, after)| Some((words, after.split_once(')')?.1)));
+        text.push_str(before);
+        match parts {
+            Some((words, after)) if !words.contains(['[', ']']) => {
+                text.push_str(words);
+                rest = after;
+            }
+            _ => {
+                text.push('[');
+                rest = link;
+            }
+        }
+    }
+    (text + rest).replace('`', "")
 }
 
 fn wrap(paragraph: &str, indent: &str, width: usize, to: &mut String) {

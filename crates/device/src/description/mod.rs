@@ -97,8 +97,9 @@ impl Description {
         std::fs::File::open(path)
             .and_then(|file| file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
             .map_err(|cause| error(format!("cannot be read: {cause}")))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|cause| error(format!("not UTF-8 after byte {}", cause.utf8_error().valid_up_to())))?;
+        let text = String::from_utf8(bytes).map_err(|cause| {
+            error(format!("not a description: binary data at byte {}, expected TOML", cause.utf8_error().valid_up_to()))
+        })?;
         Description::parse(&text, &file)
     }
 

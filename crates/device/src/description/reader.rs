@@ -73,10 +73,11 @@ impl<'t> Section<'t> {
             Some(name) => format!("; did you mean '{name}'?"),
             None => String::new(),
         };
+        let one_of = if names.len() > 1 { "one of " } else { "" };
         Err(DescriptionError {
             place: self.tree.place(node.key_origin),
             key: joined(&self.path, &shown(key)),
-            reason: format!("found an unknown key, expected one of {}{hint}", listed(&names)),
+            reason: format!("found an unknown key, expected {one_of}{}{hint}", listed(&names)),
             others: Vec::new(),
         })
     }

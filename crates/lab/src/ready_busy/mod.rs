@@ -49,7 +49,7 @@ pub enum WatchError {
     #[error("timing = \"none\": no Ready/Busy line ever changes, so there is nothing to record")]
     Untimed,
     /// The drive does not have the die.
-    #[error("the recorder: found die {die}, expected 0 to {last} ({first_line} to {last_line})")]
+    #[error("--rb-probe: found die {die}, expected 0 to {last} ({first_line} to {last_line})")]
     NoDie {
         /// The die that was asked for.
         die: DieId,
@@ -61,7 +61,7 @@ pub enum WatchError {
         last_line: String,
     },
     /// A window cannot be chosen.
-    #[error("the recorder: the description has no program time to take for a window")]
+    #[error("--rb-probe: the description has no program time to take for a window")]
     NoWindow,
 }
 

@@ -30,7 +30,7 @@ pub enum Endpoint {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// Neither kind of address.
-    #[error("'{0}' is no address to serve on: expected unix:PATH or tcp:PORT or tcp:ADDRESS:PORT")]
+    #[error("found '{0}', expected unix:PATH or tcp:PORT or tcp:ADDRESS:PORT")]
     Kind(String),
     /// `unix:` and nothing behind it.
     #[error("'unix:' lacks the path of the socket, as in unix:/tmp/drive.sock")]
@@ -41,11 +41,16 @@ pub enum EndpointError {
     /// A Unix socket is made in a folder that is there.
     #[error("there is no folder {0} for the socket")]
     NoFolder(String),
+    /// Something else than a socket is in its place.
+    #[error("found {0}, which is not a socket, expected a free path or a socket that is not in use")]
+    NotASocket(String),
     /// Not an address and a port.
-    #[error("'{0}' is no TCP address: expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT")]
+    #[error("found '{0}', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT")]
     Address(String),
     /// Not this machine alone.
-    #[error("{0} can be reached from other machines, and NBD has neither passwords nor encryption: say so to allow it")]
+    #[error(
+        "{0} can be reached from other machines, and NBD has neither passwords nor encryption: refused without --allow-remote"
+    )]
     Remote(SocketAddr),
 }
 
@@ -78,12 +83,17 @@ impl Endpoint {
     /// Finds what would be in the way of listening before anything else is begun.
     ///
     /// # Errors
-    /// The folder of a Unix socket that is not there.
+    /// The folder of a Unix socket that is not there, or a file in the socket's place.
     pub fn check(&self) -> Result<(), EndpointError> {
         match self {
             Endpoint::Unix(path) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 Some(folder) if !folder.is_dir() => Err(EndpointError::NoFolder(folder.display().to_string())),
-                _ => Ok(()),
+                _ => match std::fs::symlink_metadata(path) {
+                    Ok(found) if !found.file_type().is_socket() => {
+                        Err(EndpointError::NotASocket(path.display().to_string()))
+                    }
+                    _ => Ok(()),
+                },
             },
             Endpoint::Tcp(_) => Ok(()),
         }

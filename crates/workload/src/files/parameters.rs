@@ -255,5 +255,5 @@ impl Parameters {
 pub(super) fn unknown<'k>(key: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> WorkloadError {
     let meant = closest(key, known.clone()).map_or(String::new(), |name| format!("; did you mean '{name}'?"));
     let list: Vec<&str> = known.into_iter().collect();
-    WorkloadError(format!("'{key}' is no parameter{meant} There are {}", list.join(", ")))
+    WorkloadError(format!("found the parameter '{key}', expected one of {}{meant}", list.join(", ")))
 }

@@ -195,6 +195,6 @@ impl Model {
 
 /// The error of a key that a model does not take.
 fn unknown(key: &str, known: &[&'static str]) -> WorkloadError {
-    let meant = closest(key, known.iter().copied()).map_or(".".to_string(), |name| format!("; did you mean '{name}'?"));
-    WorkloadError(format!("'{key}' is no key of this model{meant} There are {}", known.join(", ")))
+    let meant = closest(key, known.iter().copied()).map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+    WorkloadError(format!("found the key '{key}', expected one of {}{meant}", known.join(", ")))
 }

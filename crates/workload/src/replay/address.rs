@@ -93,8 +93,8 @@ impl AddressMap {
                 let free = self.capacity / EXTENT;
                 if u64::from(self.used) >= free || self.used == NONE - 1 {
                     return Err(format!(
-                        "touches more than the drive can hold even when packed densely: the drive has {free} whole \
-                         extents of 1 MiB, and the trace touches more; take a larger drive, or `--wrap`"
+                        "has a footprint that exceeds the drive even when packed densely: the drive has {free} whole extents \
+                         of 1 MiB, and the footprint more; take a larger drive, or `--wrap`"
                     ));
                 }
                 *slot = self.used;

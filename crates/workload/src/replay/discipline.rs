@@ -67,7 +67,7 @@ impl FromStr for Discipline {
     fn from_str(text: &str) -> Result<Discipline, WorkloadError> {
         let refused = || {
             WorkloadError(format!(
-                "`{text}` is no way to replay a trace; expected `timed`, `timed*K` (every arrival at K times its time, \
+                "found `{text}`, expected `timed`, `timed*K` (every arrival at K times its time, \
                  such as `timed*0.5` for twice as fast) or `closed:QD` (QD requests outstanding)"
             ))
         };

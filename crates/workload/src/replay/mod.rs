@@ -112,7 +112,7 @@ impl TraceReplay {
             let capacity = capacity_sectors.saturating_mul(SECTOR_BYTES);
             return Err(WorkloadError(format!(
                 "{name} reaches to {} (byte {end}), but the drive ends at {} (byte {capacity}): take a larger drive, \
-                 `--fit` to pack what the trace touches densely, or `--wrap` to fold its addresses at the drive's end",
+                 `--fit` (packs the trace's footprint densely), or `--wrap` (takes addresses modulo the drive's size)",
                 format_size(end),
                 format_size(capacity)
             )));
@@ -171,8 +171,8 @@ impl TraceReplay {
         if self.settings.fit == Fit::Wrap {
             count(
                 map.moved,
-                "request lay beyond the drive's end and was folded back",
-                "requests lay beyond the drive's end and were folded back",
+                "request lay beyond the drive's end and was wrapped",
+                "requests lay beyond the drive's end and were wrapped",
             );
         }
         count(

@@ -107,7 +107,7 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
                 )));
             }
             Err(WorkloadError(format!(
-                "{name} is in no trace format known here: its first line is {}; {}",
+                "{name}: the trace format is not recognised: found the first line {}, {}",
                 quote(first),
                 known()
             )))

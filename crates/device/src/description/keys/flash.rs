@@ -96,8 +96,8 @@ pub(in crate::description) const FLASH: &[Key] = &[
     ),
     Key::new("copyback", Kind::Boolean, Default::OFF, "A page can move inside its plane without crossing the channel."),
     Key::new("cache_program", Kind::Boolean, Default::OFF, "The next page's data comes in while a program runs."),
-    Key::new("program_suspend", Kind::Boolean, Default::OFF, "A program gives way to a waiting host read."),
-    Key::new("erase_suspend", Kind::Boolean, Default::OFF, "An erase gives way to a waiting host read."),
+    Key::new("program_suspend", Kind::Boolean, Default::OFF, "A program is suspended for a waiting host read."),
+    Key::new("erase_suspend", Kind::Boolean, Default::OFF, "An erase is suspended for a waiting host read."),
     Key::new(
         "suspend_limit",
         Kind::Count { unit: "reads", least: 1, most: 1_000_000 },

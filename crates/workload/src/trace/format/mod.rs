@@ -258,7 +258,7 @@ impl TraceFormat {
             .find(|format| format.name() == name || format.spec().aliases.contains(&name))
             .ok_or_else(|| {
                 let names = TraceFormat::ALL.map(TraceFormat::name).join(", ");
-                WorkloadError(format!("`{name}` is no trace format; expected one of {names}"))
+                WorkloadError(format!("format=: found `{name}`, expected one of {names}"))
             })
     }
 
