@@ -92,11 +92,11 @@ fn wrong_names_and_folders_are_refused() {
     let bench = Bench::new();
     bench.refuses(&["reproduce", "waflush"], &["waflush", "did you mean 'waflash'"]);
     bench.refuses(&["reproduce", "waflash/figure3"], &["figure3", "did you mean"]);
-    bench.refuses(&["reproduce", "waflash/table01", "--traces", "nowhere"], &["nowhere", "no folder"]);
+    bench.refuses(&["reproduce", "waflash/table01", "--traces", "nowhere"], &["nowhere", "expected a folder"]);
     let mut by_environment = bench.command(&["reproduce", "waflash/table01", "--quick", "--out", "out"]);
     let refused = by_environment.env("SSDLAB_TRACES", ":no-such-place").output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(said.contains("SSDLAB_TRACES") && said.contains("no-such-place") && said.contains("no folder"), "{said}");
+    assert!(said.contains("SSDLAB_TRACES") && said.contains("no-such-place") && said.contains("a folder"), "{said}");
     bench.refuses(&["reproduce", "waflash/table01", "--out", "tiny.toml"], &["tiny.toml"]);
 }

@@ -169,7 +169,7 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
     );
     bench.refuses(
         &["run", "-d", "tiny.toml", "-w", "micro:4KiB-RD-100%-W-Y", "--subtests", "3x16"],
-        &["--subtests", "'3x16'", "16 bytes are less than a sector of 512", "unit"],
+        &["--subtests", "'3x16'", "16 bytes, less than a sector of 512", "unit"],
     );
     // A trace may be wrapped on a drive that fio's options have aged.
     let mut words =
