@@ -51,15 +51,30 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
     error.exit()
 }
 
+/// The numbers that an option takes, told where it was given something else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExpectedNumber {
+    least: u64,
+    most: u64,
+}
+
+impl std::fmt::Display for ExpectedNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.least, self.most) {
+            (0, u64::MAX) => write!(f, "expected a whole number"),
+            (least, u64::MAX) => write!(f, "expected a whole number of at least {least}"),
+            (least, most) => write!(f, "expected a whole number from {least} to {most}"),
+        }
+    }
+}
+
+impl std::error::Error for ExpectedNumber {}
+
 /// Reads a whole number of `least` to `most`, and says so of what is none.
-pub(crate) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+pub(crate) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, ExpectedNumber> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (least, most) {
-            (0, u64::MAX) => "expected a whole number".to_string(),
-            (_, u64::MAX) => format!("expected a whole number of at least {least}"),
-            _ => format!("expected a whole number from {least} to {most}"),
-        })
+        number.and_then(|number| T::try_from(number).ok()).ok_or(ExpectedNumber { least, most })
     }
 }
 

@@ -199,11 +199,12 @@ fn the_examples_of_the_documentation_run() {
     let mut examples = 0;
     for block in doc.split("```").skip(1).step_by(2) {
         let (kind, text) = block.split_once('\n').expect("a block has a first line");
+        let text = text.split_once("--workload ").map_or(text, |(_, workload)| workload);
         let mut workload = if kind == "ini" { jobs(text, GIB, 1) } else { spec(text.trim(), GIB, 1) };
         assert!(matches!(workload.next(Nanos::ZERO), Ok(Next::Request(_))), "{text}");
         examples += 1;
     }
-    assert_eq!(examples, 3);
+    assert_eq!(examples, 4);
 }
 
 #[test]

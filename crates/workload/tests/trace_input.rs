@@ -123,15 +123,15 @@ fn a_malformed_line_is_an_error_with_its_place() {
 fn a_trace_without_a_request_is_an_error_never_an_empty_run() {
     for (options, text, word) in [
         ("", "", "is empty"),
-        ("", "\n\n\n", "no trace format"),
+        ("", "\n\n\n", "found an empty first line"),
         ("", "time_us,op,offset_bytes,length_bytes\n\n", "no request in it"),
         ("", "# nothing yet\n", "no request in it"),
-        ("", "hello\nworld\n", "no trace format"),
+        ("", "hello\nworld\n", "trace format is not recognised: found the first line"),
         ("", "PK\u{3}\u{4}\0\0\0\0", "no binary format"),
         ("format=msr", "\n", "no request found in 1 line read as msr"),
         ("format=csv", "time_us,op,offset_bytes,length_bytes\n", "no request found"),
         ("", "fio version 3 iolog\n0 /x add\n", "no request found"),
-        ("", "  8,0 1 2 0.5 7  m   N cfq\n", "no trace format"),
+        ("", "  8,0 1 2 0.5 7  m   N cfq\n", "trace format is not recognised: found the first line"),
         ("format=blkparse", "  8,0 1 2 0.5 7  m   N cfq\n", "no request found"),
         ("format=blkparse,event=D", "  8,0 1 2 0.5 7  Q   R 8 + 2 [x]\n", "for event D"),
         ("format=spc,device=7", "0,20,1024,W,0.5\n3,20,1024,W,0.5\n", "no request is for device `7`"),

@@ -106,11 +106,11 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
                      `12.5,W,4096,8192` below `{CSV_HEADER}`"
                 )));
             }
-            Err(WorkloadError(format!(
-                "{name}: the trace format is not recognised: found the first line {}, {}",
-                quote(first),
-                known()
-            )))
+            let found = match first.trim_ascii().is_empty() {
+                true => "an empty first line".to_string(),
+                false => format!("the first line {}", quote(first)),
+            };
+            Err(WorkloadError(format!("{name}: the trace format is not recognised: found {found}, {}", known())))
         }
     }
 }
