@@ -120,10 +120,8 @@ impl Mirror {
             self.send_read(slot);
         } else if changes(request.op) && request.sectors > 0 {
             self.intent.begin(&range, now);
-            if self.refused.is_some() {
-                self.command(slot).left = 1;
-                self.one_less(slot);
-            } else if self.intent.is_durable(&range) || seeded(LayerBug::BitAfterWrite) {
+            // Where changes are refused it is sent to nobody, and waits for no bit.
+            if self.refused.is_some() || self.intent.is_durable(&range) || seeded(LayerBug::BitAfterWrite) {
                 self.send_change(slot);
             } else {
                 self.for_bits.push_back(slot);

@@ -1,26 +1,22 @@
-//! The design `mvftl` alone under power cuts and faults: with every buffer, every index, with and without compaction.
+//! Designs that differ most from the others, each alone under power cuts and faults: with every buffer.
 
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_torture::{Campaign, Outcome, Scope, draw, shrink};
-
-fn scope() -> Scope {
-    Scope { designs: vec!["mvftl".to_string()], ..Scope::everything(200) }
-}
 
 /// `SSDLAB_TORTURE_SEEDS`, else a few.
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-#[test]
-fn versions_survive_power_cuts_and_faults() {
+fn survives(design: &str) {
+    let scope = Scope { designs: vec![design.to_string()], ..Scope::everything(200) };
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (first, seeds) = (number("SSDLAB_FIRST_SEED", 1), number("SSDLAB_TORTURE_SEEDS", 400));
-    let campaign = Campaign { scope: scope(), first, seeds, until: None, jobs };
+    let campaign = Campaign { scope: scope.clone(), first, seeds, until: None, jobs };
     let Outcome { failed, totals, .. } = campaign.run(&AtomicBool::new(false), &|_| {});
     if let Some((seed, finding)) = failed {
-        let shrunk = shrink(&draw(seed, &scope()), &finding);
+        let shrunk = shrink(&draw(seed, &scope), &finding);
         panic!(
             "{} ({})\nseed {seed}, shrunk:\n{}",
             finding.message,
@@ -29,4 +25,16 @@ fn versions_survive_power_cuts_and_faults() {
         );
     }
     assert!(totals.cuts >= totals.cases * 8, "{} power cuts in {} cases", totals.cuts, totals.cases);
+}
+
+/// With every index, with and without compaction.
+#[test]
+fn versions_survive_power_cuts_and_faults() {
+    survives("mvftl");
+}
+
+/// Collection of its own, and nothing in the OOB area.
+#[test]
+fn mapped_blocks_survive_power_cuts_and_faults() {
+    survives("block-mapped");
 }
