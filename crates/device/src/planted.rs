@@ -56,6 +56,12 @@ pub enum Bug {
     RebuiltFromNextStripe,
     /// Parity does not wait for data that is still being read.
     ParityDoesNotWait,
+    /// The header of a merged block lets older blocks answer for pages that were trimmed.
+    HeaderForgetsTrims,
+    /// A merge of several blocks keeps the newest of them alone from being erased before its copies are on flash.
+    MergeKeepsNewestOnly,
+    /// Recovery takes a copy that was interrupted for one that has everything.
+    CopyTakenForWhole,
     /// A host that starts anew is not told of the first event that it did not acknowledge.
     EventForgotten,
     /// An event comes before an earlier one that was not delivered yet.
@@ -70,7 +76,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 30] = [
+    pub const ALL: [Bug; 33] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -96,6 +102,9 @@ impl Bug {
         Bug::StaleParityTrusted,
         Bug::RebuiltFromNextStripe,
         Bug::ParityDoesNotWait,
+        Bug::HeaderForgetsTrims,
+        Bug::MergeKeepsNewestOnly,
+        Bug::CopyTakenForWhole,
         Bug::EventForgotten,
         Bug::EventOvertakes,
         Bug::AcknowledgedAgain,
@@ -131,6 +140,9 @@ impl Bug {
             Bug::StaleParityTrusted => "a stripe goes on after a power cut with the parity that it had before",
             Bug::RebuiltFromNextStripe => "a page is rebuilt with one page of the next stripe",
             Bug::ParityDoesNotWait => "parity does not wait for data that is still being read",
+            Bug::HeaderForgetsTrims => "the header of a merged block forgets which pages were trimmed",
+            Bug::MergeKeepsNewestOnly => "the older blocks of an interrupted merge are erased too early",
+            Bug::CopyTakenForWhole => "recovery takes an interrupted copy for a whole one",
             Bug::EventForgotten => "a host that starts anew misses the first event that it did not acknowledge",
             Bug::EventOvertakes => "an event overtakes an earlier one that was not delivered",
             Bug::AcknowledgedAgain => "an acknowledged event is delivered again",

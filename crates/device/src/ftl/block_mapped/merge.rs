@@ -8,6 +8,7 @@ use super::{BlockFtl, Home};
 use crate::block_pool::BlockState;
 use crate::ftl::{NoSpace, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
+use crate::planted::{Bug, planted};
 use crate::token::Owner;
 
 /// Why a logical block is merged, and what goes into it.
@@ -75,6 +76,9 @@ impl BlockFtl {
         let is_found = old.block != BlockId::NONE && is_on_flash(media, self.first_page(old.block));
         let inherits = |offset: u32| {
             let source = sources.get(offset as usize).copied().unwrap_or(NONE);
+            if planted(Bug::HeaderForgetsTrims) && source == NONE {
+                return is_found && offset < old.pages;
+            }
             source != NONE
                 && (is_found && is_on_flash(media, source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
         };
@@ -98,9 +102,10 @@ impl BlockFtl {
         if old.block != BlockId::NONE {
             media.pool.drop_valid(old.block);
         }
+        let pins = if planted(Bug::MergeKeepsNewestOnly) { &left[left.len().saturating_sub(1)..] } else { &left };
         for offset in 0..pages {
             let source = sources[offset as usize];
-            let page = Page { place: Place { block: target, page: offset + 1 }, source, pins: &left };
+            let page = Page { place: Place { block: target, page: offset + 1 }, source, pins };
             match merge.new.filter(|_| new == Some(offset)) {
                 Some(unit) => {
                     self.write_page(media, &unit, &page, merge.new_cause, merge.owner);
