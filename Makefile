@@ -18,7 +18,7 @@ SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)
 SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 
 # Drives and servers with seeded bugs, built once for all tests that look for them.
-SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/planted-bugs,ssdlab-live/seeded-bugs
+SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
@@ -59,9 +59,9 @@ torture-live: need-rust need-python ## Cut the power of served drives for SECOND
 	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill filesystems databases
 
 # In the tests' own profile: what they have built is used again.
-test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for planted bugs
+test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for seeded bugs
 	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --locked -p ssdlab-torture --test campaign -- --nocapture
-	$(CARGO) test --locked $(SEEDED) --test planted --test seeded --test seeded_layers -- --nocapture
+	$(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
 
 torture: build ## Cut the power of every design, then of stacks, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s

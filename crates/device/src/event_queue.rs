@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ssdlab_base::command_set::EVENT_WORDS;
 use ssdlab_base::{CommandSet, Event, EventKind, Nanos};
 
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 
 /// Events by number; a power cut loses them with the rest of the RAM, and a design that needs them tells them anew.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl EventQueue {
         self.sent += 1;
         assert!(self.kept.back().is_none_or(|last| last.number < self.sent), "event {} is the latest", self.sent);
         let event = Event { number: self.sent, at, kind, words: all };
-        let behind = self.kept.len() - usize::from(planted(Bug::EventOvertakes) && self.has_news());
+        let behind = self.kept.len() - usize::from(seeded(Bug::EventOvertakes) && self.has_news());
         self.kept.insert(behind, event);
     }
 
@@ -61,7 +61,7 @@ impl EventQueue {
 
     /// The host knows nothing of what it did not acknowledge.
     pub(crate) fn deliver_again(&mut self) {
-        self.delivered = usize::from(planted(Bug::EventForgotten) && !self.kept.is_empty());
+        self.delivered = usize::from(seeded(Bug::EventForgotten) && !self.kept.is_empty());
     }
 
     /// The host has seen every event up to `number`; false if it cannot have.
@@ -70,7 +70,7 @@ impl EventQueue {
         if number >= unseen {
             return false;
         }
-        let last = number.saturating_sub(u64::from(planted(Bug::AcknowledgedAgain)));
+        let last = number.saturating_sub(u64::from(seeded(Bug::AcknowledgedAgain)));
         while self.kept.front().is_some_and(|event| event.number <= last) {
             self.kept.pop_front();
             assert!(self.delivered > 0, "event {number} is acknowledged, and none was delivered");

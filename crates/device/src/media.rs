@@ -12,7 +12,7 @@ use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, 
 
 use crate::block_pool::{BlockPool, BlockState};
 use crate::event_queue::EventQueue;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
 use crate::token::Owner;
 use crate::{DriveConfig, Options, Parity};
@@ -699,7 +699,7 @@ impl Media {
     fn set_frontier(&mut self, slot: usize, superblock: u32) {
         self.frontiers[slot] = OpenBlock { block: superblock, next_page: self.programmed(superblock) };
         self.gaps[slot].clear();
-        if self.pool.superblocks.width() > 1 && !planted(Bug::MembersInStep) {
+        if self.pool.superblocks.width() > 1 && !seeded(Bug::MembersInStep) {
             let members: Vec<BlockId> = self.pool.superblocks.members(superblock).collect();
             let programmed = |block: BlockId| self.flash.blocks.get(block).programmed;
             let level = members.iter().map(|block| programmed(*block)).max().unwrap_or(0);
@@ -787,7 +787,7 @@ impl Media {
         let shared = !self.separate_gc;
         let class = if write.frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
         let page_bytes = self.unit_bytes * self.units_per_page;
-        let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { write.pins };
+        let pins = if seeded(Bug::EraseDoesNotWait) { &[] } else { write.pins };
         let pin = pins.first().copied().unwrap_or(BlockId::NONE);
         // Where every block stands alone there are neither rows nor stripes.
         let alone = self.pool.superblocks.width() == 1;
@@ -837,7 +837,7 @@ impl Media {
     #[cold]
     fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[BlockId]) {
         assert!(!self.flash.timed(), "the program of {place:?} took time, and failed at once");
-        let pins = if planted(Bug::EraseDoesNotWait) { &[] } else { pins };
+        let pins = if seeded(Bug::EraseDoesNotWait) { &[] } else { pins };
         for block in pins.iter().chain(&[place.block]) {
             self.pool.pin(*block);
         }

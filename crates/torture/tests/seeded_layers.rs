@@ -1,6 +1,6 @@
 //! Bugs seeded into layers: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
 //!
-//! `cargo test --release -p ssdlab-torture --features planted-bugs --test seeded_layers -- --nocapture`
+//! `cargo test --release -p ssdlab-torture --features seeded-bugs --test seeded_layers -- --nocapture`
 
 use ssdlab_host::seeded::{LayerBug, seed};
 use ssdlab_torture::Totals;

@@ -6,8 +6,8 @@ use ssdlab_flash::Lpn;
 use super::{BufferPolicy, Chain, Chips, NIL, Padding, Slot, Unit, View, small};
 use crate::BufferCounters;
 use crate::ftl::Compaction;
-#[cfg(feature = "planted-bugs")]
-use crate::planted::{Bug, planted};
+#[cfg(feature = "seeded-bugs")]
+use crate::seeded::{Bug, seeded};
 
 /// A unit in the buffer.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub(crate) struct WriteBuffer {
     /// Small partial units, where the FTL compacts them.
     pub(super) small: Option<small::SmallUnits>,
     /// The unit that left last.
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "seeded-bugs")]
     left_last: Option<Lpn>,
 }
 
@@ -89,7 +89,7 @@ impl WriteBuffer {
             cell_bytes,
             full_mask,
             small: compaction.map(small::SmallUnits::new),
-            #[cfg(feature = "planted-bugs")]
+            #[cfg(feature = "seeded-bugs")]
             left_last: None,
         }
     }
@@ -176,8 +176,8 @@ impl WriteBuffer {
             return Err(cost);
         }
         self.used_sectors += cost;
-        #[cfg(feature = "planted-bugs")]
-        if found.is_none() && planted(Bug::OverwriteLost) && self.left_last == Some(lpn) {
+        #[cfg(feature = "seeded-bugs")]
+        if found.is_none() && seeded(Bug::OverwriteLost) && self.left_last == Some(lpn) {
             return Ok(Met::Nothing);
         }
         let is_full = held | mask == self.full_mask;
@@ -389,7 +389,7 @@ impl WriteBuffer {
         }
         let known = self.index.remove(&taken.lpn);
         debug_assert_eq!(known, Some(slot), "unit {} is taken out of slot {slot}", taken.lpn);
-        #[cfg(feature = "planted-bugs")]
+        #[cfg(feature = "seeded-bugs")]
         {
             self.left_last = Some(taken.lpn);
         }

@@ -10,8 +10,8 @@ use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
 use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, full_mask};
 use crate::media::Media;
-use crate::planted::{Bug, planted};
 use crate::registry::pick;
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// An empty write buffer, if the drive has one.
@@ -71,7 +71,7 @@ impl Drive {
             self.buffer_unit(command, Lpn(lpn as u32), mask, &cells, request.stream, still)?;
             self.commands[command].cursor += 1;
         }
-        if request.fua && !planted(Bug::FuaIsPlain) {
+        if request.fua && !seeded(Bug::FuaIsPlain) {
             self.force_out(command, Lpn(first as u32), Lpn((first + units) as u32))?;
         }
         if self.commands[command].covers.is_none() {

@@ -7,7 +7,7 @@ use super::dispatch::Stall;
 use super::{Drive, Payload};
 use crate::Status;
 use crate::ftl::SetCommand;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 
 /// Bytes of a word on the link.
 pub(super) const WORD_BYTES: u64 = 8;
@@ -160,7 +160,7 @@ impl Drive {
             let outcome = design.execute(&mut self.media, asked)?;
             of_set.answer.words = outcome.words;
             of_set.answer.bytes = outcome.bytes;
-            of_set.carried_out = !planted(Bug::ExecutedTwice);
+            of_set.carried_out = !seeded(Bug::ExecutedTwice);
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;

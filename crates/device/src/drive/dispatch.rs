@@ -11,7 +11,7 @@ use crate::Status;
 use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
 use crate::path::Stage;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// Why a command could not take full effect yet.
@@ -202,7 +202,7 @@ impl Drive {
                         if self.stage.buffer.is_some() {
                             self.counters.buffer.read_misses += 1;
                         }
-                        if self.media.flash.oob.is_poisoned(unit) && !planted(Bug::LostDataReadsGood) {
+                        if self.media.flash.oob.is_poisoned(unit) && !seeded(Bug::LostDataReadsGood) {
                             self.commands[command].status = Status::UncorrectableRead;
                         }
                         if self.stage.caches_reads {
@@ -518,12 +518,12 @@ impl Drive {
         let dispatched = self.commands.writes_dispatched;
         let covers = *self.commands[command].covers.get_or_insert(dispatched);
         debug_assert!(covers <= dispatched, "flush {command} covers {covers} writes of {dispatched}");
-        self.evict_older_than(covers - u64::from(planted(Bug::FlushMissesTheLast) && covers > 0))?;
-        if !planted(Bug::TrimForgotten) {
+        self.evict_older_than(covers - u64::from(seeded(Bug::FlushMissesTheLast) && covers > 0))?;
+        if !seeded(Bug::TrimForgotten) {
             self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
         }
         self.await_metadata(command);
-        if !self.stage.evicting.is_empty() && !planted(Bug::FlushReturnsEarly) {
+        if !self.stage.evicting.is_empty() && !seeded(Bug::FlushReturnsEarly) {
             self.commands[command].remaining += 1;
             let until = self.stage.evictions_base + self.stage.evicting.len() as u64;
             debug_assert_eq!(

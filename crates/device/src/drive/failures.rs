@@ -12,7 +12,7 @@ use super::{Drive, Eviction, HeldTrim, PendingRewrite, Retirement};
 use crate::Status;
 use crate::ftl::{NoSpace, TrimTarget};
 use crate::media::{FailedProgram, Frontier, Place};
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 impl Drive {
@@ -100,7 +100,7 @@ impl Drive {
         }
         let page = self.page_number(place);
         let (pending, trimmed) = self.pages_not_on_flash(place);
-        let pending = if planted(Bug::FailedPageLetGo) { Vec::new() } else { pending };
+        let pending = if seeded(Bug::FailedPageLetGo) { Vec::new() } else { pending };
         for hold in &mut self.failures.retirements {
             if hold.pages.contains(&page) {
                 // Several of its pages may have led to the same one: each is in the list once.

@@ -7,9 +7,9 @@ use super::{Drive, DriveError, Options, UNNUMBERED};
 use crate::block_pool::BlockState;
 use crate::ftl::DESIGNS;
 use crate::media::Media;
-use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
 use crate::registry::pick;
+use crate::seeded::{Bug, seeded};
 use crate::{Completion, DriveConfig, Status};
 
 /// What a recovery cost.
@@ -210,7 +210,7 @@ impl Drive {
                 return None;
             }
             let failed =
-                !planted(Bug::TornBlockFree) && self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
+                !seeded(Bug::TornBlockFree) && self.media.flash.execute(OpKind::Erase, Cause::Recovery, block, 0);
             recovery.blocks_erased += 1;
             reads.erased(block);
             if failed {

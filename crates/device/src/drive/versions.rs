@@ -6,7 +6,7 @@ use ssdlab_flash::{Cause, Lpn};
 use super::Drive;
 use crate::Status;
 use crate::ftl::VersionPart;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// What the FTL has in flight at one time while the drive is idle.
@@ -61,7 +61,7 @@ impl Drive {
         reads.versions(&self.media, lpn, wanted, &mut parts);
         for part in &parts {
             let lost = part.sectors != 0 && self.media.flash.oob.is_poisoned(part.ppn);
-            if lost && !planted(Bug::LostDataReadsGood) {
+            if lost && !seeded(Bug::LostDataReadsGood) {
                 self.commands[command].status = Status::UncorrectableRead;
             }
             self.media.pool.pin(self.media.block_of(part.ppn));

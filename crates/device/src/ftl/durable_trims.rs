@@ -5,7 +5,7 @@ use ssdlab_flash::Lpn;
 use super::trims::TrimState;
 use super::{NoSpace, TrimTarget};
 use crate::media::Media;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// A mapping whose trims are remembered on flash. What it says of its units comes first, what follows from that behind.
@@ -52,7 +52,7 @@ pub(super) trait DurableTrims {
 
     /// `lpn` holds nothing that is on flash, and the next program writes it.
     fn note_revival(&mut self, media: &Media, lpn: Lpn) {
-        if self.trims().in_use() && lpn.0 < self.user_units() && !planted(Bug::MapBeforeData) {
+        if self.trims().in_use() && lpn.0 < self.user_units() && !seeded(Bug::MapBeforeData) {
             self.add_revival(media, lpn, media.sequence());
         }
     }

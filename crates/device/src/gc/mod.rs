@@ -15,7 +15,7 @@ use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Submit};
 use crate::block_pool::BlockState;
 use crate::ftl::{Ftl, TrimTarget};
 use crate::media::Media;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 use crate::{DriveConfig, GcConfig};
 use pacing::Space;
@@ -389,7 +389,7 @@ impl Gc {
 
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
     fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, group: u32) -> bool {
-        let trimmed = media.pool.is_trimmed(victim) && !planted(Bug::EraseBeforeTrimRecord);
+        let trimmed = media.pool.is_trimmed(victim) && !seeded(Bug::EraseBeforeTrimRecord);
         if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Owner::Nobody).is_err() {
             return false;
         }
@@ -442,7 +442,7 @@ impl Gc {
         let cause = self.emptied_for[superblock as usize];
         for block in media.pool.superblocks.members(superblock) {
             let state = *media.flash.blocks.get(block);
-            if state.suspect && !planted(Bug::BadBlockUsed) {
+            if state.suspect && !seeded(Bug::BadBlockUsed) {
                 self.grow_bad(media, block);
             } else if !alone && state.programmed == 0 && !state.torn {
                 // The power went when others of the superblock had been erased, or it was given up early.
@@ -483,7 +483,7 @@ impl Gc {
         }
         let in_flight = self.erases_in_flight[superblock as usize];
         let first = in_flight + 1 == media.pool.superblocks.width();
-        let last = if planted(Bug::FreeAtFirstErase) { first } else { in_flight == 0 };
+        let last = if seeded(Bug::FreeAtFirstErase) { first } else { in_flight == 0 };
         if last {
             self.all_erased(media, superblock);
         }
@@ -498,7 +498,7 @@ impl Gc {
         if media.pool.is_retiring(superblock) {
             self.retiring[group as usize].retain(|other| *other != superblock);
         }
-        if good && !planted(Bug::FreeAtFirstErase) {
+        if good && !seeded(Bug::FreeAtFirstErase) {
             assert_eq!(media.programmed(superblock), 0, "block {superblock} is free again, and has written pages");
         }
         media.pool.erased(superblock, wear, good);

@@ -25,7 +25,7 @@ use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Submit};
 
 use super::{CLOSED, Frontier, Media, Place};
 use crate::ftl::MAX_UNITS;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
 use crate::token::Owner;
 
@@ -171,7 +171,7 @@ impl Media {
         unready.retain(|(op, data)| {
             of_it.contains(data) && self.flash.awaits_reads(*op, data.block, data.page) && role == Role::Parity
         });
-        if planted(Bug::ParityDoesNotWait) {
+        if seeded(Bug::ParityDoesNotWait) {
             unready.clear();
         }
         let shared = !self.separate_gc;
@@ -210,7 +210,7 @@ impl Media {
             if role != Role::Parity {
                 others.clear();
             }
-            if planted(Bug::ParityMissesPage) {
+            if seeded(Bug::ParityMissesPage) {
                 others.pop();
             }
             let cells = self.xor_of(&others, index);
@@ -271,7 +271,7 @@ impl Media {
                 .collect();
             let written = |place: &Place| self.flash.blocks.get(place.block).programmed > row;
             let stale = pages.iter().any(|(place, role)| *role == Role::Parity && written(place))
-                && !planted(Bug::StaleParityTrusted);
+                && !seeded(Bug::StaleParityTrusted);
             for (place, role) in pages {
                 match (written(&place), stale) {
                     (true, false) => self.reread.push(place),
@@ -373,7 +373,7 @@ impl Media {
             // The XOR of what is there is in RAM and nowhere else: it has what the page holds.
             return Vec::new();
         }
-        if planted(Bug::RebuiltFromNextStripe) {
+        if seeded(Bug::RebuiltFromNextStripe) {
             others[0].page = (others[0].page + 1) % self.pages_per_block;
         }
         let first = self.unit_at(place);

@@ -8,7 +8,7 @@ use super::{BlockFtl, Home};
 use crate::block_pool::BlockState;
 use crate::ftl::{NoSpace, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// Why a logical block is merged, and what goes into it.
@@ -76,7 +76,7 @@ impl BlockFtl {
         let is_found = old.block != BlockId::NONE && is_on_flash(media, self.first_page(old.block));
         let inherits = |offset: u32| {
             let source = sources.get(offset as usize).copied().unwrap_or(NONE);
-            if planted(Bug::HeaderForgetsTrims) && source == NONE {
+            if seeded(Bug::HeaderForgetsTrims) && source == NONE {
                 return is_found && offset < old.pages;
             }
             source != NONE
@@ -102,7 +102,7 @@ impl BlockFtl {
         if old.block != BlockId::NONE {
             media.pool.drop_valid(old.block);
         }
-        let pins = if planted(Bug::MergeKeepsNewestOnly) { &left[left.len().saturating_sub(1)..] } else { &left };
+        let pins = if seeded(Bug::MergeKeepsNewestOnly) { &left[left.len().saturating_sub(1)..] } else { &left };
         for offset in 0..pages {
             let source = sources[offset as usize];
             let page = Page { place: Place { block: target, page: offset + 1 }, source, pins };

@@ -7,8 +7,8 @@ use ssdlab_flash::{BlockId, Lpn, NONE};
 use super::header::Header;
 use super::{BlockFtl, Home, Spread};
 use crate::media::{Media, Place};
-use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
 
 /// Numbers that programs in flight may have been given beyond the newest that is found.
 const IN_FLIGHT: u64 = 1 << 20;
@@ -100,7 +100,7 @@ impl BlockFtl {
 
     /// Whether a block has all that its merge took from older ones.
     fn is_whole(&self, media: &Media, header: &Header, block: BlockId) -> bool {
-        let trusted = planted(Bug::CopyTakenForWhole) && header.is_copy;
+        let trusted = seeded(Bug::CopyTakenForWhole) && header.is_copy;
         trusted || (0..self.data_pages).all(|offset| !header.inherits(offset) || is_there(media, block, offset))
     }
 }

@@ -10,7 +10,7 @@ use super::MvFtl;
 use super::layout::{self, Version};
 use crate::ftl::{UnitWrite, VersionPart};
 use crate::media::Media;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// One version of a chain, and the sectors that are taken from it.
@@ -48,7 +48,7 @@ impl MvFtl {
     pub(super) fn parts(&self, media: &Media, lpn: Lpn, chain: &[u32], wanted: u64) -> Vec<Part> {
         let mut left = wanted;
         let mut parts: Vec<Part> = Vec::with_capacity(chain.len());
-        let oldest_first = planted(Bug::OlderVersionWins);
+        let oldest_first = seeded(Bug::OlderVersionWins);
         let order = (0..chain.len()).map(|index| if oldest_first { chain.len() - 1 - index } else { index });
         for ppn in order.map(|index| chain[index]) {
             let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);

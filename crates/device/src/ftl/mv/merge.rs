@@ -5,7 +5,7 @@ use ssdlab_flash::{Cause, Lpn};
 use super::MvFtl;
 use super::write::Writing;
 use crate::media::{Frontier, Media};
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 impl MvFtl {
@@ -15,7 +15,7 @@ impl MvFtl {
         let chain = self.map.chain(lpn);
         debug_assert!(!chain.is_empty(), "LPN {lpn} is merged, and holds nothing");
         let mut parts = self.parts(media, lpn, &chain, self.full_mask);
-        if planted(Bug::MergeForgetsVersion) && parts.len() > 2 {
+        if seeded(Bug::MergeForgetsVersion) && parts.len() > 2 {
             parts.remove(1);
         }
         let (cells, whole) = self.merged_cells(media, &parts, None);

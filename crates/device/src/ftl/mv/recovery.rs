@@ -14,8 +14,8 @@ use super::layout::{self, Version};
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::trims::TrimRecord;
 use crate::media::{Media, Place};
-use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
 
 /// A copy of a version: its number, the number of its program, its page.
 type Copied = (u64, u64, u32);
@@ -76,7 +76,7 @@ impl MvFtl {
                 reads.oob(Place { block, page });
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(media.flash.oob.sequence(block, page));
-                if !media.flash.blocks.readable(ppn) && !planted(Bug::TornPageTrusted) {
+                if !media.flash.blocks.readable(ppn) && !seeded(Bug::TornPageTrusted) {
                     continue;
                 }
                 if media.flash.oob.lpn(ppn).is_of_stripe() {
@@ -92,7 +92,7 @@ impl MvFtl {
             }
         }
         // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
-        media.set_sequence(newest + if planted(Bug::SequenceReused) { 0 } else { 1 << 20 });
+        media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
     }
 
     /// The page may hold the newest version of a logical page that nothing older shows through.
@@ -152,7 +152,7 @@ impl MvFtl {
     /// The versions above the floors that were not trimmed, by logical page.
     fn find_versions(&self, media: &Media, floors: &[u32]) -> BTreeMap<Lpn, Vec<Copied>> {
         let mut above: BTreeMap<Lpn, Vec<Copied>> = BTreeMap::new();
-        if planted(Bug::ChainDropped) {
+        if seeded(Bug::ChainDropped) {
             return above;
         }
         let records: Vec<Option<TrimRecord<'_>>> =

@@ -24,8 +24,8 @@ use crate::ftl::{
     Design, Drawing, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
 };
 use crate::media::{Frontier, Media, Place, Programming};
-use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 use crate::{Check, DriveConfig, Superblock};
 
@@ -279,7 +279,7 @@ impl PageFtl {
             return;
         }
         let mut cells = vec![0; media.flash.store.unit_cells()];
-        if old != UNMAPPED && !planted(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut cells) {
+        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut cells) {
             media.flash.oob.poison(unit);
         }
         for sector in 0..cells.len() / cell {

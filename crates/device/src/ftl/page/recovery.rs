@@ -9,8 +9,8 @@ use ssdlab_flash::{BlockId, Lpn};
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::trims::TrimRecord;
 use crate::media::{Media, Place};
-use crate::planted::{Bug, planted};
 use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
 
 impl PageFtl {
     pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
@@ -52,7 +52,7 @@ impl PageFtl {
                 let sequence = media.flash.oob.sequence(block, page);
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(sequence);
-                if !media.flash.blocks.readable(first / self.units_per_page) && !planted(Bug::TornPageTrusted) {
+                if !media.flash.blocks.readable(first / self.units_per_page) && !seeded(Bug::TornPageTrusted) {
                     continue;
                 }
                 for unit in first..first + self.units_per_page {
@@ -70,7 +70,7 @@ impl PageFtl {
         }
         assert!(newest < 1 << 62, "a page has number {newest}");
         // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
-        media.set_sequence(newest + if planted(Bug::SequenceReused) { 0 } else { 1 << 20 });
+        media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
     }
 
     fn sequence_of(&self, media: &Media, unit: u32) -> u64 {

@@ -7,7 +7,7 @@ use super::{PageFtl, UNMAPPED};
 use crate::ftl::bits::next_set;
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
 /// How units are moved.
@@ -49,7 +49,7 @@ impl PageFtl {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
         }
         let stripes = media.pool.superblocks.parity() > 0;
-        if !media.flash.timed() && as_runs && !self.copyback && !stripes && !planted(Bug::SupersededMoved) {
+        if !media.flash.timed() && as_runs && !self.copyback && !stripes && !seeded(Bug::SupersededMoved) {
             return match alone {
                 true => self.relocate_pages_of_units(media, victim, cursor, limit, cause),
                 false => self.relocate_rows(media, victim, cursor, limit, cause),
@@ -91,7 +91,7 @@ impl PageFtl {
     fn move_page_of_units(&mut self, media: &mut Media, victim: u32, cursor: u32, cause: Cause, owner: Owner) -> u32 {
         let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
         let mut at = cursor;
-        if planted(Bug::SupersededMoved) {
+        if seeded(Bug::SupersededMoved) {
             sources.extend(self.superseded_before(media, media.unit_in(victim, cursor)));
         }
         while sources.len() < self.units_per_page as usize {
@@ -110,7 +110,7 @@ impl PageFtl {
         at
     }
 
-    /// The planted bug [`Bug::SupersededMoved`]: the unit before `unit` in its block, if a newer copy is mapped.
+    /// The seeded bug [`Bug::SupersededMoved`]: the unit before `unit` in its block, if a newer copy is mapped.
     fn superseded_before(&self, media: &Media, unit: u32) -> Option<u32> {
         let before = unit.checked_sub(1).filter(|before| media.block_of(*before) == media.block_of(unit))?;
         let lpn = media.flash.oob.lpn(before);
@@ -179,7 +179,7 @@ impl PageFtl {
             }
             let old = self.remap(media, lpn, unit, place.block);
             debug_assert!(
-                old == *source || planted(Bug::SupersededMoved),
+                old == *source || seeded(Bug::SupersededMoved),
                 "unit {source} is moved, and {old} is the one that is mapped"
             );
         }

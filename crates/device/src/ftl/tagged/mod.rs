@@ -16,7 +16,7 @@ use super::extended::{Extended, Extension};
 use super::page::{self, PageFtl};
 use super::{Design, Ftl, Make, NoSpace, Outcome, SetCommand, TrimTarget};
 use crate::media::Media;
-use crate::planted::{Bug, planted};
+use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 use crate::{DriveConfig, Status};
 
@@ -54,7 +54,7 @@ impl Tags {
             return Outcome::new(Status::Refused(NOT_A_TAG_PER_UNIT));
         }
         if command.words.contains(&0) {
-            if planted(Bug::RefusedCommandActs) {
+            if seeded(Bug::RefusedCommandActs) {
                 self.tags.extend(units.zip(command.words.iter().copied()).filter(|(_, tag)| *tag != 0));
             }
             return Outcome::new(Status::Refused(ZERO_TAG));

@@ -1,10 +1,10 @@
-//! Planted bugs: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
+//! Seeded bugs: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
 //!
-//! `cargo test --release -p ssdlab-torture --features planted-bugs --test planted -- --nocapture`
+//! `cargo test --release -p ssdlab-torture --features seeded-bugs --test seeded -- --nocapture`
 
 use std::sync::Mutex;
 
-use ssdlab_device::planted::{Bug, plant};
+use ssdlab_device::seeded::{self, Bug};
 use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
@@ -55,19 +55,19 @@ const OF_A_SET: [Bug; 5] =
 /// Commands of a case.
 const COMMANDS: u64 = 200;
 
-/// The first seed that fails with the bug planted, and what it shrinks to.
+/// The first seed that fails with the seeded bug, and what it shrinks to.
 fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     if OF_A_SET.contains(&bug) { hunt_of_set(bug, seeds) } else { hunt_block(bug, seeds) }
 }
 
 fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     for seed in 1..=seeds {
-        plant(None);
+        seeded::seed(None);
         let Some(case) = TagCase::draw(seed, COMMANDS as usize) else { continue };
-        plant(Some(bug));
+        seeded::seed(Some(bug));
         if let Err(finding) = case.run() {
             let (shrunk, finding) = case.shrink(&finding);
-            plant(None);
+            seeded::seed(None);
             assert!(case.run().is_ok(), "seed {seed} fails without {bug:?}, too");
             assert!(shrunk.run().is_ok(), "what seed {seed} shrinks to fails without {bug:?}, too");
             return Some((seed, finding, shrunk.steps.len()));
@@ -79,15 +79,15 @@ fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
 fn hunt_block(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     let scope = Scope::everything(COMMANDS);
     for seed in 1..=seeds {
-        plant(None);
+        seeded::seed(None);
         let mut case = draw(seed, &scope);
         if NEEDS_LOST_READS.contains(&bug) {
             case.config.flash.faults.uncorrectable_read = 0.1;
         }
-        plant(Some(bug));
+        seeded::seed(Some(bug));
         if let Err(finding) = run(&case, &mut Totals::default()) {
             let shrunk = shrink(&case, &finding);
-            plant(None);
+            seeded::seed(None);
             let sound = run(&case, &mut Totals::default());
             assert!(sound.is_ok(), "seed {seed} fails without {bug:?}, too");
             return Some((seed, shrunk.finding, shrunk.case.steps.len()));
@@ -97,7 +97,7 @@ fn hunt_block(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
 }
 
 #[test]
-fn every_planted_bug_is_found_within_its_seeds() {
+fn every_seeded_bug_is_found_within_its_seeds() {
     let docs =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/torture.md")).unwrap_or_default();
     let next = Mutex::new(ALLOWED.iter());
@@ -115,7 +115,7 @@ fn every_planted_bug_is_found_within_its_seeds() {
     });
     let mut rows = rows.into_inner().expect("no thread panics here");
     rows.sort_by_key(|(bug, ..)| *bug as usize);
-    println!("| planted bug | found by | seeds needed | allowed | shrunk to |\n| --- | --- | --- | --- | --- |");
+    println!("| seeded bug | found by | seeds needed | allowed | shrunk to |\n| --- | --- | --- | --- | --- |");
     let mut wrong = Vec::new();
     for (bug, allowed, found) in &rows {
         let story = bug.story();

@@ -1,9 +1,9 @@
-//! Bugs planted on purpose, so that what looks for bugs can be seen to find them.
+//! Bugs seeded on purpose, so that what looks for bugs can be seen to find them.
 //!
-//! Each is one deviation from what the drive promises, switched on for one thread. Without the feature `planted-bugs`
-//! none of this is compiled in: `planted` is `false` for the compiler as well.
+//! Each is one deviation from what the drive promises, switched on for one thread. Without the feature `seeded-bugs`
+//! none of this is compiled in: `seeded` is `false` for the compiler as well.
 
-/// A bug that can be planted.
+/// A bug that can be seeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// An erase does not wait for the program of the newer copy.
@@ -152,27 +152,27 @@ impl Bug {
     }
 }
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "seeded-bugs")]
 std::thread_local! {
-    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+    static SEEDED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }
 
 /// Drives of this thread have this bug from now on; `None` takes it away.
-#[cfg(feature = "planted-bugs")]
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
+#[cfg(feature = "seeded-bugs")]
+pub fn seed(bug: Option<Bug>) {
+    SEEDED.set(bug);
 }
 
 /// Whether drives of this thread have this bug.
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "seeded-bugs")]
 #[inline]
-pub(crate) fn planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
+pub(crate) fn seeded(bug: Bug) -> bool {
+    SEEDED.get() == Some(bug)
 }
 
 /// Without the feature there is no bug.
-#[cfg(not(feature = "planted-bugs"))]
+#[cfg(not(feature = "seeded-bugs"))]
 #[inline(always)]
-pub(crate) const fn planted(_: Bug) -> bool {
+pub(crate) const fn seeded(_: Bug) -> bool {
     false
 }
