@@ -46,7 +46,7 @@ impl Traffic {
     }
 }
 
-/// What a room did.
+/// What a layer did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerMetrics {
     /// Its kind, as descriptions name it.
@@ -114,9 +114,33 @@ pub trait BlockDevice: Send {
     /// Runs every event up to and including `until`; virtual time is `until` then.
     fn run_until(&mut self, until: Nanos);
 
-    /// Runs events up to `until` but stops as soon as a completion is there; true if one is. Virtual time is that of the
-    /// last event then.
+    /// Runs events up to `until` but stops as soon as a completion, or an event for the host, is there; true if one is.
+    /// Virtual time is that of the last event then. A loop that calls this takes the events as well as the completions:
+    /// an event that nobody takes stops every call at once.
     fn run_to_completion(&mut self, until: Nanos) -> bool;
+
+    /// As [`run_to_completion`](BlockDevice::run_to_completion) for a host of block I/O alone: takes and drops the
+    /// events, and is true only if a completion is there.
+    ///
+    /// # Panics
+    /// The device stopped without a completion or an event.
+    fn wait_for_completion(&mut self, until: Nanos) -> bool {
+        while self.run_to_completion(until) {
+            if !self.completions().is_empty() {
+                return true;
+            }
+            assert!(self.drop_events() > 0, "the device stopped at {} without a completion or an event", self.now());
+        }
+        false
+    }
+
+    /// Takes the events that the host has not seen and drops them; how many there were. The device keeps those that have
+    /// to be acknowledged.
+    fn drop_events(&mut self) -> usize {
+        let mut events = Vec::new();
+        self.take_events(&mut events);
+        events.len()
+    }
 
     /// Requests submitted and not completed.
     fn outstanding(&self) -> u64;

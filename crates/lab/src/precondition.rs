@@ -290,6 +290,8 @@ struct Ageing<'a, 'k, D: ?Sized> {
     turns_before: u64,
     search: Option<Search>,
     keeper: Option<&'a mut Keeper<'k>>,
+    /// The drive may send events.
+    has_events: bool,
 }
 
 /// How far a workload is that drew its requests once more.
@@ -323,6 +325,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         control: &'a Control<'a>,
     ) -> Ageing<'a, 'k, D> {
         Ageing {
+            has_events: drive.command_set().is_some(),
             drive,
             config,
             verifier,
@@ -421,10 +424,27 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         }
     }
 
-    /// Takes what has completed, of which nothing but errors is of interest.
+    /// Waits for what is in flight, and takes what has completed, of which nothing but errors is of interest.
     fn settle(&mut self) {
+        let now = self.drive.now();
+        while self.drive.outstanding() > 0 && self.drive.wait_for_completion(now) {
+            self.take_completed();
+        }
+        self.take_completed();
+        self.drop_events();
+    }
+
+    fn take_completed(&mut self) {
         let failed = self.completions().drain(..).filter(|completion| completion.status != Status::Success).count();
         self.count_refused(failed as u64);
+    }
+
+    /// What the drive tells its host meanwhile is none of the run's.
+    #[inline]
+    fn drop_events(&mut self) {
+        if self.has_events {
+            self.drive.drop_events();
+        }
     }
 
     fn count_refused(&mut self, failed: u64) {
@@ -513,12 +533,13 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
                 Some(Next::WaitUntil(until)) => clock = woken(until, clock, requests)?,
                 Some(Next::WaitForCompletion) if self.completions().is_empty() => {
                     let now = self.drive.now();
-                    if outstanding == 0 || !self.drive.run_to_completion(now) {
+                    if outstanding == 0 || !self.drive.wait_for_completion(now) {
                         return Err(ReplayError::Deadlock { sent: requests });
                     }
                 }
                 _ => {}
             }
+            self.drop_events();
             let mut tags = batch[..gathered].iter().map(|request| request.tag);
             let mut failed = 0;
             for completion in self.completions().drain(..) {
@@ -696,7 +717,11 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
+    use crate::progress::Quiet;
+    use crate::replay::fake::{Fake, Fault, Writes};
 
     const USER: u64 = 1 << 40;
 
@@ -752,5 +777,35 @@ mod tests {
         }
         assert_eq!(windows, 80);
         assert!(!steadiness.is_steady());
+    }
+
+    /// A hundred writes and reads, one at a time.
+    struct OneByOne;
+
+    impl WorkloadSource for OneByOne {
+        fn open(&self, _drive: &DriveConfig, _pass: u64) -> Result<Box<dyn Workload>, ssdlab_workload::WorkloadError> {
+            Ok(Box::new(Writes::closed(100, 1)))
+        }
+
+        fn identity(&self) -> String {
+            "one by one".to_string()
+        }
+    }
+
+    /// A drive stops for an event as for a completion; an event that nobody takes stops it for ever.
+    #[test]
+    fn a_drive_that_sends_events_is_preconditioned() {
+        let text = include_str!("../tests/common/small.toml");
+        let description = ssdlab_device::Description::parse(text, "small.toml").expect("a description");
+        let config = description.resolve().expect("a drive");
+        let stop = AtomicBool::new(false);
+        let (mut drive, control) = (Fake::new(Fault::Tells), Control::new(&stop, &Quiet));
+        let age = Age::Workload(&OneByOne);
+        let interruptible = Interruptible::default();
+        let (aged, record) =
+            precondition(&mut drive, &config, &age, "fake", &OneByOne, None, interruptible, &control).expect("it fits");
+        assert_eq!((aged, record.notes), (Aged::Done, Vec::new()));
+        assert_eq!(drive.counters().commands[..2], [33, 67]);
+        assert_eq!(drive.drop_events(), 0, "what the drive told meanwhile is not the run's");
     }
 }

@@ -426,4 +426,6 @@ pub(crate) fn beyond(request: &Request, number: u64, user_sectors: u64) -> Repla
 }
 
 #[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
 mod tests;

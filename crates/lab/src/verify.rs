@@ -226,7 +226,9 @@ impl Verifier {
             let length = READ_BACK_SECTORS.min(sectors - sector);
             let request = Request { at: device.now(), ..Request::new(Op::Read, sector, length) };
             self.submit(device, &request, &[]);
-            while device.outstanding() > 0 && device.run_to_completion(Nanos::MAX) {}
+            while device.outstanding() > 0 && device.wait_for_completion(Nanos::MAX) {
+                self.collect(device).clear();
+            }
             self.collect(device).clear();
             sector += length;
         }

@@ -3,6 +3,7 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng};
 use ssdlab_device::{Completion, Data, Drive, Status};
+use ssdlab_host::BlockDevice as _;
 
 use crate::commands::Mix;
 use crate::journal::{Journal, stamps};
@@ -16,7 +17,7 @@ pub fn submit(drive: &mut Drive, request: &Request, stamp: u64) {
 /// Runs until nothing is outstanding.
 pub fn drain(drive: &mut Drive, journal: &mut Journal) {
     while drive.outstanding() > 0 {
-        let progress = drive.run_to_completion(Nanos::MAX);
+        let progress = drive.wait_for_completion(Nanos::MAX);
         collect(drive, journal);
         assert!(progress || drive.outstanding() == 0, "{} commands never complete", drive.outstanding());
     }
@@ -35,7 +36,7 @@ pub fn run(drive: &mut Drive, mix: &mut Mix, rng: &mut Rng, depth: u64, count: u
     let mut journal = Journal::default();
     for _ in 0..count {
         while drive.outstanding() >= depth {
-            let progress = drive.run_to_completion(Nanos::MAX);
+            let progress = drive.wait_for_completion(Nanos::MAX);
             assert!(progress, "{} commands never complete", drive.outstanding());
             collect(drive, &mut journal);
         }
@@ -93,7 +94,7 @@ pub fn read_sector(drive: &mut Drive, sector: u64) -> Result<u64, Status> {
 pub fn alone(drive: &mut Drive, request: &Request, stamp: u64) -> Completion {
     submit(drive, request, stamp);
     while drive.outstanding() > 0 {
-        assert!(drive.run_to_completion(Nanos::MAX), "{request:?} never completes");
+        assert!(drive.wait_for_completion(Nanos::MAX), "{request:?} never completes");
         if drive.outstanding() > 0 {
             unreachable!("only one command was outstanding");
         }

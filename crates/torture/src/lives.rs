@@ -4,6 +4,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{Completion, Drive, DriveConfig, Options, Recovered};
 use ssdlab_flash::Flash;
+use ssdlab_host::BlockDevice as _;
 
 use crate::commands::Mix;
 use crate::driver::{assert_checks, contents, submit};
@@ -77,7 +78,7 @@ impl Lives {
     pub fn work(&mut self, mix: &mut Mix, rng: &mut Rng, depth: u64, count: u64) {
         for _ in 0..count {
             while self.drive().outstanding() >= depth {
-                let progress = self.drive().run_to_completion(Nanos::MAX);
+                let progress = self.drive().wait_for_completion(Nanos::MAX);
                 self.collect();
                 assert!(progress, "{} commands never complete", self.drive().outstanding());
             }
@@ -94,7 +95,7 @@ impl Lives {
     /// Waits for all commands.
     pub fn drain(&mut self) {
         while self.drive().outstanding() > 0 {
-            let progress = self.drive().run_to_completion(Nanos::MAX);
+            let progress = self.drive().wait_for_completion(Nanos::MAX);
             self.collect();
             assert!(progress || self.drive().outstanding() == 0, "commands never complete");
         }

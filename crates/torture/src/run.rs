@@ -5,6 +5,7 @@ use std::time::Instant;
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, FaultKind, ScriptedFault};
+use ssdlab_host::BlockDevice as _;
 
 use crate::case::{Again, Case, Cut, Moment, Step};
 use crate::catch::{Caught, catch};
@@ -251,7 +252,7 @@ impl Runner<'_> {
             }
             assert!(self.lives.drive().now() < until, "{before} commands never complete");
         }
-        let progress = self.lives.drive().run_to_completion(until);
+        let progress = self.lives.drive().wait_for_completion(until);
         self.lives.collect();
         self.spring();
         assert!(progress, "{before} commands never complete");

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
 use rand::RngExt;
+use ssdlab_base::command_sets::tags::WRITE_TAGGED;
 use ssdlab_base::{Op, Request, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
@@ -109,6 +110,28 @@ fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
     verifier.read_back(&mut device);
     let check = verifier.check();
     assert!(check.held, "{}", check.detail);
+}
+
+/// A drive stops for an event as for a completion; an event that nobody takes stops it for ever.
+#[test]
+fn a_drive_is_read_back_while_an_event_waits_for_its_host() {
+    let mut config = config();
+    config.ftl.design = "tagged".to_string();
+    let mut drive = Drive::new(&config, OPTIONS).expect("a sound drive");
+    let mut verifier = Verifier::new(drive.user_sectors());
+    for tag in 1..=2 {
+        let at = drive.now();
+        let write = Request { at, opcode: WRITE_TAGGED, ..Request::new(Op::Write, 0, 8) };
+        verifier.submit(&mut drive, &write, &[tag]);
+        // Nobody takes the event that the second of them sends.
+        drive.run_until(at + Nanos(1_000_000_000));
+        let ended = verifier.collect(&mut drive).pop().expect("the command has ended");
+        assert_eq!(ended.status, Status::Success);
+    }
+    verifier.read_back(&mut drive);
+    let check = verifier.check();
+    assert!(check.held, "{}", check.detail);
+    assert!(check.detail.starts_with("1280 sectors"), "{}", check.detail);
 }
 
 #[test]

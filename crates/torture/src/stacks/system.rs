@@ -128,7 +128,7 @@ impl System {
     pub fn wait_for_fewer_than(&mut self, count: u64) {
         let until = Nanos(self.device().now().0.saturating_add(HANGS_AFTER.0));
         while self.device().outstanding() >= count.max(1) {
-            let progress = self.device().run_to_completion(until);
+            let progress = self.device().wait_for_completion(until);
             self.collect();
             assert!(progress, "{} commands never complete", self.device().outstanding());
         }
@@ -258,9 +258,8 @@ impl System {
     fn alone(&mut self, request: &Request) -> Completion {
         let at = self.device().now();
         self.device().submit(&Request { at, tag: u32::MAX, ..*request }, Data::Nothing);
-        while self.device().completions().is_empty() {
-            assert!(self.device().run_to_completion(Nanos::MAX), "{request:?} never completes");
-        }
+        let completes = self.device().wait_for_completion(Nanos::MAX);
+        assert!(completes, "{request:?} never completes");
         self.device().completions().pop().expect("it has completed")
     }
 }
@@ -268,7 +267,7 @@ impl System {
 /// A drive does what it has taken; nobody hears of it.
 fn finish(member: &mut Member) {
     while member.outstanding() > 0 {
-        assert!(member.run_to_completion(Nanos::MAX), "a drive does what it has taken");
+        assert!(member.wait_for_completion(Nanos::MAX), "a drive does what it has taken");
         member.completions().clear();
     }
     forget_answers(member);
