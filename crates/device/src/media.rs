@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng};
-use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use crate::block_pool::{BlockPool, BlockState};
 use crate::event_queue::EventQueue;
@@ -71,7 +71,7 @@ pub(crate) struct FailedProgram {
 #[derive(Clone, Debug, Default)]
 struct Several {
     pins: Vec<BlockId>,
-    sources: Vec<u32>,
+    sources: Vec<UnitId>,
 }
 
 /// Chips, pool, frontiers.
@@ -117,8 +117,9 @@ pub(crate) struct Media {
     sequence: u64,
     /// Pins of programs that supersede units in several blocks, `units_per_page` a program.
     many_pins: Vec<BlockId>,
-    /// Where the units of programs that wait for reads come from, `units_per_page` a program: `NONE` where all is there.
-    sources: Vec<u32>,
+    /// Where the units of programs that wait for reads come from, `units_per_page` a program: [`UnitId::NONE`] where all is
+    /// there.
+    sources: Vec<UnitId>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
     several: FxHashMap<OpId, Several>,
     /// Groups in which a superblock was opened, or of which paced collection took note, since GC last looked.
@@ -286,27 +287,39 @@ impl Media {
 
     /// The unit that comes `cursor`th in a superblock, by the order in which its pages were given out.
     #[inline]
-    pub(crate) fn unit_in(&self, superblock: u32, cursor: u32) -> u32 {
+    pub(crate) fn unit_in(&self, superblock: u32, cursor: u32) -> UnitId {
         let (page, unit) = (self.by_units_per_page.div(cursor), self.by_units_per_page.rem(cursor));
         self.unit_at(self.pool.superblocks.place(superblock, page)) + unit
     }
 
     /// The block and page of a physical unit.
     #[inline]
-    pub(crate) const fn place_of(&self, unit: u32) -> Place {
-        self.place_of_page(self.by_units_per_page.div(unit))
+    pub(crate) const fn place_of(&self, unit: UnitId) -> Place {
+        self.place_of_page(self.page_of(unit))
     }
 
     /// The block and page of a physical page.
     #[inline]
-    pub(crate) const fn place_of_page(&self, ppn: u32) -> Place {
-        Place { block: BlockId(self.by_pages_per_block.div(ppn)), page: self.by_pages_per_block.rem(ppn) }
+    pub(crate) const fn place_of_page(&self, ppn: Ppn) -> Place {
+        Place { block: self.block_of_page(ppn), page: self.by_pages_per_block.rem(ppn.0) }
+    }
+
+    /// The page of a physical unit.
+    #[inline]
+    pub(crate) const fn page_of(&self, unit: UnitId) -> Ppn {
+        Ppn(self.by_units_per_page.div(unit.0))
     }
 
     /// The block of a physical unit.
     #[inline]
-    pub(crate) const fn block_of(&self, unit: u32) -> BlockId {
-        BlockId(self.by_pages_per_block.div(self.by_units_per_page.div(unit)))
+    pub(crate) const fn block_of(&self, unit: UnitId) -> BlockId {
+        self.block_of_page(self.page_of(unit))
+    }
+
+    /// The block of a physical page.
+    #[inline]
+    pub(crate) const fn block_of_page(&self, ppn: Ppn) -> BlockId {
+        BlockId(self.by_pages_per_block.div(ppn.0))
     }
 
     /// Looks at what every access to a block looks at, so that it is in the processor's cache.
@@ -318,8 +331,14 @@ impl Media {
 
     /// The first physical unit of a page.
     #[inline]
-    pub(crate) const fn unit_at(&self, place: Place) -> u32 {
-        (place.block.0 * self.pages_per_block + place.page) * self.units_per_page
+    pub(crate) const fn unit_at(&self, place: Place) -> UnitId {
+        self.ppn_at(place).first_unit(self.units_per_page)
+    }
+
+    /// The number of a page over the whole drive.
+    #[inline]
+    pub(crate) const fn ppn_at(&self, place: Place) -> Ppn {
+        Ppn::of(place.block, place.page, self.pages_per_block)
     }
 
     /// The number of the frontier in its group's row.
@@ -901,7 +920,7 @@ impl Media {
                 class,
                 block: place.block,
                 page: place.page,
-                source: NONE,
+                source: Ppn::NONE,
                 bytes,
                 token: owner.pack(),
                 pin: place.block,
@@ -910,14 +929,14 @@ impl Media {
         )
     }
 
-    fn remember_sources(&mut self, op: OpId, taken: &[u32]) {
+    fn remember_sources(&mut self, op: OpId, taken: &[UnitId]) {
         let stride = self.units_per_page as usize;
         let first = op as usize * stride;
         if self.sources.len() < first + stride {
-            self.sources.resize(first + stride, NONE);
+            self.sources.resize(first + stride, UnitId::NONE);
         }
         let slots = &mut self.sources[first..first + stride];
-        slots.fill(NONE);
+        slots.fill(UnitId::NONE);
         if taken.len() <= stride {
             slots[..taken.len()].copy_from_slice(taken);
         }
@@ -931,10 +950,10 @@ impl Media {
 
     /// Tells `each` of every unit in flight that is taken from a page by `waiting`, the program that waits for its read, or by
     /// programs behind it.
-    fn taken_from(&mut self, from: Place, waiting: OpId, mut each: impl FnMut(&mut Media, u32)) {
+    fn taken_from(&mut self, from: Place, waiting: OpId, mut each: impl FnMut(&mut Media, UnitId)) {
         let stride = self.units_per_page;
         let first = self.unit_at(from);
-        let mut lost: Vec<u32> = (first..first + stride).collect();
+        let mut lost: Vec<UnitId> = UnitId::each(first..first + stride).collect();
         let mut row = self.flash.follower(waiting);
         let mut next = waiting;
         while next != NONE {
@@ -953,7 +972,7 @@ impl Media {
             }
             for index in 0..stride {
                 let source = self.sources[(op * stride + index) as usize];
-                if source != NONE && lost.contains(&source) {
+                if source != UnitId::NONE && lost.contains(&source) {
                     each(self, first + index);
                     lost.push(first + index);
                 }
@@ -1030,9 +1049,9 @@ pub(crate) struct Programming<'a> {
     pub(crate) pins: &'a [BlockId],
     /// Operations whose data goes into the page.
     pub(crate) after: &'a [OpId],
-    /// For each unit of the page the one that those operations take it from, `NONE` if it is all there; may be empty if
-    /// `after` is.
-    pub(crate) taken: &'a [u32],
-    /// A copyback's source.
-    pub(crate) source: u32,
+    /// For each unit of the page the one that those operations take it from, [`UnitId::NONE`] if it is all there; may be
+    /// empty if `after` is.
+    pub(crate) taken: &'a [UnitId],
+    /// A copyback's source; else unused.
+    pub(crate) source: Ppn,
 }

@@ -27,12 +27,12 @@ fn one_plane() -> DriveConfig {
 }
 
 /// Kinds and physical pages of what was done since the last call.
-fn operations(spans: &Spans) -> Vec<(OpKind, u64)> {
-    let mut all: Vec<(OpKind, u64)> = Vec::new();
+fn operations(spans: &Spans) -> Vec<(OpKind, u32)> {
+    let mut all: Vec<(OpKind, u32)> = Vec::new();
     for span in spans.0.lock().expect("one thread").drain(..) {
         // Each operation is seen on its channel and on its die.
         if matches!(span.resource, ssdlab_flash::Resource::Die(_)) {
-            all.push((span.kind, span.ppn));
+            all.push((span.kind, span.ppn.0));
         }
     }
     all

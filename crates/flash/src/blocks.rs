@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ssdlab_base::Nanos;
 
-use crate::{BlockId, Cause, Geometry};
+use crate::{BlockId, Cause, Geometry, Ppn};
 
 /// What the chips know of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Blocks {
     blocks: Vec<Block>,
     pages_per_block: u32,
     /// Pages whose program was cut or failed, by PPN; few at any time.
-    unreadable: BTreeSet<u32>,
+    unreadable: BTreeSet<Ppn>,
     /// The controller's record beside its bad-block table: blocks that stand in another block's place in a superblock, and
     /// the number of that place in their plane. It outlives the power.
     substitutes: BTreeMap<BlockId, u32>,
@@ -99,17 +99,17 @@ impl Blocks {
 
     /// Whether a written page holds data that can be read.
     #[inline]
-    pub fn readable(&self, ppn: u32) -> bool {
+    pub fn readable(&self, ppn: Ppn) -> bool {
         self.unreadable.is_empty() || !self.unreadable.contains(&ppn)
     }
 
     /// Pages whose program was cut or failed, by PPN.
-    pub fn unreadable(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn unreadable(&self) -> impl Iterator<Item = Ppn> + '_ {
         self.unreadable.iter().copied()
     }
 
-    pub(crate) fn spoil(&mut self, ppn: u32) {
-        let (block, page) = (BlockId(ppn / self.pages_per_block), ppn % self.pages_per_block);
+    pub(crate) fn spoil(&mut self, ppn: Ppn) {
+        let (block, page) = (ppn.block(self.pages_per_block), ppn % self.pages_per_block);
         let programmed = self.blocks[block.index()].programmed;
         assert!(page < programmed, "page {page} of block {block} is torn, of {programmed} that are written");
         self.unreadable.insert(ppn);
@@ -175,8 +175,8 @@ impl Blocks {
         state.erases += 1;
         state.torn = false;
         if !self.unreadable.is_empty() {
-            let first = block.0 * self.pages_per_block;
-            let gone: Vec<u32> = self.unreadable.range(first..first + self.pages_per_block).copied().collect();
+            let first = Ppn::of(block, 0, self.pages_per_block);
+            let gone: Vec<Ppn> = self.unreadable.range(first..first + self.pages_per_block).copied().collect();
             for ppn in gone {
                 self.unreadable.remove(&ppn);
             }
@@ -190,9 +190,9 @@ impl Blocks {
         assert!(!state.suspect, "an erase of block {block} was cut, in which a program failed");
         state.torn = true;
         // Whatever was there can no longer be trusted.
-        let first = block.0 * self.pages_per_block;
+        let first = Ppn::of(block, 0, self.pages_per_block);
         let programmed = state.programmed;
-        self.unreadable.extend(first..first + programmed);
+        self.unreadable.extend(Ppn::each(first..first + programmed));
     }
 }
 

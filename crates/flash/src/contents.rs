@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::array::HugeArray;
 use crate::blocks::Blocks;
 use crate::image::Image;
-use crate::{BlockId, Contents, Geometry, Lpn};
+use crate::{BlockId, Contents, Geometry, Lpn, Ppn, UnitId};
 
 /// What the mapping units hold, addressed by physical unit: in memory, or in the files of an [`Image`].
 pub struct Store {
@@ -70,7 +70,7 @@ impl Store {
     /// Copies the cells of a unit's sectors out, from sector `first` of it on, as many as `cells` takes. False if what
     /// is kept is damaged: the cells mean nothing then.
     #[must_use]
-    pub fn read(&self, unit: u32, first: u64, cells: &mut [u8]) -> bool {
+    pub fn read(&self, unit: UnitId, first: u64, cells: &mut [u8]) -> bool {
         debug_assert!(
             first as usize * self.cell + cells.len() <= self.unit_cells,
             "{} bytes from sector {first} of unit {unit} on, which has {}",
@@ -80,7 +80,7 @@ impl Store {
         let from = first as usize * self.cell;
         match &self.kept {
             Kept::Memory(kept) => {
-                let start = unit as usize * self.unit_cells + from;
+                let start = unit.index() * self.unit_cells + from;
                 cells.copy_from_slice(&kept.as_slice()[start..start + cells.len()]);
                 true
             }
@@ -89,11 +89,11 @@ impl Store {
     }
 
     /// Binds cells to all sectors of a unit, whose program is still to end.
-    pub fn write(&mut self, unit: u32, cells: &[u8]) {
+    pub fn write(&mut self, unit: UnitId, cells: &[u8]) {
         assert_eq!(cells.len(), self.unit_cells, "all of unit {unit} is written at once");
         match &mut self.kept {
             Kept::Memory(kept) => {
-                let start = unit as usize * self.unit_cells;
+                let start = unit.index() * self.unit_cells;
                 kept.as_mut_slice()[start..start + self.unit_cells].copy_from_slice(cells);
             }
             Kept::Image(image) => image.write(unit, cells),
@@ -102,13 +102,13 @@ impl Store {
 
     /// Binds what a unit holds to another one. False if it is damaged.
     #[must_use]
-    pub fn copy(&mut self, from: u32, to: u32) -> bool {
+    pub fn copy(&mut self, from: UnitId, to: UnitId) -> bool {
         debug_assert_ne!(from, to, "a unit goes to another place");
         let cells = self.unit_cells;
         match &mut self.kept {
             Kept::Memory(kept) => {
-                let start = from as usize * cells;
-                kept.as_mut_slice().copy_within(start..start + cells, to as usize * cells);
+                let start = from.index() * cells;
+                kept.as_mut_slice().copy_within(start..start + cells, to.index() * cells);
                 true
             }
             Kept::Image(image) => image.copy(from, to),
@@ -129,11 +129,11 @@ pub struct Oob {
     /// Contents of metadata units, by physical unit: kept in every mode, since recovery reads them.
     records: Records,
     /// Units whose data was lost on the way here, by physical unit: a flag in a real OOB.
-    poisoned: BTreeSet<u32>,
+    poisoned: BTreeSet<UnitId>,
 }
 
 /// Words of metadata units, by physical unit.
-pub(crate) type Records = BTreeMap<u32, Box<[u64]>>;
+pub(crate) type Records = BTreeMap<UnitId, Box<[u64]>>;
 
 impl Oob {
     pub(crate) fn new(geometry: &Geometry, units_per_page: u32) -> Oob {
@@ -168,21 +168,21 @@ impl Oob {
 
     /// The LPN stored with a physical unit.
     #[inline]
-    pub fn lpn(&self, unit: u32) -> Lpn {
-        self.lpns.get(unit as usize)
+    pub fn lpn(&self, unit: UnitId) -> Lpn {
+        self.lpns.get(unit.index())
     }
 
     /// The LPNs of a run of physical units.
     #[inline]
-    pub fn lpns(&self, first: u32, count: u32) -> &[Lpn] {
-        &self.lpns.as_slice()[first as usize..(first + count) as usize]
+    pub fn lpns(&self, first: UnitId, count: u32) -> &[Lpn] {
+        &self.lpns.as_slice()[first.index()..(first + count).index()]
     }
 
     /// Writes the OOB of a page at the time its program is decided.
     // Every program comes by here: rare callers must not make a call of it.
     #[inline(always)]
     pub fn write(&mut self, block: BlockId, page: u32, lpns: &[Lpn], sequence: u64) {
-        let ppn = block.0 * self.pages_per_block + page;
+        let ppn = Ppn::of(block, page, self.pages_per_block);
         debug_assert!(
             lpns.len() <= self.units_per_page as usize,
             "{} units in a page of {}",
@@ -197,8 +197,8 @@ impl Oob {
         if page == 0 {
             self.block_sequence[block.index()] = sequence;
         }
-        self.sequence_low.set(ppn as usize, sequence as u32);
-        let first = (ppn * self.units_per_page) as usize;
+        self.sequence_low.set(ppn.index(), sequence as u32);
+        let first = ppn.first_unit(self.units_per_page).index();
         let stored = &mut self.lpns.as_mut_slice()[first..first + self.units_per_page as usize];
         if let ([stored], [lpn]) = (&mut *stored, lpns) {
             *stored = *lpn;
@@ -229,7 +229,7 @@ impl Oob {
     #[inline]
     pub fn sequence(&self, block: BlockId, page: u32) -> u64 {
         let base = self.block_sequence[block.index()];
-        let low = self.sequence_low.get((block.0 * self.pages_per_block + page) as usize);
+        let low = self.sequence_low.get(Ppn::of(block, page, self.pages_per_block).index());
         base + u64::from(low.wrapping_sub(base as u32))
     }
 
@@ -245,7 +245,7 @@ impl Oob {
     pub(crate) fn forget_owners(&mut self, blocks: &Blocks) {
         let units = self.pages_per_block * self.units_per_page;
         for (block, state) in blocks.all().iter().enumerate() {
-            let first = block as u32 * units;
+            let first = UnitId(block as u32 * units);
             let written = self.lpns(first, state.programmed * self.units_per_page);
             assert!(written.iter().all(|lpn| *lpn == Lpn::NONE), "block {block} has LPNs in its OOB, and must not");
         }
@@ -255,41 +255,41 @@ impl Oob {
     }
 
     /// The words of a metadata unit.
-    pub fn record(&self, unit: u32) -> Option<&[u64]> {
+    pub fn record(&self, unit: UnitId) -> Option<&[u64]> {
         self.records.get(&unit).map(|words| &**words)
     }
 
     /// All metadata units with their words, by physical unit.
-    pub fn records(&self) -> impl Iterator<Item = (u32, &[u64])> {
+    pub fn records(&self) -> impl Iterator<Item = (UnitId, &[u64])> {
         self.records.iter().map(|(unit, words)| (*unit, &**words))
     }
 
     /// Stores a metadata unit's words.
-    pub fn put_record(&mut self, unit: u32, words: Box<[u64]>) {
+    pub fn put_record(&mut self, unit: UnitId, words: Box<[u64]>) {
         assert!(!words.is_empty(), "metadata unit {unit} has words");
         self.records.insert(unit, words);
     }
 
     /// Marks a unit as lost: reading it is an error from now on.
-    pub fn poison(&mut self, unit: u32) {
-        assert!((unit as usize) < self.lpns.len(), "unit {unit} of {} is lost", self.lpns.len());
+    pub fn poison(&mut self, unit: UnitId) {
+        assert!((unit.index()) < self.lpns.len(), "unit {unit} of {} is lost", self.lpns.len());
         self.poisoned.insert(unit);
     }
 
     /// Whether a unit's data was lost.
     #[inline]
-    pub fn is_poisoned(&self, unit: u32) -> bool {
+    pub fn is_poisoned(&self, unit: UnitId) -> bool {
         !self.poisoned.is_empty() && self.poisoned.contains(&unit)
     }
 
     /// Units whose data was lost, by physical unit.
-    pub(crate) fn poisoned(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn poisoned(&self) -> impl Iterator<Item = UnitId> + '_ {
         self.poisoned.iter().copied()
     }
 
     /// What goes with a unit that is moved: its metadata words and its mark of lost data.
     #[inline]
-    pub fn carry(&mut self, from: u32, to: u32) {
+    pub fn carry(&mut self, from: UnitId, to: UnitId) {
         debug_assert_ne!(from, to, "a unit goes to another place");
         if !self.records.is_empty()
             && let Some(words) = self.records.get(&from).cloned()
@@ -304,7 +304,10 @@ impl Oob {
     /// What was bound to pages whose programs never happened is gone with the RAM.
     pub(crate) fn forget_unwritten(&mut self, blocks: &Blocks) {
         let (pages, units) = (self.pages_per_block, self.units_per_page);
-        let written = |unit: u32| (unit / units) % pages < blocks.get(BlockId(unit / units / pages)).programmed;
+        let written = |unit: UnitId| {
+            let ppn = unit.page(units);
+            ppn % pages < blocks.get(ppn.block(pages)).programmed
+        };
         self.records.retain(|unit, _| written(*unit));
         self.poisoned.retain(|unit| written(*unit));
     }
@@ -314,13 +317,13 @@ impl Oob {
             return;
         }
         let units = self.pages_per_block * self.units_per_page;
-        let first = u64::from(block.0) * u64::from(units);
-        let gone: Vec<u32> =
-            self.records.range(first as u32..=(first + u64::from(units) - 1) as u32).map(|(unit, _)| *unit).collect();
+        let first = UnitId(block.0 * units);
+        let last = first + (units - 1);
+        let gone: Vec<UnitId> = self.records.range(first..=last).map(|(unit, _)| *unit).collect();
         for unit in gone {
             self.records.remove(&unit);
         }
-        self.poisoned.retain(|unit| u64::from(*unit) < first || u64::from(*unit) >= first + u64::from(units));
+        self.poisoned.retain(|unit| *unit < first || *unit > last);
     }
 
     pub(crate) fn parts(&self) -> (&[Lpn], &[u32], &[u64], &Records) {

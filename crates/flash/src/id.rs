@@ -118,3 +118,56 @@ impl Lpn {
         self.0 == Lpn::PARITY.0 || self.0 == Lpn::FILLER.0
     }
 }
+
+id! {
+    /// A physical page, numbered over the whole drive: `block * pages_per_block + page`.
+    Ppn
+}
+counted!(Ppn);
+
+impl Ppn {
+    /// A page of a block.
+    #[inline(always)]
+    pub const fn of(block: BlockId, page: u32, pages_per_block: u32) -> Ppn {
+        Ppn(block.0 * pages_per_block + page)
+    }
+
+    /// The block that the page is in; `ppn % pages_per_block` is its number there.
+    #[inline(always)]
+    pub const fn block(self, pages_per_block: u32) -> BlockId {
+        BlockId(self.0 / pages_per_block)
+    }
+
+    /// The first mapping unit in the page.
+    #[inline(always)]
+    pub const fn first_unit(self, units_per_page: u32) -> UnitId {
+        UnitId(self.0 * units_per_page)
+    }
+
+    /// The mapping unit that is the page, where a page holds one.
+    #[inline(always)]
+    pub const fn sole_unit(self) -> UnitId {
+        self.first_unit(1)
+    }
+}
+
+id! {
+    /// A place on flash for one mapping unit, numbered over the whole drive: `ppn * units_per_page + index`. An [`Lpn`] says which
+    /// unit of data, this says where.
+    UnitId
+}
+counted!(UnitId);
+
+impl UnitId {
+    /// The page that the unit is in; `unit % units_per_page` is its index there.
+    #[inline(always)]
+    pub const fn page(self, units_per_page: u32) -> Ppn {
+        Ppn(self.0 / units_per_page)
+    }
+
+    /// The page that the unit is, where a page holds one.
+    #[inline(always)]
+    pub const fn whole_page(self) -> Ppn {
+        self.page(1)
+    }
+}

@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 
-use crate::DieId;
+use crate::{DieId, Ppn};
 
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,7 +145,7 @@ pub struct Span {
     /// Why.
     pub cause: Cause,
     /// The (first) physical page, or the block's first page for an erase.
-    pub ppn: u64,
+    pub ppn: Ppn,
     /// Planes taking part.
     pub planes: u32,
     /// From.

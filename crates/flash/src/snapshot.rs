@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use crate::{Block, BlockId, Flash};
+use crate::{Block, BlockId, Flash, Ppn, UnitId};
 
 impl Flash {
     /// Writes block states and OOB areas; nothing may be in flight.
@@ -20,12 +20,12 @@ impl Flash {
         to.write_all(bytemuck::cast_slice(base))?;
         to.write_all(&(records.len() as u64).to_le_bytes())?;
         for (unit, words) in records {
-            to.write_all(&unit.to_le_bytes())?;
+            to.write_all(&unit.0.to_le_bytes())?;
             to.write_all(&(words.len() as u32).to_le_bytes())?;
             to.write_all(bytemuck::cast_slice(words))?;
         }
-        write_list(to, &self.blocks.unreadable().collect::<Vec<u32>>())?;
-        write_list(to, &self.oob.poisoned().collect::<Vec<u32>>())?;
+        write_list(to, &self.blocks.unreadable().map(|ppn| ppn.0).collect::<Vec<u32>>())?;
+        write_list(to, &self.oob.poisoned().map(|unit| unit.0).collect::<Vec<u32>>())?;
         let substitutes: Vec<u32> = self.blocks.substitutes().flat_map(|(block, index)| [block.0, index]).collect();
         write_list(to, &substitutes)
     }
@@ -62,21 +62,21 @@ impl Flash {
             }
             let mut words = vec![0_u64; len];
             from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
-            records.insert(u32::from_le_bytes(unit), words.into());
+            records.insert(UnitId(u32::from_le_bytes(unit)), words.into());
         }
         for _ in 0..read_u64(from)? {
-            let ppn = read_u32(from)?;
-            if u64::from(ppn) >= geometry.pages() {
+            let ppn = Ppn(read_u32(from)?);
+            if u64::from(ppn.0) >= geometry.pages() {
                 return Err(damaged("a page that cannot be read is behind the flash"));
             }
-            if ppn % geometry.pages_per_block >= self.blocks.get(BlockId(ppn / geometry.pages_per_block)).programmed {
+            if ppn % geometry.pages_per_block >= self.blocks.get(ppn.block(geometry.pages_per_block)).programmed {
                 return Err(damaged("a page that cannot be read was never written"));
             }
             self.blocks.spoil(ppn);
         }
         for _ in 0..read_u64(from)? {
-            let unit = read_u32(from)?;
-            if u64::from(unit) >= units {
+            let unit = UnitId(read_u32(from)?);
+            if u64::from(unit.0) >= units {
                 return Err(damaged("a unit whose data was lost is behind the flash"));
             }
             self.oob.poison(unit);

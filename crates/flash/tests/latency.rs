@@ -3,7 +3,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{BlockId, Class, Latency, MultiPlane, OpKind, presets};
+use ssdlab_flash::{BlockId, Class, Latency, MultiPlane, OpKind, Ppn, presets};
 use support::*;
 
 #[test]
@@ -47,7 +47,7 @@ fn an_erase_is_its_command_and_the_array() {
 fn a_copyback_is_two_commands_a_read_and_a_program_without_data_on_the_channel() {
     let mut bench = Bench::new(&chips(1, 1, 1));
     bench.fill(0, 4);
-    let (copyback, _) = bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 0, 0, 3, 0);
+    let (copyback, _) = bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 0, 0, Ppn(3), 0);
     bench.assert_ends_at(copyback, 2 * COMMAND + READ + PROGRAM);
     assert_eq!(bench.flash.busy(), (vec![Nanos(2 * COMMAND)], vec![Nanos(READ + PROGRAM)]));
 }
@@ -57,8 +57,8 @@ fn a_program_waits_for_the_reads_it_is_linked_to() {
     // A merge: the old version is read, then the page is programmed.
     let mut bench = Bench::new(&chips(1, 1, 1));
     bench.fill(0, 2);
-    let (_, read) = bench.submit_full(OpKind::Read, Class::HostRead, 0, 1, 1024, u32::MAX, 0);
-    let (program, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 1, 0, PAGE, u32::MAX, 1);
+    let (_, read) = bench.submit_full(OpKind::Read, Class::HostRead, 0, 1, 1024, Ppn::NONE, 0);
+    let (program, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 1, 0, PAGE, Ppn::NONE, 1);
     bench.flash.link(read, op);
     bench.assert_ends_at(program, COMMAND + READ + TRANSFER.div_ceil(4) + PROGRAM_PAGE);
 }
@@ -84,7 +84,7 @@ fn the_position_in_the_wordline_decides_the_latency() {
             let mut bench = Bench::new(&config);
             bench.fill(0, page + 1);
             bench.fill(1, 5);
-            let (copyback, _) = bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 5, 0, page, 0);
+            let (copyback, _) = bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 5, 0, Ppn(page), 0);
             bench.assert_ends_at(copyback, 2 * COMMAND + tr + list[5 % list.len()] * 10);
         }
     }
@@ -225,8 +225,8 @@ fn a_program_that_waits_for_another_on_its_die_follows_it_with_or_without_cache(
         let mut config = chips(1, 1, 2);
         config.cache_program = cache_program;
         let mut bench = Bench::new(&config);
-        let (_, first) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, u32::MAX, 0);
-        let (second, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 0, PAGE, u32::MAX, 1);
+        let (_, first) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 0);
+        let (second, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 0, PAGE, Ppn::NONE, 1);
         bench.flash.link(first, op);
         bench.assert_ends_at(second, 2 * PROGRAM_PAGE);
     }

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Class, DieId, FlashConfig, Latency, MultiPlane, OpKind, Resource, SchedulerKind};
+use ssdlab_flash::{Cause, Class, DieId, FlashConfig, Latency, MultiPlane, OpKind, Ppn, Resource, SchedulerKind};
 use support::*;
 
 #[test]
@@ -22,7 +22,7 @@ fn dies_work_in_parallel_and_share_the_channel() {
     for (index, span) in transfers.iter().enumerate() {
         assert_eq!((span.start.0, span.end.0), (index as u64 * DATA_IN, (index as u64 + 1) * DATA_IN));
         assert_eq!((span.kind, span.cause, span.planes), (OpKind::Program, Cause::Host, 1));
-        assert_eq!(span.ppn, index as u64 * 4 * 16);
+        assert_eq!(span.ppn, Ppn(index as u32 * 4 * 16));
     }
 }
 
@@ -155,15 +155,22 @@ fn play(config: &FlashConfig, asks: &[Ask], watch: bool) -> (Vec<(u32, u64)>, Ve
             5 if written[1] < 16 => {
                 written[1] += 1;
                 let source = (base + 2) * 16 + page;
-                Some(bench.submit_full(OpKind::Copyback, Class::GcWrite, base + 1, written[1] - 1, 0, source, 0).0)
+                Some(bench.submit_full(OpKind::Copyback, Class::GcWrite, base + 1, written[1] - 1, 0, Ppn(source), 0).0)
             }
             6 => Some(bench.erase(base + 3)),
             7 if written[0] < 16 => {
                 written[0] += 1;
-                let (_, read) =
-                    bench.submit_full(OpKind::Read, Class::HostRead, (plane + 1) % planes * 4 + 2, page, 512, 0, 0);
+                let (_, read) = bench.submit_full(
+                    OpKind::Read,
+                    Class::HostRead,
+                    (plane + 1) % planes * 4 + 2,
+                    page,
+                    512,
+                    Ppn(0),
+                    0,
+                );
                 let (token, op) =
-                    bench.submit_full(OpKind::Program, Class::HostWrite, base, written[0] - 1, PAGE, u32::MAX, 1);
+                    bench.submit_full(OpKind::Program, Class::HostWrite, base, written[0] - 1, PAGE, Ppn::NONE, 1);
                 bench.flash.link(read, op);
                 Some(token)
             }

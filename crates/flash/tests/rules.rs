@@ -4,7 +4,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ssdlab_flash::{BlockId, Cause, Class, FaultKind, Lpn, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Cause, Class, FaultKind, Lpn, OpKind, Ppn, ScriptedFault, UnitId};
 use support::*;
 
 /// The message of the panic that `act` must end in, run until nothing is left.
@@ -92,7 +92,7 @@ fn the_source_of_a_copyback_must_be_written() {
     let message = broken(
         |bench| bench.fill(0, 2),
         |bench| {
-            bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 0, 0, 2, 0);
+            bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 0, 0, Ppn(2), 0);
         },
     );
     assert_says(&message, &["read of an erased page", "block 0 page 2"]);
@@ -106,14 +106,14 @@ fn a_block_whose_erase_was_cut_is_erased_again_before_use() {
     bench.run_until(COMMAND + 1);
     bench.flash.power_cut(ssdlab_base::Nanos(bench.now));
     assert!(bench.flash.blocks.get(BlockId(0)).torn);
-    assert!(!bench.flash.blocks.readable(1), "what was there can no longer be trusted");
+    assert!(!bench.flash.blocks.readable(Ppn(1)), "what was there can no longer be trusted");
     let caught = catch_unwind(AssertUnwindSafe(|| {
         bench.flash.execute(OpKind::Program, Cause::Host, BlockId(0), 3);
     }));
     assert!(caught.is_err(), "a torn block is not programmed");
     bench.flash.execute(OpKind::Erase, Cause::Recovery, BlockId(0), 0);
     bench.flash.execute(OpKind::Program, Cause::Host, BlockId(0), 0);
-    assert!(bench.flash.blocks.readable(0));
+    assert!(bench.flash.blocks.readable(Ppn(0)));
 }
 
 #[test]
@@ -134,22 +134,22 @@ fn a_program_that_was_cut_leaves_a_torn_page_and_one_that_had_not_begun_leaves_n
     bench.run_until(PROGRAM_PAGE);
     bench.flash.power_cut(ssdlab_base::Nanos(PROGRAM_PAGE));
     assert_eq!(bench.flash.blocks.get(BlockId(0)).programmed, 1);
-    assert!(bench.flash.blocks.readable(0), "what had ended at that instant is kept");
+    assert!(bench.flash.blocks.readable(Ppn(0)), "what had ended at that instant is kept");
 }
 
 #[test]
 fn the_numbers_of_operations_that_end_together_are_not_given_out_before_all_were_heard_of() {
     // Two planes end in one step. Whoever hears of the first may submit more at once: it must not get the second's number.
     let mut bench = Bench::new(&chips(1, 1, 2));
-    let (_, first) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, u32::MAX, 0);
-    let (_, second) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 0, PAGE, u32::MAX, 0);
+    let (_, first) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 0);
+    let (_, second) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 0, PAGE, Ppn::NONE, 0);
     bench.run();
-    let (_, third) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 1, PAGE, u32::MAX, 0);
-    let (_, fourth) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 1, PAGE, u32::MAX, 0);
+    let (_, third) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 1, PAGE, Ppn::NONE, 0);
+    let (_, fourth) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 1, PAGE, Ppn::NONE, 0);
     assert!([first, second].iter().all(|old| ![third, fourth].contains(old)));
     bench.run();
     // And they are given out again after that: the table does not grow.
-    let (_, fifth) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 2, PAGE, u32::MAX, 0);
+    let (_, fifth) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 2, PAGE, Ppn::NONE, 0);
     assert!([first, second, third, fourth].contains(&fifth));
 }
 
@@ -164,7 +164,10 @@ fn a_block_that_failed_a_program_is_marked_over_power_cuts_and_never_erased() {
     bench.flash.power_cut(ssdlab_base::Nanos(bench.now));
     let suspect: Vec<bool> = bench.flash.blocks.all().iter().map(|block| block.suspect).collect();
     assert_eq!(suspect, [false, true, false, false]);
-    assert!(!bench.flash.blocks.readable(17) && bench.flash.blocks.readable(18), "only the failed page is lost");
+    assert!(
+        !bench.flash.blocks.readable(Ppn(17)) && bench.flash.blocks.readable(Ppn(18)),
+        "only the failed page is lost"
+    );
     let caught = catch_unwind(AssertUnwindSafe(|| bench.flash.execute(OpKind::Erase, Cause::Gc, BlockId(1), 0)));
     assert!(caught.is_err(), "a suspect block is not erased");
 }
@@ -181,8 +184,8 @@ fn saved_chips_come_back_with_every_mark_on_them() {
     bench.fill(2, 1);
     assert!(bench.flash.blocks.get(BlockId(2)).suspect);
     bench.flash.oob.write(BlockId(0), 6, &[Lpn(77)], 1234);
-    bench.flash.oob.put_record(6, vec![1, 2, 3].into());
-    bench.flash.oob.poison(4);
+    bench.flash.oob.put_record(UnitId(6), vec![1, 2, 3].into());
+    bench.flash.oob.poison(UnitId(4));
     bench.program(0, 7);
     bench.run_until(PROGRAM_PAGE - 1);
     bench.flash.power_cut(ssdlab_base::Nanos(bench.now));
@@ -191,12 +194,12 @@ fn saved_chips_come_back_with_every_mark_on_them() {
     let mut again = Bench::new(&config);
     again.flash.load_state(&mut saved.as_slice()).expect("what was saved is read");
     assert_eq!(again.flash.blocks.all(), bench.flash.blocks.all());
-    assert!(!again.flash.blocks.readable(7), "the torn page is still torn");
-    assert!(again.flash.oob.is_poisoned(4), "lost data is still lost");
-    assert!(!again.flash.oob.is_poisoned(5));
-    assert_eq!(again.flash.oob.record(6), Some([1, 2, 3].as_slice()));
+    assert!(!again.flash.blocks.readable(Ppn(7)), "the torn page is still torn");
+    assert!(again.flash.oob.is_poisoned(UnitId(4)), "lost data is still lost");
+    assert!(!again.flash.oob.is_poisoned(UnitId(5)));
+    assert_eq!(again.flash.oob.record(UnitId(6)), Some([1, 2, 3].as_slice()));
     assert_eq!(
-        (again.flash.oob.lpn(6), again.flash.oob.sequence(BlockId(0), 6)),
+        (again.flash.oob.lpn(UnitId(6)), again.flash.oob.sequence(BlockId(0), 6)),
         (Lpn(77), bench.flash.oob.sequence(BlockId(0), 6))
     );
     let mut twice = Vec::new();

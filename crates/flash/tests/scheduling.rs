@@ -3,7 +3,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, SchedulerKind};
+use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, Ppn, SchedulerKind};
 use support::*;
 
 fn with(scheduler: SchedulerKind) -> FlashConfig {
@@ -145,8 +145,8 @@ fn an_operation_that_waits_for_another_lets_the_rest_pass() {
         // The old version is on another die, behind an erase.
         let other = bench.block(1, 0, 1);
         bench.erase(other);
-        let (_, old) = bench.submit_full(OpKind::Read, Class::HostRead, far, 0, PAGE, u32::MAX, 0);
-        let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, u32::MAX, 1);
+        let (_, old) = bench.submit_full(OpKind::Read, Class::HostRead, far, 0, PAGE, Ppn::NONE, 0);
+        let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 1);
         bench.flash.link(old, op);
         let read = bench.read(1, 0);
         bench.run_until(COMMAND + READ_PAGE);

@@ -3,7 +3,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Class, FlashConfig, OpKind};
+use ssdlab_flash::{Class, FlashConfig, OpKind, Ppn};
 use support::*;
 
 /// `suspend_limit` of these chips.
@@ -106,7 +106,7 @@ fn only_host_reads_suspend() {
     bench.assert_ends_at(gc, PROGRAM_PAGE + READ_PAGE);
     // Nor does a copyback or a read ever stop.
     let start = bench.now;
-    bench.submit_full(OpKind::Copyback, Class::GcWrite, 2, 0, 0, 0, 0);
+    bench.submit_full(OpKind::Copyback, Class::GcWrite, 2, 0, 0, Ppn(0), 0);
     bench.run_until(start + 3 * COMMAND);
     let read = bench.read(1, 0);
     bench.assert_ends_at(read, start + 2 * COMMAND + READ + PROGRAM + READ_PAGE);

@@ -4,7 +4,7 @@
 mod support;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, FlashConfig, NONE, OpId, OpKind, RecordId, Stay, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, FlashConfig, NONE, OpId, OpKind, Ppn, RecordId, Stay, Submit};
 use support::*;
 
 /// Chips that record, and the records of what ended.
@@ -26,7 +26,7 @@ impl Recording {
         let cause = if matches!(class, Class::HostRead | Class::HostWrite) { Cause::Host } else { Cause::Gc };
         let bytes = if kind == OpKind::Erase { 0 } else { PAGE };
         let (block, page) = place;
-        let (source, token, pin) = (NONE, 0, NONE);
+        let (source, token, pin) = (Ppn::NONE, 0, NONE);
         self.flash.submit(
             Nanos(now),
             Submit {

@@ -265,7 +265,7 @@ impl<W: Write + Send> RequestLanes for Requests<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ssdlab_flash::{Cause, DieId};
+    use ssdlab_flash::{Cause, DieId, Ppn};
 
     fn geometry() -> Geometry {
         Geometry {
@@ -286,7 +286,7 @@ mod tests {
             resource: Resource::Die(DieId(3)),
             kind,
             cause,
-            ppn: 77,
+            ppn: Ppn(77),
             planes: 1,
             start: Nanos(start),
             end: Nanos(end),

@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{Cause, Lpn, NONE};
+use ssdlab_flash::{Cause, Lpn, Ppn};
 
 use super::waiting::{Extent, Turn};
 use super::{Drive, Timer};
@@ -175,7 +175,7 @@ impl Drive {
         let mut sector = request.sector;
         let mut from_buffer = false;
         // Neighbours on one page share its read.
-        let (mut page, mut page_sectors) = (NONE, 0);
+        let (mut page, mut page_sectors) = (Ppn::NONE, 0);
         while sector < request.end() {
             let lpn = Lpn((sector / per_unit) as u32);
             let end = request.end().min((u64::from(lpn.0) + 1) * per_unit);
@@ -208,7 +208,7 @@ impl Drive {
                         if self.stage.caches_reads {
                             self.will_keep(command, lpn, mask & !held, unit);
                         }
-                        let this = unit / self.media.units_per_page;
+                        let this = self.media.page_of(unit);
                         if this != page {
                             self.read_page(command, page, page_sectors);
                             (page, page_sectors) = (this, 0);
@@ -229,8 +229,8 @@ impl Drive {
 
     /// Starts the read of `sectors` sectors of a physical page, unless the controller still holds it.
     #[inline]
-    fn read_page(&mut self, command: u32, page: u32, sectors: u32) {
-        if page == NONE {
+    fn read_page(&mut self, command: u32, page: Ppn, sectors: u32) {
+        if page == Ppn::NONE {
             return;
         }
         debug_assert!(sectors > 0, "page {page} is read for no sector");
@@ -261,7 +261,7 @@ impl Drive {
             return;
         };
         if let Some(source) = self.media.flash.copyback_source(program) {
-            let from = self.media.place_of(source * self.media.units_per_page);
+            let from = self.media.place_of_page(source);
             self.commands[command].remaining += 1;
             self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
         } else if self.media.flash.waits(program) {

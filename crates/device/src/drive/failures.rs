@@ -6,7 +6,7 @@
 //! a pending rewrite: it stays in RAM and is tried again when a block is free. Garbage collection may move it before: that is why
 //! a record of trims is waited for by its hold, and not by the cause of whatever program carries it.
 
-use ssdlab_flash::{BlockId, Cause, Done, NONE};
+use ssdlab_flash::{BlockId, Cause, Done, NONE, Ppn};
 
 use super::{Drive, Eviction, HeldTrim, PendingRewrite, Retirement};
 use crate::Status;
@@ -26,7 +26,7 @@ impl Drive {
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
         self.media.metadata_in_flight += u32::from(record);
         let written = self.media.flash.is_written(place.block, place.page);
-        let good = self.media.flash.blocks.readable(self.page_number(place));
+        let good = self.media.flash.blocks.readable(self.media.ppn_at(place));
         let found = good && self.ftl.is_found(&self.media, place);
         assert!(written && !found, "the program of {place:?} failed: it is written {written}, and found {found}");
         if !good {
@@ -38,7 +38,7 @@ impl Drive {
             );
         }
         self.failures.retirements.push(Retirement {
-            pages: vec![self.page_number(place)],
+            pages: vec![self.media.ppn_at(place)],
             blocks,
             trim: HeldTrim::Done,
             record,
@@ -87,10 +87,6 @@ impl Drive {
         self.gc.retire(&mut self.media, superblock);
     }
 
-    fn page_number(&self, place: Place) -> u32 {
-        place.block.0 * self.media.pages_per_block() + place.page
-    }
-
     fn rewrite_or_wait(&mut self, pending: PendingRewrite) {
         let PendingRewrite { place, frontier, cause } = pending;
         if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
@@ -98,7 +94,7 @@ impl Drive {
             self.failures.pending_rewrites.push(pending);
             return;
         }
-        let page = self.page_number(place);
+        let page = self.media.ppn_at(place);
         let (pending, trimmed) = self.pages_not_on_flash(place);
         let pending = if seeded(Bug::FailedPageLetGo) { Vec::new() } else { pending };
         for hold in &mut self.failures.retirements {
@@ -128,7 +124,7 @@ impl Drive {
 
     /// Where the units of a failed page are by now, as far as that is not on flash: in flight, or failed as well; and
     /// whether one of them was trimmed.
-    fn pages_not_on_flash(&self, place: Place) -> (Vec<u32>, bool) {
+    fn pages_not_on_flash(&self, place: Place) -> (Vec<Ppn>, bool) {
         let mut pages = Vec::new();
         let trimmed = self.ftl.whereabouts(&self.media, place, &mut pages);
         pages.sort_unstable();
@@ -145,7 +141,7 @@ impl Drive {
         if self.failures.retirements.is_empty() {
             return;
         }
-        let page = self.page_number(Place { block: done.block, page: done.page });
+        let page = self.media.ppn_at(Place { block: done.block, page: done.page });
         for hold in &mut self.failures.retirements {
             hold.pages.retain(|held| *held != page);
         }

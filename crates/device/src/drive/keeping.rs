@@ -1,6 +1,6 @@
 //! Reads that the buffer keeps, where its policy wants them: from flash to clean sectors.
 
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Lpn, UnitId};
 
 use super::buffering::DriveChips;
 use super::{Drive, ReadToKeep};
@@ -10,7 +10,7 @@ use crate::media::Place;
 
 impl Drive {
     /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
-    pub(super) fn will_keep(&mut self, command: u32, lpn: Lpn, mask: u64, unit: u32) {
+    pub(super) fn will_keep(&mut self, command: u32, lpn: Lpn, mask: u64, unit: UnitId) {
         let sequence = self.sequence_of(unit);
         self.stage.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
     }
@@ -23,7 +23,7 @@ impl Drive {
         }
     }
 
-    fn sequence_of(&self, unit: u32) -> u64 {
+    fn sequence_of(&self, unit: UnitId) -> u64 {
         let Place { block, page } = self.media.place_of(unit);
         self.media.flash.oob.sequence(block, page)
     }

@@ -27,7 +27,7 @@ mod waiting;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_flash::{BlockId, Contents, Lpn, Observer};
+use ssdlab_flash::{BlockId, Contents, Lpn, Observer, Ppn};
 
 use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
@@ -105,8 +105,8 @@ struct PendingRewrite {
 /// What a failed page leaves behind until its data is on flash.
 #[derive(Clone, Debug)]
 struct Retirement {
-    /// Pages, by number, that must be on flash first.
-    pages: Vec<u32>,
+    /// Pages that must be on flash first.
+    pages: Vec<Ppn>,
     /// Blocks that hold the versions before, each pinned once.
     blocks: Vec<BlockId>,
     /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page

@@ -4,7 +4,7 @@
 //! stripe has lost its protection, so the superblock is emptied as soon as it is closed; it is used again after its erase.
 //! If one of the others cannot be read either, the page is lost.
 
-use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId};
+use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId, UnitId};
 
 use super::Drive;
 use crate::block_pool::BlockState;
@@ -70,7 +70,7 @@ impl Drive {
     }
 
     /// A read is answered with what was rebuilt.
-    fn answer_rebuilt(&mut self, command: u32, wrong: &[(u32, Vec<u8>, Vec<u8>)]) {
+    fn answer_rebuilt(&mut self, command: u32, wrong: &[(UnitId, Vec<u8>, Vec<u8>)]) {
         let cell = self.media.flash.store.cell_bytes();
         for (unit, before, now) in wrong {
             let first = u64::from(self.media.flash.oob.lpn(*unit).0) * self.sectors_per_unit;

@@ -60,11 +60,11 @@ impl Drive {
         let reads = self.ftl.stepped_reads().expect("the design found versions");
         reads.versions(&self.media, lpn, wanted, &mut parts);
         for part in &parts {
-            let lost = part.sectors != 0 && self.media.flash.oob.is_poisoned(part.ppn);
+            let lost = part.sectors != 0 && self.media.flash.oob.is_poisoned(part.ppn.sole_unit());
             if lost && !seeded(Bug::LostDataReadsGood) {
                 self.commands[command].status = Status::UncorrectableRead;
             }
-            self.media.pool.pin(self.media.block_of(part.ppn));
+            self.media.pool.pin(self.media.block_of_page(part.ppn));
         }
         assert!(!parts.is_empty(), "unit {lpn} has versions, and none is to be read");
         parts.reverse();
@@ -78,7 +78,7 @@ impl Drive {
     pub(super) fn read_next_version(&mut self, slot: u32) {
         while let Some(part) = self.reads.versions[slot].left.pop() {
             let begun = self.read_version(slot, part);
-            let block = self.media.block_of(part.ppn);
+            let block = self.media.block_of_page(part.ppn);
             if self.media.pool.unpin(block) {
                 self.media.unpinned.push(self.media.pool.superblocks.of(block));
             }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::{Cause, DieId, Lpn};
+use ssdlab_flash::{Cause, DieId, Lpn, Ppn};
 
 use super::{
     Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, OwnCollection, Relocated, SetCommand, SteppedReads,
@@ -139,7 +139,7 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.rewrite(media, place, frontier, cause, owner)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         self.ftl.whereabouts(media, place, pages)
     }
 

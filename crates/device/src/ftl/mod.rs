@@ -16,7 +16,7 @@ mod tagged;
 mod trims;
 
 use ssdlab_base::{CommandSet, Opcode, Request};
-use ssdlab_flash::{Cause, DieId, Lpn};
+use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -70,7 +70,7 @@ pub(crate) enum Found {
     /// On flash, or on its way there (then it is still in the controller's RAM).
     At {
         /// The physical unit.
-        unit: u32,
+        unit: UnitId,
     },
     /// In several versions, or in part of a page: [`SteppedReads::versions`] says where.
     Versions,
@@ -79,8 +79,8 @@ pub(crate) enum Found {
 /// A version of a unit that has to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionPart {
-    /// The physical page.
-    pub(crate) ppn: u32,
+    /// The physical page. A design whose units have versions maps whole pages.
+    pub(crate) ppn: Ppn,
     /// Sectors of the unit that it has and no newer version has; none if only its pattern is wanted.
     pub(crate) sectors: u64,
     /// Bytes that cross the channel.
@@ -208,9 +208,9 @@ pub(crate) trait Ftl: Send {
         owner: Owner,
     ) -> Result<bool, NoSpace>;
 
-    /// Adds the pages, by number, that hold the units of a page whose program failed now; returns whether one of them was
+    /// Adds the pages that hold the units of a page whose program failed now; returns whether one of them was
     /// trimmed since.
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool;
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool;
 
     /// Whether recovery would find a page that was just written: not where only another page of its block, whose program
     /// failed, could tell what it is. Such a page counts as one whose program failed, but its block stays good.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{BlockId, Cause, Contents, Done, Lpn, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Contents, Done, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use super::{Input, adopt, drive, greedy, options};
 use crate::DriveConfig;
@@ -101,7 +101,7 @@ impl Pair {
         let block = input.pick(&members)?;
         let programmed = self.media.flash.blocks.get(block).programmed;
         let page = input.below(programmed);
-        let ppn = block.0 * self.media.pages_per_block() + page;
+        let ppn = self.media.ppn_at(Place { block, page });
         (page < programmed && self.media.flash.blocks.readable(ppn)).then_some(Place { block, page })
     }
 
@@ -133,7 +133,7 @@ impl Pair {
         }
         let units = self.media.units_per_page;
         let first = self.media.unit_at(place);
-        for unit in first..first + units {
+        for unit in UnitId::each(first..first + units) {
             self.stamp += 1;
             let cells = self.stamp.to_le_bytes().repeat(self.media.flash.store.unit_cells() / 8);
             self.media.flash.store.write(unit, &cells);
@@ -153,7 +153,7 @@ impl Pair {
                 pins: &superseded,
                 after: &after,
                 taken: &[],
-                source: NONE,
+                source: Ppn::NONE,
             },
         );
         assert_ne!(op, NONE, "in time a program has a number");
@@ -310,7 +310,7 @@ impl Pair {
                 let bound: Vec<Place> = self.media.pool.superblocks.bound_to(parity).chain([parity]).collect();
                 assert!(bound.iter().all(|place| stripe.contains(place)), "{parity:?} protects its own stripe");
                 let whole = |place: &Place| {
-                    let ppn = place.block.0 * self.media.pages_per_block() + place.page;
+                    let ppn = self.media.ppn_at(*place);
                     self.media.flash.is_written(place.block, place.page)
                         && self.media.flash.blocks.readable(ppn)
                         && self.media.flash.oob.lpn(self.media.unit_at(*place)) != Lpn::FILLER

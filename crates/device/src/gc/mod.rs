@@ -10,7 +10,7 @@ mod pacing;
 pub(crate) mod victim;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Ppn, Submit};
 
 use crate::block_pool::BlockState;
 use crate::ftl::{Ftl, TrimTarget};
@@ -457,7 +457,7 @@ impl Gc {
                     class: Class::Erase,
                     block,
                     page: 0,
-                    source: NONE,
+                    source: Ppn::NONE,
                     bytes: 0,
                     token: Owner::Nobody.pack(),
                     pin: BlockId::NONE,

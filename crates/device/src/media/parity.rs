@@ -21,7 +21,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Submit};
+use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use super::{CLOSED, Frontier, Media, Place};
 use crate::ftl::MAX_UNITS;
@@ -184,7 +184,7 @@ impl Media {
                 class,
                 block: place.block,
                 page: place.page,
-                source: NONE,
+                source: Ppn::NONE,
                 bytes: self.unit_bytes * self.units_per_page,
                 token: Owner::Nobody.pack(),
                 pin: BlockId::NONE,
@@ -235,7 +235,7 @@ impl Media {
     }
 
     /// What a unit in flight was to hold is lost; the parity that waits for it takes up what is there instead.
-    pub(crate) fn lose(&mut self, unit: u32) {
+    pub(crate) fn lose(&mut self, unit: UnitId) {
         self.flash.lose(unit);
         self.rebind_parity(self.place_of(unit));
     }
@@ -301,7 +301,7 @@ impl Media {
     fn held(&self, superblock: u32, place: Place) -> Held {
         let filler = || self.flash.oob.lpn(self.unit_at(place)) == Lpn::FILLER;
         if self.flash.is_written(place.block, place.page) {
-            let kept = self.flash.blocks.readable(self.page_of(place)) && !filler();
+            let kept = self.flash.blocks.readable(self.ppn_at(place)) && !filler();
             return if kept { Held::OnFlash } else { Held::Nowhere };
         }
         if self.flash.find_program(place.block, place.page).is_some() {
@@ -311,10 +311,6 @@ impl Media {
         let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) else { return Held::Nowhere };
         let fills = self.gaps[slot].contains(&(place, Role::Filler));
         if fills { Held::Nowhere } else { Held::ToCome }
-    }
-
-    fn page_of(&self, place: Place) -> u32 {
-        place.block.0 * self.pages_per_block + place.page
     }
 
     /// What is on flash of the rest of a page's stripe.
@@ -361,7 +357,7 @@ impl Media {
     /// The rest of a page's stripe was read: what it gives is what the page holds, and what `waiting` and the programs behind
     /// it take from there. Returns the units, with the cells before and now, that are not what was programmed: none, unless
     /// parity is wrong.
-    pub(crate) fn rebuilt(&mut self, place: Place, waiting: OpId) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
+    pub(crate) fn rebuilt(&mut self, place: Place, waiting: OpId) -> Vec<(UnitId, Vec<u8>, Vec<u8>)> {
         self.rebuilt_pages += 1;
         if self.flash.store.cell_bytes() == 0 {
             return Vec::new();
@@ -398,7 +394,7 @@ impl Media {
     }
 
     /// What a unit in flight took from a page is what was rebuilt of it.
-    fn take_over(&mut self, unit: u32, wrong: &[(u32, Vec<u8>, Vec<u8>)]) {
+    fn take_over(&mut self, unit: UnitId, wrong: &[(UnitId, Vec<u8>, Vec<u8>)]) {
         let cell = self.flash.store.cell_bytes();
         let mut cells = vec![0; self.flash.store.unit_cells()];
         _ = self.flash.store.read(unit, 0, &mut cells);

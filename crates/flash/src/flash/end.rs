@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 
 use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
 use crate::blocks::Asked;
-use crate::{Block, BlockId, DieId, OpKind};
+use crate::{Block, BlockId, DieId, OpKind, Ppn, UnitId};
 
 /// What lost data reads as.
 const LOST: u8 = 0xdb;
@@ -132,23 +132,23 @@ impl Flash {
 
     /// The effect of an operation that has come to its end; true if it failed.
     #[inline]
-    pub(super) fn apply(&mut self, kind: OpKind, asked: Asked, block: BlockId, page: u32, source: u32) -> bool {
+    pub(super) fn apply(&mut self, kind: OpKind, asked: Asked, block: BlockId, page: u32, source: Ppn) -> bool {
         self.counts.0[kind as usize][asked.cause as usize] += 1;
         match kind {
             OpKind::Read => {
                 self.blocks.read(block, page, asked);
-                let ppn = block.0 * self.geometry.pages_per_block + page;
+                let ppn = Ppn::of(block, page, self.geometry.pages_per_block);
                 self.faults.strikes(kind, block, 0) || !self.blocks.readable(ppn)
             }
             OpKind::Program | OpKind::Copyback => {
                 if kind == OpKind::Copyback {
-                    self.copy_page(asked, source, block.0 * self.geometry.pages_per_block + page);
+                    self.copy_page(asked, source, Ppn::of(block, page, self.geometry.pages_per_block));
                 }
                 self.blocks.program(block, page, asked);
                 let failed = self.faults.strikes(kind, block, 0);
                 if failed {
                     self.blocks.suspect(block);
-                    self.blocks.spoil(block.0 * self.geometry.pages_per_block + page);
+                    self.blocks.spoil(Ppn::of(block, page, self.geometry.pages_per_block));
                 }
                 if let Some(image) = self.store.image_mut() {
                     if failed {
@@ -178,22 +178,23 @@ impl Flash {
     /// What a copyback reads goes into its page unchecked: data that could not have been corrected is lost there, and only
     /// who reads it finds out.
     #[inline(never)]
-    fn copy_page(&mut self, asked: Asked, source: u32, target: u32) {
+    fn copy_page(&mut self, asked: Asked, source: Ppn, target: Ppn) {
         let pages = self.geometry.pages_per_block;
-        let (from, to) = (BlockId(source / pages), BlockId(target / pages));
+        let (from, to) = (source.block(pages), target.block(pages));
         let plane = |block: BlockId| block.0 / self.geometry.blocks_per_plane;
         assert_eq!(plane(from), plane(to), "a copyback from page {source} to {target} stays in its plane");
         self.blocks.read(from, source % pages, asked);
         if self.faults.strikes(OpKind::Read, from, 0) {
             let units = self.oob.units_per_page();
-            for unit in target * units..(target + 1) * units {
+            let first = target.first_unit(units);
+            for unit in UnitId::each(first..first + units) {
                 self.lose(unit);
             }
         }
     }
 
     /// What a unit in flight was to hold is lost: reading it is an error from now on, until all of it is written again.
-    pub fn lose(&mut self, unit: u32) {
+    pub fn lose(&mut self, unit: UnitId) {
         self.oob.poison(unit);
         if self.store.cell_bytes() > 0 {
             // Nothing is left of it either: whoever takes it for data shows.
@@ -214,7 +215,7 @@ impl Flash {
                     match submit.kind {
                         OpKind::Program | OpKind::Copyback => {
                             self.blocks.program(submit.block, submit.page, Asked { cause: submit.cause, now });
-                            self.blocks.spoil(submit.block.0 * self.geometry.pages_per_block + submit.page);
+                            self.blocks.spoil(Ppn::of(submit.block, submit.page, self.geometry.pages_per_block));
                         }
                         OpKind::Erase => self.blocks.tear_erase(submit.block),
                         OpKind::Read => {}

@@ -25,7 +25,9 @@ use crate::contents::{Oob, Store};
 use crate::events::EventTree;
 use crate::faults::FaultPlan;
 use crate::schedule::{CLASSES, Class};
-use crate::{BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind};
+use crate::{
+    BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind, Ppn, UnitId,
+};
 
 /// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
 pub type OpId = u32;
@@ -50,7 +52,7 @@ pub struct Submit {
     /// The page in the block; 0 for an erase.
     pub page: u32,
     /// A copyback's source PPN; else unused.
-    pub source: u32,
+    pub source: Ppn,
     /// Data bytes on the channel; 0 for an erase or a copyback.
     pub bytes: u32,
     /// The controller's own, given back when done.
@@ -342,14 +344,14 @@ impl Flash {
     }
 
     /// Marks a unit as lost: reading it is an error from now on.
-    pub fn poison(&mut self, unit: u32) {
+    pub fn poison(&mut self, unit: UnitId) {
         self.oob.poison(unit);
-        let page = unit / self.oob.units_per_page();
-        let place = (BlockId(page / self.geometry.pages_per_block), page % self.geometry.pages_per_block);
+        let ppn = unit.page(self.oob.units_per_page());
+        let place = (ppn.block(self.geometry.pages_per_block), ppn % self.geometry.pages_per_block);
         if self.is_written(place.0, place.1)
             && let Some(image) = self.store.image_mut()
         {
-            image.rewrite(self.blocks.get(place.0), place, &self.oob, self.blocks.readable(page));
+            image.rewrite(self.blocks.get(place.0), place, &self.oob, self.blocks.readable(ppn));
         }
     }
 
@@ -533,7 +535,7 @@ impl Flash {
     }
 
     /// The PPN that a copyback in flight moves; `None` for other operations.
-    pub fn copyback_source(&self, op: OpId) -> Option<u32> {
+    pub fn copyback_source(&self, op: OpId) -> Option<Ppn> {
         let submit = &self.flights[op as usize].submit;
         (submit.kind == OpKind::Copyback).then_some(submit.source)
     }
@@ -554,11 +556,11 @@ impl Flash {
     pub fn execute(&mut self, kind: OpKind, cause: Cause, block: BlockId, page: u32) -> bool {
         debug_assert_eq!(self.in_flight, 0, "{kind:?} of block {block} page {page} at once, while others take time");
         let asked = Asked { cause, now: Nanos::ZERO };
-        self.apply(kind, asked, block, page, NONE)
+        self.apply(kind, asked, block, page, Ppn::NONE)
     }
 
     /// As [`Flash::execute`], a copyback from PPN `source`.
-    pub fn execute_copyback(&mut self, cause: Cause, block: BlockId, page: u32, source: u32) -> bool {
+    pub fn execute_copyback(&mut self, cause: Cause, block: BlockId, page: u32, source: Ppn) -> bool {
         let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(OpKind::Copyback, asked, block, page, source)
     }

@@ -4,10 +4,10 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 
 use super::{Flash, NONE};
-use crate::{Latency, OpKind};
+use crate::{Latency, OpKind, Ppn};
 
 impl Flash {
-    pub(super) fn array_time(&mut self, kind: OpKind, page: u32, source: u32) -> Nanos {
+    pub(super) fn array_time(&mut self, kind: OpKind, page: u32, source: Ppn) -> Nanos {
         let timing = &self.config.timing;
         let at = |list: &[Latency], page: u32| {
             if list.len() == 1 { list[0] } else { list[page as usize % list.len()] }

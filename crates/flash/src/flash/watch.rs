@@ -3,7 +3,7 @@
 use ssdlab_base::Nanos;
 
 use super::{Flash, NONE, Phase};
-use crate::{BlockId, DieId, FaultKind, OpKind, Resource, ScriptedFault, Span, Unstruck};
+use crate::{BlockId, DieId, FaultKind, OpKind, Ppn, Resource, ScriptedFault, Span, Unstruck};
 
 impl Flash {
     #[inline]
@@ -22,8 +22,7 @@ impl Flash {
             op = self.flights[op as usize].next;
         }
         assert!(planes <= self.geometry.planes_per_die, "{planes} operations at once on {resource:?}");
-        let pages = u64::from(self.geometry.pages_per_block);
-        let ppn = u64::from(submit.block.0) * pages + u64::from(submit.page);
+        let ppn = Ppn::of(submit.block, submit.page, self.geometry.pages_per_block);
         if let Some(observer) = &mut self.observer {
             observer.span(Span { resource, kind: submit.kind, cause: submit.cause, ppn, planes, start, end });
         }

@@ -8,6 +8,7 @@ use std::io;
 
 use super::lifeline::Lifeline;
 use super::seeded::{Bug, seeded};
+use crate::{Ppn, UnitId};
 
 /// Bytes of data held back at most.
 const DATA_MAX: usize = 512 << 10;
@@ -17,7 +18,7 @@ const RUNS_MAX: usize = 64;
 
 /// Units side by side.
 struct Run {
-    first: u32,
+    first: UnitId,
     units: u32,
     /// Where their bytes begin in `data`.
     at: usize,
@@ -30,7 +31,7 @@ pub(super) struct Behind {
     runs: Vec<Run>,
     /// Bytes of entries, `entry_bytes` each; `pages` has their pages, `None` where a later one took over.
     entries: Vec<u8>,
-    pages: Vec<Option<u32>>,
+    pages: Vec<Option<Ppn>>,
 }
 
 impl Behind {
@@ -43,14 +44,14 @@ impl Behind {
     }
 
     /// The data of a unit.
-    pub(super) fn unit(&self, unit: u32, bytes: usize) -> Option<&[u8]> {
+    pub(super) fn unit(&self, unit: UnitId, bytes: usize) -> Option<&[u8]> {
         // The latest first: a unit that was lost is written a second time.
         let run = self.runs.iter().rev().find(|run| (run.first..run.first + run.units).contains(&unit))?;
         let from = run.at + (unit - run.first) as usize * bytes;
         Some(&self.data[from..from + bytes])
     }
 
-    pub(super) fn put_unit(&mut self, unit: u32, cells: &[u8]) {
+    pub(super) fn put_unit(&mut self, unit: UnitId, cells: &[u8]) {
         match self.runs.last_mut() {
             Some(run) if run.first + run.units == unit => run.units += 1,
             _ => self.runs.push(Run { first: unit, units: 1, at: self.data.len() }),
@@ -60,7 +61,7 @@ impl Behind {
 
     /// A page's entry; an earlier one of the same page is not written any more. One that `changes` a page whose program
     /// has ended takes the place of the earlier one: the pages behind it may be written already.
-    pub(super) fn put_page(&mut self, page: u32, entry: &[u8], changes: bool) {
+    pub(super) fn put_page(&mut self, page: Ppn, entry: &[u8], changes: bool) {
         if let Some(earlier) = self.pages.iter().rposition(|earlier| *earlier == Some(page)) {
             if changes {
                 self.entries[earlier * entry.len()..(earlier + 1) * entry.len()].copy_from_slice(entry);
@@ -116,7 +117,7 @@ impl Behind {
     }
 
     /// The seeded bug [`Bug::SettleLeavesTheLast`]: the latest page's entry.
-    fn take_last(&mut self, entry_bytes: usize) -> Option<(u32, Vec<u8>)> {
+    fn take_last(&mut self, entry_bytes: usize) -> Option<(Ppn, Vec<u8>)> {
         let last = self.pages.iter().rposition(Option::is_some)?;
         let page = self.pages[last].take()?;
         Some((page, self.entries[last * entry_bytes..(last + 1) * entry_bytes].to_vec()))
@@ -131,7 +132,7 @@ impl Behind {
         let mut result = Ok(());
         for Run { first, units, at } in &self.runs {
             let bytes = &self.data[*at..at + *units as usize * unit_bytes];
-            if let Err(error) = lifeline.write_at(pages, bytes, u64::from(*first) * unit_bytes as u64) {
+            if let Err(error) = lifeline.write_at(pages, bytes, u64::from(first.0) * unit_bytes as u64) {
                 result = Err(("pages", error));
             }
         }
@@ -154,7 +155,7 @@ impl Behind {
             let follows = |n: usize| self.pages.get(at + n) == Some(&Some(first + n as u32));
             let count = (1..).find(|n| !follows(*n)).expect("the list ends");
             let bytes = &self.entries[at * entry_bytes..(at + count) * entry_bytes];
-            if let Err(error) = lifeline.write_at(oob, bytes, u64::from(first) * entry_bytes as u64) {
+            if let Err(error) = lifeline.write_at(oob, bytes, u64::from(first.0) * entry_bytes as u64) {
                 result = Err(("oob", error));
             }
             at += count;
@@ -174,16 +175,16 @@ mod tests {
         let (pages, oob) = (tempfile::tempfile().expect("a file"), tempfile::tempfile().expect("a file"));
         let mut behind = Behind::default();
         for (unit, byte) in [(4, 1), (5, 2), (9, 3), (5, 4)] {
-            behind.put_unit(unit, &[byte; 8]);
+            behind.put_unit(UnitId(unit), &[byte; 8]);
         }
         for (page, byte) in [(2, 1), (3, 1), (2, 2), (3, 2), (7, 1)] {
-            behind.put_page(page, &[byte; 4], false);
+            behind.put_page(Ppn(page), &[byte; 4], false);
         }
-        behind.put_page(2, &[3; 4], true);
-        assert_eq!(behind.pages, [None, None, Some(2), Some(3), Some(7)], "changed where it is");
-        assert_eq!(behind.unit(5, 8), Some(&[4; 8][..]));
-        assert_eq!(behind.unit(4, 8), Some(&[1; 8][..]));
-        assert_eq!(behind.unit(6, 8), None);
+        behind.put_page(Ppn(2), &[3; 4], true);
+        assert_eq!(behind.pages, [None, None, Some(Ppn(2)), Some(Ppn(3)), Some(Ppn(7))], "changed where it is");
+        assert_eq!(behind.unit(UnitId(5), 8), Some(&[4; 8][..]));
+        assert_eq!(behind.unit(UnitId(4), 8), Some(&[1; 8][..]));
+        assert_eq!(behind.unit(UnitId(6), 8), None);
         behind.settle(&pages, &oob, 8, 4, &Lifeline::default()).expect("a file takes it");
         assert!(behind.is_empty());
         let read = |file: &File, offset, bytes| {

@@ -2,7 +2,7 @@
 //!
 //! Every entry carries a check over itself and its own number, so that damage and misplaced entries show.
 
-use crate::BlockId;
+use crate::{BlockId, Ppn, UnitId};
 use twox_hash::XxHash3_64;
 
 /// Bytes of a page's entry before its units.
@@ -20,13 +20,13 @@ pub(super) fn check_of(bytes: &[u8], seed: u64) -> u32 {
 }
 
 /// The check of a unit's data: of the bytes, moved by the unit's number, so that data in a wrong place shows too.
-pub(super) fn unit_check(cells: &[u8], unit: u32) -> u32 {
-    moved(check_of(cells, 0), 0, unit)
+pub(super) fn unit_check(cells: &[u8], unit: UnitId) -> u32 {
+    moved(check_of(cells, 0), UnitId(0), unit)
 }
 
 /// The check of the same data in another unit.
-pub(super) const fn moved(check: u32, from: u32, to: u32) -> u32 {
-    check.wrapping_add(to.wrapping_sub(from).wrapping_mul(0x9e37_79b1))
+pub(super) const fn moved(check: u32, from: UnitId, to: UnitId) -> u32 {
+    check.wrapping_add(to.0.wrapping_sub(from.0).wrapping_mul(0x9e37_79b1))
 }
 
 /// How far the program of a page got.
@@ -68,7 +68,7 @@ pub(super) const fn page_stride(units_per_page: u32) -> usize {
 
 impl PageEntry {
     /// The entry of page `ppn` as `stride` bytes, appended to nothing: `to` is overwritten.
-    pub(super) fn encode(&self, ppn: u32, stride: usize, to: &mut Vec<u8>) {
+    pub(super) fn encode(&self, ppn: Ppn, stride: usize, to: &mut Vec<u8>) {
         to.clear();
         to.extend([0; 4]);
         to.extend((self.state as u32 + 1).to_le_bytes());
@@ -81,19 +81,19 @@ impl PageEntry {
             to.extend(unit[0].to_le_bytes());
             to.extend(unit[1].to_le_bytes());
         }
-        let check = check_of(&to[4..], u64::from(ppn));
+        let check = check_of(&to[4..], u64::from(ppn.0));
         to[..4].copy_from_slice(&check.to_le_bytes());
         assert!(to.len() <= stride, "the entry of page {ppn} has {} bytes of {stride}", to.len());
         to.resize(stride, 0);
     }
 
     /// The entry in `bytes`, which padding may follow: `Ok(None)` where none was ever written, `Err` where it is damaged.
-    pub(super) fn decode(bytes: &[u8], ppn: u32, units_per_page: u32) -> Result<Option<PageEntry>, ()> {
+    pub(super) fn decode(bytes: &[u8], ppn: Ppn, units_per_page: u32) -> Result<Option<PageEntry>, ()> {
         let bytes = &bytes[..page_bytes(units_per_page)];
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        if word(bytes, 0) != check_of(&bytes[4..], u64::from(ppn)) {
+        if word(bytes, 0) != check_of(&bytes[4..], u64::from(ppn.0)) {
             return Err(());
         }
         let state = match word(bytes, 4) {
@@ -195,15 +195,15 @@ mod tests {
     #[test]
     fn any_flipped_bit_and_any_other_place_shows() {
         let mut bytes = Vec::new();
-        page().encode(11, 64, &mut bytes);
+        page().encode(Ppn(11), 64, &mut bytes);
         assert_eq!(bytes.len(), 64);
-        assert_eq!(PageEntry::decode(&bytes, 11, 2), Ok(Some(page())), "padding says nothing");
+        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2), Ok(Some(page())), "padding says nothing");
         bytes.truncate(page_bytes(2));
-        assert_eq!(PageEntry::decode(&bytes, 11, 2), Ok(Some(page())));
-        assert_eq!(PageEntry::decode(&bytes, 12, 2), Err(()), "the entry of another page");
+        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2), Ok(Some(page())));
+        assert_eq!(PageEntry::decode(&bytes, Ppn(12), 2), Err(()), "the entry of another page");
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(PageEntry::decode(&bytes, 11, 2), Err(()), "bit {bit}");
+            assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7) };

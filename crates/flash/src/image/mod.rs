@@ -27,7 +27,7 @@ use std::path::Path;
 
 use crate::array::HugeArray;
 use crate::contents::Oob;
-use crate::{Block, BlockId, Geometry, Lpn};
+use crate::{Block, BlockId, Geometry, Lpn, Ppn, UnitId};
 
 use behind::Behind;
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
@@ -41,7 +41,7 @@ use seeded::{Bug, seeded};
 const HELD_SHARE: usize = 16;
 
 /// A metadata unit, the erases of its block, and its words.
-type LateRecord = (u32, u32, Box<[u64]>);
+type LateRecord = (UnitId, u32, Box<[u64]>);
 
 /// The chips' files, open and locked.
 pub struct Image {
@@ -83,7 +83,7 @@ struct Space {
 pub(crate) struct Loaded {
     pub(crate) blocks: Vec<Block>,
     /// Pages whose program was cut or failed.
-    pub(crate) unreadable: Vec<u32>,
+    pub(crate) unreadable: Vec<Ppn>,
     /// Blocks that stand in another block's place in a superblock.
     pub(crate) substitutes: Vec<(BlockId, u32)>,
 }
@@ -218,7 +218,7 @@ impl Image {
         state: &mut Block,
         oob: &mut Oob,
         records: &records::Found,
-        unreadable: &mut Vec<u32>,
+        unreadable: &mut Vec<Ppn>,
     ) -> Result<(), ImageError> {
         let size = self.files.entry_bytes;
         let pages = self.geometry.pages_per_block;
@@ -228,7 +228,7 @@ impl Image {
         read.map_err(|error| ImageError::Io { path: self.files.dir.join("oob"), error })?;
         let mut ended = false;
         for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
-            let ppn = block.0 * pages + page;
+            let ppn = Ppn::of(block, page, pages);
             let entry = PageEntry::decode(bytes, ppn, self.units_per_page).map_err(|()| {
                 self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
             })?;
@@ -244,10 +244,10 @@ impl Image {
             state.programmed = page + 1;
             let lpns: Vec<Lpn> = entry.units.iter().map(|unit| Lpn(unit[0])).collect();
             oob.write(block, page, &lpns, entry.sequence);
-            let first = ppn * self.units_per_page;
+            let first = ppn.first_unit(self.units_per_page);
             for (index, [_, check]) in entry.units.iter().enumerate() {
                 let unit = first + index as u32;
-                self.checks.set(unit as usize, *check);
+                self.checks.set(unit.index(), *check);
                 if entry.poisoned >> index & 1 != 0 {
                     oob.poison(unit);
                 }
@@ -299,15 +299,15 @@ impl Image {
     // ---- data ----
 
     /// Reads `cells` from byte `from` of a unit on; false if the unit's data does not agree with its check.
-    pub(crate) fn read(&self, unit: u32, from: usize, cells: &mut [u8]) -> bool {
+    pub(crate) fn read(&self, unit: UnitId, from: usize, cells: &mut [u8]) -> bool {
         if !self.behind.is_empty()
             && let Some(whole) = self.behind.unit(unit, self.unit_bytes as usize)
         {
             cells.copy_from_slice(&whole[from..from + cells.len()]);
             return true;
         }
-        let offset = u64::from(unit) * u64::from(self.unit_bytes);
-        let check = self.checks.get(unit as usize);
+        let offset = u64::from(unit.0) * u64::from(self.unit_bytes);
+        let check = self.checks.get(unit.index());
         if cells.len() == self.unit_bytes as usize {
             return self.files.pages.read_exact_at(cells, offset).is_ok() && unit_check(cells, unit) == check;
         }
@@ -320,25 +320,25 @@ impl Image {
     }
 
     /// Writes all bytes of a unit, of a page whose program has not ended.
-    pub(crate) fn write(&mut self, unit: u32, cells: &[u8]) {
+    pub(crate) fn write(&mut self, unit: UnitId, cells: &[u8]) {
         self.put_unit(unit, cells, unit_check(cells, unit));
     }
 
     /// Writes a unit's bytes into another one, of a page whose program has not ended. False if they are damaged.
-    pub(crate) fn copy(&mut self, from: u32, to: u32) -> bool {
+    pub(crate) fn copy(&mut self, from: UnitId, to: UnitId) -> bool {
         let mut cells = std::mem::take(&mut self.unit);
         cells.resize(self.unit_bytes as usize, 0);
         let whole = self.read(from, 0, &mut cells);
         // What was just found to agree with its check need not be summed up again.
-        let check = if whole { moved(self.checks.get(from as usize), from, to) } else { unit_check(&cells, to) };
+        let check = if whole { moved(self.checks.get(from.index()), from, to) } else { unit_check(&cells, to) };
         self.put_unit(to, &cells, check);
         self.unit = cells;
         whole
     }
 
-    fn put_unit(&mut self, unit: u32, cells: &[u8], check: u32) {
+    fn put_unit(&mut self, unit: UnitId, cells: &[u8], check: u32) {
         assert_eq!(cells.len(), self.unit_bytes as usize, "unit {unit} is written as a whole");
-        self.checks.set(unit as usize, check);
+        self.checks.set(unit.index(), check);
         self.behind.put_unit(unit, cells);
         if self.behind.is_full() {
             self.settle();
@@ -401,8 +401,8 @@ impl Image {
     }
 
     fn put_page(&mut self, state: PageState, block: &Block, (number, page): (BlockId, u32), oob: &Oob, changes: bool) {
-        let ppn = number.0 * self.geometry.pages_per_block + page;
-        let first = ppn * self.units_per_page;
+        let ppn = Ppn::of(number, page, self.geometry.pages_per_block);
+        let first = ppn.first_unit(self.units_per_page);
         let (mut poisoned, mut records) = (0, 0);
         if !oob.is_plain() {
             for index in 0..self.units_per_page {
@@ -418,7 +418,7 @@ impl Image {
             }
         }
         let lpns = oob.lpns(first, self.units_per_page);
-        let checks = &self.checks.as_slice()[first as usize..(first + self.units_per_page) as usize];
+        let checks = &self.checks.as_slice()[first.index()..(first + self.units_per_page).index()];
         let entry = PageEntry {
             state,
             erases: block.erases,
@@ -433,7 +433,7 @@ impl Image {
         self.scratch = bytes;
     }
 
-    fn append_record(&mut self, unit: u32, erases: u32, words: &[u64]) {
+    fn append_record(&mut self, unit: UnitId, erases: u32, words: &[u64]) {
         let appended = self.log.append(&self.files.records, unit, erases, words, &self.lifeline);
         self.note(appended, "records");
     }

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use super::entry::{check_of, word};
 use super::files::provide;
 use super::lifeline::Lifeline;
+use crate::UnitId;
 
 /// Bytes of an entry before its words: check, unit, erases of the unit's block, number of words.
 const HEAD: usize = 16;
@@ -22,7 +23,7 @@ const SLACK: u64 = 1 << 20;
 const LONG: u64 = 64 << 20;
 
 /// Words by unit and by erases of its block.
-pub(super) type Found = BTreeMap<(u32, u32), Box<[u64]>>;
+pub(super) type Found = BTreeMap<(UnitId, u32), Box<[u64]>>;
 
 /// Where the log ends.
 pub(super) struct RecordLog {
@@ -31,10 +32,10 @@ pub(super) struct RecordLog {
     base: u64,
 }
 
-fn encode(unit: u32, erases: u32, words: &[u64], to: &mut Vec<u8>) {
+fn encode(unit: UnitId, erases: u32, words: &[u64], to: &mut Vec<u8>) {
     let start = to.len();
     to.extend([0; 4]);
-    to.extend(unit.to_le_bytes());
+    to.extend(unit.0.to_le_bytes());
     to.extend(erases.to_le_bytes());
     to.extend((words.len() as u32).to_le_bytes());
     for word in words {
@@ -63,7 +64,7 @@ impl RecordLog {
             }
             let words = entry[HEAD..].chunks_exact(8);
             let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-            found.insert((word(entry, 4), word(entry, 8)), words.collect());
+            found.insert((UnitId(word(entry, 4)), word(entry, 8)), words.collect());
             at += entry.len();
         }
         let end = at as u64;
@@ -74,7 +75,7 @@ impl RecordLog {
     pub(super) fn append(
         &mut self,
         file: &File,
-        unit: u32,
+        unit: UnitId,
         erases: u32,
         words: &[u64],
         lifeline: &Lifeline,
@@ -104,7 +105,7 @@ impl RecordLog {
     /// Writes a log of what is alive into an empty file.
     pub(super) fn rewrite<'a>(
         file: &File,
-        alive: impl Iterator<Item = (u32, u32, &'a [u64])>,
+        alive: impl Iterator<Item = (UnitId, u32, &'a [u64])>,
     ) -> io::Result<RecordLog> {
         let mut bytes = Vec::new();
         for (unit, erases, words) in alive {

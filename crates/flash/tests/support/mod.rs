@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::{
-    BlockId, Cause, Class, Contents, DieId, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, NONE,
-    Observer, OpId, OpKind, Resource, SchedulerKind, Span, Submit, Timing,
+    BlockId, Cause, Class, Contents, DieId, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, Observer,
+    OpId, OpKind, Ppn, Resource, SchedulerKind, Span, Submit, Timing,
 };
 
 /// Array read.
@@ -115,7 +115,7 @@ impl Bench {
 
     /// Submits now; returns the token.
     pub fn submit(&mut self, kind: OpKind, class: Class, block: u32, page: u32, bytes: u32) -> u32 {
-        self.submit_full(kind, class, block, page, bytes, NONE, 0).0
+        self.submit_full(kind, class, block, page, bytes, Ppn::NONE, 0).0
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -126,7 +126,7 @@ impl Bench {
         block: u32,
         page: u32,
         bytes: u32,
-        source: u32,
+        source: Ppn,
         waits_for: u16,
     ) -> (u32, OpId) {
         let token = self.next_token;

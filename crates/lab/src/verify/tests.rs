@@ -4,7 +4,7 @@ use rand::RngExt;
 use ssdlab_base::command_sets::tags::WRITE_TAGGED;
 use ssdlab_base::{Op, Request, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
-use ssdlab_flash::Contents;
+use ssdlab_flash::{Contents, UnitId};
 use ssdlab_host::{Member, Scheduler, SchedulerConfig};
 
 use super::*;
@@ -138,11 +138,11 @@ fn a_drive_is_read_back_while_an_event_waits_for_its_host() {
 fn a_corrupted_cell_is_found_and_named() {
     let config = config();
     let (drive, mut verifier) = written(&config);
-    let units = config.flash.geometry.pages() as u32;
+    let units = UnitId(config.flash.geometry.pages() as u32);
     // The drive is at rest and flushed, so it comes back from flash as it was, but for one bit of sector 33.
     let mut flash = drive.power_cut();
     let mut flipped = 0;
-    for unit in 0..units {
+    for unit in UnitId::each(UnitId(0)..units) {
         let mut cells = vec![0; flash.store.unit_cells()];
         assert!(flash.store.read(unit, 0, &mut cells));
         let current = verifier.sectors.get(33).to_le_bytes();

@@ -1,7 +1,7 @@
 //! The merge: a logical block goes into a new physical block. It is how pages are overwritten, trims are saved, failed
 //! programs are repeated, blocks that go bad are emptied, and what a power cut interrupted is brought to its end.
 
-use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use super::header::{Header, bits};
 use super::{BlockFtl, Home};
@@ -37,8 +37,8 @@ impl Merge<'_> {
 /// A page to be programmed.
 struct Page<'a> {
     place: Place,
-    /// The page that it takes data from; `NONE` if none.
-    source: u32,
+    /// The page that it takes data from; [`Ppn::NONE`] if none.
+    source: Ppn,
     /// Blocks that must not be erased before it is on flash.
     pins: &'a [BlockId],
 }
@@ -54,8 +54,8 @@ enum Source {
 }
 
 /// Whether a page is on flash and can be read.
-fn is_on_flash(media: &Media, page: u32) -> bool {
-    let Place { block, page: offset } = media.place_of(page);
+fn is_on_flash(media: &Media, page: Ppn) -> bool {
+    let Place { block, page: offset } = media.place_of_page(page);
     media.flash.is_written(block, offset) && media.flash.blocks.readable(page)
 }
 
@@ -65,9 +65,11 @@ impl BlockFtl {
         let first = Lpn(logical * self.data_pages);
         let within = self.data_pages.min(self.user_units - first.0);
         let units = Lpn::each(first..first + within);
-        let sources: Vec<u32> = units.map(|lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { NONE }).collect();
+        let source_of = |lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { Ppn::NONE };
+        let sources: Vec<Ppn> = units.map(source_of).collect();
         let new = merge.new.map(|unit| unit.lpn - first);
-        let is_written = |offset: u32| new == Some(offset) || sources.get(offset as usize).is_some_and(|s| *s != NONE);
+        let is_written =
+            |offset: u32| new == Some(offset) || sources.get(offset as usize).is_some_and(|s| *s != Ppn::NONE);
         let pages = (0..within).rev().find(|offset| is_written(*offset)).map_or(0, |last| last + 1);
         let old = self.homes[logical as usize];
         let before = Some(old.block).filter(|block| *block != BlockId::NONE);
@@ -75,14 +77,14 @@ impl BlockFtl {
         // While its header is not on flash the old block has nothing that would be found: what it inherits counts instead.
         let is_found = old.block != BlockId::NONE && is_on_flash(media, self.first_page(old.block));
         let inherits = |offset: u32| {
-            let source = sources.get(offset as usize).copied().unwrap_or(NONE);
-            if seeded(Bug::HeaderForgetsTrims) && source == NONE {
+            let source = sources.get(offset as usize).copied().unwrap_or(Ppn::NONE);
+            if seeded(Bug::HeaderForgetsTrims) && source == Ppn::NONE {
                 return is_found && offset < old.pages;
             }
-            source != NONE
+            source != Ppn::NONE
                 && (is_found && is_on_flash(media, source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
         };
-        let all_found = is_found && sources.iter().all(|source| *source == NONE || is_on_flash(media, *source));
+        let all_found = is_found && sources.iter().all(|source| *source == Ppn::NONE || is_on_flash(media, *source));
         let spread = self.spread.get(&logical);
         let mut left: Vec<BlockId> = spread.map_or_else(Vec::new, |spread| spread.older.clone());
         left.extend(Some(old.block).filter(|block| *block != BlockId::NONE));
@@ -111,14 +113,14 @@ impl BlockFtl {
                     self.write_page(media, &unit, &page, merge.new_cause, merge.owner);
                     self.set_mapped(unit.lpn, true);
                 }
-                None if source == NONE => self.pad(media, &page, merge.cause),
+                None if source == Ppn::NONE => self.pad(media, &page, merge.cause),
                 None => self.copy_page(media, &page, merge.cause),
             }
             if is_written(offset) {
                 media.pool.add_valid(target);
             }
-            if source != NONE {
-                media.pool.drop_valid(media.block_of(source));
+            if source != Ppn::NONE {
+                media.pool.drop_valid(media.block_of_page(source));
             }
         }
         assert!(pages <= self.data_pages, "logical block {logical} has {pages} pages of {}", self.data_pages);
@@ -147,7 +149,7 @@ impl BlockFtl {
         let (logical, offset) = self.split(unit.lpn);
         let block = self.homes[logical as usize].block;
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
-        let page = Page { place: Place { block, page: offset + 1 }, source: NONE, pins: &[] };
+        let page = Page { place: Place { block, page: offset + 1 }, source: Ppn::NONE, pins: &[] };
         self.write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
@@ -184,9 +186,9 @@ impl BlockFtl {
             header.sequence = media.sequence();
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
-            let page = Page { place, source: NONE, pins: left };
+            let page = Page { place, source: Ppn::NONE, pins: left };
             self.program(media, &page, NONE, Cause::Metadata, Owner::Nobody);
-            if media.flash.timed() || media.flash.blocks.readable(media.unit_at(place)) {
+            if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);
             }
             media.end_block(block, 1);
@@ -197,10 +199,10 @@ impl BlockFtl {
     fn write_page(&self, media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
         let (unit, source) = (media.unit_at(page.place), page.source);
         let cell = media.flash.store.cell_bytes();
-        let completed = write.mask != self.full_mask && source != NONE;
+        let completed = write.mask != self.full_mask && source != Ppn::NONE;
         if cell > 0 {
             let mut cells = vec![0; media.flash.store.unit_cells()];
-            if completed && !media.flash.store.read(source, 0, &mut cells) {
+            if completed && !media.flash.store.read(source.sole_unit(), 0, &mut cells) {
                 media.flash.oob.poison(unit);
             }
             let sectors = cells.chunks_exact_mut(cell).zip(write.cells.chunks_exact(cell)).enumerate();
@@ -213,7 +215,7 @@ impl BlockFtl {
         if completed {
             cause = Cause::ReadModifyWrite;
             after = self.fetch(media, source, unit, (self.full_mask & !write.mask).count_ones() * 512, cause);
-            if media.flash.oob.is_poisoned(source) {
+            if media.flash.oob.is_poisoned(source.sole_unit()) {
                 media.flash.lose(unit);
             }
         }
@@ -223,11 +225,11 @@ impl BlockFtl {
     /// Programs what another page holds.
     fn copy_page(&self, media: &mut Media, page: &Page<'_>, cause: Cause) {
         let (unit, source) = (media.unit_at(page.place), page.source);
-        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source, unit) {
+        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
             media.flash.oob.poison(unit);
         }
         // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
-        media.flash.oob.carry(source, unit);
+        media.flash.oob.carry(source.sole_unit(), unit);
         let after = self.fetch(media, source, unit, media.unit_bytes, cause);
         self.program(media, page, after, cause, Owner::Nobody);
     }
@@ -243,7 +245,7 @@ impl BlockFtl {
     }
 
     /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`.
-    fn fetch(&self, media: &mut Media, source: u32, unit: u32, bytes: u32, cause: Cause) -> OpId {
+    fn fetch(&self, media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause) -> OpId {
         match self.source(media, source, bytes, cause) {
             Source::Here => NONE,
             Source::After(op) => op,
@@ -254,8 +256,8 @@ impl BlockFtl {
         }
     }
 
-    fn source(&self, media: &mut Media, source: u32, bytes: u32, cause: Cause) -> Source {
-        let place = media.place_of(source);
+    fn source(&self, media: &mut Media, source: Ppn, bytes: u32, cause: Cause) -> Source {
+        let place = media.place_of_page(source);
         if !media.flash.blocks.readable(source) {
             // Its program failed and it is still in RAM.
             return Source::Here;
@@ -277,8 +279,13 @@ impl BlockFtl {
     fn program(&self, media: &mut Media, page: &Page<'_>, after: OpId, cause: Cause, owner: Owner) {
         let one = [after];
         let after = if after == NONE { &[][..] } else { &one };
-        let taken = if after.is_empty() { &[][..] } else { std::slice::from_ref(&page.source) };
+        let source = [page.source.sole_unit()];
+        let taken = if after.is_empty() { &[][..] } else { &source };
         let (kind, frontier, pins) = (OpKind::Program, Frontier::Host(0), page.pins);
-        media.program(page.place, &[], Programming { kind, cause, frontier, owner, pins, after, taken, source: NONE });
+        media.program(
+            page.place,
+            &[],
+            Programming { kind, cause, frontier, owner, pins, after, taken, source: Ppn::NONE },
+        );
     }
 }

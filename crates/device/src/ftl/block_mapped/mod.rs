@@ -28,7 +28,7 @@ use std::io::{self, Read, Write};
 
 use rand::RngExt;
 use ssdlab_base::Rng;
-use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE};
+use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE, Ppn};
 
 use self::header::Header;
 use self::merge::Merge;
@@ -72,7 +72,7 @@ struct Spread {
     /// The blocks behind the newest; none is erased before the logical block is merged.
     older: Vec<BlockId>,
     /// Offsets whose page is in one of them, and where.
-    pages: BTreeMap<u32, u32>,
+    pages: BTreeMap<u32, Ppn>,
 }
 
 /// A map of blocks.
@@ -213,8 +213,8 @@ impl BlockFtl {
         *word = *word & !(1 << (lpn % 64)) | u64::from(mapped) << (lpn % 64);
     }
 
-    /// The physical page of an LPN that holds data. A page is a unit: they have the same numbers.
-    fn page_of(&self, lpn: Lpn) -> u32 {
+    /// The physical page of an LPN that holds data. A page holds one unit.
+    fn page_of(&self, lpn: Lpn) -> Ppn {
         debug_assert!(self.is_mapped(lpn), "LPN {lpn} holds nothing");
         let (logical, offset) = self.split(lpn);
         let strayed = self.spread.get(&logical).and_then(|spread| spread.pages.get(&offset));
@@ -222,8 +222,8 @@ impl BlockFtl {
     }
 
     /// The number of a block's header page.
-    const fn first_page(&self, block: BlockId) -> u32 {
-        block.0 * (self.data_pages + 1)
+    const fn first_page(&self, block: BlockId) -> Ppn {
+        Ppn::of(block, 0, self.data_pages + 1)
     }
 
     /// Whether a page can be programmed behind the last one of its logical block.
@@ -271,7 +271,7 @@ impl Ftl for BlockFtl {
     fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
         let partial = mask != self.full_mask && self.is_mapped(lpn);
         let block = match partial {
-            true => media.block_of(self.page_of(lpn)),
+            true => media.block_of_page(self.page_of(lpn)),
             false if self.appends(media, lpn) => self.homes[self.split(lpn).0 as usize].block,
             false => return None,
         };
@@ -287,7 +287,7 @@ impl Ftl for BlockFtl {
     }
 
     fn find(&self, lpn: Lpn) -> Found {
-        if self.is_mapped(lpn) { Found::At { unit: self.page_of(lpn) } } else { Found::Unmapped }
+        if self.is_mapped(lpn) { Found::At { unit: self.page_of(lpn).sole_unit() } } else { Found::Unmapped }
     }
 
     fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
@@ -296,7 +296,7 @@ impl Ftl for BlockFtl {
             if !self.is_mapped(lpn) {
                 continue;
             }
-            media.pool.drop_valid(media.block_of(self.page_of(lpn)));
+            media.pool.drop_valid(media.block_of_page(self.page_of(lpn)));
             self.set_mapped(lpn, false);
             trimmed += 1;
             let (logical, _) = self.split(lpn);
@@ -343,7 +343,7 @@ impl Ftl for BlockFtl {
         Ok(true)
     }
 
-    fn whereabouts(&self, _: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+    fn whereabouts(&self, _: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let logical = self.owners[place.block.index()];
         let home = if logical == NONE { Home { block: BlockId::NONE, pages: 0 } } else { self.homes[logical as usize] };
         if home.block != BlockId::NONE {

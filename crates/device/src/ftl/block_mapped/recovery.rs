@@ -31,7 +31,7 @@ impl BlockFtl {
                 reads.page(Place { block, page });
             }
             self.leaving.push(block);
-            if !media.flash.blocks.readable(media.unit_at(Place { block, page: 0 })) {
+            if !media.flash.blocks.readable(media.ppn_at(Place { block, page: 0 })) {
                 continue;
             }
             let Some(header) = Header::of(media, block, self.data_pages) else { continue };
@@ -108,5 +108,5 @@ impl BlockFtl {
 /// Whether a page of a logical block can be read in a block.
 fn is_there(media: &Media, block: BlockId, offset: u32) -> bool {
     let place = Place { block, page: offset + 1 };
-    media.flash.is_written(block, place.page) && media.flash.blocks.readable(media.unit_at(place))
+    media.flash.is_written(block, place.page) && media.flash.blocks.readable(media.ppn_at(place))
 }

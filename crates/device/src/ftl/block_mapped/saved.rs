@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::{BlockId, Lpn, NONE};
+use ssdlab_flash::{BlockId, Lpn, NONE, Ppn};
 
 use super::header::Header;
 use super::{BlockFtl, Home, Spread};
@@ -17,7 +17,7 @@ impl BlockFtl {
         for (logical, Spread { older, pages }) in &self.spread {
             words.push(*logical);
             push_list(&mut words, older.iter().map(|block| block.0));
-            let pages: Vec<u32> = pages.iter().flat_map(|(offset, page)| [*offset, *page]).collect();
+            let pages: Vec<u32> = pages.iter().flat_map(|(offset, page)| [*offset, page.0]).collect();
             push_list(&mut words, pages.into_iter());
         }
         push_list(&mut words, self.leaving.iter().map(|block| block.0));
@@ -38,7 +38,7 @@ impl BlockFtl {
             let logical = word(from)?;
             let older = list(from, blocks)?.into_iter().map(BlockId).collect();
             let pages = list(from, 2 * self.data_pages)?;
-            let pages = pages.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+            let pages = pages.chunks_exact(2).map(|pair| (pair[0], Ppn(pair[1]))).collect();
             self.spread.insert(logical, Spread { older, pages });
         }
         self.leaving = list(from, blocks)?.into_iter().map(BlockId).collect();
@@ -71,7 +71,7 @@ impl BlockFtl {
             if self.homes[logical as usize].block == BlockId::NONE {
                 return bad("a page holds data, and its logical block is nowhere");
             }
-            let Place { block, page } = media.place_of(self.page_of(lpn));
+            let Place { block, page } = media.place_of_page(self.page_of(lpn));
             if block.0 >= blocks || page != offset + 1 || !media.flash.is_written(block, page) {
                 return bad("a page holds data, and is not written");
             }

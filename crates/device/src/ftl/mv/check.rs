@@ -1,6 +1,6 @@
 //! What must hold: of a description before there is a drive, and of the drive when all of it is walked.
 
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Lpn, Ppn};
 
 use super::MvFtl;
 use super::entry::Split;
@@ -135,7 +135,7 @@ impl MvFtl {
                 let compacted = layout::is_compacted(media, *ppn);
                 compacted_references += u64::from(compacted);
                 let held = if lpn.0 >= self.user_units {
-                    media.flash.oob.lpn(*ppn) == lpn
+                    media.flash.oob.lpn(ppn.sole_unit()) == lpn
                 } else {
                     self.holds_in_order(media, lpn, &chain, index)
                 };
@@ -148,7 +148,7 @@ impl MvFtl {
         let counted: u64 = superblocks.map(|superblock| u64::from(media.pool.valid(superblock))).sum();
         let in_compacted: u64 = self.compacted.values().map(|versions| u64::from(*versions)).sum();
         let pages = references - compacted_references + self.compacted.len() as u64;
-        let partial = (0..media.flash.geometry().pages() as u32)
+        let partial = Ppn::each(Ppn(0)..Ppn(media.flash.geometry().pages() as u32))
             .filter(|ppn| self.is_valid(*ppn) && self.is_part(media, *ppn))
             .count() as u64;
         let (ram, detail) = self.map.memory_law();
@@ -181,14 +181,14 @@ impl MvFtl {
         ]
     }
 
-    fn is_part(&self, media: &Media, ppn: u32) -> bool {
+    fn is_part(&self, media: &Media, ppn: Ppn) -> bool {
         layout::is_partial(media, ppn, self.user_units)
     }
 
     /// Whether a page of a chain holds what it should, and is older than the one before it.
-    fn holds_in_order(&self, media: &Media, lpn: Lpn, chain: &[u32], index: usize) -> bool {
+    fn holds_in_order(&self, media: &Media, lpn: Lpn, chain: &[Ppn], index: usize) -> bool {
         let number =
-            |ppn: u32| layout::version_of(media, ppn, lpn, self.patterns, self.full_mask).map(|version| version.number);
+            |ppn: Ppn| layout::version_of(media, ppn, lpn, self.patterns, self.full_mask).map(|version| version.number);
         let this = number(chain[index]);
         this.is_some() && (index == 0 || number(chain[index - 1]) > this)
     }

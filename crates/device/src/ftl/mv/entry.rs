@@ -9,6 +9,8 @@
 //! version is one of several in a compacted page. With PT/F all zeroes the entry is that of a full page. All ones are
 //! the entry of a page that holds nothing, so PT is never all ones.
 
+use ssdlab_flash::Ppn;
+
 /// The entry of a logical page that holds nothing.
 pub(super) const UNMAPPED: u32 = u32::MAX;
 
@@ -36,18 +38,18 @@ impl Split {
     }
 
     #[inline]
-    pub(super) const fn pack(self, ppn: u32, pt: u32, compacted: bool) -> u32 {
-        debug_assert!(ppn >> self.ppn_bits == 0, "a page's number fits beside PT and F");
+    pub(super) const fn pack(self, ppn: Ppn, pt: u32, compacted: bool) -> u32 {
+        debug_assert!(ppn.0 >> self.ppn_bits == 0, "a page's number fits beside PT and F");
         debug_assert!(pt <= self.most(), "PT fits, and is never all ones");
         debug_assert!(self.flag || !compacted, "an entry without F says nothing of compacted pages");
         let flag = if compacted { 1 << (self.ppn_bits + self.pt_bits) } else { 0 };
-        ppn | pt << self.ppn_bits | flag
+        ppn.0 | pt << self.ppn_bits | flag
     }
 
     /// The oldest version's page.
     #[inline]
-    pub(super) const fn ppn(self, entry: u32) -> u32 {
-        entry & (u32::MAX >> (32 - self.ppn_bits))
+    pub(super) const fn ppn(self, entry: u32) -> Ppn {
+        Ppn(entry & (u32::MAX >> (32 - self.ppn_bits)))
     }
 
     /// Where the newest version is.
@@ -86,7 +88,7 @@ mod tests {
     fn what_is_packed_is_found_again_and_is_never_unmapped() {
         for (pages, bits, compaction) in [(2, None, false), (1 << 29, None, true), (1000, Some(2), false)] {
             let split = Split::new(pages, bits, compaction).expect("bits are left");
-            for ppn in [0, 1, pages as u32 - 1] {
+            for ppn in [0, 1, pages as u32 - 1].map(Ppn) {
                 for pt in [0, 1, split.most()] {
                     for flag in [false, compaction] {
                         let entry = split.pack(ppn, pt, flag);

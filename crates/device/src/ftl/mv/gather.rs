@@ -4,7 +4,7 @@
 //! wanted (section 3.2, "Page reads"). A write or a merge that needs all of a page reads all versions at once, since the
 //! map says where they are; what the patterns say is known only when they are there.
 
-use ssdlab_flash::{Cause, Lpn, OpId};
+use ssdlab_flash::{Cause, Lpn, OpId, Ppn, UnitId};
 
 use super::MvFtl;
 use super::layout::{self, Version};
@@ -16,7 +16,7 @@ use crate::token::Owner;
 /// One version of a chain, and the sectors that are taken from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    pub(super) ppn: u32,
+    pub(super) ppn: Ppn,
     pub(super) version: Version,
     /// Sectors of the logical page that no newer version has.
     pub(super) sectors: u64,
@@ -26,7 +26,7 @@ pub(super) struct Part {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
     pub(super) after: Vec<OpId>,
-    pub(super) taken: Vec<u32>,
+    pub(super) taken: Vec<UnitId>,
     /// Something of it is lost already.
     pub(super) lost: bool,
     /// Reads started.
@@ -38,14 +38,14 @@ enum Held {
     /// In the controller's RAM.
     Here,
     /// There when the operation has ended, taken from a page.
-    Awaited { op: OpId, from: u32, read: bool },
+    Awaited { op: OpId, from: Ppn, read: bool },
     /// It was read without time.
     Read { failed: bool },
 }
 
 impl MvFtl {
     /// The versions of a chain, newest first, with the sectors of `wanted` that each has to give.
-    pub(super) fn parts(&self, media: &Media, lpn: Lpn, chain: &[u32], wanted: u64) -> Vec<Part> {
+    pub(super) fn parts(&self, media: &Media, lpn: Lpn, chain: &[Ppn], wanted: u64) -> Vec<Part> {
         let mut left = wanted;
         let mut parts: Vec<Part> = Vec::with_capacity(chain.len());
         let oldest_first = seeded(Bug::OlderVersionWins);
@@ -91,14 +91,14 @@ impl MvFtl {
         own: Option<(u32, Cause)>,
     ) -> Sources {
         let mut sources = Sources::default();
-        let mut pages: Vec<u32> = Vec::with_capacity(parts.len());
+        let mut pages: Vec<Ppn> = Vec::with_capacity(parts.len());
         for part in parts {
             let cause = own
-                .filter(|(victim, _)| media.pool.superblocks.of(media.block_of(part.ppn)) == *victim)
+                .filter(|(victim, _)| media.pool.superblocks.of(media.block_of_page(part.ppn)) == *victim)
                 .map_or(cause, |(_, cause)| cause);
             let head = if part.version.offset.is_some() { self.index.head } else { 0 };
             let bytes = self.bytes_of(part) + head * 512;
-            let poisoned = media.flash.oob.is_poisoned(part.ppn);
+            let poisoned = media.flash.oob.is_poisoned(part.ppn.sole_unit());
             let needed = part.sectors != 0;
             if pages.contains(&part.ppn) {
                 continue;
@@ -116,7 +116,7 @@ impl MvFtl {
                         sources.after.push(op);
                     }
                     if needed {
-                        sources.taken.push(from);
+                        sources.taken.push(from.sole_unit());
                         sources.lost |= poisoned;
                     }
                 }
@@ -126,20 +126,20 @@ impl MvFtl {
     }
 
     /// As [`MvFtl::collect`], of one page and all that is current in it.
-    pub(super) fn collect_page(&self, media: &mut Media, ppn: u32, bytes: u32, cause: Cause) -> Sources {
+    pub(super) fn collect_page(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Sources {
         let mut sources = Sources::default();
         match self.held(media, ppn, bytes, cause) {
             Held::Here => {}
             Held::Read { failed } => sources.lost = failed,
             Held::Awaited { op, from, .. } => {
                 sources.after.push(op);
-                sources.taken.push(from);
+                sources.taken.push(from.sole_unit());
             }
         }
         sources
     }
 
-    fn held(&self, media: &mut Media, ppn: u32, bytes: u32, cause: Cause) -> Held {
+    fn held(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Held {
         debug_assert!(self.is_valid(ppn), "page {ppn} is brought together with others, and is not current");
         let place = media.place_of_page(ppn);
         if !media.flash.blocks.readable(ppn) {
@@ -194,7 +194,7 @@ impl MvFtl {
         for sector in (0..self.sectors).filter(|sector| sectors >> sector & 1 != 0) {
             let at = (sector - first) as usize * cell;
             let from = u64::from(part.version.place_of(sector));
-            whole &= media.flash.store.read(part.ppn, from, &mut out[at..at + cell]);
+            whole &= media.flash.store.read(part.ppn.sole_unit(), from, &mut out[at..at + cell]);
         }
         whole
     }

@@ -12,7 +12,7 @@
 //! compacted page that is moved, keeps the numbers of its versions, so that their order is known whatever was programmed
 //! when. A full page of which nothing else is said has the number of its program.
 
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Lpn, Ppn};
 
 use super::keys::CompactionIndex;
 use super::pattern::Patterns;
@@ -109,21 +109,22 @@ pub(super) fn compacted_words(versions: &[Version]) -> Box<[u64]> {
 }
 
 /// Whether a page holds versions of several logical pages.
-pub(super) fn is_compacted(media: &Media, ppn: u32) -> bool {
-    media.flash.oob.lpn(ppn) == Lpn::NONE
+pub(super) fn is_compacted(media: &Media, ppn: Ppn) -> bool {
+    media.flash.oob.lpn(ppn.sole_unit()) == Lpn::NONE
 }
 
 /// Whether a page holds less than a full page: a version beside which another one is valid.
-pub(super) fn is_partial(media: &Media, ppn: u32, user_units: u32) -> bool {
-    let lpn = media.flash.oob.lpn(ppn);
+pub(super) fn is_partial(media: &Media, ppn: Ppn, user_units: u32) -> bool {
+    let lpn = media.flash.oob.lpn(ppn.sole_unit());
     lpn == Lpn::NONE
-        || lpn.0 < user_units && media.flash.oob.record(ppn).is_some_and(|words| words.first() == Some(&VERSION))
+        || lpn.0 < user_units
+            && media.flash.oob.record(ppn.sole_unit()).is_some_and(|words| words.first() == Some(&VERSION))
 }
 
 /// The versions that a page holds, of user pages: one, or those of a compacted page. None if its words are damaged.
-pub(super) fn versions(media: &Media, ppn: u32, patterns: Patterns, full: u64) -> Vec<Version> {
-    let lpn = media.flash.oob.lpn(ppn);
-    let words = media.flash.oob.record(ppn);
+pub(super) fn versions(media: &Media, ppn: Ppn, patterns: Patterns, full: u64) -> Vec<Version> {
+    let lpn = media.flash.oob.lpn(ppn.sole_unit());
+    let words = media.flash.oob.record(ppn.sole_unit());
     if lpn != Lpn::NONE {
         return plain(media, ppn, lpn, words, patterns, full).into_iter().collect();
     }
@@ -139,7 +140,7 @@ pub(super) fn versions(media: &Media, ppn: u32, patterns: Patterns, full: u64) -
     triples.iter().map(version).collect()
 }
 
-fn plain(media: &Media, ppn: u32, lpn: Lpn, words: Option<&[u64]>, patterns: Patterns, full: u64) -> Option<Version> {
+fn plain(media: &Media, ppn: Ppn, lpn: Lpn, words: Option<&[u64]>, patterns: Patterns, full: u64) -> Option<Version> {
     let whole = |number| Version { lpn, number, mask: full, offset: None, floor: true };
     match words {
         None => {
@@ -158,10 +159,10 @@ fn plain(media: &Media, ppn: u32, lpn: Lpn, words: Option<&[u64]>, patterns: Pat
 }
 
 /// What a page holds of a logical page.
-pub(super) fn version_of(media: &Media, ppn: u32, lpn: Lpn, patterns: Patterns, full: u64) -> Option<Version> {
-    let owner = media.flash.oob.lpn(ppn);
+pub(super) fn version_of(media: &Media, ppn: Ppn, lpn: Lpn, patterns: Patterns, full: u64) -> Option<Version> {
+    let owner = media.flash.oob.lpn(ppn.sole_unit());
     if owner == lpn {
-        return plain(media, ppn, lpn, media.flash.oob.record(ppn), patterns, full);
+        return plain(media, ppn, lpn, media.flash.oob.record(ppn.sole_unit()), patterns, full);
     }
     versions(media, ppn, patterns, full).into_iter().find(|version| version.lpn == lpn)
 }

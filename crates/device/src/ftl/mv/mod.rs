@@ -49,13 +49,12 @@ use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, Superblock};
 use counters::Counters;
-use entry::UNMAPPED;
 use keys::{VersionMasks, Versions};
 use layout::PageIndex;
 use map::VersionMap;
 use pattern::Patterns;
 use space::VersionSpace;
-use ssdlab_flash::{BlockId, Cause, DieId, Lpn};
+use ssdlab_flash::{BlockId, Cause, DieId, Lpn, Ppn};
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
@@ -78,7 +77,7 @@ pub(super) const DESIGN: Design = Design {
 const COMPACTED_BYTES: u64 = 6;
 
 /// Memory of an entry of the counts of compacted pages, in a table that is half full.
-const COMPACTED_COUNT_BYTES: u64 = 2 * (size_of::<(u32, u32)>() as u64 + 1);
+const COMPACTED_COUNT_BYTES: u64 = 2 * (size_of::<(Ppn, u32)>() as u64 + 1);
 
 /// Multi-version page mapping.
 pub(crate) struct MvFtl {
@@ -86,7 +85,7 @@ pub(crate) struct MvFtl {
     /// One bit a physical page: holds current data.
     valid: HugeArray<u64>,
     /// Valid versions in each compacted page.
-    compacted: FxHashMap<u32, u32>,
+    compacted: FxHashMap<Ppn, u32>,
     user_units: u32,
     sectors: u32,
     full_mask: u64,
@@ -156,15 +155,15 @@ impl MvFtl {
     }
 
     #[inline]
-    fn is_valid(&self, ppn: u32) -> bool {
-        self.valid.get(ppn as usize / 64) >> (ppn % 64) & 1 != 0
+    fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid.get(ppn.index() / 64) >> (ppn % 64) & 1 != 0
     }
 
     /// The page holds current data: a full page, or one that is a version or several.
-    fn set_valid(&mut self, media: &mut Media, ppn: u32, partial: bool) {
+    fn set_valid(&mut self, media: &mut Media, ppn: Ppn, partial: bool) {
         debug_assert!(!self.is_valid(ppn), "page {ppn} is valid already");
-        let block = media.block_of(ppn);
-        self.valid.as_mut_slice()[ppn as usize / 64] |= 1 << (ppn % 64);
+        let block = media.block_of_page(ppn);
+        self.valid.as_mut_slice()[ppn.index() / 64] |= 1 << (ppn % 64);
         media.pool.add_valid(block);
         if partial {
             self.space.add(media, block);
@@ -172,24 +171,24 @@ impl MvFtl {
     }
 
     /// The page is no longer current, superseded by the one at `by` if anything did.
-    fn invalidate(&mut self, media: &mut Media, ppn: u32, by: Option<Place>) {
+    fn invalidate(&mut self, media: &mut Media, ppn: Ppn, by: Option<Place>) {
         self.invalidate_full(media, ppn);
         if layout::is_partial(media, ppn, self.user_units) {
-            self.space.drop(media, media.block_of(ppn), by);
+            self.space.drop(media, media.block_of_page(ppn), by);
         }
     }
 
     /// The full page is no longer current.
     #[inline]
-    fn invalidate_full(&mut self, media: &mut Media, ppn: u32) {
-        let word = &mut self.valid.as_mut_slice()[ppn as usize / 64];
+    fn invalidate_full(&mut self, media: &mut Media, ppn: Ppn) {
+        let word = &mut self.valid.as_mut_slice()[ppn.index() / 64];
         debug_assert!(*word >> (ppn % 64) & 1 != 0, "page {ppn} was valid");
         *word &= !(1 << (ppn % 64));
-        media.pool.drop_valid(media.block_of(ppn));
+        media.pool.drop_valid(media.block_of_page(ppn));
     }
 
     /// One logical page needs nothing from a physical page any more.
-    fn release(&mut self, media: &mut Media, ppn: u32, by: Option<Place>) {
+    fn release(&mut self, media: &mut Media, ppn: Ppn, by: Option<Place>) {
         if let Some(versions) = self.compacted.get_mut(&ppn) {
             assert!(*versions > 0, "compacted page {ppn} holds no version, and gives one up");
             *versions -= 1;
@@ -202,9 +201,9 @@ impl MvFtl {
     }
 
     /// As [`MvFtl::release`], of all versions of a chain; the blocks they are in, each once, are added to `pins`.
-    fn supersede(&mut self, media: &mut Media, chain: &[u32], by: Place, pins: &mut Vec<BlockId>) {
+    fn supersede(&mut self, media: &mut Media, chain: &[Ppn], by: Place, pins: &mut Vec<BlockId>) {
         for ppn in chain {
-            let block = media.block_of(*ppn);
+            let block = media.block_of_page(*ppn);
             if !pins.contains(&block) {
                 pins.push(block);
             }
@@ -262,7 +261,7 @@ impl Ftl for MvFtl {
     #[inline]
     fn find(&self, lpn: Lpn) -> Found {
         match self.map.full_page(lpn) {
-            Some(unit) => Found::At { unit },
+            Some(ppn) => Found::At { unit: ppn.sole_unit() },
             None if self.map.is_mapped(lpn) => Found::Versions,
             None => Found::Unmapped,
         }
@@ -307,19 +306,19 @@ impl Ftl for MvFtl {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         self.pages_of(media, place, pages)
     }
 
     #[inline]
     fn prefetch(&self, media: &Media, lpns: &[Lpn]) {
-        let mut pages = [UNMAPPED; PREFETCHED];
+        let mut pages = [Ppn::NONE; PREFETCHED];
         for (page, lpn) in pages.iter_mut().zip(lpns) {
-            *page = self.map.full_page(*lpn).unwrap_or(UNMAPPED);
+            *page = self.map.full_page(*lpn).unwrap_or(Ppn::NONE);
         }
         let mut seen = 0;
-        for page in pages.into_iter().filter(|page| *page != UNMAPPED) {
-            seen ^= self.valid.get(page as usize / 64) ^ u64::from(media.glance(media.block_of(page)));
+        for page in pages.into_iter().filter(|page| *page != Ppn::NONE) {
+            seen ^= self.valid.get(page.index() / 64) ^ u64::from(media.glance(media.block_of_page(page)));
         }
         std::hint::black_box(seen);
     }

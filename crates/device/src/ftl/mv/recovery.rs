@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{BlockId, Lpn};
+use ssdlab_flash::{BlockId, Lpn, Ppn};
 
 use super::MvFtl;
-use super::entry::UNMAPPED;
 use super::layout::{self, Version};
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::trims::TrimRecord;
@@ -18,7 +17,7 @@ use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
 
 /// A copy of a version: its number, the number of its program, its page.
-type Copied = (u64, u64, u32);
+type Copied = (u64, u64, Ppn);
 
 impl MvFtl {
     pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
@@ -28,14 +27,16 @@ impl MvFtl {
         self.trims.clear();
         self.space.clear();
         self.merge_at = Lpn(0);
-        let mut floors = vec![UNMAPPED; self.map.len() as usize];
+        let mut floors = vec![Ppn::NONE; self.map.len() as usize];
         self.find_floors(media, &mut floors, reads);
         self.drop_trimmed_floors(media, &mut floors);
         let above = self.find_versions(media, &floors);
         for lpn in self.map.lpns() {
             match (floors[lpn.index()], above.get(&lpn)) {
-                (UNMAPPED, None) => {}
-                (floor, None) if media.flash.oob.lpn(floor) != Lpn::NONE => self.map.set_one(lpn, floor, false),
+                (Ppn::NONE, None) => {}
+                (floor, None) if media.flash.oob.lpn(floor.sole_unit()) != Lpn::NONE => {
+                    self.map.set_one(lpn, floor, false)
+                }
                 (floor, versions) => {
                     self.adopt_chain(media, lpn, floor, versions.map_or(&[], Vec::as_slice));
                 }
@@ -51,7 +52,7 @@ impl MvFtl {
     }
 
     /// A version in `ppn` is valid.
-    pub(super) fn adopt_page(&mut self, media: &mut Media, ppn: u32) {
+    pub(super) fn adopt_page(&mut self, media: &mut Media, ppn: Ppn) {
         let compacted = layout::is_compacted(media, ppn);
         if compacted {
             *self.compacted.entry(ppn).or_insert(0) += 1;
@@ -64,7 +65,7 @@ impl MvFtl {
     }
 
     /// Finds, for each logical page, the newest version that nothing older shows through.
-    fn find_floors(&mut self, media: &mut Media, floors: &mut [u32], reads: &mut RecoveryReads) {
+    fn find_floors(&mut self, media: &mut Media, floors: &mut [Ppn], reads: &mut RecoveryReads) {
         let mut newest = 0;
         for block in (0..media.flash.geometry().blocks()).map(BlockId) {
             let state = *media.flash.blocks.get(block);
@@ -72,18 +73,18 @@ impl MvFtl {
                 continue;
             }
             for page in 0..state.programmed {
-                let ppn = media.unit_at(Place { block, page });
+                let ppn = media.ppn_at(Place { block, page });
                 reads.oob(Place { block, page });
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(media.flash.oob.sequence(block, page));
                 if !media.flash.blocks.readable(ppn) && !seeded(Bug::TornPageTrusted) {
                     continue;
                 }
-                if media.flash.oob.lpn(ppn).is_of_stripe() {
+                if media.flash.oob.lpn(ppn.sole_unit()).is_of_stripe() {
                     continue;
                 }
-                if media.flash.oob.lpn(ppn) != Lpn::NONE {
-                    self.find_floor(media, ppn, media.flash.oob.lpn(ppn), floors);
+                if media.flash.oob.lpn(ppn.sole_unit()) != Lpn::NONE {
+                    self.find_floor(media, ppn, media.flash.oob.lpn(ppn.sole_unit()), floors);
                     continue;
                 }
                 for version in layout::versions(media, ppn, self.patterns, self.full_mask) {
@@ -96,18 +97,18 @@ impl MvFtl {
     }
 
     /// The page may hold the newest version of a logical page that nothing older shows through.
-    fn find_floor(&self, media: &Media, ppn: u32, lpn: Lpn, floors: &mut [u32]) {
+    fn find_floor(&self, media: &Media, ppn: Ppn, lpn: Lpn, floors: &mut [Ppn]) {
         assert!(lpn.0 < self.map.len(), "page {ppn} names LPN {lpn}, behind the map");
         let version = self.version_in(media, ppn, lpn);
         let floor = &mut floors[lpn.index()];
         let newer = |floor| self.copied(media, ppn, &version) > self.copy_of(media, floor, lpn);
-        if version.floor && (*floor == UNMAPPED || newer(*floor)) {
+        if version.floor && (*floor == Ppn::NONE || newer(*floor)) {
             *floor = ppn;
         }
     }
 
     /// What a page holds of a logical page; one of metadata is full, and the newest is the one that was programmed last.
-    fn version_in(&self, media: &Media, ppn: u32, lpn: Lpn) -> Version {
+    fn version_in(&self, media: &Media, ppn: Ppn, lpn: Lpn) -> Version {
         if lpn.0 >= self.user_units {
             return Version { lpn, number: 0, mask: self.full_mask, offset: None, floor: true };
         }
@@ -115,26 +116,26 @@ impl MvFtl {
         version.unwrap_or_else(|| panic!("page {ppn} says that it holds LPN {lpn}, but not what"))
     }
 
-    fn copied(&self, media: &Media, ppn: u32, version: &Version) -> Copied {
+    fn copied(&self, media: &Media, ppn: Ppn, version: &Version) -> Copied {
         let place = media.place_of_page(ppn);
         (version.number, media.flash.oob.sequence(place.block, place.page), ppn)
     }
 
-    fn copy_of(&self, media: &Media, ppn: u32, lpn: Lpn) -> Copied {
+    fn copy_of(&self, media: &Media, ppn: Ppn, lpn: Lpn) -> Copied {
         self.copied(media, ppn, &self.version_in(media, ppn, lpn))
     }
 
     /// The newest record of trims of a segment.
-    fn trim_record<'a>(&self, media: &'a Media, floors: &[u32], segment: u32) -> Option<TrimRecord<'a>> {
+    fn trim_record<'a>(&self, media: &'a Media, floors: &[Ppn], segment: u32) -> Option<TrimRecord<'a>> {
         let page = floors[(self.user_units + segment) as usize];
         let first = Lpn(segment * self.trims.segment_units());
-        (page != UNMAPPED).then(|| {
-            let words = media.flash.oob.record(page).expect("a bitmap page has its bits");
+        (page != Ppn::NONE).then(|| {
+            let words = media.flash.oob.record(page.sole_unit()).expect("a bitmap page has its bits");
             TrimRecord::new(words, first)
         })
     }
 
-    fn drop_trimmed_floors(&mut self, media: &Media, floors: &mut [u32]) {
+    fn drop_trimmed_floors(&mut self, media: &Media, floors: &mut [Ppn]) {
         for segment in 0..self.trims.segments() {
             let Some(record) = self.trim_record(media, floors, segment) else { continue };
             self.trims.set_in_use();
@@ -142,23 +143,24 @@ impl MvFtl {
             let end = (first + self.trims.segment_units()).min(Lpn(self.user_units));
             for lpn in Lpn::each(first..end) {
                 let floor = &mut floors[lpn.index()];
-                if *floor != UNMAPPED && record.trimmed(lpn, self.copy_of(media, *floor, lpn).0) {
-                    *floor = UNMAPPED;
+                if *floor != Ppn::NONE && record.trimmed(lpn, self.copy_of(media, *floor, lpn).0) {
+                    *floor = Ppn::NONE;
                 }
             }
         }
     }
 
     /// The versions above the floors that were not trimmed, by logical page.
-    fn find_versions(&self, media: &Media, floors: &[u32]) -> BTreeMap<Lpn, Vec<Copied>> {
+    fn find_versions(&self, media: &Media, floors: &[Ppn]) -> BTreeMap<Lpn, Vec<Copied>> {
         let mut above: BTreeMap<Lpn, Vec<Copied>> = BTreeMap::new();
         if seeded(Bug::ChainDropped) {
             return above;
         }
         let records: Vec<Option<TrimRecord<'_>>> =
             (0..self.trims.segments()).map(|segment| self.trim_record(media, floors, segment)).collect();
-        for (ppn, _) in media.flash.oob.records() {
-            let torn = media.flash.blocks.get(media.block_of(ppn)).torn;
+        for (unit, _) in media.flash.oob.records() {
+            let ppn = unit.whole_page();
+            let torn = media.flash.blocks.get(media.block_of_page(ppn)).torn;
             if torn || !media.flash.blocks.readable(ppn) || !layout::is_partial(media, ppn, self.user_units) {
                 continue;
             }
@@ -168,7 +170,7 @@ impl MvFtl {
                 let record = &records[(lpn / self.trims.segment_units()) as usize];
                 let trimmed = record.as_ref().is_some_and(|record| record.trimmed(lpn, copied.0));
                 let floor = floors[lpn.index()];
-                let hidden = floor != UNMAPPED && self.copy_of(media, floor, lpn).0 >= copied.0;
+                let hidden = floor != Ppn::NONE && self.copy_of(media, floor, lpn).0 >= copied.0;
                 if !trimmed && !hidden && !version.floor {
                     above.entry(lpn).or_default().push(copied);
                 }
@@ -177,8 +179,8 @@ impl MvFtl {
         above
     }
 
-    /// Maps a logical page to what was found of it: a floor or `UNMAPPED`, and versions above it.
-    fn adopt_chain(&mut self, media: &Media, lpn: Lpn, floor: u32, versions: &[Copied]) {
+    /// Maps a logical page to what was found of it: a floor or `Ppn::NONE`, and versions above it.
+    fn adopt_chain(&mut self, media: &Media, lpn: Lpn, floor: Ppn, versions: &[Copied]) {
         let mut newest_first = versions.to_vec();
         newest_first.sort_unstable_by(|first, second| second.cmp(first));
         // Of copies of one version the one that was programmed last.
@@ -188,7 +190,7 @@ impl MvFtl {
         let mut kinds = Vec::new();
         let mut oldest = 0;
         let pages = newest_first.iter().map(|(_, _, ppn)| *ppn);
-        for ppn in pages.chain((floor != UNMAPPED).then_some(floor)) {
+        for ppn in pages.chain((floor != Ppn::NONE).then_some(floor)) {
             let version = self.version_in(media, ppn, lpn);
             if version.mask & !shown == 0 && ppn != floor {
                 continue;
@@ -201,9 +203,9 @@ impl MvFtl {
         // An entry can say: a full page and versions above it of which only the newest is compacted, or a compacted one
         // alone that nothing shows through.
         assert!(!chain.is_empty(), "LPN {lpn} was found, and no page of it");
-        let regular = floor != UNMAPPED && kinds[1..].iter().all(|compacted| !compacted);
+        let regular = floor != Ppn::NONE && kinds[1..].iter().all(|compacted| !compacted);
         self.map.set_chain(lpn, &chain, kinds[0], regular);
-        if floor == UNMAPPED {
+        if floor == Ppn::NONE {
             // What was there before is hidden only by what is in RAM, until a full page is on flash.
             self.add_revival(media, lpn, oldest);
         }

@@ -4,7 +4,7 @@
 //! needs: a full page is moved, a page of a chain becomes the merged page of its whole chain, and a compacted page with
 //! several valid versions is compacted anew with those. When only one is left its chain is merged.
 
-use ssdlab_flash::{BlockId, Cause, Lpn, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, OpKind, Ppn};
 
 use super::MvFtl;
 use super::gather::{Part, Sources};
@@ -46,20 +46,21 @@ impl MvFtl {
 
     /// The next valid page of a superblock from `cursor` on, by the order in which its pages were given out: its place in
     /// that order, and the page.
-    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, u32)> {
+    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, Ppn)> {
         let end = media.units_per_superblock();
         if media.pool.superblocks.width() == 1 {
-            let first = media.unit_at(Place { block: BlockId(superblock), page: 0 });
-            return next_set(self.valid.as_slice(), first + cursor, first + end).map(|ppn| (ppn - first, ppn));
+            let first = media.ppn_at(Place { block: BlockId(superblock), page: 0 });
+            let found = next_set(self.valid.as_slice(), (first + cursor).0, (first + end).0).map(Ppn);
+            return found.map(|ppn| (ppn - first, ppn));
         }
         if media.pool.valid(superblock) == 0 {
             return None;
         }
-        (cursor..end).map(|at| (at, media.unit_in(superblock, at))).find(|(_, ppn)| self.is_valid(*ppn))
+        (cursor..end).map(|at| (at, media.unit_in(superblock, at).whole_page())).find(|(_, ppn)| self.is_valid(*ppn))
     }
 
-    fn relocate_page(&mut self, media: &mut Media, ppn: u32, victim: u32, write: Writing) {
-        let lpn = media.flash.oob.lpn(ppn);
+    fn relocate_page(&mut self, media: &mut Media, ppn: Ppn, victim: u32, write: Writing) {
+        let lpn = media.flash.oob.lpn(ppn.sole_unit());
         let own = Some((victim, write.cause));
         if lpn == Lpn::NONE {
             let versions = self.valid_versions(media, ppn);
@@ -81,33 +82,33 @@ impl MvFtl {
     }
 
     /// The versions in a compacted page that are current.
-    pub(super) fn valid_versions(&self, media: &Media, ppn: u32) -> Vec<Version> {
+    pub(super) fn valid_versions(&self, media: &Media, ppn: Ppn) -> Vec<Version> {
         let versions = layout::versions(media, ppn, self.patterns, self.full_mask);
         versions.into_iter().filter(|version| self.map.chain(version.lpn).contains(&ppn)).collect()
     }
 
     /// Moves a page that is all there is of its logical page.
-    fn move_full(&mut self, media: &mut Media, ppn: u32, lpn: Lpn, write: Writing) {
-        let to = media.unit_at(write.place);
+    fn move_full(&mut self, media: &mut Media, ppn: Ppn, lpn: Lpn, write: Writing) {
+        let to = media.ppn_at(write.place);
         let is_record = lpn.0 >= self.user_units;
         let readable = media.flash.blocks.readable(ppn);
         let copyback = self.copyback && readable && !is_record;
         let mut sources = Sources::default();
         let from = media.place_of_page(ppn);
-        let whole = media.flash.store.cell_bytes() == 0 || media.flash.store.copy(ppn, to);
-        if media.flash.oob.is_poisoned(ppn) || !whole {
-            media.flash.oob.poison(to);
+        let whole = media.flash.store.cell_bytes() == 0 || media.flash.store.copy(ppn.sole_unit(), to.sole_unit());
+        if media.flash.oob.is_poisoned(ppn.sole_unit()) || !whole {
+            media.flash.oob.poison(to.sole_unit());
         }
-        if is_record && let Some(words) = media.flash.oob.record(ppn).map(Box::from) {
-            media.flash.oob.put_record(to, words);
+        if is_record && let Some(words) = media.flash.oob.record(ppn.sole_unit()).map(Box::from) {
+            media.flash.oob.put_record(to.sole_unit(), words);
         }
         if !copyback && readable {
             if media.flash.timed() {
                 sources.after.push(media.read(from, media.unit_bytes, write.cause, Owner::Nobody));
                 // What a record says is in RAM as well.
-                sources.taken.extend((!is_record).then_some(ppn));
+                sources.taken.extend((!is_record).then_some(ppn.sole_unit()));
             } else if media.read_now(from, write.cause) && !is_record {
-                media.flash.lose(to);
+                media.flash.lose(to.sole_unit());
             }
         }
         debug_assert_eq!(self.map.full_page(lpn), Some(ppn), "page {ppn} is moved as the full page of LPN {lpn}");
@@ -126,9 +127,9 @@ impl MvFtl {
     }
 
     /// Compacts the valid versions of a compacted page anew; `read` it first, unless it is in RAM.
-    fn move_compacted(&mut self, media: &mut Media, ppn: u32, versions: &[Version], write: Writing, read: bool) {
-        let to = media.unit_at(write.place);
-        let from = media.block_of(ppn);
+    fn move_compacted(&mut self, media: &mut Media, ppn: Ppn, versions: &[Version], write: Writing, read: bool) {
+        let to = media.ppn_at(write.place);
+        let from = media.block_of_page(ppn);
         let parts: Vec<Part> =
             versions.iter().map(|version| Part { ppn, version: *version, sectors: version.mask }).collect();
         let mut cells = Vec::with_capacity(parts.len());
@@ -143,7 +144,7 @@ impl MvFtl {
             let sectors: u32 = versions.iter().map(|version| version.mask.count_ones()).sum();
             sources = self.collect_page(media, ppn, (sectors + self.index.head) * 512, write.cause);
         }
-        let lost = sources.lost || !whole || media.flash.oob.is_poisoned(ppn);
+        let lost = sources.lost || !whole || media.flash.oob.is_poisoned(ppn.sole_unit());
         assert!(!versions.is_empty(), "compacted page {ppn} is moved, and none of its versions is current");
         let mut offset = self.index.head;
         let mut moved: Vec<Version> = Vec::with_capacity(versions.len());
@@ -151,11 +152,11 @@ impl MvFtl {
             moved.push(Version { offset: Some(offset), ..*version });
             offset += version.mask.count_ones();
         }
-        media.flash.oob.put_record(to, layout::compacted_words(&moved));
+        media.flash.oob.put_record(to.sole_unit(), layout::compacted_words(&moved));
         let packed: Vec<(Version, &[u8])> = moved.iter().copied().zip(cells.iter().map(Vec::as_slice)).collect();
         self.put_cells(media, to, &packed);
         if lost {
-            media.flash.lose(to);
+            media.flash.lose(to.sole_unit());
         }
         for version in versions {
             self.map.moved(version.lpn, ppn, to);
@@ -176,12 +177,12 @@ impl MvFtl {
         cause: Cause,
         owner: Owner,
     ) -> Result<bool, NoSpace> {
-        let ppn = media.unit_at(place);
+        let ppn = media.ppn_at(place);
         if !self.is_valid(ppn) {
             self.space.rewritten(media, place, None);
             return Ok(false);
         }
-        let lpn = media.flash.oob.lpn(ppn);
+        let lpn = media.flash.oob.lpn(ppn.sole_unit());
         let versions = if lpn == Lpn::NONE { self.valid_versions(media, ppn) } else { Vec::new() };
         let lead = versions.first().map_or(lpn, |version| version.lpn);
         let target = match frontier {
@@ -199,17 +200,17 @@ impl MvFtl {
     }
 
     /// Programs a page of one logical page again, in its place in the chain.
-    fn program_again(&mut self, media: &mut Media, ppn: u32, lpn: Lpn, write: Writing) {
-        let to = media.unit_at(write.place);
+    fn program_again(&mut self, media: &mut Media, ppn: Ppn, lpn: Lpn, write: Writing) {
+        let to = media.ppn_at(write.place);
         let partial = layout::is_partial(media, ppn, self.user_units);
-        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(ppn, to) {
-            media.flash.oob.poison(to);
+        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(ppn.sole_unit(), to.sole_unit()) {
+            media.flash.oob.poison(to.sole_unit());
         }
-        media.flash.oob.carry(ppn, to);
+        media.flash.oob.carry(ppn.sole_unit(), to.sole_unit());
         if lpn.0 < self.user_units && !partial {
             let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
             let version = version.expect("a page that was programmed says what it holds");
-            media.flash.oob.put_record(to, layout::full_words(version.number));
+            media.flash.oob.put_record(to.sole_unit(), layout::full_words(version.number));
         }
         if self.map.full_page(lpn).is_some() {
             self.map.swap_full(lpn, to);
@@ -218,14 +219,14 @@ impl MvFtl {
         }
         self.invalidate(media, ppn, Some(write.place));
         self.set_valid(media, to, partial);
-        program(media, &[lpn], &[media.block_of(ppn)], &Sources::default(), write);
+        program(media, &[lpn], &[media.block_of_page(ppn)], &Sources::default(), write);
     }
 
     /// Pages in which the data of a page's logical pages is now and that are not on flash yet; whether one of them was
     /// trimmed.
-    pub(super) fn pages_of(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
-        let ppn = media.unit_at(place);
-        let lpn = media.flash.oob.lpn(ppn);
+    pub(super) fn pages_of(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+        let ppn = media.ppn_at(place);
+        let lpn = media.flash.oob.lpn(ppn.sole_unit());
         if lpn.is_of_stripe() {
             return false;
         }

@@ -41,7 +41,7 @@ impl Leaving {
     fn is_over(&self, media: &Media) -> bool {
         let Place { block, page } = self.by;
         let written = media.flash.is_written(block, page);
-        written && media.flash.blocks.readable(block.0 * media.pages_per_block() + page)
+        written && media.flash.blocks.readable(media.ppn_at(self.by))
             || media.flash.blocks.get(block).erases != self.erases
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::{Lpn, NONE};
+use ssdlab_flash::{Lpn, NONE, Ppn};
 
 use super::MvFtl;
 use super::layout;
@@ -39,7 +39,7 @@ impl MvFtl {
                 return Err(bad("a record of trims has several versions"));
             }
             for (index, ppn) in chain.iter().enumerate() {
-                let there = u64::from(*ppn) < pages && {
+                let there = u64::from(ppn.0) < pages && {
                     let place = media.place_of_page(*ppn);
                     media.flash.is_written(place.block, place.page) && media.pool.superblocks.of(place.block) != NONE
                 };
@@ -63,7 +63,7 @@ impl MvFtl {
             }
             if let Some(page) = chain.first().filter(|_| lpn.0 >= self.user_units) {
                 self.trims.set_in_use();
-                let words = media.flash.oob.record(*page);
+                let words = media.flash.oob.record(page.sole_unit());
                 if !words.is_some_and(|words| self.trims.is_record(words, lpn.0 - self.user_units, self.user_units)) {
                     return Err(bad("a record of trims is not whole"));
                 }
@@ -76,9 +76,9 @@ impl MvFtl {
     }
 
     /// Whether a page holds a version of a logical page, and all that it says of itself makes sense.
-    fn holds(&self, media: &Media, ppn: u32, lpn: Lpn) -> bool {
+    fn holds(&self, media: &Media, ppn: Ppn, lpn: Lpn) -> bool {
         if lpn.0 >= self.user_units {
-            return media.flash.oob.lpn(ppn) == lpn;
+            return media.flash.oob.lpn(ppn.sole_unit()) == lpn;
         }
         let version = layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
         version.is_some_and(|version| {

@@ -37,7 +37,7 @@ impl DurableTrims for MvFtl {
 
     fn unmap(&mut self, media: &mut Media, lpn: Lpn) {
         for ppn in self.map.chain(lpn) {
-            media.pool.set_trimmed(media.block_of(ppn));
+            media.pool.set_trimmed(media.block_of_page(ppn));
             self.release(media, ppn, None);
         }
         self.map.unmap(lpn);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, OpKind, Ppn};
 
 use super::MvFtl;
 use super::counters::Completed;
@@ -74,7 +74,7 @@ impl MvFtl {
         }
         let reached = |group: &u32| {
             let next = media.next_page(*group, frontier);
-            next.is_some_and(|place| self.map.reaches(lpn, media.unit_at(place)))
+            next.is_some_and(|place| self.map.reaches(lpn, media.ppn_at(place)))
         };
         let least_loaded = |group: &u32| {
             let next = media.next_page(*group, frontier);
@@ -125,7 +125,7 @@ impl MvFtl {
     }
 
     /// What a partial write to a page that holds something comes to, as far as the page it goes to does not matter.
-    fn plan(&self, media: &Media, unit: &UnitWrite<'_>, chain: &[u32]) -> Plan {
+    fn plan(&self, media: &Media, unit: &UnitWrite<'_>, chain: &[Ppn]) -> Plan {
         let missing = self.full_mask & !unit.mask;
         if unit.mask == 0 {
             // A page that is written anew as it is.
@@ -159,7 +159,7 @@ impl MvFtl {
     }
 
     /// The first page that writing these sectors would read: the newest version, unless they become one themselves.
-    pub(super) fn first_read(&self, lpn: Lpn, mask: u64) -> Option<u32> {
+    pub(super) fn first_read(&self, lpn: Lpn, mask: u64) -> Option<Ppn> {
         if mask == self.full_mask || !self.map.is_mapped(lpn) {
             return None;
         }
@@ -176,11 +176,11 @@ impl MvFtl {
     fn push_version(&mut self, media: &mut Media, unit: &UnitWrite<'_>, length: usize, write: Writing) {
         debug_assert!(unit.mask != 0 && unit.mask != self.full_mask, "sectors {:#x} are a version", unit.mask);
         assert!(length > 1, "a version of LPN {} is pushed on nothing", unit.lpn);
-        let ppn = media.unit_at(write.place);
+        let ppn = media.ppn_at(write.place);
         let words = layout::plain_words(media.sequence(), unit.mask, self.patterns);
-        media.flash.oob.put_record(ppn, words);
+        media.flash.oob.put_record(ppn.sole_unit(), words);
         if !unit.cells.is_empty() {
-            media.flash.store.write(ppn, unit.cells);
+            media.flash.store.write(ppn.sole_unit(), unit.cells);
         }
         self.map.push(unit.lpn, ppn, false);
         self.set_valid(media, ppn, true);
@@ -191,7 +191,7 @@ impl MvFtl {
 
     /// Writing to compacted data: it is read, merged with what is written, and goes on to another page.
     fn overwrite_compacted(&mut self, media: &mut Media, unit: &UnitWrite<'_>, newest: Part, write: Writing) {
-        let ppn = media.unit_at(write.place);
+        let ppn = media.ppn_at(write.place);
         let lpn = unit.lpn;
         let (cells, whole) = self.merged_cells(media, &[newest], Some(unit));
         let sources = self.collect(media, &[newest], Cause::ReadModifyWrite, None);
@@ -204,12 +204,12 @@ impl MvFtl {
             true => layout::plain_words(version.number, mask, self.patterns),
             false => layout::compacted_words(&[version]),
         };
-        media.flash.oob.put_record(ppn, words);
+        media.flash.oob.put_record(ppn.sole_unit(), words);
         self.put_cells(media, ppn, &[(version, &cells)]);
         if sources.lost || !whole {
-            media.flash.lose(ppn);
+            media.flash.lose(ppn.sole_unit());
         }
-        let block = media.block_of(newest.ppn);
+        let block = media.block_of_page(newest.ppn);
         self.release(media, newest.ppn, Some(write.place));
         self.map.replace_newest(lpn, ppn, !plain);
         self.set_valid(media, ppn, true);
@@ -259,7 +259,7 @@ impl MvFtl {
         assert!(units.iter().all(|unit| unit.mask != 0), "a unit of no sectors is compacted: {units:?}");
         let frontier = Frontier::Host(stream);
         let place = self.take_page(media, units[0].lpn, frontier)?;
-        let ppn = media.unit_at(place);
+        let ppn = media.ppn_at(place);
         let number = media.sequence();
         let mut offset = self.index.head;
         let mut versions: Vec<(Version, &[u8])> = Vec::with_capacity(units.len());
@@ -271,7 +271,7 @@ impl MvFtl {
         }
         assert!(offset <= self.sectors, "{offset} sectors do not go into a page of {}", self.sectors);
         let layout: Vec<Version> = versions.iter().map(|(version, _)| *version).collect();
-        media.flash.oob.put_record(ppn, layout::compacted_words(&layout));
+        media.flash.oob.put_record(ppn.sole_unit(), layout::compacted_words(&layout));
         self.put_cells(media, ppn, &versions);
         for version in &layout {
             self.counters.layout_bytes += u64::from(layout::runs(version.mask) * TRIPLE_BYTES);
@@ -299,7 +299,7 @@ impl MvFtl {
     }
 
     /// Stores the cells of versions, given by the sectors of their logical pages, where they are in a physical page.
-    pub(super) fn put_cells(&self, media: &mut Media, ppn: u32, versions: &[(Version, &[u8])]) {
+    pub(super) fn put_cells(&self, media: &mut Media, ppn: Ppn, versions: &[(Version, &[u8])]) {
         let cell = media.flash.store.cell_bytes();
         if cell == 0 {
             return;
@@ -312,22 +312,22 @@ impl MvFtl {
                 page[to..to + cell].copy_from_slice(&cells[from..from + cell]);
             }
         }
-        media.flash.store.write(ppn, &page);
+        media.flash.store.write(ppn.sole_unit(), &page);
     }
 
     /// A full page: all versions before it are superseded.
     pub(super) fn put_full(&mut self, media: &mut Media, lpn: Lpn, cells: &[u8], sources: Sources, write: Writing) {
-        let ppn = media.unit_at(write.place);
+        let ppn = media.ppn_at(write.place);
         if !cells.is_empty() {
-            media.flash.store.write(ppn, cells);
+            media.flash.store.write(ppn.sole_unit(), cells);
         }
         if sources.lost {
-            media.flash.lose(ppn);
+            media.flash.lose(ppn.sole_unit());
         }
         let mut pins = Vec::new();
         if let Some(old) = self.map.full_page(lpn) {
             self.map.swap_full(lpn, ppn);
-            pins.push(media.block_of(old));
+            pins.push(media.block_of_page(old));
             self.invalidate_full(media, old);
         } else {
             let chain = self.map.chain(lpn);
@@ -351,6 +351,6 @@ pub(super) fn program(media: &mut Media, lpns: &[Lpn], pins: &[BlockId], sources
     media.program(
         place,
         lpns,
-        Programming { kind: OpKind::Program, cause, frontier, owner, pins, after, taken, source: NONE },
+        Programming { kind: OpKind::Program, cause, frontier, owner, pins, after, taken, source: Ppn::NONE },
     );
 }

@@ -15,7 +15,7 @@ mod units;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
@@ -30,12 +30,12 @@ use crate::token::Owner;
 use crate::{Check, DriveConfig, Superblock};
 
 /// A map entry of a unit that holds nothing.
-const UNMAPPED: u32 = u32::MAX;
+const UNMAPPED: UnitId = UnitId::NONE;
 
 /// Full page mapping.
 pub(crate) struct PageFtl {
     /// LPN to physical unit; user units first, trim bitmaps behind them.
-    map: HugeArray<u32>,
+    map: HugeArray<UnitId>,
     /// One bit a physical unit: holds current data.
     valid: HugeArray<u64>,
     mapped_units: u64,
@@ -53,7 +53,7 @@ enum OldVersion {
     /// It is in the controller's RAM.
     Here,
     /// It is there when `op` has ended, which takes it from `unit`.
-    Awaited { op: OpId, unit: u32 },
+    Awaited { op: OpId, unit: UnitId },
     /// It could not be read.
     Lost,
 }
@@ -104,28 +104,28 @@ impl PageFtl {
         let user_units = config.user_units();
         let entries = u64::from(user_units) + u64::from(user_units.div_ceil(unit_bytes * 8));
         let units = geometry.pages() * u64::from(geometry.page_bytes / unit_bytes);
-        HugeArray::<u32>::bytes_of(entries)
+        HugeArray::<UnitId>::bytes_of(entries)
             + HugeArray::<u64>::bytes_of(units.div_ceil(64))
             + TrimState::simulator_bytes(user_units, unit_bytes)
     }
 
     #[inline]
-    fn is_valid(&self, unit: u32) -> bool {
-        self.valid.get(unit as usize / 64) >> (unit % 64) & 1 != 0
+    fn is_valid(&self, unit: UnitId) -> bool {
+        self.valid.get(unit.index() / 64) >> (unit % 64) & 1 != 0
     }
 
     // Every write comes by here: rare callers must not make a call of it.
     #[inline(always)]
-    fn set_valid(&mut self, media: &mut Media, unit: u32, block: BlockId) {
+    fn set_valid(&mut self, media: &mut Media, unit: UnitId, block: BlockId) {
         debug_assert!(!self.is_valid(unit), "unit {unit} is valid already");
-        self.valid.as_mut_slice()[unit as usize / 64] |= 1 << (unit % 64);
+        self.valid.as_mut_slice()[unit.index() / 64] |= 1 << (unit % 64);
         media.pool.add_valid(block);
     }
 
     /// The unit at `unit` is no longer current; returns its block.
     #[inline]
-    fn invalidate(&mut self, media: &mut Media, unit: u32) -> BlockId {
-        let word = &mut self.valid.as_mut_slice()[unit as usize / 64];
+    fn invalidate(&mut self, media: &mut Media, unit: UnitId) -> BlockId {
+        let word = &mut self.valid.as_mut_slice()[unit.index() / 64];
         debug_assert!(*word >> (unit % 64) & 1 != 0, "unit {unit} was valid");
         *word &= !(1 << (unit % 64));
         let block = media.block_of(unit);
@@ -135,7 +135,7 @@ impl PageFtl {
 
     /// Maps `lpn` to `unit`, superseding its old place; returns the old place.
     #[inline]
-    fn remap(&mut self, media: &mut Media, lpn: Lpn, unit: u32, block: BlockId) -> u32 {
+    fn remap(&mut self, media: &mut Media, lpn: Lpn, unit: UnitId, block: BlockId) -> UnitId {
         debug_assert_eq!(media.block_of(unit), block, "unit {unit} is mapped in a block that is not its own");
         let entry = &mut self.map.as_mut_slice()[lpn.index()];
         let old = std::mem::replace(entry, unit);
@@ -153,11 +153,11 @@ impl PageFtl {
     }
 
     /// Where a partial unit is completed from, `bytes` of which are missing, when its old version is `old`.
-    fn old_version(&self, media: &mut Media, old: u32, bytes: u32) -> OldVersion {
+    fn old_version(&self, media: &mut Media, old: UnitId, bytes: u32) -> OldVersion {
         debug_assert!(self.is_valid(old), "a unit is completed from {old}, which is not current");
         debug_assert!(bytes > 0, "a whole unit is completed from {old}");
         let place = media.place_of(old);
-        if !media.flash.blocks.readable(old / self.units_per_page) {
+        if !media.flash.blocks.readable(media.page_of(old)) {
             // Its program failed and it is still in RAM.
             return OldVersion::Here;
         }
@@ -172,7 +172,7 @@ impl PageFtl {
         let Some(program) = media.flash.find_program(place.block, place.page) else { return OldVersion::Here };
         if let Some(source) = media.flash.copyback_source(program) {
             // On its way inside the chips: only the page it comes from can be read.
-            let unit = source * self.units_per_page + old % self.units_per_page;
+            let unit = source.first_unit(self.units_per_page) + old % self.units_per_page;
             let op = media.read(media.place_of(unit), bytes, Cause::ReadModifyWrite, Owner::Nobody);
             return OldVersion::Awaited { op, unit };
         }
@@ -199,7 +199,7 @@ impl PageFtl {
         let pin = if old == UNMAPPED { BlockId::NONE } else { media.block_of(old) };
         let pins = if pin == BlockId::NONE { &[][..] } else { std::slice::from_ref(&pin) };
         let kind = OpKind::Program;
-        let how = Programming { kind, cause, frontier, owner, pins, after: &[], taken: &[], source: NONE };
+        let how = Programming { kind, cause, frontier, owner, pins, after: &[], taken: &[], source: Ppn::NONE };
         media.program(place, &[lpn], how);
     }
 
@@ -220,13 +220,13 @@ impl PageFtl {
         let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
-        let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut taken: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
         let mut program_cause = cause;
         for (index, write) in units.iter().enumerate() {
             let unit = first + index as u32;
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn.index());
-            let mut source = NONE;
+            let mut source = UnitId::NONE;
             self.keep_cells(media, write, unit, current);
             self.partial_page_writes += u64::from(write.mask != self.full_mask);
             if write.mask != self.full_mask && current != UNMAPPED {
@@ -264,12 +264,12 @@ impl PageFtl {
                 pins: &pins,
                 after: &after,
                 taken: &taken,
-                source: NONE,
+                source: Ppn::NONE,
             },
         );
     }
 
-    fn keep_cells(&self, media: &mut Media, write: &UnitWrite<'_>, unit: u32, old: u32) {
+    fn keep_cells(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
         let cell = media.flash.store.cell_bytes();
         if cell == 0 {
             return;
@@ -403,13 +403,13 @@ impl Ftl for PageFtl {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<u32>) -> bool {
+    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let lpns = media.flash.oob.lpns(media.unit_at(place), self.units_per_page);
         let mut trimmed = false;
         for lpn in lpns.iter().filter(|lpn| **lpn != Lpn::NONE && !lpn.is_of_stripe()) {
             match self.map.get(lpn.index()) {
                 UNMAPPED => trimmed = true,
-                unit => pages.push(unit / self.units_per_page),
+                unit => pages.push(media.page_of(unit)),
             }
         }
         trimmed
@@ -424,7 +424,7 @@ impl Ftl for PageFtl {
         }
         let mut seen = 0;
         for unit in units.into_iter().filter(|unit| *unit != UNMAPPED) {
-            seen ^= self.valid.get(unit as usize / 64) ^ u64::from(media.glance(media.block_of(unit)));
+            seen ^= self.valid.get(unit.index() / 64) ^ u64::from(media.glance(media.block_of(unit)));
         }
         std::hint::black_box(seen);
     }
@@ -503,7 +503,7 @@ impl Ftl for PageFtl {
             if unit == UNMAPPED {
                 continue;
             }
-            if u64::from(unit) >= units {
+            if u64::from(unit.0) >= units {
                 return bad("a map entry points behind the flash");
             }
             let place = media.place_of(unit);

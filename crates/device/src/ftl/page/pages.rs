@@ -4,7 +4,7 @@
 //! entry is stored without being read, and counts are kept a run at a time. `relocation.rs` says the same at length; a
 //! test holds the two against each other.
 
-use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind, Ppn, UnitId};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
@@ -23,7 +23,7 @@ impl PageFtl {
         owner: Owner,
     ) -> Relocated {
         let pages = media.pages_per_block();
-        let first = victim * pages;
+        let first = media.unit_at(Place { block: BlockId(victim), page: 0 });
         let plane = media.pool.group_of(victim);
         let mut at = first + cursor;
         let mut started = 0;
@@ -55,18 +55,18 @@ impl PageFtl {
         &mut self,
         media: &mut Media,
         victim: u32,
-        from: u32,
+        from: UnitId,
         target: Place,
         run: u32,
         cause: Cause,
-    ) -> u32 {
+    ) -> UnitId {
         let pages = media.pages_per_block();
-        let to = target.block.0 * pages + target.page;
+        let to = media.unit_at(target);
         let sequence = media.take_sequence(u64::from(run));
         let map = self.map.as_mut_slice();
         let valid = self.valid.as_mut_slice();
         let (lpns, low) = media.flash.oob.begin_run(target.block, target.page, sequence);
-        let mut word = from as usize / 64;
+        let mut word = from.index() / 64;
         let mut bits = valid[word] & (u64::MAX << (from % 64));
         let mut source = from;
         for moved in 0..run {
@@ -74,16 +74,17 @@ impl PageFtl {
                 word += 1;
                 bits = valid[word];
             }
-            source = (word * 64) as u32 + bits.trailing_zeros();
+            source = UnitId((word * 64) as u32 + bits.trailing_zeros());
             bits &= bits - 1;
-            let lpn = lpns[source as usize];
-            lpns[(to + moved) as usize] = lpn;
-            low[(to + moved) as usize] = (sequence as u32).wrapping_add(moved);
+            let lpn = lpns[source.index()];
+            lpns[(to + moved).index()] = lpn;
+            low[(to + moved).whole_page().index()] = (sequence as u32).wrapping_add(moved);
             map[lpn.index()] = to + moved;
         }
-        assert!(source < (victim + 1) * pages, "page {source} was moved out of block {victim}, and is behind it");
-        clear_bits(valid, from, source + 1);
-        set_bits(valid, to, to + run);
+        let end = UnitId((victim + 1) * pages);
+        assert!(source < end, "page {source} was moved out of block {victim}, and is behind it");
+        clear_bits(valid, from.0, source.0 + 1);
+        set_bits(valid, to.0, (to + run).0);
         media.pool.move_valid(victim, target.block.0, run);
         media.flash.execute_run(OpKind::Read, cause, BlockId(victim), run);
         media.flash.execute_run(OpKind::Program, cause, target.block, run);
@@ -98,36 +99,38 @@ impl PageFtl {
         &mut self,
         media: &mut Media,
         victim: u32,
-        from: u32,
+        from: UnitId,
         target: Place,
         run: u32,
         cause: Cause,
         owner: Owner,
-    ) -> u32 {
+    ) -> UnitId {
         const RUN: usize = 8;
         debug_assert!(run as usize <= RUN, "a job has few relocations in flight");
         let pages = media.pages_per_block();
-        let to = target.block.0 * pages + target.page;
+        let first = media.unit_at(Place { block: BlockId(victim), page: 0 });
+        let end = first + pages;
+        let to = media.unit_at(target);
         let mut reads = [NONE; RUN];
         let mut lpns = [Lpn::NONE; RUN];
         let mut at = from;
         let bytes = media.unit_bytes;
         let keeps_contents = media.flash.store.cell_bytes() > 0;
         for (index, (read, lpn)) in reads.iter_mut().zip(&mut lpns).take(run as usize).enumerate() {
-            let source = self.next_valid(at, (victim + 1) * pages).expect("the victim has as many valid pages");
+            let source = self.next_valid(at, end).expect("the victim has as many valid pages");
             *lpn = media.flash.oob.lpn(source);
-            let place = Place { block: BlockId(victim), page: source - victim * pages };
+            let place = Place { block: BlockId(victim), page: source - first };
             *read = media.read(place, bytes, cause, Owner::Nobody);
             if keeps_contents {
                 self.copy_unit(media, source, to + index as u32);
             }
             at = source + 1;
         }
-        debug_assert!(at <= (victim + 1) * pages, "page {at} is behind block {victim}");
+        debug_assert!(at <= end, "page {at} is behind block {victim}");
         debug_assert_eq!(self.next_valid(to, to + run), None, "pages from {to} on are taken, and hold current data");
         let valid = self.valid.as_mut_slice();
-        clear_bits(valid, from, at);
-        set_bits(valid, to, to + run);
+        clear_bits(valid, from.0, at.0);
+        set_bits(valid, to.0, (to + run).0);
         media.pool.move_valid(victim, target.block.0, run);
         for moved in 0..run {
             let index = moved as usize;
@@ -145,7 +148,7 @@ impl PageFtl {
                     after: &reads[index..=index],
                     // No read can fail here.
                     taken: &[],
-                    source: NONE,
+                    source: Ppn::NONE,
                 },
             );
         }

@@ -4,7 +4,7 @@
 //! torn page counts for nothing. A unit that the newest bitmap of its segment calls unmapped, and that was written
 //! before that bitmap, was trimmed.
 
-use ssdlab_flash::{BlockId, Lpn};
+use ssdlab_flash::{BlockId, Lpn, UnitId};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::trims::TrimRecord;
@@ -52,10 +52,10 @@ impl PageFtl {
                 let sequence = media.flash.oob.sequence(block, page);
                 // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
                 newest = newest.max(sequence);
-                if !media.flash.blocks.readable(first / self.units_per_page) && !seeded(Bug::TornPageTrusted) {
+                if !media.flash.blocks.readable(media.page_of(first)) && !seeded(Bug::TornPageTrusted) {
                     continue;
                 }
-                for unit in first..first + self.units_per_page {
+                for unit in UnitId::each(first..first + self.units_per_page) {
                     let lpn = media.flash.oob.lpn(unit);
                     if lpn == Lpn::NONE || lpn.is_of_stripe() {
                         continue;
@@ -73,7 +73,7 @@ impl PageFtl {
         media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
     }
 
-    fn sequence_of(&self, media: &Media, unit: u32) -> u64 {
+    fn sequence_of(&self, media: &Media, unit: UnitId) -> u64 {
         let place = media.place_of(unit);
         media.flash.oob.sequence(place.block, place.page)
     }

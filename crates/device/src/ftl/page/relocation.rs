@@ -1,7 +1,7 @@
 //! Moving what is valid out of a block: for garbage collection, wear levelling and retirement.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, OpId, OpKind, Ppn, UnitId};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::bits::next_set;
@@ -23,8 +23,8 @@ struct Move {
 impl PageFtl {
     /// The next valid unit of a block at or after `from` (both numbered over the drive), before `end`.
     #[inline]
-    pub(super) fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
-        next_set(self.valid.as_slice(), from, end)
+    pub(super) fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId> {
+        next_set(self.valid.as_slice(), from.0, end.0).map(UnitId)
     }
 
     pub(super) fn relocate_units(
@@ -74,7 +74,7 @@ impl PageFtl {
     /// The next valid unit of a superblock from `cursor` on, by the order in which its pages were given out: its place in
     /// that order, and the unit.
     #[inline]
-    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, u32)> {
+    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, UnitId)> {
         let end = media.units_per_superblock();
         if media.pool.superblocks.width() == 1 {
             let first = media.unit_at(Place { block: BlockId(superblock), page: 0 });
@@ -89,7 +89,7 @@ impl PageFtl {
     /// Fills one page of the relocation frontier with valid units of `victim` from `cursor` on; returns where to go on.
     #[inline]
     fn move_page_of_units(&mut self, media: &mut Media, victim: u32, cursor: u32, cause: Cause, owner: Owner) -> u32 {
-        let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut sources: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
         let mut at = cursor;
         if seeded(Bug::SupersededMoved) {
             sources.extend(self.superseded_before(media, media.unit_in(victim, cursor)));
@@ -111,8 +111,9 @@ impl PageFtl {
     }
 
     /// The seeded bug [`Bug::SupersededMoved`]: the unit before `unit` in its block, if a newer copy is mapped.
-    fn superseded_before(&self, media: &Media, unit: u32) -> Option<u32> {
-        let before = unit.checked_sub(1).filter(|before| media.block_of(*before) == media.block_of(unit))?;
+    fn superseded_before(&self, media: &Media, unit: UnitId) -> Option<UnitId> {
+        let before =
+            unit.0.checked_sub(1).map(UnitId).filter(|before| media.block_of(*before) == media.block_of(unit))?;
         let lpn = media.flash.oob.lpn(before);
         let mapped = lpn != Lpn::NONE && self.map.get(lpn.index()) != UNMAPPED;
         (mapped && !self.is_valid(before)).then_some(before)
@@ -120,23 +121,23 @@ impl PageFtl {
 
     /// Reads the pages of `sources` and programs their units into `place`.
     #[inline]
-    fn move_units(&mut self, media: &mut Media, sources: &[u32], place: Place, how: Move) {
+    fn move_units(&mut self, media: &mut Media, sources: &[UnitId], place: Place, how: Move) {
         let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
-        let mut taken: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut taken: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
         // What a record of trims says is in RAM as well: it is never lost, and not moved where it could be.
-        let is_record = |media: &Media, unit: u32| media.flash.oob.lpn(unit).0 >= self.user_units;
+        let is_record = |media: &Media, unit: UnitId| media.flash.oob.lpn(unit).0 >= self.user_units;
         let timed = media.flash.timed();
         let copyback = self.copyback
             && !from_ram
             && frontier == Frontier::Gc
             && sources.len() == self.units_per_page as usize
-            && sources[0].is_multiple_of(self.units_per_page)
+            && sources[0] % self.units_per_page == 0
             && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page
-            && media.flash.blocks.readable(sources[0] / self.units_per_page)
+            && media.flash.blocks.readable(media.page_of(sources[0]))
             && !sources.iter().any(|source| is_record(media, *source));
         debug_assert!(
             sources.len() <= self.units_per_page as usize,
@@ -144,7 +145,7 @@ impl PageFtl {
             sources.len(),
             self.units_per_page
         );
-        let mut last_page = NONE;
+        let mut last_page = Ppn::NONE;
         let mut read_failed = false;
         for (index, source) in sources.iter().enumerate() {
             let from = media.place_of(*source);
@@ -156,15 +157,14 @@ impl PageFtl {
             let unit = first + index as u32;
             lpns.push(lpn);
             pins.push(from.block);
-            let page = *source / self.units_per_page;
+            let page = media.page_of(*source);
             // A page whose program failed is still in RAM.
             let read = !copyback && !from_ram && media.flash.blocks.readable(page);
             if page != last_page && read {
                 last_page = page;
                 if timed {
                     // Only what is moved crosses the channel.
-                    let page_units =
-                        sources[index..].iter().take_while(|other| **other / self.units_per_page == page).count();
+                    let page_units = sources[index..].iter().take_while(|other| media.page_of(**other) == page).count();
                     let bytes = page_units as u32 * media.unit_bytes;
                     after.push(media.read(from, bytes, cause, Owner::Nobody));
                 } else {
@@ -172,7 +172,7 @@ impl PageFtl {
                 }
             }
             let at_risk = read && lpn.0 < self.user_units;
-            taken.push(if at_risk { *source } else { NONE });
+            taken.push(if at_risk { *source } else { UnitId::NONE });
             self.copy_unit(media, *source, unit);
             if read_failed && at_risk {
                 media.flash.lose(unit);
@@ -184,14 +184,14 @@ impl PageFtl {
             );
         }
         let (kind, source) =
-            if copyback { (OpKind::Copyback, sources[0] / self.units_per_page) } else { (OpKind::Program, NONE) };
+            if copyback { (OpKind::Copyback, media.page_of(sources[0])) } else { (OpKind::Program, Ppn::NONE) };
         let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
         media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
     }
 
     /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
     #[inline]
-    pub(super) fn copy_unit(&self, media: &mut Media, from: u32, to: u32) {
+    pub(super) fn copy_unit(&self, media: &mut Media, from: UnitId, to: UnitId) {
         if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(from, to) {
             media.flash.oob.poison(to);
         }
@@ -208,7 +208,7 @@ impl PageFtl {
         owner: Owner,
     ) -> Result<bool, NoSpace> {
         let first = media.unit_at(place);
-        let mut sources: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        let mut sources: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
         let mut at = first;
         while let Some(unit) = self.next_valid(at, first + self.units_per_page) {
             sources.push(unit);

@@ -6,7 +6,7 @@
 //! length; a test holds the two against each other.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{Cause, Lpn, NONE, OpKind};
+use ssdlab_flash::{Cause, Lpn, OpKind, Ppn, UnitId};
 
 use super::PageFtl;
 use super::units::{AHEAD, load};
@@ -24,12 +24,13 @@ impl PageFtl {
         cause: Cause,
     ) -> Relocated {
         let group = media.pool.group_of(victim);
-        let mut lookahead = Lookahead { sources: Sources::new(media, victim, cursor), ring: [NONE; AHEAD], head: 0 };
+        let mut lookahead =
+            Lookahead { sources: Sources::new(media, victim, cursor), ring: [UnitId::NONE; AHEAD], head: 0 };
         let units = (media.flash.geometry().pages() * u64::from(self.units_per_page)) as u32;
-        lookahead.fill(self.valid.as_slice(), media.flash.oob.lpns(0, units), self.map.as_slice());
+        lookahead.fill(self.valid.as_slice(), media.flash.oob.lpns(UnitId(0), units), self.map.as_slice());
         let mut started = 0;
         while started < limit {
-            if lookahead.next() == NONE {
+            if lookahead.next() == UnitId::NONE {
                 return Relocated { cursor: media.units_per_superblock(), started, stuck: false };
             }
             // What was moved is valid no more: the next turn may look for units from the same place on.
@@ -58,23 +59,23 @@ impl PageFtl {
         let (lpns, low) = media.flash.oob.begin_run(target.block, target.page, sequence);
         let map = self.map.as_mut_slice();
         let valid = self.valid.as_mut_slice();
-        low[(to / per_page) as usize] = sequence as u32;
-        let mut pages: ArrayVec<u32, MAX_UNITS> = ArrayVec::new();
+        low[to.page(per_page).index()] = sequence as u32;
+        let mut pages: ArrayVec<Ppn, MAX_UNITS> = ArrayVec::new();
         let mut moved = 0;
         while moved < per_page {
             let source = lookahead.next();
-            if source == NONE {
+            if source == UnitId::NONE {
                 break;
             }
             // A page is read once for each page that it gives units to.
-            let page = source / per_page;
+            let page = source.page(per_page);
             if pages.last() != Some(&page) {
                 pages.push(page);
             }
-            let lpn = lpns[source as usize];
-            lpns[(to + moved) as usize] = lpn;
+            let lpn = lpns[source.index()];
+            lpns[(to + moved).index()] = lpn;
             map[lpn.index()] = to + moved;
-            valid[source as usize / 64] &= !(1 << (source % 64));
+            valid[source.index() / 64] &= !(1 << (source % 64));
             moved += 1;
             lookahead.head += 1;
             if lookahead.head == AHEAD {
@@ -82,11 +83,11 @@ impl PageFtl {
             }
         }
         assert!(moved > 0, "a page of nothing is moved out of superblock {victim}");
-        lpns[(to + moved) as usize..(to + per_page) as usize].fill(Lpn::NONE);
-        set_bits(valid, to, to + moved);
+        lpns[(to + moved).index()..(to + per_page).index()].fill(Lpn::NONE);
+        set_bits(valid, to.0, (to + moved).0);
         media.pool.move_valid(victim, media.pool.superblocks.of(target.block), moved);
         for page in pages {
-            media.flash.execute_run(OpKind::Read, cause, media.place_of_page(page).block, 1);
+            media.flash.execute_run(OpKind::Read, cause, media.block_of_page(page), 1);
         }
         media.flash.execute_run(OpKind::Program, cause, target.block, 1);
         media.close_if_written(target.block);
@@ -96,20 +97,20 @@ impl PageFtl {
 /// The units that are moved next, whose map entries are on their way.
 struct Lookahead {
     sources: Sources,
-    ring: [u32; AHEAD],
+    ring: [UnitId; AHEAD],
     head: usize,
 }
 
 impl Lookahead {
     /// The unit that is next, `NONE` at the end.
     #[inline]
-    fn next(&self) -> u32 {
+    fn next(&self) -> UnitId {
         self.ring[self.head]
     }
 
     /// Takes the next units; all before were moved.
     #[inline]
-    fn fill(&mut self, valid: &[u64], lpns: &[Lpn], map: &[u32]) {
+    fn fill(&mut self, valid: &[u64], lpns: &[Lpn], map: &[UnitId]) {
         load(&mut self.ring, || self.sources.next(valid), lpns, map);
         self.head = 0;
     }
@@ -118,7 +119,7 @@ impl Lookahead {
 /// The valid units of a superblock, one after another.
 struct Sources {
     /// The first unit of each member, in the order in which they take pages.
-    members: Vec<u32>,
+    members: Vec<UnitId>,
     position: usize,
     units_per_page: u32,
     units_per_block: u32,
@@ -130,7 +131,7 @@ struct Sources {
 impl Sources {
     fn new(media: &Media, superblock: u32, cursor: u32) -> Sources {
         let members = media.pool.superblocks.members(superblock);
-        let members: Vec<u32> = members.map(|block| media.unit_at(Place { block, page: 0 })).collect();
+        let members: Vec<UnitId> = members.map(|block| media.unit_at(Place { block, page: 0 })).collect();
         assert_eq!(members.len() as u32, media.pool.superblocks.width(), "superblock {superblock} lacks a member");
         let units_per_page = media.units_per_page;
         let number = cursor / units_per_page;
@@ -145,10 +146,11 @@ impl Sources {
     }
 
     #[inline]
-    fn next(&mut self, valid: &[u64]) -> Option<u32> {
+    fn next(&mut self, valid: &[u64]) -> Option<UnitId> {
         while self.page < self.units_per_block {
             let first = self.members[self.position] + self.page;
-            if let Some(unit) = next_set(valid, first + self.within, first + self.units_per_page) {
+            let (from, end) = (first + self.within, first + self.units_per_page);
+            if let Some(unit) = next_set(valid, from.0, end.0).map(UnitId) {
                 self.within = unit - first + 1;
                 return Some(unit);
             }

@@ -26,7 +26,7 @@ impl DurableTrims for PageFtl {
         let unit = self.map.get(lpn.index());
         unit == UNMAPPED || {
             let place = media.place_of(unit);
-            media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(unit / self.units_per_page)
+            media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(media.page_of(unit))
         }
     }
 

@@ -5,7 +5,7 @@
 //! an entry is stored without a look at what it held, for what is moved was current.
 //! `relocation.rs` says the same at length; a test holds the two against each other.
 
-use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind};
+use ssdlab_flash::{BlockId, Cause, Lpn, OpKind, Ppn, UnitId};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
@@ -50,11 +50,11 @@ impl PageFtl {
         &mut self,
         media: &mut Media,
         victim: u32,
-        (from, end): (u32, u32),
+        (from, end): (UnitId, UnitId),
         target: Place,
         run: u32,
         cause: Cause,
-    ) -> u32 {
+    ) -> UnitId {
         let per_page = self.units_per_page;
         let to = media.unit_at(target);
         let sequence = media.take_sequence(u64::from(run));
@@ -62,38 +62,38 @@ impl PageFtl {
         let map = self.map.as_mut_slice();
         let valid = self.valid.as_mut_slice();
         let mut sources = SetBits::new(valid, from, end);
-        let mut lookahead = [NONE; AHEAD];
-        let (mut moved, mut reads, mut last, mut next_page) = (0, 0, from, NONE);
+        let mut lookahead = [UnitId::NONE; AHEAD];
+        let (mut moved, mut reads, mut last, mut next_page) = (0, 0, from, Ppn::NONE);
         while moved < run * per_page {
             let slot = moved as usize % AHEAD;
             if slot == 0 {
                 load(&mut lookahead, || sources.next(valid), lpns, map);
             }
             let source = lookahead[slot];
-            if source == NONE {
+            if source == UnitId::NONE {
                 break;
             }
             // A page is read once for each page that it gives units to.
-            let page = source / per_page;
+            let page = source.page(per_page);
             if moved.is_multiple_of(per_page) || page != next_page {
                 reads += 1;
                 next_page = page;
             }
-            let lpn = lpns[source as usize];
-            lpns[(to + moved) as usize] = lpn;
+            let lpn = lpns[source.index()];
+            lpns[(to + moved).index()] = lpn;
             map[lpn.index()] = to + moved;
             last = source;
             moved += 1;
         }
         assert!(moved > (run - 1) * per_page, "{run} pages of {per_page} units took {moved} units of {victim}");
         debug_assert!(last < end, "unit {last} is behind {victim}, which ends at {end}");
-        lpns[(to + moved) as usize..(to + run * per_page) as usize].fill(Lpn::NONE);
-        let first_page = (to / per_page) as usize;
+        lpns[(to + moved).index()..(to + run * per_page).index()].fill(Lpn::NONE);
+        let first_page = to.page(per_page).index();
         for (index, low) in low[first_page..first_page + run as usize].iter_mut().enumerate() {
             *low = (sequence as u32).wrapping_add(index as u32);
         }
-        clear_bits(valid, from, last + 1);
-        set_bits(valid, to, to + moved);
+        clear_bits(valid, from.0, last.0 + 1);
+        set_bits(valid, to.0, (to + moved).0);
         media.pool.move_valid(victim, target.block.0, moved);
         media.flash.execute_run(OpKind::Read, cause, BlockId(victim), reads);
         media.flash.execute_run(OpKind::Program, cause, target.block, run);
@@ -105,13 +105,18 @@ impl PageFtl {
 /// Takes the next units, `NONE` at the end, and loads their map entries; all before were moved. Loads that wait in a row of their own
 /// overlap; between the instructions of a move only some of them would fit into what a core looks ahead itself.
 #[inline]
-pub(super) fn load(lookahead: &mut [u32; AHEAD], mut next: impl FnMut() -> Option<u32>, lpns: &[Lpn], map: &[u32]) {
+pub(super) fn load(
+    lookahead: &mut [UnitId; AHEAD],
+    mut next: impl FnMut() -> Option<UnitId>,
+    lpns: &[Lpn],
+    map: &[UnitId],
+) {
     for slot in &mut *lookahead {
-        *slot = next().unwrap_or(NONE);
+        *slot = next().unwrap_or(UnitId::NONE);
     }
     let mut seen = 0;
-    for source in lookahead.iter().take_while(|source| **source != NONE) {
-        seen ^= map[lpns[*source as usize].index()];
+    for source in lookahead.iter().take_while(|source| **source != UnitId::NONE) {
+        seen ^= map[lpns[source.index()].index()].0;
     }
     std::hint::black_box(seen);
 }
@@ -120,26 +125,26 @@ pub(super) fn load(lookahead: &mut [u32; AHEAD], mut next: impl FnMut() -> Optio
 struct SetBits {
     word: usize,
     bits: u64,
-    end: u32,
+    end: UnitId,
 }
 
 impl SetBits {
-    fn new(words: &[u64], from: u32, end: u32) -> SetBits {
-        let word = from as usize / 64;
+    fn new(words: &[u64], from: UnitId, end: UnitId) -> SetBits {
+        let word = from.index() / 64;
         SetBits { word, bits: words[word] & (u64::MAX << (from % 64)), end }
     }
 
     #[inline]
-    fn next(&mut self, words: &[u64]) -> Option<u32> {
+    fn next(&mut self, words: &[u64]) -> Option<UnitId> {
         while self.bits == 0 {
             self.word += 1;
-            if self.word * 64 >= self.end as usize {
+            if self.word * 64 >= self.end.index() {
                 self.word -= 1;
                 return None;
             }
             self.bits = words[self.word];
         }
-        let found = (self.word * 64) as u32 + self.bits.trailing_zeros();
+        let found = UnitId((self.word * 64) as u32 + self.bits.trailing_zeros());
         if found >= self.end {
             self.bits = 0;
             return None;

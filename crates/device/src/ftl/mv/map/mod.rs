@@ -15,7 +15,7 @@ mod saved;
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{HugeArray, Lpn};
+use ssdlab_flash::{HugeArray, Lpn, Ppn};
 
 use crate::DriveConfig;
 use crate::ftl::mv::entry::{Split, UNMAPPED};
@@ -39,7 +39,7 @@ pub(in crate::ftl::mv) struct VersionMap {
     /// Versions of a chain at most.
     bound: u32,
     /// Chains that an entry cannot say, newest version first.
-    odd: BTreeMap<Lpn, Vec<u32>>,
+    odd: BTreeMap<Lpn, Vec<Ppn>>,
     /// Logical pages that are not one full page each.
     chains: u64,
     /// ... of them those that are one compacted version each.
@@ -116,7 +116,7 @@ impl VersionMap {
 
     /// The page of a logical page that is one full page; `None` where it is not.
     #[inline]
-    pub(in crate::ftl::mv) fn full_page(&self, lpn: Lpn) -> Option<u32> {
+    pub(in crate::ftl::mv) fn full_page(&self, lpn: Lpn) -> Option<Ppn> {
         let entry = self.entries.get(lpn.index());
         // An unmapped entry is all ones, so it is not full. A chain in the list has an entry that is not full, too.
         self.split.is_full(entry).then(|| self.split.ppn(entry))
@@ -138,12 +138,12 @@ impl VersionMap {
     }
 
     /// The pages of all versions, newest first; none where nothing is mapped.
-    pub(in crate::ftl::mv) fn chain(&self, lpn: Lpn) -> Vec<u32> {
+    pub(in crate::ftl::mv) fn chain(&self, lpn: Lpn) -> Vec<Ppn> {
         self.checked_chain(lpn).expect("an entry leads to pages")
     }
 
     /// As [`VersionMap::chain`], of entries that may be damaged: `None` if they lead nowhere.
-    pub(in crate::ftl::mv) fn checked_chain(&self, lpn: Lpn) -> Option<Vec<u32>> {
+    pub(in crate::ftl::mv) fn checked_chain(&self, lpn: Lpn) -> Option<Vec<Ppn>> {
         if let Some(odd) = self.odd.get(&lpn) {
             return Some(odd.clone());
         }
@@ -156,7 +156,9 @@ impl VersionMap {
             return Some(vec![oldest]);
         }
         match &self.index {
-            Index::Direct(order) => (u64::from(oldest) < order.pages()).then(|| vec![order.behind(oldest, pt), oldest]),
+            Index::Direct(order) => {
+                (u64::from(oldest.0) < order.pages()).then(|| vec![order.behind(oldest, pt), oldest])
+            }
             Index::Indirect(groups) => {
                 let slots = groups.in_use_of(lpn)?;
                 let mut chain = Vec::with_capacity(4);
@@ -199,7 +201,7 @@ impl VersionMap {
     }
 
     /// Whether a chain is no longer than it may be.
-    pub(in crate::ftl::mv) fn within_bound(&self, chain: &[u32]) -> bool {
+    pub(in crate::ftl::mv) fn within_bound(&self, chain: &[Ppn]) -> bool {
         chain.len() as u32 <= self.bound
     }
 
@@ -209,14 +211,14 @@ impl VersionMap {
     }
 
     /// Whether a version at `ppn` is within reach of the oldest one of `lpn`.
-    pub(in crate::ftl::mv) fn reaches(&self, lpn: Lpn, ppn: u32) -> bool {
+    pub(in crate::ftl::mv) fn reaches(&self, lpn: Lpn, ppn: Ppn) -> bool {
         match &self.index {
             Index::Direct(order) => self.can_point(order, self.split.ppn(self.entry(lpn)), ppn),
             Index::Indirect(_) => true,
         }
     }
 
-    fn can_point(&self, order: &PageOrder, old: u32, new: u32) -> bool {
+    fn can_point(&self, order: &PageOrder, old: Ppn, new: Ppn) -> bool {
         (1..=self.split.most()).contains(&order.distance(old, new))
     }
 
@@ -226,7 +228,7 @@ impl VersionMap {
     }
 
     /// Puts a version on top of a chain; [`VersionMap::has_room`] and [`VersionMap::reaches`] were asked.
-    pub(in crate::ftl::mv) fn push(&mut self, lpn: Lpn, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn push(&mut self, lpn: Lpn, ppn: Ppn, compacted: bool) {
         let entry = self.entry(lpn);
         assert_ne!(entry, UNMAPPED, "LPN {lpn} holds nothing, and page {ppn} is a newer version");
         assert!(!self.is_odd(lpn), "LPN {lpn} is in the list of odd chains, and page {ppn} is pushed");
@@ -241,7 +243,7 @@ impl VersionMap {
     }
 
     /// Maps `lpn` to one page: a full one, or a compacted one if that is all there is.
-    pub(in crate::ftl::mv) fn set_one(&mut self, lpn: Lpn, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn set_one(&mut self, lpn: Lpn, ppn: Ppn, compacted: bool) {
         self.forget(lpn);
         self.entries.set(lpn.index(), self.split.pack(ppn, 0, compacted));
         self.chains += u64::from(compacted);
@@ -250,7 +252,7 @@ impl VersionMap {
 
     /// Maps a full page over a full page or nothing: what most writes come to. Returns the old entry's page.
     #[inline]
-    pub(in crate::ftl::mv) fn swap_full(&mut self, lpn: Lpn, ppn: u32) {
+    pub(in crate::ftl::mv) fn swap_full(&mut self, lpn: Lpn, ppn: Ppn) {
         debug_assert!(self.full_page(lpn).is_some(), "LPN {lpn} has no full page that {ppn} could take the place of");
         self.entries.set(lpn.index(), self.split.pack(ppn, 0, false));
     }
@@ -263,7 +265,7 @@ impl VersionMap {
 
     /// Maps `lpn` to a chain, newest first; `regular` says that its oldest version is one that nothing older shows
     /// through, that only the newest may be compacted, and that a single one is full or compacted.
-    pub(in crate::ftl::mv) fn set_chain(&mut self, lpn: Lpn, chain: &[u32], newest_compacted: bool, regular: bool) {
+    pub(in crate::ftl::mv) fn set_chain(&mut self, lpn: Lpn, chain: &[Ppn], newest_compacted: bool, regular: bool) {
         debug_assert!(
             chain.iter().enumerate().all(|(index, ppn)| !chain[..index].contains(ppn)),
             "LPN {lpn} has a page twice: {chain:?}"
@@ -298,7 +300,7 @@ impl VersionMap {
     }
 
     /// Another page takes the place of the newest version; it was asked whether that is within reach.
-    pub(in crate::ftl::mv) fn replace_newest(&mut self, lpn: Lpn, ppn: u32, compacted: bool) {
+    pub(in crate::ftl::mv) fn replace_newest(&mut self, lpn: Lpn, ppn: Ppn, compacted: bool) {
         assert!(self.newest_is_compacted(lpn), "the newest version of LPN {lpn} is not compacted, and is replaced");
         let mut chain = self.chain(lpn);
         chain[0] = ppn;
@@ -306,7 +308,7 @@ impl VersionMap {
     }
 
     /// A version has moved to another page.
-    pub(in crate::ftl::mv) fn moved(&mut self, lpn: Lpn, from: u32, to: u32) {
+    pub(in crate::ftl::mv) fn moved(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
         let mut chain = self.chain(lpn);
         let place = chain.iter_mut().find(|ppn| **ppn == from).expect("what is moved is a version");
         *place = to;

@@ -1,6 +1,6 @@
 //! The map in a snapshot.
 
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Lpn, Ppn};
 
 use super::{Index, VersionMap};
 
@@ -11,7 +11,10 @@ impl VersionMap {
             Index::Direct(_) => Vec::new(),
             Index::Indirect(groups) => groups.words(),
         };
-        let odd = self.odd.iter().flat_map(|(lpn, chain)| [lpn.0, chain.len() as u32].into_iter().chain(chain.clone()));
+        let odd = self
+            .odd
+            .iter()
+            .flat_map(|(lpn, chain)| [lpn.0, chain.len() as u32].into_iter().chain(chain.iter().map(|ppn| ppn.0)));
         for words in [tables, odd.collect()] {
             to.write_all(&(words.len() as u32).to_le_bytes())?;
             to.write_all(bytemuck::cast_slice(&words))?;
@@ -39,7 +42,7 @@ impl VersionMap {
             if lpn.0 >= self.len() || chain.is_empty() || self.full_page(lpn).is_some() || !self.is_mapped(lpn) {
                 return Err(bad("a list of versions belongs to no page"));
             }
-            self.odd.insert(lpn, chain.to_vec());
+            self.odd.insert(lpn, chain.iter().copied().map(Ppn).collect());
             odd = rest;
         }
         if !odd.is_empty() {
