@@ -89,8 +89,8 @@ impl<L: List> Arc<L> {
 
 impl<L: List> BufferPolicy for Arc<L> {
     fn insert(&mut self, slot: Slot, unit: &Unit) {
-        if self.within.len() <= slot as usize {
-            self.within.resize(slot as usize + 1, In::T1);
+        if self.within.len() <= slot.index() {
+            self.within.resize(slot.index() + 1, In::T1);
         }
         let (b1, b2) = (self.b1.len(), self.b2.len());
         let list = if self.b1.forget(unit.lpn) {
@@ -103,7 +103,7 @@ impl<L: List> BufferPolicy for Arc<L> {
             In::T1
         };
         assert!(self.p <= self.c, "T1 should have {} pages of {}", self.p, self.c);
-        self.within[slot as usize] = list;
+        self.within[slot.index()] = list;
         let list = if list == In::T1 { &mut self.t1 } else { &mut self.t2 };
         list.push(slot, unit.is_full);
         if L::AWARE {
@@ -116,7 +116,7 @@ impl<L: List> BufferPolicy for Arc<L> {
         if L::AWARE {
             self.distances.referenced(slot, !unit.was_full);
         }
-        match std::mem::replace(&mut self.within[slot as usize], In::T2) {
+        match std::mem::replace(&mut self.within[slot.index()], In::T2) {
             In::T1 => self.t1.remove(slot),
             In::T2 => self.t2.remove(slot),
         }
@@ -127,7 +127,7 @@ impl<L: List> BufferPolicy for Arc<L> {
         if L::AWARE {
             self.distances.left(slot);
         }
-        let (list, ghosts) = match self.within[slot as usize] {
+        let (list, ghosts) = match self.within[slot.index()] {
             In::T1 => (&mut self.t1, &mut self.b1),
             In::T2 => (&mut self.t2, &mut self.b2),
         };

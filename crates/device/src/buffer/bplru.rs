@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use ssdlab_flash::Lpn;
 
 use super::blocks::{BLOCK_PAGES, Blocks, block_units};
-use super::{BufferPolicy, Chain, NIL, Padding, Policy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, NO_NODE, Padding, Policy, Slot, Unit, View};
 use crate::description::{Default, Key, Kind};
 
 /// Page padding.
@@ -56,9 +56,9 @@ pub(super) struct Bplru {
     free: Vec<u32>,
     node_of: FxHashMap<u32, u32>,
     /// Nodes, the bottom first.
-    order: Chain,
+    order: Chain<u32>,
     /// Written in order, the last one last: below all others.
-    compensated: Chain,
+    compensated: Chain<u32>,
     is_compensated: Vec<bool>,
     padding: bool,
 }
@@ -146,12 +146,12 @@ impl BufferPolicy for Bplru {
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         // The one that was completed last is at the very bottom.
         let mut node = self.compensated.tail;
-        while node != NIL && out.len() < wanted {
+        while node != NO_NODE && out.len() < wanted {
             out.extend(self.blocks.slots(self.nodes[node as usize].number));
             node = self.compensated.before(node);
         }
         let mut node = self.order.head;
-        while node != NIL && out.len() < wanted {
+        while node != NO_NODE && out.len() < wanted {
             out.extend(self.blocks.slots(self.nodes[node as usize].number));
             node = self.order.next(node);
         }

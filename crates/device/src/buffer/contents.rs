@@ -36,13 +36,13 @@ impl WriteBuffer {
         let mut units = Vec::with_capacity(order.len());
         for slot in self.by_age.iter() {
             let &Entry { lpn, stream, mask, since, .. } = self.entry(slot);
-            place[slot as usize] = units.len() as u32;
+            place[slot.index()] = units.len() as u32;
             units.push(HeldUnit { lpn, stream, mask, since });
         }
         let sectors: u64 = units.iter().map(|unit| u64::from(unit.mask.count_ones())).sum();
         assert_eq!(units.len(), order.len(), "the policy orders the units that are there");
         assert_eq!(sectors, self.used_sectors, "no unit is on its way to flash");
-        let order = order.into_iter().map(|slot| place[slot as usize]).collect();
+        let order = order.into_iter().map(|slot| place[slot.index()]).collect();
         Some(HeldUnits { units, order })
     }
 
@@ -73,7 +73,7 @@ impl WriteBuffer {
             if std::mem::replace(&mut seen[*place as usize], true) {
                 return false;
             }
-            let slot = self.find(unit.lpn).unwrap_or(Slot::MAX);
+            let slot = self.find(unit.lpn).unwrap_or(Slot::NONE);
             let held = unit.mask.count_ones();
             let is_full = unit.mask == self.full_mask;
             let told = Unit {

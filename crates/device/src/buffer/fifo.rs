@@ -2,7 +2,7 @@
 
 use ssdlab_flash::Lpn;
 
-use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, Policy, Slot, Unit, View};
 
 /// The policy as a description names it.
 pub(super) const POLICY: Policy = Policy {
@@ -21,10 +21,10 @@ pub(super) struct Fifo {
 
 impl BufferPolicy for Fifo {
     fn insert(&mut self, slot: Slot, unit: &Unit) {
-        if self.command_of.len() <= slot as usize {
-            self.command_of.resize(slot as usize + 1, 0);
+        if self.command_of.len() <= slot.index() {
+            self.command_of.resize(slot.index() + 1, 0);
         }
-        self.command_of[slot as usize] = unit.command;
+        self.command_of[slot.index()] = unit.command;
         self.queue.push(slot);
     }
 
@@ -45,8 +45,8 @@ impl BufferPolicy for Fifo {
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.queue.head;
         let mut command = None;
-        while slot != NIL {
-            let of = Some(self.command_of[slot as usize]);
+        while slot != Slot::NONE {
+            let of = Some(self.command_of[slot.index()]);
             if of != command && out.len() >= wanted {
                 break;
             }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use ssdlab_flash::Lpn;
 
-use super::{Chain, NIL};
+use super::{Chain, NO_NODE};
 
 /// A list of LPNs, each at most once.
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(super) struct Ghosts {
     lpns: Vec<Lpn>,
     free: Vec<u32>,
     /// Nodes, the oldest first.
-    order: Chain,
+    order: Chain<u32>,
 }
 
 impl Ghosts {
@@ -45,7 +45,7 @@ impl Ghosts {
     /// Forgets the oldest.
     pub(super) fn pop(&mut self) -> Option<Lpn> {
         let node = self.order.head;
-        (node != NIL).then(|| {
+        (node != NO_NODE).then(|| {
             let lpn = self.lpns[node as usize];
             let known = self.forget(lpn);
             assert!(known, "page {lpn} is the oldest that left, and is not remembered");

@@ -21,7 +21,7 @@ use ssdlab_flash::Lpn;
 
 use super::list::{List, Stack};
 use super::pc::{Distances, PcStack};
-use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, NO_NODE, Policy, Slot, Unit, View};
 use crate::DriveConfig;
 use crate::description::{self, Default, Key};
 
@@ -71,7 +71,7 @@ pub(super) struct Lirs<L> {
     nodes: Vec<Node>,
     free: Vec<u32>,
     /// Nodes, the bottom first.
-    s: Chain,
+    s: Chain<u32>,
     /// Slots, the front first.
     q: L,
     /// By slot: its node, sectors, and whether it is full.
@@ -80,7 +80,7 @@ pub(super) struct Lirs<L> {
     pages: u32,
     left_of: FxHashMap<Lpn, u32>,
     /// Nodes of pages that left, the oldest first.
-    left: Chain,
+    left: Chain<u32>,
     lir_sectors: u64,
     lir_limit: u64,
     distances: Distances,
@@ -143,13 +143,13 @@ impl<L: List> Lirs<L> {
 
     /// While LIR pages hold too much, the bottom one becomes HIR, at the end of Q.
     fn demote(&mut self) {
-        while self.lir_sectors > self.lir_limit && self.s.head != NIL {
+        while self.lir_sectors > self.lir_limit && self.s.head != NO_NODE {
             let node = self.s.head;
             self.s.remove(node);
             let Node { slot, kind, .. } = self.nodes[node as usize];
             debug_assert!(kind == Kind::Lir, "the bottom of S is LIR");
-            let (_, sectors, full) = self.units[slot as usize];
-            debug_assert_eq!(self.units[slot as usize].0, node, "slot {slot} is of another node");
+            let (_, sectors, full) = self.units[slot.index()];
+            debug_assert_eq!(self.units[slot.index()].0, node, "slot {slot} is of another node");
             assert!(
                 self.lir_sectors >= u64::from(sectors),
                 "{sectors} sectors of {} are LIR no more",
@@ -165,7 +165,7 @@ impl<L: List> Lirs<L> {
 
     /// What is below the lowest LIR page goes off the stack.
     fn prune(&mut self) {
-        while self.s.head != NIL {
+        while self.s.head != NO_NODE {
             let node = self.s.head;
             match self.nodes[node as usize].kind {
                 Kind::Lir => return,
@@ -200,11 +200,11 @@ impl<L: List> BufferPolicy for Lirs<L> {
             self.distances.came(slot);
         }
         let (node, remembered) = self.node_for(unit.lpn, slot);
-        if self.units.len() <= slot as usize {
-            self.units.resize(slot as usize + 1, (NIL, 0, false));
+        if self.units.len() <= slot.index() {
+            self.units.resize(slot.index() + 1, (NO_NODE, 0, false));
         }
         let sectors = unit.held[1];
-        self.units[slot as usize] = (node, sectors, unit.is_full);
+        self.units[slot.index()] = (node, sectors, unit.is_full);
         self.pages += 1;
         self.move_up(node);
         if remembered || self.lir_sectors + u64::from(sectors) <= self.lir_limit {
@@ -220,9 +220,9 @@ impl<L: List> BufferPolicy for Lirs<L> {
         if L::AWARE {
             self.distances.referenced(slot, !unit.was_full);
         }
-        let (node, before, _) = self.units[slot as usize];
+        let (node, before, _) = self.units[slot.index()];
         let sectors = unit.held[1];
-        self.units[slot as usize] = (node, sectors, unit.is_full);
+        self.units[slot.index()] = (node, sectors, unit.is_full);
         let Node { kind, in_s, .. } = self.nodes[node as usize];
         if kind == Kind::Lir {
             debug_assert!(sectors >= before, "unit {} had {before} sectors, and has {sectors}", unit.lpn);
@@ -245,7 +245,7 @@ impl<L: List> BufferPolicy for Lirs<L> {
         if L::AWARE {
             self.distances.left(slot);
         }
-        let (node, sectors, _) = self.units[slot as usize];
+        let (node, sectors, _) = self.units[slot.index()];
         let Node { kind, in_s, .. } = self.nodes[node as usize];
         if kind == Kind::Lir {
             self.lir_sectors -= u64::from(sectors);

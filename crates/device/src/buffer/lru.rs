@@ -2,7 +2,7 @@
 
 use ssdlab_flash::Lpn;
 
-use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, Policy, Slot, Unit, View};
 
 /// The policy as a description names it.
 pub(super) const POLICY: Policy = Policy {
@@ -42,7 +42,7 @@ impl BufferPolicy for Lru {
 
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.stack.head;
-        while slot != NIL && out.len() < wanted {
+        while slot != Slot::NONE && out.len() < wanted {
             out.push(slot);
             slot = self.stack.next(slot);
         }

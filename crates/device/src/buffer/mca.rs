@@ -10,7 +10,7 @@
 
 use ssdlab_flash::Lpn;
 
-use super::{BufferPolicy, Chain, NIL, Policy, Slot, Unit, View};
+use super::{BufferPolicy, Chain, Policy, Slot, Unit, View};
 use crate::description::{Default, Key, Kind};
 
 /// Units that it looks at.
@@ -47,15 +47,15 @@ impl Mca {
 
 impl BufferPolicy for Mca {
     fn insert(&mut self, slot: Slot, _: &Unit) {
-        if self.passed.len() <= slot as usize {
-            self.passed.resize(slot as usize + 1, false);
+        if self.passed.len() <= slot.index() {
+            self.passed.resize(slot.index() + 1, false);
         }
-        self.passed[slot as usize] = false;
+        self.passed[slot.index()] = false;
         self.stack.push(slot);
     }
 
     fn touch(&mut self, slot: Slot, _: &Unit) {
-        self.passed[slot as usize] = false;
+        self.passed[slot.index()] = false;
         self.stack.remove(slot);
         self.stack.push(slot);
     }
@@ -68,7 +68,7 @@ impl BufferPolicy for Mca {
         let mut passed = Vec::new();
         let mut slot = self.stack.head;
         let mut looked = 0;
-        while slot != NIL && out.len() < wanted && looked < self.window {
+        while slot != Slot::NONE && out.len() < wanted && looked < self.window {
             if view.is_full(slot) || !view.is_congested(slot) {
                 out.push(slot);
             } else {
@@ -80,7 +80,7 @@ impl BufferPolicy for Mca {
         if out.len() >= wanted {
             view.delayed(passed.len() as u64);
             for slot in passed {
-                self.pages_passed += u64::from(!std::mem::replace(&mut self.passed[slot as usize], true));
+                self.pages_passed += u64::from(!std::mem::replace(&mut self.passed[slot.index()], true));
             }
             return;
         }
@@ -88,7 +88,7 @@ impl BufferPolicy for Mca {
         let short = (wanted - out.len()).min(passed.len());
         view.delayed(if out.is_empty() { 0 } else { (passed.len() - short) as u64 });
         out.extend(passed.drain(..short));
-        while slot != NIL && out.len() < wanted {
+        while slot != Slot::NONE && out.len() < wanted {
             out.push(slot);
             slot = self.stack.next(slot);
         }
@@ -96,7 +96,7 @@ impl BufferPolicy for Mca {
 
     fn coming(&self, wanted: usize, out: &mut Vec<Slot>) {
         let mut slot = self.stack.head;
-        while slot != NIL && out.len() < wanted {
+        while slot != Slot::NONE && out.len() < wanted {
             out.push(slot);
             slot = self.stack.next(slot);
         }

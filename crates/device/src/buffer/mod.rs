@@ -25,18 +25,35 @@ mod policy;
 mod small;
 mod write_buffer;
 
-use chain::Chain;
+use std::fmt;
+
+use chain::{Chain, NO_NODE};
 pub(crate) use contents::{HeldUnit, HeldUnits};
 pub(crate) use policy::{BufferPolicy, Chips, Padding, Unit, View};
 pub(crate) use write_buffer::{Entry, Met, WriteBuffer};
 
 use crate::{DriveConfig, registry};
 
-/// A slot of a buffered unit.
-pub(crate) type Slot = u32;
+/// A place in the buffer: a unit has it from when it comes in until it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
 
-/// No slot.
-const NIL: Slot = u32::MAX;
+impl Slot {
+    /// None of them.
+    const NONE: Slot = Slot(u32::MAX);
+
+    /// The place in a table with an entry for each.
+    #[inline(always)]
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A registered policy; one that cannot be made is no buffer at all.
 type Policy = registry::Entry<Option<fn(&DriveConfig) -> Box<dyn BufferPolicy>>>;

@@ -38,12 +38,12 @@ pub(crate) struct View<'a> {
 impl View<'_> {
     /// Whether all sectors of the unit are in the buffer.
     pub(crate) fn is_full(&self, slot: Slot) -> bool {
-        self.entries[slot as usize].mask == self.full_mask
+        self.entries[slot.index()].mask == self.full_mask
     }
 
     /// Whether the unit's chip is congested: its first flash operation would have to wait.
     pub(crate) fn is_congested(&self, slot: Slot) -> bool {
-        let entry = &self.entries[slot as usize];
+        let entry = &self.entries[slot.index()];
         self.chips.is_busy(entry.lpn, entry.mask)
     }
 

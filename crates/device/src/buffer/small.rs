@@ -38,7 +38,7 @@ impl SmallUnits {
     /// Appends the small units of `lead`'s region that fit into a page with it, the nearest first, `lead` itself before
     /// all; nothing if `lead` is not small. Only units of its stream that are `wanted`.
     pub(super) fn together(&self, lead: Slot, entries: &[Entry], wanted: impl Fn(Lpn) -> bool, out: &mut Vec<Slot>) {
-        let Entry { lpn, mask, stream, .. } = entries[lead as usize];
+        let Entry { lpn, mask, stream, .. } = entries[lead.index()];
         if self.by_lpn.get(&lpn) != Some(&lead) || !wanted(lpn) {
             return;
         }
@@ -56,7 +56,7 @@ impl SmallUnits {
                 _ => above.next(),
             };
             let Some((other, slot)) = next else { break };
-            let entry = &entries[*slot as usize];
+            let entry = &entries[slot.index()];
             let sectors = entry.mask.count_ones();
             let its_runs = runs(entry.mask);
             if sectors <= room && its_runs <= triples && entry.stream == stream && wanted(*other) {
@@ -88,11 +88,11 @@ mod tests {
     fn together(entries: &[Entry], lead: Slot, limits: Compaction) -> Vec<u32> {
         let mut small = SmallUnits::new(limits);
         for (slot, entry) in entries.iter().enumerate() {
-            small.holds(entry.lpn, slot as Slot, entry.mask);
+            small.holds(entry.lpn, Slot(slot as u32), entry.mask);
         }
         let mut out = Vec::new();
         small.together(lead, entries, |_| true, &mut out);
-        out.into_iter().map(|slot| entries[slot as usize].lpn.0).collect()
+        out.into_iter().map(|slot| entries[slot.index()].lpn.0).collect()
     }
 
     #[test]
@@ -100,25 +100,25 @@ mod tests {
         let entries =
             [entry(20, 0b1), entry(15, 0b1), entry(25, 0b11), entry(22, 0b11), entry(31, 0b1), entry(32, 0b1)];
         // 15 and 32 are in other regions.
-        assert_eq!(together(&entries, 0, limits()), [20, 22, 25, 31]);
+        assert_eq!(together(&entries, Slot(0), limits()), [20, 22, 25, 31]);
     }
 
     #[test]
     fn what_does_not_fit_stays_and_what_is_not_small_neither_leads_nor_follows() {
         let entries = [entry(0, 0b111), entry(1, 0b1111), entry(2, 0b1111), entry(3, 0b1), entry(4, 0b11_1111)];
-        assert_eq!(together(&entries, 0, limits()), [0, 1], "all seven sectors are taken");
-        assert_eq!(together(&entries, 2, limits()), [2, 3], "four, then one of the nearest; the next do not fit");
-        assert_eq!(together(&entries, 4, limits()), [0; 0]);
+        assert_eq!(together(&entries, Slot(0), limits()), [0, 1], "all seven sectors are taken");
+        assert_eq!(together(&entries, Slot(2), limits()), [2, 3], "four, then one of the nearest; the next do not fit");
+        assert_eq!(together(&entries, Slot(4), limits()), [0; 0]);
         let most = Compaction { most_units: 2, ..limits() };
-        assert_eq!(together(&entries, 3, most), [3, 2]);
+        assert_eq!(together(&entries, Slot(3), most), [3, 2]);
         let holes = [entry(0, 0b1), entry(1, 0b101), entry(2, 0b1)];
         let few = Compaction { most_runs: 2, ..limits() };
-        assert_eq!(together(&holes, 0, few), [0, 2], "two runs of sectors take two triples");
+        assert_eq!(together(&holes, Slot(0), few), [0, 2], "two runs of sectors take two triples");
     }
 
     #[test]
     fn the_last_region_may_end_at_the_last_number() {
         let entries = [entry(u32::MAX - 2, 1), entry(u32::MAX - 3, 1)];
-        assert_eq!(together(&entries, 0, limits()).len(), 2);
+        assert_eq!(together(&entries, Slot(0), limits()).len(), 2);
     }
 }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use ssdlab_flash::Lpn;
 
-use super::{BufferPolicy, Chain, Chips, NIL, Padding, Slot, Unit, View, small};
+use super::{BufferPolicy, Chain, Chips, Padding, Slot, Unit, View, small};
 use crate::BufferCounters;
 use crate::ftl::Compaction;
 #[cfg(feature = "seeded-bugs")]
@@ -160,7 +160,7 @@ impl WriteBuffer {
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
-        &self.entries[slot as usize]
+        &self.entries[slot.index()]
     }
 
     /// Merges a write into the buffer. `Ok` tells what it met there, `Err` how many sectors it would take that there is no
@@ -190,7 +190,7 @@ impl WriteBuffer {
             is_full,
         };
         if let Some(slot) = found {
-            let entry = &mut self.entries[slot as usize];
+            let entry = &mut self.entries[slot.index()];
             let was_dirty = entry.dirty() != 0;
             entry.mask |= mask;
             entry.clean &= !mask;
@@ -206,7 +206,7 @@ impl WriteBuffer {
             }
             debug_assert!(self.dirty_sectors <= self.used_sectors, "{} sectors are dirty", self.dirty_sectors);
             if !was_dirty {
-                self.entries[slot as usize].since = command;
+                self.entries[slot.index()].since = command;
                 self.by_age.push(slot);
                 self.dirty_units += 1;
                 self.partial_units += u32::from(!is_full);
@@ -236,7 +236,7 @@ impl WriteBuffer {
 
     /// The write command that brought the last unit in.
     fn youngest(&self) -> u64 {
-        if self.by_age.tail == NIL { 0 } else { self.entry(self.by_age.tail).since }
+        if self.by_age.tail == Slot::NONE { 0 } else { self.entry(self.by_age.tail).since }
     }
 
     /// How blocks leave padded, if they do.
@@ -266,7 +266,7 @@ impl WriteBuffer {
         assert!(mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are kept");
         self.used_sectors += sectors;
         if let Some(slot) = self.find(lpn) {
-            let entry = &mut self.entries[slot as usize];
+            let entry = &mut self.entries[slot.index()];
             assert!(entry.mask & mask == 0, "unit {lpn} holds sectors that are kept again");
             let was_partial = entry.dirty() != 0 && entry.mask != self.full_mask;
             entry.mask |= mask;
@@ -298,11 +298,11 @@ impl WriteBuffer {
     pub(super) fn put(&mut self, entry: Entry) -> Slot {
         let lpn = entry.lpn;
         let slot = if let Some(slot) = self.free.pop() {
-            self.entries[slot as usize] = entry;
+            self.entries[slot.index()] = entry;
             slot
         } else {
             self.entries.push(entry);
-            self.entries.len() as Slot - 1
+            Slot(self.entries.len() as u32 - 1)
         };
         let before = self.index.insert(lpn, slot);
         assert_eq!(before, None, "unit {lpn} comes in to slot {slot}, and is in the buffer");
@@ -364,7 +364,7 @@ impl WriteBuffer {
 
     /// Whether what was in a slot has left, and nothing has come into it since.
     pub(crate) fn has_left(&self, slot: Slot) -> bool {
-        self.entries[slot as usize].mask == 0
+        self.entries[slot.index()].mask == 0
     }
 
     /// Takes a unit out on its way to flash; its space stays held until `release`.
@@ -378,9 +378,9 @@ impl WriteBuffer {
     }
 
     fn take_out(&mut self, slot: Slot, dropped: bool) -> Entry {
-        assert_ne!(self.entries[slot as usize].mask, 0, "slot {slot} is taken, and what was in it has left");
-        self.policy.remove(slot, self.entries[slot as usize].lpn, dropped);
-        let entry = &mut self.entries[slot as usize];
+        assert_ne!(self.entries[slot.index()].mask, 0, "slot {slot} is taken, and what was in it has left");
+        self.policy.remove(slot, self.entries[slot.index()].lpn, dropped);
+        let entry = &mut self.entries[slot.index()];
         let cells = std::mem::take(&mut entry.cells);
         let taken = Entry { cells, ..*entry };
         entry.mask = 0;
@@ -418,7 +418,7 @@ impl WriteBuffer {
     pub(crate) fn older_than(&self, before: u64, limit: usize, out: &mut Vec<Slot>) {
         out.clear();
         let mut slot = self.by_age.head;
-        while slot != NIL && out.len() < limit && self.entry(slot).since < before {
+        while slot != Slot::NONE && out.len() < limit && self.entry(slot).since < before {
             out.push(slot);
             slot = self.by_age.next(slot);
         }

@@ -8,7 +8,7 @@
 //! A page that left keeps its mark: it was referenced all the same. If it comes back it is counted again, for nobody
 //! remembers it; that is the only difference from the definition.
 
-use crate::buffer::{NIL, Slot};
+use crate::buffer::Slot;
 
 /// The fewest ticks.
 const LEAST_TICKS: usize = 1024;
@@ -43,7 +43,7 @@ impl Distances {
         Distances {
             marks: vec![0; LEAST_TICKS / 64],
             tree: vec![0; LEAST_TICKS / 64 + 1],
-            page_of: vec![NIL; LEAST_TICKS],
+            page_of: vec![Slot::NONE; LEAST_TICKS],
             tick: Vec::new(),
             left_since: Vec::new(),
             marked: 0,
@@ -56,9 +56,9 @@ impl Distances {
 
     /// A page came in.
     pub(in crate::buffer) fn came(&mut self, slot: Slot) {
-        if self.tick.len() <= slot as usize {
-            self.tick.resize(slot as usize + 1, NEVER);
-            self.left_since.resize(slot as usize + 1, 0);
+        if self.tick.len() <= slot.index() {
+            self.tick.resize(slot.index() + 1, NEVER);
+            self.left_since.resize(slot.index() + 1, 0);
         }
         self.pages += 1;
         self.mark(slot);
@@ -67,12 +67,12 @@ impl Distances {
     /// A page that is there was referenced; it was partial until then or not.
     #[inline]
     pub(in crate::buffer) fn referenced(&mut self, slot: Slot, partial: bool) {
-        debug_assert_ne!(self.tick[slot as usize], NEVER, "slot {slot} is referenced, and is not there");
+        debug_assert_ne!(self.tick[slot.index()], NEVER, "slot {slot} is referenced, and is not there");
         if partial {
             self.sum += u64::from(self.since(slot));
             self.count += 1;
         }
-        let tick = self.tick[slot as usize];
+        let tick = self.tick[slot.index()];
         self.marks[tick as usize / 64] &= !(1 << (tick % 64));
         self.count_word(tick as usize / 64, u32::MAX);
         self.marked -= 1;
@@ -81,15 +81,15 @@ impl Distances {
 
     /// A page left.
     pub(in crate::buffer) fn left(&mut self, slot: Slot) {
-        assert_ne!(self.tick[slot as usize], NEVER, "slot {slot} leaves, and is not there");
+        assert_ne!(self.tick[slot.index()], NEVER, "slot {slot} leaves, and is not there");
         assert!(self.pages > 0, "slot {slot} leaves, and no page is there");
-        self.tick[slot as usize] = NEVER;
+        self.tick[slot.index()] = NEVER;
         self.pages -= 1;
     }
 
     /// Distinct pages referenced since the page was.
     fn since(&self, slot: Slot) -> u32 {
-        let tick = self.tick[slot as usize];
+        let tick = self.tick[slot.index()];
         let word = tick as usize / 64;
         let mut behind = self.marked - (self.marks[word] & (u64::MAX >> (63 - tick % 64))).count_ones();
         let mut node = word;
@@ -97,19 +97,19 @@ impl Distances {
             behind -= self.tree[node];
             node &= node - 1;
         }
-        behind.saturating_add(self.left_since[slot as usize])
+        behind.saturating_add(self.left_since[slot.index()])
     }
 
     fn mark(&mut self, slot: Slot) {
         if self.next as usize == self.page_of.len() {
             // Without its old mark it is not there for a moment.
-            self.tick[slot as usize] = NEVER;
+            self.tick[slot.index()] = NEVER;
             self.renumber();
         }
         let tick = self.next;
         self.next += 1;
-        self.tick[slot as usize] = tick;
-        self.left_since[slot as usize] = 0;
+        self.tick[slot.index()] = tick;
+        self.left_since[slot.index()] = 0;
         self.page_of[tick as usize] = slot;
         self.marks[tick as usize / 64] |= 1 << (tick % 64);
         self.count_word(tick as usize / 64, 1);
@@ -135,8 +135,8 @@ impl Distances {
             if self.marks[tick as usize / 64] >> (tick % 64) & 1 == 0 {
                 continue;
             }
-            if self.tick[slot as usize] == tick {
-                let since = &mut self.left_since[slot as usize];
+            if self.tick[slot.index()] == tick {
+                let since = &mut self.left_since[slot.index()];
                 *since = since.saturating_add(left);
                 there.push(slot);
             } else {
@@ -146,12 +146,12 @@ impl Distances {
         let ticks = (there.len() * 2).next_power_of_two().max(LEAST_TICKS);
         self.marks = vec![0; ticks / 64];
         self.tree = vec![0; ticks / 64 + 1];
-        self.page_of = vec![NIL; ticks];
+        self.page_of = vec![Slot::NONE; ticks];
         assert!(there.len() <= self.pages as usize, "{} page marks, {} of them present", there.len(), self.pages);
         self.next = there.len() as u32;
         self.marked = self.next;
         for (tick, slot) in there.into_iter().rev().enumerate() {
-            self.tick[slot as usize] = tick as u32;
+            self.tick[slot.index()] = tick as u32;
             self.page_of[tick] = slot;
             self.marks[tick / 64] |= 1 << (tick % 64);
             self.count_word(tick / 64, 1);
@@ -194,16 +194,16 @@ mod tests {
             let mut stay: Vec<Option<u64>> = vec![None; slots as usize];
             let mut stays = 0;
             for _ in 0..6000 {
-                let slot = rng.random_range(0..slots);
-                match stay[slot as usize] {
+                let slot = Slot(rng.random_range(0..slots));
+                match stay[slot.index()] {
                     None => {
                         stays += 1;
-                        stay[slot as usize] = Some(stays);
+                        stay[slot.index()] = Some(stays);
                         references.push(stays);
                         distances.came(slot);
                     }
                     Some(_) if rng.random_bool(0.3) => {
-                        stay[slot as usize] = None;
+                        stay[slot.index()] = None;
                         distances.left(slot);
                     }
                     Some(number) => {
@@ -227,10 +227,10 @@ mod tests {
     fn pages_referenced_twice_are_one() {
         let mut distances = Distances::new();
         assert_eq!(distances.mean(), 0);
-        (0..3).for_each(|slot| distances.came(slot));
-        distances.referenced(1, true);
+        (0..3).for_each(|slot| distances.came(Slot(slot)));
+        distances.referenced(Slot(1), true);
         assert_eq!(distances.mean(), 1);
-        distances.referenced(0, true);
+        distances.referenced(Slot(0), true);
         assert_eq!((distances.sum, distances.count), (3, 2));
     }
 }

@@ -16,7 +16,7 @@
 //! above them.
 
 use crate::buffer::counts::Counts;
-use crate::buffer::{Chain, NIL, Slot};
+use crate::buffer::{Chain, Slot};
 
 /// The fewest places.
 const LEAST_PLACES: usize = 1024;
@@ -51,7 +51,7 @@ impl PcStack {
             full: Vec::new(),
             place: Vec::new(),
             moved_to: (0..LEAST_PLACES as u32).collect(),
-            top_of: vec![NIL; LEAST_PLACES],
+            top_of: vec![Slot::NONE; LEAST_PLACES],
             counts: Counts::new(LEAST_PLACES),
             next: 0,
             moved: Vec::new(),
@@ -76,12 +76,12 @@ impl PcStack {
 
     /// The lowest unit.
     pub(in crate::buffer) fn bottom(&self) -> Option<Slot> {
-        (self.order.head != NIL).then_some(self.order.head)
+        (self.order.head != Slot::NONE).then_some(self.order.head)
     }
 
     /// Whether a unit was full when it was pushed.
     pub(in crate::buffer) fn is_full(&self, slot: Slot) -> bool {
-        self.full[slot as usize]
+        self.full[slot.index()]
     }
 
     /// The units from the bottom up.
@@ -97,14 +97,14 @@ impl PcStack {
     /// Puts a unit on top.
     pub(in crate::buffer) fn push(&mut self, slot: Slot, full: bool) {
         let place = self.next_place();
-        if self.place.len() <= slot as usize {
-            self.place.resize(slot as usize + 1, 0);
-            self.full.resize(slot as usize + 1, false);
-            self.moved.resize(slot as usize + 1, false);
+        if self.place.len() <= slot.index() {
+            self.place.resize(slot.index() + 1, 0);
+            self.full.resize(slot.index() + 1, false);
+            self.moved.resize(slot.index() + 1, false);
         }
-        self.moved[slot as usize] = false;
-        self.place[slot as usize] = place;
-        self.full[slot as usize] = full;
+        self.moved[slot.index()] = false;
+        self.place[slot.index()] = place;
+        self.full[slot.index()] = full;
         self.top_of[place as usize] = slot;
         self.counts.add(place, 1);
         self.order.push(slot);
@@ -122,7 +122,7 @@ impl PcStack {
     /// Takes a unit out.
     pub(in crate::buffer) fn remove(&mut self, slot: Slot) {
         let place = self.place_of(slot);
-        self.moved_units += u64::from(self.moved[slot as usize]);
+        self.moved_units += u64::from(self.moved[slot.index()]);
         if self.top_of[place as usize] == slot {
             // If that is a unit of a place below, this one is empty and never looked at again.
             self.top_of[place as usize] = self.order.before(slot);
@@ -130,7 +130,7 @@ impl PcStack {
         debug_assert!(self.counts.at(place) > 0, "slot {slot} is taken from place {place}, where nothing is");
         self.counts.take(place, 1);
         self.order.remove(slot);
-        if self.full[slot as usize] {
+        if self.full[slot.index()] {
             self.fulls.remove(slot);
         }
     }
@@ -139,7 +139,7 @@ impl PcStack {
     /// those are fewer. Returns how many there are, moved or not.
     pub(in crate::buffer) fn delay(&mut self, distance: u32) -> u32 {
         let full = self.fulls.head;
-        if full == NIL || full == self.order.head {
+        if full == Slot::NONE || full == self.order.head {
             return 0;
         }
         let mut full_place = self.place_of(full);
@@ -167,7 +167,7 @@ impl PcStack {
             self.moved_to[place as usize] = target;
         }
         let lower = if self.counts.at(target) == 0 { self.order.tail } else { self.top_of[target as usize] };
-        debug_assert_ne!(lower, NIL, "{below} units go above one that is not there");
+        debug_assert_ne!(lower, Slot::NONE, "{below} units go above one that is not there");
         self.order.move_run(first, last, lower);
         self.counts.add(target, below);
         self.top_of[target as usize] = last;
@@ -176,14 +176,14 @@ impl PcStack {
 
     /// The place of a unit now; the ways that lead there are made shorter.
     fn place_of(&mut self, slot: Slot) -> u32 {
-        let mut place = self.place[slot as usize];
-        self.moved[slot as usize] |= self.moved_to[place as usize] != place;
+        let mut place = self.place[slot.index()];
+        self.moved[slot.index()] |= self.moved_to[place as usize] != place;
         while self.moved_to[place as usize] != place {
             let next = self.moved_to[self.moved_to[place as usize] as usize];
             self.moved_to[place as usize] = next;
             place = next;
         }
-        self.place[slot as usize] = place;
+        self.place[slot.index()] = place;
         place
     }
 
@@ -199,17 +199,17 @@ impl PcStack {
     fn renumber(&mut self) {
         let places = (self.len() as usize * 2).next_power_of_two().max(LEAST_PLACES);
         let mut counts = Counts::new(places);
-        let mut top_of = vec![NIL; places];
+        let mut top_of = vec![Slot::NONE; places];
         self.next = 0;
         let mut slot = self.order.head;
-        while slot != NIL {
+        while slot != Slot::NONE {
             let old = self.place_of(slot);
             let top = self.top_of[old as usize];
             counts.add(self.next, self.counts.at(old));
             top_of[self.next as usize] = top;
             loop {
-                self.moved[slot as usize] |= self.place[slot as usize] != old;
-                self.place[slot as usize] = self.next;
+                self.moved[slot.index()] |= self.place[slot.index()] != old;
+                self.place[slot.index()] = self.next;
                 let here = slot;
                 slot = self.order.next(slot);
                 if here == top {
@@ -290,7 +290,7 @@ mod tests {
             let full_share = rng.random_range(0.02..0.9);
             let most = rng.random_range(2..80);
             let far = rng.random_range(1..most * 2);
-            let mut free: Vec<Slot> = (0..most).rev().collect();
+            let mut free: Vec<Slot> = (0..most).rev().map(Slot).collect();
             for _ in 0..4000 {
                 match rng.random_range(0..10) {
                     0..5 => {
@@ -345,11 +345,11 @@ mod tests {
     fn the_partial_pages_below_the_full_one_go_to_the_distance_that_is_asked_for() {
         let mut stack = PcStack::new();
         for (slot, full) in [(20, false), (17, false), (5, true), (23, true), (9, true), (12, true)] {
-            stack.push(slot, full);
+            stack.push(Slot(slot), full);
         }
         assert_eq!(stack.delay(2), 2);
-        assert_eq!(stack.iter().collect::<Vec<_>>(), [5, 23, 9, 20, 17, 12]);
-        stack.remove(5);
-        assert_eq!(stack.iter().collect::<Vec<_>>(), [23, 9, 20, 17, 12]);
+        assert_eq!(stack.iter().collect::<Vec<_>>(), [5, 23, 9, 20, 17, 12].map(Slot));
+        stack.remove(Slot(5));
+        assert_eq!(stack.iter().collect::<Vec<_>>(), [23, 9, 20, 17, 12].map(Slot));
     }
 }
