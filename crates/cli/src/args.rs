@@ -48,6 +48,13 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         eprintln!("error: '{option}' is now called '{new}'");
         std::process::exit(2);
     }
+    if let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::MissingRequiredArgument
+        && missing.iter().any(|argument| argument.contains(crate::reproduce::WHAT))
+    {
+        eprintln!("{}", crate::reproduce::what_is_missing());
+        std::process::exit(2);
+    }
     error.exit()
 }
 
@@ -325,7 +332,7 @@ pub(crate) struct TraceHead {
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     /// How many requests
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) count: u64,
 }
 

@@ -95,8 +95,8 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
 }
 
 const ABOUT: &str = "Operations of the personality itself, on ext4 on a served drive of 48 GB (loop device, FUSE), through \
-                     the page cache (so many operations and then a sync, which counts) and past it; the baseline and WAFLASH \
-                     in turns. The paper's are Filebench's in a QEMU guest.";
+                     the page cache (a fixed number of operations and a final sync, all of it timed) and past it; the baseline \
+                     and WAFLASH take turns. The paper's numbers are those of Filebench in a QEMU guest.";
 const SERIES: &[&str] =
     &["Baseline", "WAFLASH", "gain of WAFLASH", "latency, Baseline", "latency, WAFLASH", "turns differ by"];
 

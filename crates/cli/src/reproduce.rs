@@ -12,6 +12,7 @@ use ssdlab_lab::reproduce::{
     self, Figure, Library, PAPERS, Paper, Report, ReproduceError, Run, Scene, Settings, Watch, docs,
 };
 
+use crate::args::whole;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{figure17_live, interrupt, shipped, stdout};
@@ -33,7 +34,7 @@ Examples:
 Exit status: 0 done; 1 a run failed or was not done, or a check did not hold; 2 the input was wrong.")]
 pub(crate) struct Reproduce {
     /// A paper, or one of its figures: waflash, waflash/figure08
-    #[arg(value_name = "PAPER[/FIGURE]", required_unless_present = "list")]
+    #[arg(value_name = WHAT, required_unless_present = "list")]
     pub(crate) what: Vec<String>,
 
     /// List the papers and their figures
@@ -51,7 +52,7 @@ pub(crate) struct Reproduce {
     pub(crate) traces: Vec<PathBuf>,
 
     /// Parallel runs; by default one per core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1024))]
     pub(crate) jobs: Option<u64>,
 
     /// Memory for all runs together, such as 8g; by default three quarters of what is available
@@ -89,6 +90,16 @@ impl From<ReproduceError> for Failure {
             None => failure,
         }
     }
+}
+
+/// What the command takes, as the help calls it.
+pub(crate) const WHAT: &str = "PAPER[/FIGURE]";
+
+/// What to say where nothing was asked for: the papers that there are.
+pub(crate) fn what_is_missing() -> Failure {
+    let papers: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+    Failure::input(format!("found no {WHAT}, expected one or more of {}", papers.join(", ")))
+        .hint("`ssdlab reproduce --list` lists their figures")
 }
 
 /// A paper and what of it was asked for.

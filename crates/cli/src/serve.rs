@@ -54,7 +54,7 @@ pub(crate) struct Served {
     pub(crate) time_scale: Pace,
 
     /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
 
     /// Memory for the drive, such as 4g; by default three quarters of what is available
@@ -152,7 +152,9 @@ impl Live {
         let drives: Vec<DriveConfig> = host.drives(&config).into_iter().map(|(_, config)| config).collect();
         allowed(args.memory.as_deref())?.check_served(&drives)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
-            let why = format!("--prometheus {address}: other machines can reach it, and the metrics have no passwords");
+            let why = format!(
+                "--prometheus {address}: it can be reached from other machines, and the metrics have no passwords"
+            );
             return Err(Failure::input(why).hint(ALLOW_REMOTE));
         }
         if args.image.exists() && !args.image.is_dir() {

@@ -349,7 +349,8 @@ fn run_drive(
     lanes: Option<Box<dyn RequestLanes>>,
     control: &Control<'_>,
 ) -> Result<Option<DeviceResult>, RunError> {
-    let entrant = &stack::seen_by_workloads(entrant, experiment)?;
+    let watched = observe.is_some() || experiment.recording.is_some();
+    let entrant = &stack::seen_by_workloads(entrant, experiment, watched)?;
     let config = &entrant.config;
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     // A workload that cannot be opened shall not wait for an hour of ageing to say so.

@@ -22,6 +22,7 @@ use std::str::FromStr;
 use ssdlab_base::{Op, Request, parse_duration};
 use ssdlab_device::{Description, DriveConfig, description};
 use ssdlab_flash::{BlockId, FaultKind};
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 use crate::case::{Again, Case, Cut, Moment, Step};
@@ -233,6 +234,7 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
     /// Reads what [`Script::to_text`] wrote.
     pub(crate) fn parse(text: &str, file: &str) -> Result<Script<S>, ScriptError> {
         let error = |reason: String| ScriptError(format!("{file}: {reason}"));
+        let description = Description::parse(text, file).map_err(|cause| ScriptError(cause.to_string()))?;
         let mut table: Table = text.parse().map_err(|cause| error(format!("not TOML: {cause}")))?;
         let Some(Value::Table(mut torture)) = table.remove("torture") else {
             return Err(error("found no table [torture], expected a case that `ssdlab torture` wrote".to_string()));
@@ -260,13 +262,24 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
         }
         let mut steps = Vec::with_capacity(list.len());
         for (index, step) in list.iter().enumerate() {
-            let place = format!("torture.steps: number {}", index + 1);
-            let text = step.as_str().ok_or_else(|| error(format!("{place}: found {step}, expected text")))?;
-            steps.push(text.parse().map_err(|cause| error(format!("{place}: {cause}")))?);
+            let wrong = |reason: String| {
+                let line = line_of_step(text, index).map_or(String::new(), |line| format!(":{line}"));
+                ScriptError(format!("{file}{line}: torture.steps: {reason}"))
+            };
+            let step = step.as_str().ok_or_else(|| wrong(format!("found {step}, expected a step as text")))?;
+            steps.push(step.parse().map_err(|cause| wrong(format!("{cause}")))?);
         }
-        let drive = Description::parse(&table.to_string(), file).and_then(|description| description.resolve());
+        let drive = description.without("torture").resolve();
         Ok(Script { seed, host, steps, drive: drive.map_err(|cause| ScriptError(cause.to_string()))? })
     }
+}
+
+/// The line of the text on which a step begins; lines count from 1, steps from 0.
+fn line_of_step(text: &str, index: usize) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?.into_inner();
+    let steps = table.get("torture")?.get_ref().get("steps")?.get_ref();
+    let start = steps.as_array()?.get(index)?.span().start;
+    Some(text.get(..start)?.matches('\n').count() + 1)
 }
 
 /// A drive as its description says it: what a description cannot say takes the nearest that it can.

@@ -286,6 +286,58 @@ fn a_single_file_goes_only_into_a_folder_that_is_there() {
 }
 
 #[test]
+fn options_of_a_trace_that_are_misspelt_or_misplaced_are_told() {
+    let bench = Bench::new();
+    bench.write("t.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n");
+    for (trace, expected) in [
+        ("formt=csv:t.csv", "'formt=csv:t.csv' is no file: found 'formt=', expected"),
+        ("formt=csv:t.csv", "did you mean 'format=', as in 'format=...:PATH'?"),
+        ("t.csv,formt=csv:x", "did you mean 'format='"),
+        ("t.csv,format=csv", "options stand before a trace's path, as in 'format=...:PATH'"),
+        ("format=csv,ordre=file:t.csv", "`ordre` before a trace's path is not an option"),
+        ("format=csv,ordre=file:t.csv", "did you mean 'order='?"),
+    ] {
+        bench.refuses(&["trace", "stats", trace], &[expected]);
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", trace], &[expected]);
+    }
+    let missing = bench.refuses(&["trace", "stats", "missing.csv"], &["missing.csv"]);
+    assert!(!missing.stderr.contains("did you mean"), "{}", missing.stderr);
+}
+
+#[test]
+fn what_is_to_be_reproduced_is_asked_for_with_the_papers_there_are() {
+    let bench = Bench::new();
+    bench.refuses(
+        &["reproduce"],
+        &["found no PAPER[/FIGURE], expected one or more of waflash, write-amplification", "reproduce --list"],
+    );
+    bench.refuses(&["reproduce", "waflash", "--jobs", "x"], &["'x'", "expected a whole number from 1 to 1024"]);
+    bench.refuses(&["trace", "head", "t.csv", "-n", "x"], &["'x'", "expected a whole number"]);
+}
+
+/// A waveform, a probe and a trace window are of one drive's chips: with several, part of the run would be missing.
+#[test]
+fn what_watches_one_drive_refuses_a_host_with_others() {
+    let bench = Bench::new();
+    bench.write("two.toml", "[[layer]]\nkind = \"stripe\"\nchunk = \"64k\"\ndrives = 2\n");
+    bench.write("other.toml", "[[layer]]\nkind = \"scheduler\"\n[[layer.below]]\ndrive = \"second.toml\"\n");
+    bench.write("second.toml", &crate::support::TINY.replace("\"tiny\"", "\"second\""));
+    bench.write("one.toml", "[[layer]]\nkind = \"scheduler\"\n");
+    let watching = [&["--vcd", "x.vcd"][..], &["--rb-probe", "0"], &["--trace-window", "0s..1ms", "--out", "out"]];
+    for options in watching {
+        let run = |host| [&["run", "-d", "tiny.toml", "-w", SPEC, "--quiet", "--host", host], options].concat();
+        bench.refuses(
+            &run("two.toml"),
+            &["--vcd, --rb-probe and --trace-window watch one drive", "found a host with 2"],
+        );
+        bench.succeeds(&run("one.toml"));
+    }
+    let other = ["run", "-d", "tiny.toml", "-w", SPEC, "--vcd", "y.vcd", "--host", "other.toml"];
+    bench.refuses(&other, &["found a host with the drive second"]);
+    assert!(bench.path("x.vcd").exists() && !bench.path("y.vcd").exists());
+}
+
+#[test]
 fn sentences_of_refusals_are_whole() {
     let bench = Bench::new();
     let run = |workload| ["run", "-d", "tiny.toml", "-w", workload];

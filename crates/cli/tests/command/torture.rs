@@ -106,10 +106,13 @@ fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
     bench.refuses(&["torture", "--replay", "missing.toml"], &["missing.toml: cannot be read"]);
     bench.refuses(&["torture", "--replay", "tiny.toml"], &["tiny.toml: found no table [torture]"]);
     let wrong = [
-        (r#""drain","#, r#""drian","#, "number 6: found step 'drian', expected read, write"),
+        (r#""drain","#, r#""drian","#, "wrong.toml:12: torture.steps: found step 'drian', expected read, write"),
+        (r#""write 2+2","#, "\n  7,", "wrong.toml:12: torture.steps: found 7, expected a step as text"),
         ("format = 1", "format = 9", "torture.format: found 9, expected 1"),
         ("seed = 5", "", "torture.seed: missing"),
         ("[flash]", "[falsh]", "falsh"),
+        ("channels = 1", "channels = 0", "wrong.toml:16:12: flash.channels: found 0"),
+        ("channels = 1", "channels = ", "wrong.toml:16:12: not TOML"),
         (r#"user = "8k""#, r#"user = "31k""#, "too little over-provisioning"),
         ("steps = [", "stpes = [", "torture.steps: missing"),
     ];

@@ -116,6 +116,13 @@ impl Description {
         Ok(Description { tree: Tree::parse(text, file)? })
     }
 
+    /// The description without a table at the top that others read, such as the `torture` of a case.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Description {
+        self.tree.root.remove(key);
+        self
+    }
+
     /// Lays one `key=value` over the description, with the same dotted keys. The value is TOML, or text without quotes.
     ///
     /// Of keys that exclude each other the override wins: `capacity.user` takes the file's `over_provisioning` away.

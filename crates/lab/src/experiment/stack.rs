@@ -46,6 +46,15 @@ pub enum StackRefused {
         /// The drive.
         drive: String,
     },
+    /// What is watched is one drive.
+    #[error(
+        "--vcd, --rb-probe and --trace-window watch one drive, that of --device; found a host with {found}, expected layers \
+         above that drive alone"
+    )]
+    NotOneDrive {
+        /// What the host has in its place.
+        found: String,
+    },
     /// What was written below the layers cannot be verified through them.
     #[error("--verify knows what was written through the layers, not what --precondition-below writes under them")]
     VerifiedBelow,
@@ -98,8 +107,12 @@ impl Stack {
     }
 }
 
-/// An entrant as workloads see it: with the capacity of the stack.
-pub(super) fn seen_by_workloads(entrant: &Entrant, experiment: &Experiment<'_>) -> Result<Entrant, RunError> {
+/// An entrant as workloads see it: with the capacity of the stack. A drive that is `watched` must be the only one.
+pub(super) fn seen_by_workloads(
+    entrant: &Entrant,
+    experiment: &Experiment<'_>,
+    watched: bool,
+) -> Result<Entrant, RunError> {
     let mut seen = entrant.clone();
     let Some(host) = experiment.host else { return Ok(seen) };
     let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
@@ -113,6 +126,13 @@ pub(super) fn seen_by_workloads(entrant: &Entrant, experiment: &Experiment<'_>) 
     }
     if let Some((name, _)) = drives.iter().find(|(_, config)| config.timed != entrant.config.timed) {
         return Err(refused(StackRefused::Timing { drive: name.clone() }));
+    }
+    if watched && !matches!(&drives[..], [(_, only)] if *only == entrant.config) {
+        let found = match &drives[..] {
+            [(name, _)] => format!("the drive {name}"),
+            several => format!("{} drives", several.len()),
+        };
+        return Err(refused(StackRefused::NotOneDrive { found }));
     }
     if experiment.precondition_below && experiment.verify && !host.is_transparent() {
         return Err(refused(StackRefused::VerifiedBelow));

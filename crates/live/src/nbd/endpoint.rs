@@ -48,9 +48,7 @@ pub enum EndpointError {
     #[error("found '{0}', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT")]
     Address(String),
     /// Not this machine alone.
-    #[error(
-        "{0} can be reached from other machines, and NBD has neither passwords nor encryption: refused without --allow-remote"
-    )]
+    #[error("{0} can be reached from other machines, and NBD has neither passwords nor encryption")]
     Remote(SocketAddr),
 }
 

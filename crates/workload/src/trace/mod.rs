@@ -89,6 +89,12 @@ impl Trace {
         if path.is_empty() {
             return Err(WorkloadError("the trace's path is empty".into()));
         }
+        if path == spec
+            && !Path::new(path).exists()
+            && let Some(meant) = Options::meant(spec)
+        {
+            return Err(WorkloadError(format!("'{spec}' is no file: {meant}")));
+        }
         let origin = match path {
             standard_input::DASH => Origin::StandardInput,
             path => Origin::File(Path::new(path).to_path_buf()),

@@ -3,6 +3,8 @@
 //! `fin1.spc`, `format=msr:/traces/hm_0.csv.gz`, `format=blkparse,event=D,device=8,16:run.txt`. The part before the
 //! first colon is options when every `key=` in it is a known one; a file whose name looks like that is written `./name`.
 
+use ssdlab_base::closest;
+
 use super::format::TraceFormat;
 use crate::WorkloadError;
 
@@ -57,6 +59,9 @@ pub(crate) struct Options {
     pub(super) skip_bad: bool,
 }
 
+/// The keys.
+const NAMES: [&str; 6] = ["format", "device", "event", "time", "order", "skip_bad"];
+
 /// The keys, with what each takes, for messages.
 const KEYS: &str = "format=NAME, device=NAME or device=#N, event=Q|G|I|D|C, time=ns|100ns|us|ms|s, order=file|time, \
                     skip_bad=yes|no";
@@ -64,10 +69,7 @@ const KEYS: &str = "format=NAME, device=NAME or device=#N, event=Q|G|I|D|C, time
 impl Options {
     /// Splits options and path; the whole text is a path if it does not begin with options.
     pub(super) fn split(spec: &str) -> Result<(Options, &str), WorkloadError> {
-        let known = |part: &str| {
-            part.split_once('=')
-                .is_some_and(|(key, _)| matches!(key, "format" | "device" | "event" | "time" | "order" | "skip_bad"))
-        };
+        let known = |part: &str| part.split_once('=').is_some_and(|(key, _)| NAMES.contains(&key));
         match spec.split_once(':') {
             Some((head, path)) if head.split(',').next().is_some_and(known) => {
                 if path.is_empty() {
@@ -141,9 +143,27 @@ impl Options {
                     _ => return Err(unknown(value, "yes or no")),
                 };
             }
-            _ => return Err(unknown(key, "an option")),
+            _ => {
+                let meant = closest(key, NAMES).map_or(String::new(), |name| format!("; did you mean '{name}='?"));
+                return Err(WorkloadError(format!("{}{meant}", unknown(key, "an option"))));
+            }
         }
         Ok(())
+    }
+
+    /// What to write instead of `spec`, which is no file: options after the path, or a misspelt one.
+    pub(super) fn meant(spec: &str) -> Option<String> {
+        let head = spec.split_once(':').map_or(spec, |(head, _)| head);
+        let keys = head.split(',').filter_map(|part| part.split_once('=')).map(|(key, _)| key);
+        let (key, name) = keys.filter_map(|key| closest(key, NAMES).map(|name| (key, name))).next()?;
+        Some(if key == name {
+            format!("options stand before a trace's path, as in '{name}=...:PATH'")
+        } else {
+            format!(
+                "found '{key}=', expected before a trace's path some of {KEYS}; did you mean '{name}=', as in \
+                 '{name}=...:PATH'?"
+            )
+        })
     }
 }
 
@@ -180,7 +200,7 @@ mod tests {
     fn unknown_options_and_values_list_the_known_ones() {
         for (bad, word) in [
             ("format=msrr:x", "msr"),
-            ("format=msr,evnt=Q:x", "event="),
+            ("format=msr,evnt=Q:x", "did you mean 'event='?"),
             ("time=min:x", "100ns"),
             ("event=Z:x", "Q|G|I|D|C"),
             ("format=msr,format=spc:x", "twice"),
