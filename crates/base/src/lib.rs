@@ -1,4 +1,4 @@
-//! The words every room of ssdlab speaks: virtual time, sizes, requests and
+//! What all layers of ssdlab have in common: virtual time, sizes, requests and
 //! seeded randomness.
 //!
 //! This crate knows nothing of drives. It promises that a quantity carries its

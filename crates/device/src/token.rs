@@ -3,8 +3,8 @@
 /// The owner of a flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody: its effect is enough.
-    Nobody,
+    /// None: nothing waits for it, its effect is enough.
+    None,
     /// A host command, by slot.
     Command(u32),
     /// Pages leaving the write buffer, by slot.
@@ -34,7 +34,7 @@ impl Owner {
             debug_assert!(index <= INDEX_MASK, "the number of an owner fits beside its kind");
         }
         match self {
-            Owner::Nobody => 0,
+            Owner::None => 0,
             Owner::Command(index) => 1 << KIND_SHIFT | index,
             Owner::Eviction(index) => 2 << KIND_SHIFT | index,
             Owner::Gc(group) => 3 << KIND_SHIFT | group,
@@ -55,7 +55,7 @@ impl Owner {
             4 => Owner::Idle,
             5 => Owner::Versions(index),
             6 => Owner::Rebuild(index),
-            _ => Owner::Nobody,
+            _ => Owner::None,
         }
     }
 }

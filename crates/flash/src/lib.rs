@@ -1,6 +1,6 @@
 //! The chips: geometry, timing, page states and rules, wear, faults, Ready/Busy lines, stored contents.
 //!
-//! This room knows nothing of what logical addresses mean. It orders operations on channels, dies and planes, enforces
+//! This crate knows nothing of what logical addresses mean. It orders operations on channels, dies and planes, enforces
 //! the rules of NAND in every build, and counts every operation by its cause.
 
 mod array;

@@ -225,7 +225,7 @@ fn what_is_mapped_below_a_stripe_is_mapped_above() {
 /// A side that is a mirror of its own answers reads even after its last drive in sync was cut, from what that drive has left.
 /// The mirror above has left it behind by then, and must not believe them.
 #[test]
-fn what_a_side_reads_after_it_was_left_behind_is_not_believed() {
+fn what_a_side_reads_after_it_fell_out_of_sync_is_not_believed() {
     let text = "[[layer]]\nkind = \"mirror\"\nregion = \"8k\"\n[[layer.below]]\n[[layer.below]]\nkind = \"mirror\"\n\
                 region = \"8k\"\n";
     let host = Host::parse(text, "host.toml").expect("a host");

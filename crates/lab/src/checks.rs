@@ -130,24 +130,24 @@ const WANDERING: f64 = 0.03;
 /// The least number of host writes from which a statement about write amplification is made.
 const WRITES_TO_JUDGE: u64 = 1_000;
 
-/// Room that a run finds or leaves: what is written into it costs no collection, or no program, yet. In bytes.
+/// Free space that a run finds or leaves: what is written into it costs no collection, or no program, yet. In bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct FreeSpace {
     /// What could be programmed before a block must be erased.
     headroom: u64,
     /// What is in the write buffer and not on flash.
     buffered: u64,
 }
 
-impl Room {
+impl FreeSpace {
     /// Of a device now: of all its drives.
-    pub(crate) fn of<D: Administration + ?Sized>(device: &D) -> Room {
-        let mut room = Room::default();
+    pub(crate) fn of<D: Administration + ?Sized>(device: &D) -> FreeSpace {
+        let mut space = FreeSpace::default();
         for part in device.parts() {
-            room.headroom += part.drive.headroom_bytes();
-            room.buffered += part.drive.buffered_bytes();
+            space.headroom += part.drive.headroom_bytes();
+            space.buffered += part.drive.buffered_bytes();
         }
-        room
+        space
     }
 }
 
@@ -160,16 +160,16 @@ pub(crate) struct Circumstances {
     pub(crate) is_steady_of_this: bool,
     /// The drive took no writes any more when the run began.
     pub(crate) was_read_only: bool,
-    /// The room that the drive had when the run began.
-    pub(crate) room_before: Room,
+    /// The free space that the drive had when the run began.
+    pub(crate) space_before: FreeSpace,
 }
 
-/// Sentences about what misleads in a finished result; `room_after` is what the run left.
+/// Sentences about what misleads in a finished result; `space_after` is what the run left.
 pub(crate) fn warnings(
     result: &DeviceResult,
     config: &DriveConfig,
     circumstances: Circumstances,
-    room_after: Room,
+    space_after: FreeSpace,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     if !result.complete {
@@ -196,7 +196,7 @@ pub(crate) fn warnings(
         writes(result, config, circumstances, &mut warnings);
     }
     unwritten(result, config, &mut warnings);
-    let is_short = is_too_short_for_balance(result, circumstances.room_before, room_after, &mut warnings);
+    let is_short = is_too_short_for_balance(result, circumstances.space_before, space_after, &mut warnings);
     collection(result, config, is_short, &mut warnings);
     if !result.read_only {
         spare(result, &mut warnings);
@@ -222,11 +222,11 @@ fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
             "{requests} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a \
              unit that holds data {cost}"
         ),
-        Some(room) => format!(
+        Some(layer) => format!(
             "{requests} of the workload's requests do not begin and end on a mapping unit of {unit} bytes; the host \
              layer issued {} requests for the workload's {all}; alignment is counted for the workload only, and a write \
              of part of a unit that holds data {cost}",
-            room.sent.requests.iter().sum::<u64>()
+            layer.sent.requests.iter().sum::<u64>()
         ),
     });
 }
@@ -371,7 +371,12 @@ const THEORY_MISSED: f64 = 0.03;
 /// in the buffer, `O' = O + buffered`, a run in balance has `R O' / (O - taken)` relocations and `O'` others.
 ///
 /// True if that is far from what the run had, which is said: it is too short.
-fn is_too_short_for_balance(result: &DeviceResult, before: Room, after: Room, warnings: &mut Vec<String>) -> bool {
+fn is_too_short_for_balance(
+    result: &DeviceResult,
+    before: FreeSpace,
+    after: FreeSpace,
+    warnings: &mut Vec<String>,
+) -> bool {
     let victims = result.gc.foreground_victims + result.gc.background_victims;
     let Some(measured) = result.write_amplification.as_ref().filter(|wa| wa.total > 0.0) else { return false };
     if result.read_only || victims == 0 || result.precondition.steady != Some(true) || result.requests.write == 0 {
@@ -650,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_on_borrowed_room_is_told_what_it_would_have_cost() {
+    fn a_run_on_borrowed_space_is_told_what_it_would_have_cost() {
         // In balance a write is relocated three times: write amplification 4. The run wrote 16 MiB.
         const MIB: u64 = 1 << 20;
         let said = |borrowed: u64, buffered: u64| {
@@ -664,8 +669,8 @@ mod tests {
                 total: others + relocated,
                 by_cause: [("host".to_string(), others), ("gc".to_string(), relocated)].into(),
             });
-            let before = Room { headroom: 64 * MIB, buffered: 0 };
-            let after = Room { headroom: 64 * MIB - borrowed, buffered };
+            let before = FreeSpace { headroom: 64 * MIB, buffered: 0 };
+            let after = FreeSpace { headroom: 64 * MIB - borrowed, buffered };
             let mut warnings = Vec::new();
             assert_eq!(is_too_short_for_balance(&result, before, after, &mut warnings), !warnings.is_empty());
             warnings

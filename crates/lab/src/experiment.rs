@@ -19,7 +19,7 @@ use ssdlab_host::{Administration, BlockDevice, Host};
 use ssdlab_workload::Workload;
 
 use crate::breakdown::{Breakdown, Gathered, RequestLanes};
-use crate::checks::{Circumstances, Room};
+use crate::checks::{Circumstances, FreeSpace};
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
@@ -393,7 +393,7 @@ fn run_drive(
     }
     control.progress.begin(&entrant.label, Phase::Run);
     let was_read_only = stack.look().is_read_only();
-    let room_before = Room::of(stack.look());
+    let space_before = FreeSpace::of(stack.look());
     let smart_before = parts::logs(stack.parts());
     let started = Instant::now();
     let ended = match &mut stack {
@@ -429,7 +429,7 @@ fn run_drive(
             is_clocked: experiment.workload.is_clocked(),
             is_steady_of_this: matches!(experiment.age, Age::Steady),
             was_read_only,
-            room_before,
+            space_before,
         },
     };
     // Closed forms know nothing of what a host makes of a workload.

@@ -7,8 +7,8 @@
 //!      +-- precondition, snapshot: the drive's age
 //! ```
 //!
-//! This room drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
-//! that the same experiment gives the same result but for wall-clock times, and that a result that breaks a law says so.
+//! This crate drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
+//! that the same experiment gives the same result but for wall-clock times, and that a result that breaks an invariant says so.
 
 pub mod breakdown;
 mod by_cause;

@@ -105,7 +105,7 @@ fn rows() -> Vec<Row> {
             let commands = d.commands.as_ref()?;
             Some(count(commands.by_name.values().map(|count| count.completed).sum()))
         }),
-        row("  sent by the layers", |d| d.host_layers.last().map(|room| count(room.sent.requests.iter().sum()))),
+        row("  sent by the layers", |d| d.host_layers.last().map(|layer| count(layer.sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
         row(
             "in flight, mean / max",

@@ -87,9 +87,9 @@ fn a_scheduler_joins_what_the_set_lets_it_join_and_gives_each_its_answer() {
     let result = run(&Experiment { verify: true, ..through() });
     assert_checks_hold(&result);
     let device = &result.devices[0];
-    let room = &device.host_layers[0];
+    let layer = &device.host_layers[0];
     // The first of eight goes at once; of the seven behind it six are joined to the next.
-    assert_eq!(room.figures["merged_requests"], 50.0 * 6.0);
+    assert_eq!(layer.figures["merged_requests"], 50.0 * 6.0);
     let commands = device.commands.as_ref().expect("the drive has a set");
     assert_eq!(commands.by_name["write-tagged"].completed, 50 * 2 + 50);
     assert_eq!(commands.by_name["find-tag"].failed, 0, "every unit has the tag of its round");

@@ -21,18 +21,18 @@ fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
     assert_same(&first, &run(&experiment));
 
     // Equal drives in one experiment do not see each other.
-    let mut twin = first.devices[1].clone();
-    twin.name = "one".to_string();
-    twin.configuration = first.devices[0].configuration.clone();
+    let mut second = first.devices[1].clone();
+    second.name = "one".to_string();
+    second.configuration = first.devices[0].configuration.clone();
     for (log, other) in [
-        (&mut twin.smart.before, &first.devices[0].smart.before),
-        (&mut twin.smart.after, &first.devices[0].smart.after),
+        (&mut second.smart.before, &first.devices[0].smart.before),
+        (&mut second.smart.after, &first.devices[0].smart.after),
     ] {
         ["mn", "sn"].iter().for_each(|&key| log[key] = other[key].clone());
     }
-    twin.wall_time_s = first.devices[0].wall_time_s;
-    twin.wall_precondition_s = first.devices[0].wall_precondition_s;
-    assert_eq!(first.devices[0], twin);
+    second.wall_time_s = first.devices[0].wall_time_s;
+    second.wall_precondition_s = first.devices[0].wall_precondition_s;
+    assert_eq!(first.devices[0], second);
 }
 
 #[test]
@@ -274,11 +274,11 @@ fn a_host_above_the_drive_is_measured_and_verified_from_above() {
     assert_checks_hold(&result);
     let names: Vec<&str> = result.devices[0].checks.iter().map(|check| check.name.as_str()).collect();
     assert!(names.contains(&"requests_handed_down") && names.contains(&"reads_return_what_was_written"), "{names:?}");
-    let room = &result.devices[0].host_layers[0];
-    assert_eq!((room.kind.as_str(), room.configuration["depth"].as_str()), ("scheduler", "4"));
-    assert_eq!(room.taken.requests.iter().sum::<u64>(), 60_000);
-    assert_eq!(60_000.0 - room.figures["merged_requests"], room.sent.requests.iter().sum::<u64>() as f64);
-    assert!(room.figures["waiting_max"] > 50.0, "64 come at a time, and 4 go on");
+    let layer = &result.devices[0].host_layers[0];
+    assert_eq!((layer.kind.as_str(), layer.configuration["depth"].as_str()), ("scheduler", "4"));
+    assert_eq!(layer.taken.requests.iter().sum::<u64>(), 60_000);
+    assert_eq!(60_000.0 - layer.figures["merged_requests"], layer.sent.requests.iter().sum::<u64>() as f64);
+    assert!(layer.figures["waiting_max"] > 50.0, "64 come at a time, and 4 go on");
     // Contents change nothing, and neither does a scheduler that lets everything through.
     let unverified = run(&through());
     assert_eq!(unverified.devices[0].latency_ns, result.devices[0].latency_ns);

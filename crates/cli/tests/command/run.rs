@@ -225,13 +225,13 @@ fn a_host_stands_between_workload_and_drive() {
     let result = json(&bench.succeeds(&[&arguments[..], &["--json", "--verify"]].concat()).stdout);
     assert_eq!(result["host"], "merging.toml");
     let device = &result["devices"][0];
-    let room = &device["host_layers"][0];
+    let layer = &device["host_layers"][0];
     let requests = device["requests"]["write"].as_u64().expect("a count");
-    let sent = room["sent"]["requests"][1].as_u64().expect("a count");
-    assert_eq!(room["taken"]["requests"][1], requests);
+    let sent = layer["sent"]["requests"][1].as_u64().expect("a count");
+    assert_eq!(layer["taken"]["requests"][1], requests);
     // One goes alone; the fifteen that come while it is in flight go together.
     assert!(sent * 7 < requests, "{sent} of {requests}");
-    assert_eq!(room["sent"]["bytes"], room["taken"]["bytes"]);
+    assert_eq!(layer["sent"]["bytes"], layer["taken"]["bytes"]);
 
     // Misaligned is what the workload sent, of which the host made other requests: the warning says of which it speaks.
     let small = ["run", "-d", "tiny.toml", "-w", "rw=write,bs=512,iodepth=16,size=1m"];

@@ -1,4 +1,4 @@
-//! Drives a policy and its naive twin side by side.
+//! Drives a policy and its reference model side by side.
 
 use rand::RngExt;
 use ssdlab_base::rng;

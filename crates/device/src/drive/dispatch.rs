@@ -427,7 +427,7 @@ impl Drive {
             let end = request.end().div_ceil(self.sectors_per_unit);
             self.force_out(command, Lpn(first as u32), Lpn(end as u32))?;
         }
-        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None)?;
         self.await_metadata(command);
         Ok(())
     }
@@ -473,7 +473,7 @@ impl Drive {
         loop {
             // Tried again after a stall, this comes first: the segment before is unmapped but not saved.
             if self.ftl.trims_pending() > backlog {
-                self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+                self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None)?;
                 if !self.media.flash.timed() {
                     self.work_untimed();
                 }
@@ -520,7 +520,7 @@ impl Drive {
         debug_assert!(covers <= dispatched, "flush {command} covers {covers} writes of {dispatched}");
         self.evict_older_than(covers - u64::from(seeded(Bug::FlushMissesTheLast) && covers > 0))?;
         if !seeded(Bug::TrimForgotten) {
-            self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody)?;
+            self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None)?;
         }
         self.await_metadata(command);
         if !self.stage.evicting.is_empty() && !seeded(Bug::FlushReturnsEarly) {

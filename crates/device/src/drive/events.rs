@@ -138,7 +138,7 @@ impl Drive {
     #[inline]
     pub(super) fn owner_served(&mut self, token: u32) {
         match Owner::unpack(token) {
-            Owner::Nobody => {}
+            Owner::None => {}
             Owner::Command(command) => self.release_command(command),
             Owner::Eviction(slot) => self.evicted(slot),
             Owner::Idle => self.idle_work_done(),

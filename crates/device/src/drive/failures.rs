@@ -21,7 +21,7 @@ impl Drive {
         let relocates = matches!(owner, Owner::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.
-        let owner = if relocates && !self.media.flash.timed() { Owner::Nobody } else { owner };
+        let owner = if relocates && !self.media.flash.timed() { Owner::None } else { owner };
         let record = cause == Cause::Metadata;
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
         self.media.metadata_in_flight += u32::from(record);
@@ -89,7 +89,7 @@ impl Drive {
 
     fn rewrite_or_wait(&mut self, pending: PendingRewrite) {
         let PendingRewrite { place, frontier, cause } = pending;
-        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::Nobody) {
+        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::None) {
             self.media.pool.pin(place.block);
             self.failures.pending_rewrites.push(pending);
             return;
@@ -114,7 +114,7 @@ impl Drive {
     fn save_held_trims(&mut self) {
         let unsaved = |hold: &Retirement| hold.trim == HeldTrim::Unsaved;
         if self.failures.retirements.iter().any(unsaved)
-            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody).is_ok()
+            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None).is_ok()
         {
             for hold in self.failures.retirements.iter_mut().filter(|hold| unsaved(hold)) {
                 hold.trim = HeldTrim::InFlight;
@@ -199,7 +199,7 @@ impl Drive {
     pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
             match self.failures.retirements[index].owner {
-                Owner::Nobody | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) => continue,
+                Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) => continue,
                 Owner::Command(command) => self.commands[command].status = status,
                 Owner::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.stage.evictions[slot];
@@ -210,9 +210,9 @@ impl Drive {
                 }
             }
         }
-        let told = |hold: &Retirement| !matches!(hold.owner, Owner::Nobody | Owner::Gc(_) | Owner::Idle);
+        let told = |hold: &Retirement| !matches!(hold.owner, Owner::None | Owner::Gc(_) | Owner::Idle);
         while let Some(index) = self.failures.retirements.iter().position(told) {
-            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::Nobody);
+            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::None);
             self.owner_served(owner.pack());
         }
         if !self.failures.pending_rewrites.is_empty() {

@@ -118,7 +118,7 @@ impl Pair {
         };
         let units: Vec<UnitWrite<'_>> = lpns.iter().map(|lpn| UnitWrite { lpn: *lpn, mask, cells: &cells }).collect();
         let stream = u16::from(input.byte() & 1);
-        if self.ftl.write(&mut self.media, &units, stream, Cause::Host, Owner::Nobody).is_err() {
+        if self.ftl.write(&mut self.media, &units, stream, Cause::Host, Owner::None).is_err() {
             // Refused, it changed nothing.
             lpns.iter().for_each(|lpn| self.compare(*lpn));
             return;
@@ -149,7 +149,7 @@ impl Pair {
     }
 
     fn save_trims(&mut self) {
-        if self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::Nobody).is_ok() {
+        if self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None).is_ok() {
             assert_eq!(self.ftl.trims_pending(), 0, "all trims are on flash");
             self.unsaved.clear();
         }

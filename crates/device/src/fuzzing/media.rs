@@ -122,7 +122,7 @@ impl Pair {
         self.note_given(place);
         let mut after = Vec::new();
         if let Some(source) = source {
-            let read = self.media.read(source, 512, Cause::ReadModifyWrite, Owner::Nobody);
+            let read = self.media.read(source, 512, Cause::ReadModifyWrite, Owner::None);
             self.pin(read, &[source.block]);
             after.push(read);
         }
@@ -149,7 +149,7 @@ impl Pair {
                 kind: OpKind::Program,
                 cause: Cause::Host,
                 frontier,
-                owner: Owner::Nobody,
+                owner: Owner::None,
                 pins: &superseded,
                 after: &after,
                 taken: &[],
@@ -184,7 +184,7 @@ impl Pair {
 
     fn read(&mut self, input: &mut Input<'_>) {
         if let Some(place) = self.some_page(input) {
-            let op = self.media.read(place, 512, Cause::Host, Owner::Nobody);
+            let op = self.media.read(place, 512, Cause::Host, Owner::None);
             self.pin(op, &[place.block]);
         }
     }

@@ -390,7 +390,7 @@ impl Gc {
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
     fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, group: u32) -> bool {
         let trimmed = media.pool.is_trimmed(victim) && !seeded(Bug::EraseBeforeTrimRecord);
-        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Owner::Nobody).is_err() {
+        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Owner::None).is_err() {
             return false;
         }
         media.pool.await_erase(victim);
@@ -459,7 +459,7 @@ impl Gc {
                     page: 0,
                     source: Ppn::NONE,
                     bytes: 0,
-                    token: Owner::Nobody.pack(),
+                    token: Owner::None.pack(),
                     pin: BlockId::NONE,
                     waits_for: 0,
                 };

@@ -161,7 +161,7 @@ impl Media {
         self.bind_stripe_page(place, role);
         if !self.flash.timed() {
             if self.flash.execute(OpKind::Program, Cause::Parity, place.block, place.page) {
-                self.program_failed_now(place, Cause::Parity, Owner::Nobody, &[]);
+                self.program_failed_now(place, Cause::Parity, Owner::None, &[]);
             }
             self.close_if_written(place.block);
             return;
@@ -186,7 +186,7 @@ impl Media {
                 page: place.page,
                 source: Ppn::NONE,
                 bytes: self.unit_bytes * self.units_per_page,
-                token: Owner::Nobody.pack(),
+                token: Owner::None.pack(),
                 pin: BlockId::NONE,
                 waits_for: unready.len() as u16,
             },

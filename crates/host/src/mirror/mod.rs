@@ -117,7 +117,7 @@ struct Counts {
     record_writes: u64,
     read_elsewhere: u64,
     resynced_sectors: u64,
-    left_behind: u64,
+    fell_out_of_sync: u64,
 }
 
 /// Every device holds everything.
@@ -361,15 +361,15 @@ impl Mirror {
         }
         if self.failed >> side & 1 == 0 {
             self.failed |= 1 << side;
-            self.leave_behind(side);
+            self.put_out_of_sync(side);
         }
         true
     }
 
     /// A side is no longer in sync; there is another one that is.
-    fn leave_behind(&mut self, side: usize) {
+    fn put_out_of_sync(&mut self, side: usize) {
         self.in_sync &= !(1 << side);
-        self.counts.left_behind += 1;
+        self.counts.fell_out_of_sync += 1;
         self.record = Record {
             generation: self.record.generation.wrapping_add(1),
             in_sync: self.in_sync,
@@ -518,11 +518,11 @@ impl Administration for Mirror {
     }
 
     fn layers(&self) -> Vec<LayerMetrics> {
-        let Counts { waited, bitmap_writes, record_writes, read_elsewhere, resynced_sectors, left_behind } =
+        let Counts { waited, bitmap_writes, record_writes, read_elsewhere, resynced_sectors, fell_out_of_sync } =
             self.counts;
         let figures = [
             ("bitmap_writes", bitmap_writes),
-            ("left_behind", left_behind),
+            ("fell_out_of_sync", fell_out_of_sync),
             ("read_elsewhere", read_elsewhere),
             ("record_writes", record_writes),
             ("resynced_sectors", resynced_sectors),
@@ -580,7 +580,7 @@ impl Power for Mirror {
         if is_last {
             self.last_was_cut(side);
         } else if self.in_sync >> side & 1 == 1 {
-            self.leave_behind(side);
+            self.put_out_of_sync(side);
         } else {
             self.resync_anew();
         }

@@ -9,7 +9,7 @@ use super::stack::Stack;
 use super::{Entrant, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
-use crate::checks::{self, Circumstances, Room};
+use crate::checks::{self, Circumstances, FreeSpace};
 use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
@@ -61,7 +61,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let layers = device.layers();
     let counters = device.counters();
     let virtual_time_ns = if config.timed { now } else { 0 };
-    let room_after = Room::of(device);
+    let space_after = FreeSpace::of(device);
     let read_only = device.parts().iter().any(|part| part.drive.is_read_only());
     let unstruck: Vec<_> = device.parts().iter().flat_map(|part| part.drive.faults_unstruck()).collect();
     let requests = per_op(recorder.completed);
@@ -154,7 +154,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         subtests,
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
-    result.warnings = checks::warnings(&result, config, circumstances, room_after);
+    result.warnings = checks::warnings(&result, config, circumstances, space_after);
     if result.read_only {
         let when = if circumstances.was_read_only { " before the run" } else { "" };
         let warning = format!(

@@ -333,7 +333,7 @@ fn an_interrupted_run_counts_the_quiet_after_its_last_subtest_and_the_bytes_of_t
 }
 
 #[test]
-fn rooms_of_one_kind_are_numbered_and_show_their_settings() {
+fn layers_of_one_kind_are_numbered_and_show_their_settings() {
     use ssdlab_host::{LayerMetrics, Traffic};
     let layer = |kind: &str, depth: &str, merged: u32| LayerMetrics {
         kind: kind.to_string(),

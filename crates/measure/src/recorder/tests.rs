@@ -18,7 +18,7 @@ fn low(start: u64, end: u64) -> Low {
     Low { die: 0, start: Nanos(start), end: Nanos(end) }
 }
 
-/// The procedure of the paper as it stands there, a step at a time: the twin that the closed form is held against.
+/// The procedure of the paper as it stands there, a step at a time: the reference model of the closed form.
 fn walk(settings: Settings, lows: &[Low]) -> (Vec<u64>, u64) {
     let is_low = |at: u64| lows.iter().any(|low| low.start.0 <= at && at < low.end.0);
     let end = lows.last().map_or(0, |low| low.end.0);

@@ -1,5 +1,5 @@
 //! The principle of WAFLASH's section 3.1 told in the plainest way: a list that is walked, and all references ever. The
-//! twins of the policies' tests are made of it.
+//! reference models of the policies' tests are made of it.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -29,7 +29,7 @@ pub(super) struct Merge<'a> {
 impl Merge<'_> {
     /// A merge that host writes pay for, with nothing new.
     pub(super) const fn of_host() -> Self {
-        let (cause, owner) = (Cause::Merge, Owner::Nobody);
+        let (cause, owner) = (Cause::Merge, Owner::None);
         Merge { new: None, new_cause: Cause::Host, owner, cause, for_host: true, is_copy: false }
     }
 }
@@ -187,7 +187,7 @@ impl BlockFtl {
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
             let page = Page { place, source: Ppn::NONE, pins: left };
-            self.program(media, &page, NONE, Cause::Metadata, Owner::Nobody);
+            self.program(media, &page, NONE, Cause::Metadata, Owner::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);
             }
@@ -231,7 +231,7 @@ impl BlockFtl {
         // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
         media.flash.oob.carry(source.sole_unit(), unit);
         let after = self.fetch(media, source, unit, media.unit_bytes, cause);
-        self.program(media, page, after, cause, Owner::Nobody);
+        self.program(media, page, after, cause, Owner::None);
     }
 
     /// Programs a page that holds nothing, so that the ones behind it can be programmed.
@@ -241,7 +241,7 @@ impl BlockFtl {
             media.flash.store.write(media.unit_at(page.place), &cells);
         }
         media.padding_bytes += u64::from(media.unit_bytes);
-        self.program(media, page, NONE, cause, Owner::Nobody);
+        self.program(media, page, NONE, cause, Owner::None);
     }
 
     /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`.
@@ -264,7 +264,7 @@ impl BlockFtl {
         }
         if media.flash.is_written(place.block, place.page) {
             if media.flash.timed() {
-                return Source::After(media.read(place, bytes, cause, Owner::Nobody));
+                return Source::After(media.read(place, bytes, cause, Owner::None));
             }
             return if media.read_now(place, cause) { Source::Lost } else { Source::Here };
         }

@@ -86,7 +86,7 @@ pub(crate) struct BlockFtl {
     spread: BTreeMap<u32, Spread>,
     /// By physical block: the logical block that its header names, `NONE` without a header.
     owners: Vec<u32>,
-    /// Physical blocks that are nobody's home, to be erased.
+    /// Physical blocks that hold no logical block any more, to be erased.
     leaving: Vec<BlockId>,
     /// Pages of a logical block: all of a block but the header.
     data_pages: u32,

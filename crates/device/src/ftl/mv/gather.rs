@@ -148,7 +148,7 @@ impl MvFtl {
         }
         if media.flash.is_written(place.block, place.page) {
             if media.flash.timed() {
-                let op = media.read(place, bytes, cause, Owner::Nobody);
+                let op = media.read(place, bytes, cause, Owner::None);
                 return Held::Awaited { op, from: ppn, read: true };
             }
             return Held::Read { failed: media.read_now(place, cause) };
@@ -156,7 +156,7 @@ impl MvFtl {
         let Some(program) = media.flash.find_program(place.block, place.page) else { return Held::Here };
         if let Some(source) = media.flash.copyback_source(program) {
             // On its way inside the chips: only the page it comes from can be read.
-            let op = media.read(media.place_of_page(source), bytes, cause, Owner::Nobody);
+            let op = media.read(media.place_of_page(source), bytes, cause, Owner::None);
             return Held::Awaited { op, from: source, read: true };
         }
         if media.flash.waits(program) {

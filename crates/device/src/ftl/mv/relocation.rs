@@ -104,7 +104,7 @@ impl MvFtl {
         }
         if !copyback && readable {
             if media.flash.timed() {
-                sources.after.push(media.read(from, media.unit_bytes, write.cause, Owner::Nobody));
+                sources.after.push(media.read(from, media.unit_bytes, write.cause, Owner::None));
                 // What a record says is in RAM as well.
                 sources.taken.extend((!is_record).then_some(ppn.sole_unit()));
             } else if media.read_now(from, write.cause) && !is_record {

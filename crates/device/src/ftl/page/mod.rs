@@ -163,7 +163,7 @@ impl PageFtl {
         }
         if media.flash.is_written(place.block, place.page) {
             if media.flash.timed() {
-                let op = media.read(place, bytes, Cause::ReadModifyWrite, Owner::Nobody);
+                let op = media.read(place, bytes, Cause::ReadModifyWrite, Owner::None);
                 return OldVersion::Awaited { op, unit: old };
             }
             let failed = media.read_now(place, Cause::ReadModifyWrite);
@@ -173,7 +173,7 @@ impl PageFtl {
         if let Some(source) = media.flash.copyback_source(program) {
             // On its way inside the chips: only the page it comes from can be read.
             let unit = source.first_unit(self.units_per_page) + old % self.units_per_page;
-            let op = media.read(media.place_of(unit), bytes, Cause::ReadModifyWrite, Owner::Nobody);
+            let op = media.read(media.place_of(unit), bytes, Cause::ReadModifyWrite, Owner::None);
             return OldVersion::Awaited { op, unit };
         }
         if media.flash.waits(program) {

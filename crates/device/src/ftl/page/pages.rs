@@ -120,7 +120,7 @@ impl PageFtl {
             let source = self.next_valid(at, end).expect("the victim has as many valid pages");
             *lpn = media.flash.oob.lpn(source);
             let place = Place { block: BlockId(victim), page: source - first };
-            *read = media.read(place, bytes, cause, Owner::Nobody);
+            *read = media.read(place, bytes, cause, Owner::None);
             if keeps_contents {
                 self.copy_unit(media, source, to + index as u32);
             }

@@ -166,7 +166,7 @@ impl PageFtl {
                     // Only what is moved crosses the channel.
                     let page_units = sources[index..].iter().take_while(|other| media.page_of(**other) == page).count();
                     let bytes = page_units as u32 * media.unit_bytes;
-                    after.push(media.read(from, bytes, cause, Owner::Nobody));
+                    after.push(media.read(from, bytes, cause, Owner::None));
                 } else {
                     read_failed = media.read_now(from, cause);
                 }

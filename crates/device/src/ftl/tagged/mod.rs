@@ -104,7 +104,7 @@ impl Extension for Tags {
             FIND_TAG => self.find(command.words[0]),
             CLEAR_TAGS => self.clear(media),
             SAVE_TRIMS => {
-                let programmed = ftl.save_trims(media, TrimTarget::Host, Owner::Nobody)?;
+                let programmed = ftl.save_trims(media, TrimTarget::Host, Owner::None)?;
                 Outcome { words: vec![u64::from(programmed)], awaits_records: true, ..Outcome::new(Status::Success) }
             }
             other => unreachable!("{other:?} is no command of the design's set"),

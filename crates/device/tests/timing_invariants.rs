@@ -1,4 +1,4 @@
-//! Laws that hold whatever the drive does: Little's, utilisation, causality; watching changes nothing; trims are cheap.
+//! Invariants that hold whatever the drive does: Little's, utilisation, causality; watching changes nothing; trims are cheap.
 
 mod timing_support;
 

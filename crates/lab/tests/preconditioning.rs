@@ -1,4 +1,4 @@
-//! The age of drives, and snapshots of aged drives.
+//! Preconditioning, and snapshots of preconditioned drives.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn a_steady_drive_has_the_amplification_that_theory_gives() {
         let theory = device.theory.as_ref().expect("uniform overwrites").write_amplification;
         assert!((found / theory - 1.0).abs() < 0.02, "{victim}: {found} against {theory}");
         let last = *device.precondition.windows.last().expect("windows");
-        assert!((found / last - 1.0).abs() < 0.02, "{victim}: {found} after ageing to {last}");
+        assert!((found / last - 1.0).abs() < 0.02, "{victim}: {found} after preconditioning to {last}");
         assert!(!device.warnings.iter().any(|warning| warning.contains("steady state")), "{:?}", device.warnings);
     }
 }
@@ -101,7 +101,7 @@ fn a_fill_writes_every_sector_once_and_counts_nowhere() {
 #[test]
 fn a_steady_run_begins_with_a_full_write_buffer() {
     // One that destages begins between its marks, of 70 and 80 % of 256 units.
-    for (when, room) in [(Destage::OnDemand, 0), (Destage::Watermark, 77)] {
+    for (when, buffered) in [(Destage::OnDemand, 0), (Destage::Watermark, 77)] {
         let mut config = drive("buffered");
         config.buffer = BufferConfig { policy: "lru".to_string(), bytes: 256 * common::UNIT, ..config.buffer };
         config.buffer.destage.when = when;
@@ -110,7 +110,7 @@ fn a_steady_run_begins_with_a_full_write_buffer() {
         assert_checks_hold(&result);
         let device = &result.devices[0];
         let programs = device.flash.programs.by_cause["host"];
-        let (missed, most) = (1_000 - device.buffer.hits, room + 32);
+        let (missed, most) = (1_000 - device.buffer.hits, buffered + 32);
         assert!(missed.abs_diff(programs) <= most, "{when:?}: {programs} for {} hits", device.buffer.hits);
     }
 }
@@ -128,8 +128,8 @@ fn a_workload_that_never_writes_is_steady_after_the_fill() {
 #[test]
 fn an_age_of_its_own_runs_once_on_an_empty_drive() {
     let drives = entrants(&[drive("one")]);
-    let (ageing, workload) = (Random::writes(7_000), Random::writes(1_000));
-    let result = run(&experiment(&drives, &workload, Age::Workload(&ageing)));
+    let (first, workload) = (Random::writes(7_000), Random::writes(1_000));
+    let result = run(&experiment(&drives, &workload, Age::Workload(&first)));
     assert_checks_hold(&result);
     assert_eq!(result.devices[0].precondition.written_bytes, 7_000 * common::UNIT);
     assert_eq!(result.devices[0].requests.write, 1_000);
@@ -155,7 +155,7 @@ fn assert_snapshots_change_nothing(configs: &[DriveConfig], workload: &Random) {
 }
 
 #[test]
-fn a_run_from_a_snapshot_is_the_run_from_ageing_bit_for_bit() {
+fn a_run_from_a_snapshot_is_the_preconditioned_run_bit_for_bit() {
     let mut random = drive("random");
     random.gc.victim = "d-choices".to_string();
     let mut buffered = drive("buffered");
@@ -243,11 +243,11 @@ fn the_cache_stays_within_its_limit_and_lets_the_oldest_go() {
     let folder = tempfile::tempdir().expect("a folder");
     let workload = Random::writes(1_000);
     let drives = entrants(&[drive("one")]);
-    let roomy = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
-    run(&Experiment { snapshots: Some(&roomy), ..experiment(&drives, &workload, Age::Fill) });
+    let wide = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
+    run(&Experiment { snapshots: Some(&wide), ..experiment(&drives, &workload, Age::Fill) });
     let first = std::fs::read_dir(folder.path()).expect("a cache").next().expect("a file").expect("an entry");
     let length = first.metadata().expect("metadata").len();
-    let tight = roomy.limit_bytes(length * 5 / 2);
+    let tight = wide.limit_bytes(length * 5 / 2);
     for seed in 2..6 {
         std::thread::sleep(Duration::from_millis(20));
         run(&Experiment { seed, snapshots: Some(&tight), ..experiment(&drives, &workload, Age::Fill) });
