@@ -18,7 +18,7 @@
 //! so it is the same after a power cut; everything else follows from it.
 
 use ssdlab_base::Divider;
-use ssdlab_flash::{BlockId, DieId, Flash, Geometry, NONE};
+use ssdlab_flash::{BlockId, DieId, Flash, Geometry, NONE, PlaneId};
 
 use crate::media::Place;
 use crate::{Allocation, DriveConfig, Level};
@@ -101,7 +101,7 @@ impl Superblocks {
                     continue;
                 }
                 assert!(index < per_plane, "block {block} stands in place {index} of {per_plane}");
-                let plane = block.0 / per_plane;
+                let plane = block.plane(per_plane);
                 let superblock = plane / self.width * per_plane + index;
                 let position = self.position_of(plane);
                 let member = &mut self.members[(superblock * self.width + position) as usize];
@@ -113,7 +113,7 @@ impl Superblocks {
         }
     }
 
-    fn position_of(&self, plane: u32) -> u32 {
+    fn position_of(&self, plane: PlaneId) -> u32 {
         let within = plane % self.width;
         self.order.iter().position(|other| *other == within).expect("every plane of a group has a place") as u32
     }
@@ -149,7 +149,7 @@ impl Superblocks {
         let per_plane = self.geometry.blocks_per_plane;
         let planes = self.geometry.planes_per_die;
         let each = self.parity > 1;
-        let plane = move |block: BlockId| block.0 / per_plane % planes;
+        let plane = move |block: BlockId| block.plane(per_plane) % planes;
         let others = self.members(superblock).filter(move |block| *block != place.block);
         others
             .filter(move |block| !each || plane(*block) == plane(place.block))
@@ -224,11 +224,11 @@ impl Superblocks {
             }
         }
         // Good blocks of each plane that are in no superblock, the lowest number last.
-        let planes: Vec<u32> = self.order.iter().map(|within| group * self.width + within).collect();
+        let planes: Vec<PlaneId> = self.order.iter().map(|within| PlaneId(group * self.width + within)).collect();
         let mut left: Vec<Vec<BlockId>> = planes
             .iter()
             .map(|plane| {
-                let blocks = (plane * per_plane..(plane + 1) * per_plane).rev().map(BlockId);
+                let blocks = (plane.0 * per_plane..(plane.0 + 1) * per_plane).rev().map(BlockId);
                 let usable = |block: &BlockId| {
                     let state = flash.blocks.get(*block);
                     !state.bad && !state.suspect && !state.torn && state.programmed == 0
@@ -260,7 +260,7 @@ impl Superblocks {
                 }
                 let block = self.members[at];
                 assert_eq!(self.of_block[block.index()], NONE, "block {block} is in two superblocks");
-                assert_eq!(block.0 / per_plane, planes[position], "block {block} is a member in another plane");
+                assert_eq!(block.plane(per_plane), planes[position], "block {block} is a member in another plane");
                 self.of_block[block.index()] = *superblock;
                 let (own, index) = (block.0 % per_plane, superblock % per_plane);
                 if flash.blocks.stands_in(block, own) != index {

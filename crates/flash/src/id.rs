@@ -94,8 +94,22 @@ id! {
 }
 
 id! {
-    /// A block, numbered over the whole drive: `plane * blocks_per_plane + block`, planes as dies are, die by die.
+    /// A plane, numbered over the whole drive: `die * planes_per_die + plane`.
+    PlaneId
+}
+counted!(PlaneId);
+
+id! {
+    /// A block, numbered over the whole drive: `plane * blocks_per_plane + block`.
     BlockId
+}
+
+impl BlockId {
+    /// The plane that the block is in.
+    #[inline(always)]
+    pub const fn plane(self, blocks_per_plane: u32) -> PlaneId {
+        PlaneId(self.0 / blocks_per_plane)
+    }
 }
 
 id! {

@@ -25,7 +25,7 @@ pub use config::{
 pub use contents::{Oob, Store};
 pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
-pub use id::{BlockId, DieId, Lpn, Ppn, UnitId};
+pub use id::{BlockId, DieId, Lpn, PlaneId, Ppn, UnitId};
 pub use image::{Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_flash::{DieId, Lpn};
+use ssdlab_flash::{DieId, Lpn, PlaneId};
 
 use crate::media::{Frontier, Media};
 use crate::superblocks::dies_in_order;
@@ -40,7 +40,9 @@ impl Placement {
             Allocation::Dynamic => (Kind::Dynamic, [Level::Channel, Level::Way, Level::Die, Level::Plane]),
         };
         let (stripe, groups_per_die) = match config.ftl.superblock {
-            Superblock::None => (planes_in_order(config, order), geometry.planes_per_die),
+            Superblock::None => {
+                (planes_in_order(config, order).into_iter().map(|plane| plane.0).collect(), geometry.planes_per_die)
+            }
             Superblock::Die => (dies_in_order(config).into_iter().map(|die| die.0).collect(), 1),
             Superblock::Drive => (vec![0], 1),
         };
@@ -228,7 +230,7 @@ impl Placement {
 }
 
 /// The planes of the drive in an order of levels: the first varies fastest.
-fn planes_in_order(config: &DriveConfig, order: [Level; 4]) -> Vec<u32> {
+fn planes_in_order(config: &DriveConfig, order: [Level; 4]) -> Vec<PlaneId> {
     let geometry = &config.flash.geometry;
     let size = |level: Level| match level {
         Level::Channel => geometry.channels,
@@ -250,7 +252,7 @@ fn planes_in_order(config: &DriveConfig, order: [Level; 4]) -> Vec<u32> {
             }
         }
         let die = (channel * geometry.chips_per_channel + way) * geometry.dies_per_chip + die;
-        die * geometry.planes_per_die + plane
+        PlaneId(die * geometry.planes_per_die + plane)
     };
     (0..geometry.planes()).map(plane).collect()
 }

@@ -181,7 +181,7 @@ impl Flash {
     fn copy_page(&mut self, asked: Asked, source: Ppn, target: Ppn) {
         let pages = self.geometry.pages_per_block;
         let (from, to) = (source.block(pages), target.block(pages));
-        let plane = |block: BlockId| block.0 / self.geometry.blocks_per_plane;
+        let plane = |block: BlockId| block.plane(self.geometry.blocks_per_plane);
         assert_eq!(plane(from), plane(to), "a copyback from page {source} to {target} stays in its plane");
         self.blocks.read(from, source % pages, asked);
         if self.faults.strikes(OpKind::Read, from, 0) {

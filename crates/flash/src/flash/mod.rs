@@ -26,7 +26,8 @@ use crate::events::EventTree;
 use crate::faults::FaultPlan;
 use crate::schedule::{CLASSES, Class};
 use crate::{
-    BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind, Ppn, UnitId,
+    BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind, PlaneId,
+    Ppn, UnitId,
 };
 
 /// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
@@ -461,13 +462,19 @@ impl Flash {
     /// The die of a block.
     #[inline]
     pub const fn die_of(&self, block: BlockId) -> DieId {
-        DieId(self.by_planes_per_die.div(self.by_blocks_per_plane.div(block.0)))
+        DieId(self.by_planes_per_die.div(self.plane_of(block).0))
+    }
+
+    /// The plane of a block.
+    #[inline]
+    pub const fn plane_of(&self, block: BlockId) -> PlaneId {
+        PlaneId(self.by_blocks_per_plane.div(block.0))
     }
 
     /// The plane of a block in its die.
     #[inline]
     const fn plane_in_die(&self, block: BlockId) -> u32 {
-        self.by_planes_per_die.rem(self.by_blocks_per_plane.div(block.0))
+        self.by_planes_per_die.rem(self.plane_of(block).0)
     }
 
     /// Whether a page that has been given data is on flash already, or its program is still to end.

@@ -11,9 +11,9 @@ pub(super) struct PageOrder {
 
 impl PageOrder {
     fn number(&self, ppn: Ppn) -> u32 {
-        let (block, page) = (ppn / self.pages_per_block, ppn % self.pages_per_block);
-        let (plane, block) = (block / self.blocks_per_plane, block % self.blocks_per_plane);
-        (block * self.pages_per_block + page) * self.planes + plane
+        let (block, page) = (ppn.block(self.pages_per_block), ppn % self.pages_per_block);
+        let (plane, block) = (block.plane(self.blocks_per_plane), block.0 % self.blocks_per_plane);
+        (block * self.pages_per_block + page) * self.planes + plane.0
     }
 
     fn ppn(&self, number: u32) -> Ppn {
