@@ -23,6 +23,8 @@ pub mod seeded;
 mod slots;
 mod stats;
 mod superblocks;
+#[cfg(test)]
+mod templates;
 mod token;
 
 pub use block_pool::PoolView;

@@ -60,6 +60,10 @@ impl Flash {
             if len > 1 << 16 || u64::from(u32::from_le_bytes(unit)) >= units {
                 return Err(damaged("a metadata record is too long or behind the flash"));
             }
+            let page = u32::from_le_bytes(unit) / units_per_page;
+            if page % geometry.pages_per_block >= self.blocks.get(BlockId(page / geometry.pages_per_block)).programmed {
+                return Err(damaged("a metadata record is on a page that was never written"));
+            }
             let mut words = vec![0_u64; len];
             from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
             records.insert(UnitId(u32::from_le_bytes(unit)), words.into());

@@ -23,6 +23,8 @@ mod pc;
 mod pc_lru;
 mod policy;
 mod small;
+#[cfg(test)]
+mod template;
 mod write_buffer;
 
 use std::fmt;
@@ -72,4 +74,6 @@ pub(crate) const POLICIES: &[Policy] = &[
     cflru::POLICY,
     fab::POLICY,
     bplru::POLICY,
+    #[cfg(test)]
+    template::POLICY,
 ];

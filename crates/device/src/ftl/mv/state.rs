@@ -58,6 +58,10 @@ impl MvFtl {
                 // As recovery left it.
                 self.add_revival(media, lpn, version.number);
             }
+            let newest = chain.first().is_some_and(|ppn| layout::is_compacted(media, *ppn));
+            if !self.map.is_odd(lpn) && self.map.newest_is_compacted(lpn) != newest {
+                return Err(bad("an entry's flag of a compacted page does not agree with the page"));
+            }
             if self.map.full_page(lpn).is_some_and(|ppn| layout::is_partial(media, ppn, self.user_units)) {
                 return Err(bad("the entry of a full page points to a part of one"));
             }
@@ -84,7 +88,7 @@ impl MvFtl {
         version.is_some_and(|version| {
             let room = u64::from(self.sectors);
             let end = u64::from(version.offset.unwrap_or(0)) + u64::from(version.mask.count_ones());
-            version.mask != 0 && version.mask & !self.full_mask == 0 && end <= room && version.number < 1 << 62
+            version.mask != 0 && version.mask & !self.full_mask == 0 && end <= room && version.number < media.sequence()
         })
     }
 }

@@ -7,6 +7,8 @@ mod d_choices;
 mod fifo;
 mod greedy;
 mod random;
+#[cfg(test)]
+mod template;
 
 use ssdlab_base::Rng;
 
@@ -26,5 +28,12 @@ pub trait VictimPolicy: Send {
 type Policy = registry::Entry<fn(&DriveConfig) -> Box<dyn VictimPolicy>>;
 
 /// Every victim policy.
-pub(crate) const POLICIES: &[Policy] =
-    &[greedy::POLICY, cost_benefit::POLICY, fifo::POLICY, random::POLICY, d_choices::POLICY];
+pub(crate) const POLICIES: &[Policy] = &[
+    greedy::POLICY,
+    cost_benefit::POLICY,
+    fifo::POLICY,
+    random::POLICY,
+    d_choices::POLICY,
+    #[cfg(test)]
+    template::POLICY,
+];
