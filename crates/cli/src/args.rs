@@ -407,6 +407,10 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) stacks: bool,
 
+    /// Draw commands, answers and events of the command set `tags` beside block I/O
+    #[arg(long, conflicts_with_all = ["host", "stacks", "device", "set", "design", "buffer", "exhaustive", "replay"])]
+    pub(crate) command_sets: bool,
+
     /// Override a key of the drive's description
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

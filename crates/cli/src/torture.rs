@@ -12,6 +12,7 @@ use ssdlab_base::{closest, parse_duration};
 use ssdlab_device::{DriveConfig, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::stacks::StackCase;
+use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals, shape};
 
 use crate::args::Torture;
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{interrupt, shipped, stdout};
 
+mod of_set;
 mod stacks;
 
 /// Seeds where neither --seeds nor --until says how many.
@@ -28,6 +30,7 @@ const SEEDS: u64 = 1000;
 pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     match &args.replay {
         Some(file) => replay(args, file),
+        None if args.command_sets => of_set::campaign(args),
         None if args.host.is_some() || args.stacks => stacks::campaign(args),
         None => campaign(args),
     }
@@ -39,6 +42,9 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
         std::fs::read_to_string(file).map_err(|error| Failure::input(format!("{name}: cannot be read: {error}")))?;
     if StackCase::is_meant(&text) {
         return stacks::replay(args, &text, &name);
+    }
+    if TagCase::is_meant(&text) {
+        return of_set::replay(args, &text, &name);
     }
     let case = Case::parse(&text, &name).map_err(Failure::input)?;
     check_memory(args, &case.config, 1)?;
@@ -236,6 +242,58 @@ fn report(
         })?;
     }
     saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))
+}
+
+/// A failing seed of stacks or of a command set, and what it shrank to.
+struct Failed {
+    seed: u64,
+    /// The command that repeats the seed.
+    command: String,
+    /// Steps of the case that the seed determines.
+    steps: usize,
+    finding: Finding,
+    shrunk: Finding,
+    /// The steps of the shrunk case.
+    small: Vec<String>,
+    /// The shrunk case as a list that a person reads.
+    told: String,
+    /// The shrunk case as a file.
+    text: String,
+}
+
+fn report_failed(
+    args: &Torture,
+    totals: &Totals,
+    wall: Duration,
+    counted: &str,
+    failed: &Failed,
+) -> Result<ExitCode, Failure> {
+    let Failed { seed, command, finding, shrunk, small, .. } = failed;
+    let path = args.save.clone().unwrap_or_else(|| PathBuf::from(format!("torture-{seed}.toml")));
+    let saved = std::fs::write(&path, &failed.text);
+    if args.json {
+        let mut json = finding_json(finding);
+        json["seed"] = json!(seed);
+        json["repeat"] = json!(command);
+        json["steps"] = json!(failed.steps);
+        json["shrunk"] = finding_json(shrunk);
+        json["shrunk"]["steps"] = json!(small);
+        json["shrunk"]["file"] = json!(saved.is_ok().then(|| path.display().to_string()));
+        stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": json }))?;
+    } else {
+        stdout::print(|to| {
+            to.write_all(counted.as_bytes())?;
+            writeln!(to, "\nFAILED: seed {seed}, step {} of {}", finding.step + 1, failed.steps)?;
+            writeln!(to, "  {}\nrepeat it with\n  {command}", finding.message)?;
+            writeln!(to, "\nshrunk to {} steps:\n{}", small.len(), failed.told)?;
+            if saved.is_ok() {
+                writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
+            }
+            Ok(())
+        })?;
+    }
+    saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))?;
+    Ok(ExitCode::FAILURE)
 }
 
 /// A failing case as a list that a person reads.

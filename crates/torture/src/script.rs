@@ -30,6 +30,9 @@ use crate::case::{Again, Case, Cut, Moment, Step};
 /// The format's number in the text.
 const FORMAT: i64 = 1;
 
+/// What a drive may keep of its data, in cases of a command set.
+const PAYLOADS: &str = "none, stamps or bytes";
+
 /// Why a text is no case: a sentence that names the place, what was found, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -184,7 +187,7 @@ impl Case {
     /// The case as text that [`Case::parse`] reads; `comment` goes on top.
     pub fn to_text(&self, comment: &str) -> String {
         let (drive, steps) = (self.config.clone(), self.steps.clone());
-        Script { seed: self.seed, host: None, steps, drive }.to_text(comment)
+        Script { seed: self.seed, host: None, of_set: None, steps, drive }.to_text(comment)
     }
 
     /// Reads what [`Case::to_text`] wrote; `file` is what messages call it.
@@ -192,7 +195,11 @@ impl Case {
     /// # Errors
     /// A sentence with the file, the place, what was found, and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Case, ScriptError> {
-        let Script { seed, host, steps, drive } = Script::parse(text, file)?;
+        let Script { seed, host, of_set, steps, drive } = Script::parse(text, file)?;
+        if of_set.is_some() {
+            let found = "found a case of a command set, expected one of block I/O";
+            return Err(ScriptError(format!("{file}: torture.command_set: {found}")));
+        }
         if host.is_some() {
             return Err(ScriptError(format!("{file}: torture.host: found a case of a stack, expected one of a drive")));
         }
@@ -200,11 +207,23 @@ impl Case {
     }
 }
 
+/// What a case of a command set has beside its drive and its steps.
+pub(crate) struct OfSet {
+    /// The set's name.
+    pub(crate) set: String,
+    /// What the drive keeps of its data, by name.
+    pub(crate) payload: String,
+    /// Commands in flight at most.
+    pub(crate) depth: i64,
+}
+
 /// What a case's text holds; `S` is a step.
 pub(crate) struct Script<S> {
     pub(crate) seed: u64,
     /// The layers above the drive, of a case of a stack.
     pub(crate) host: Option<String>,
+    /// Of a case of a command set.
+    pub(crate) of_set: Option<OfSet>,
     pub(crate) steps: Vec<S>,
     pub(crate) drive: DriveConfig,
 }
@@ -221,6 +240,10 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
         text.push_str(&format!("\n[torture]\nformat = {FORMAT}\nseed = {}\n", self.seed as i64));
         if let Some(host) = &self.host {
             text.push_str(&format!("host = {}\n", Value::String(host.clone())));
+        }
+        if let Some(OfSet { set, payload, depth }) = &self.of_set {
+            let (set, payload) = (Value::String(set.clone()), Value::String(payload.clone()));
+            text.push_str(&format!("command_set = {set}\npayload = {payload}\ndepth = {depth}\n"));
         }
         text.push_str("steps = [\n");
         for step in &self.steps {
@@ -239,26 +262,38 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
         let Some(Value::Table(mut torture)) = table.remove("torture") else {
             return Err(error("found no table [torture], expected a case that `ssdlab torture` wrote".to_string()));
         };
-        let mut integer = |key: &str| match torture.remove(key) {
+        let integer = |torture: &mut Table, key: &str| match torture.remove(key) {
             Some(Value::Integer(number)) => Ok(number),
             Some(other) => Err(error(format!("torture.{key}: found {other}, expected a whole number"))),
             None => Err(error(format!("torture.{key}: missing, expected a whole number"))),
         };
-        let format = integer("format")?;
+        let format = integer(&mut torture, "format")?;
         if format != FORMAT {
             return Err(error(format!("torture.format: found {format}, expected {FORMAT}")));
         }
-        let seed = integer("seed")? as u64;
-        let host = match torture.remove("host") {
-            None => None,
-            Some(Value::String(host)) => Some(host),
-            Some(other) => return Err(error(format!("torture.host: found {other}, expected layers as text"))),
+        let seed = integer(&mut torture, "seed")? as u64;
+        let depth = torture.contains_key("command_set").then(|| integer(&mut torture, "depth")).transpose()?;
+        let mut string = |key: &str, expected: &str| match torture.remove(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(error(format!("torture.{key}: found {other}, expected {expected}"))),
+        };
+        let host = string("host", "layers as text")?;
+        let of_set = match (string("command_set", "the name of a command set")?, depth) {
+            (Some(set), Some(depth)) => {
+                let payload = string("payload", PAYLOADS)?;
+                let payload = payload.ok_or_else(|| error(format!("torture.payload: missing, expected {PAYLOADS}")))?;
+                Some(OfSet { set, payload, depth })
+            }
+            _ => None,
         };
         let Some(Value::Array(list)) = torture.remove("steps") else {
             return Err(error("torture.steps: missing, expected a list of steps".to_string()));
         };
         if let Some(key) = torture.keys().next() {
-            return Err(error(format!("torture.{key}: found an unknown key, expected format, seed, host and steps")));
+            return Err(error(format!(
+                "torture.{key}: found an unknown key, expected format, seed, host, command_set, payload, depth and steps"
+            )));
         }
         let mut steps = Vec::with_capacity(list.len());
         for (index, step) in list.iter().enumerate() {
@@ -270,7 +305,7 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
             steps.push(step.parse().map_err(|cause| wrong(format!("{cause}")))?);
         }
         let drive = description.without("torture").resolve();
-        Ok(Script { seed, host, steps, drive: drive.map_err(|cause| ScriptError(cause.to_string()))? })
+        Ok(Script { seed, host, of_set, steps, drive: drive.map_err(|cause| ScriptError(cause.to_string()))? })
     }
 }
 

@@ -18,6 +18,7 @@ use crate::journal::stamps;
 
 mod case;
 mod fuzzing;
+mod script;
 
 pub use case::{Step, TagCase};
 pub use fuzzing::command_set;
@@ -78,8 +79,15 @@ pub struct Harness {
     next_order: u64,
     /// Events since the host began.
     told: Vec<Event>,
+    /// Up to this number an earlier host was told of all events, and has acknowledged those that have to be.
+    settled: u64,
     /// Commands that took effect.
     pub executed: u64,
+    /// The drive may run out of spare blocks, because operations fail or its reserve is of one block, and refuse changes from
+    /// there on.
+    pub may_end_read_only: bool,
+    /// It did: what the refused command left is another oracle's affair, so nothing is judged any more.
+    pub is_over: bool,
 }
 
 impl Harness {
@@ -105,11 +113,15 @@ impl Harness {
             ended: BTreeMap::new(),
             next_order: 0,
             told: Vec::new(),
+            settled: 0,
             executed: 0,
+            may_end_read_only: false,
+            is_over: false,
         })
     }
 
-    fn drive(&mut self) -> &mut Drive {
+    /// The drive, which has power.
+    pub(crate) fn drive(&mut self) -> &mut Drive {
         self.drive.as_mut().expect("the power is on")
     }
 
@@ -118,9 +130,9 @@ impl Harness {
         self.drive().outstanding()
     }
 
-    /// The number of the last event that the host has seen, 0 for none.
+    /// The number of the last event that the host has seen, or that an earlier one left settled; 0 for none.
     pub fn last_event(&self) -> u64 {
-        self.told.iter().map(|event| event.number).max().unwrap_or(0)
+        self.told.iter().map(|event| event.number).max().unwrap_or(0).max(self.settled)
     }
 
     /// Sends a command now.
@@ -154,6 +166,9 @@ impl Harness {
             assert_ne!((self.outstanding(), self.told.len()), before, "commands never complete");
         }
         self.collect();
+        if self.is_over {
+            return;
+        }
         assert!(self.ended.is_empty(), "orders have a gap at {}", self.next_order);
         let told: Vec<_> = self.told.iter().map(|event| (event.number, event.kind, event.words)).collect();
         assert_eq!(told, self.model.expected, "events that the host was told, and those that commands explain");
@@ -166,6 +181,7 @@ impl Harness {
         self.drive().host_restarted();
         self.told.clear();
         self.model.expected = self.model.kept.clone();
+        self.settled = self.model.kept.first().map_or(self.model.sent, |(first, ..)| first - 1);
         self.collect();
         self.drain();
     }
@@ -178,7 +194,7 @@ impl Harness {
         self.sent.clear();
         self.ended.clear();
         self.told.clear();
-        self.next_order = 0;
+        (self.next_order, self.settled) = (0, 0);
         let model = &mut self.model;
         (model.tags, model.expected, model.kept, model.sent) = (BTreeMap::new(), Vec::new(), Vec::new(), 0);
         // What survived is another oracle's affair.
@@ -221,6 +237,11 @@ impl Harness {
         }
         assert!(answers.is_empty() && read.is_empty(), "answers come with completions");
         while let Some(Ended { completion, answer, cells }) = self.ended.remove(&self.next_order) {
+            self.is_over |= self.may_end_read_only && completion.status == Status::ReadOnly;
+            if self.is_over {
+                assert!(drive.is_read_only(), "a drive that takes writes refused one: {completion:?}");
+                return;
+            }
             self.next_order += 1;
             self.executed += 1;
             let (command, seen) = self.sent.remove(&completion.tag).expect("a command completes once, and was sent");

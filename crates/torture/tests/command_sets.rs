@@ -2,6 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::rng;
+use ssdlab_torture::Totals;
 use ssdlab_torture::tags::{TagCase, command_set};
 
 const SEEDS: u64 = 300;
@@ -12,7 +13,7 @@ fn every_answer_and_event_is_what_the_model_says() {
     let (mut drives, mut executed) = (0, 0);
     for seed in 1..=SEEDS {
         let Some(case) = TagCase::draw(seed, COMMANDS) else { continue };
-        match case.run() {
+        match case.run(&mut Totals::default()) {
             Ok(commands) => executed += commands,
             Err(finding) => {
                 let (shrunk, finding) = case.shrink(&finding);

@@ -65,11 +65,19 @@ fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
         seeded::seed(None);
         let Some(case) = TagCase::draw(seed, COMMANDS as usize) else { continue };
         seeded::seed(Some(bug));
-        if let Err(finding) = case.run() {
+        if let Err(finding) = case.run(&mut Totals::default()) {
             let (shrunk, finding) = case.shrink(&finding);
+            let again = TagCase::parse(&shrunk.to_text("shrunk"), "case.toml").expect("a case reads back");
+            assert!(
+                again.run(&mut Totals::default()).is_err(),
+                "seed {seed}: the saved case does not fail with {bug:?}"
+            );
             seeded::seed(None);
-            assert!(case.run().is_ok(), "seed {seed} fails without {bug:?}, too");
-            assert!(shrunk.run().is_ok(), "what seed {seed} shrinks to fails without {bug:?}, too");
+            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
+            assert!(
+                shrunk.run(&mut Totals::default()).is_ok(),
+                "what seed {seed} shrinks to fails without {bug:?}, too"
+            );
             return Some((seed, finding, shrunk.steps.len()));
         }
     }

@@ -1,7 +1,6 @@
 //! `ssdlab torture --host FILE` and `--stacks`: layers above several drives.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,7 +8,7 @@ use serde_json::json;
 use ssdlab_torture::stacks::{self, StackCase, StackScope};
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
-use super::{Line, SEEDS, finding_json, jobs, small_drive, table, totals_json, until};
+use super::{Failed, Line, SEEDS, finding_json, jobs, report_failed, small_drive, table, totals_json, until};
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::{interrupt, shipped, stdout};
@@ -60,31 +59,17 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     command += &args.host.as_ref().map_or(" --stacks".to_string(), |file| format!(" --host {}", file.display()));
     args.device.iter().for_each(|device| command += &format!(" --device {device}"));
     args.set.iter().for_each(|set| command += &format!(" --set '{set}'"));
-    let path = args.save.clone().unwrap_or_else(|| PathBuf::from(format!("torture-{seed}.toml")));
-    let saved = std::fs::write(&path, small.to_text(&format!("{}\n{command}", shrunk.message)));
-    if args.json {
-        let mut failed = finding_json(&finding);
-        failed["seed"] = json!(seed);
-        failed["repeat"] = json!(command);
-        failed["steps"] = json!(case.steps.len());
-        failed["shrunk"] = finding_json(&shrunk);
-        failed["shrunk"]["steps"] = small.steps.iter().map(|step| json!(step.to_string())).collect();
-        failed["shrunk"]["file"] = json!(saved.is_ok().then(|| path.display().to_string()));
-        stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": failed }))?;
-    } else {
-        stdout::print(|to| {
-            to.write_all(told_of(totals, wall).as_bytes())?;
-            writeln!(to, "\nFAILED: seed {seed}, step {} of {}", finding.step + 1, case.steps.len())?;
-            writeln!(to, "  {}\nrepeat it with\n  {command}", finding.message)?;
-            writeln!(to, "\nshrunk to {} steps:\n{}", small.steps.len(), told(&small, &shrunk))?;
-            if saved.is_ok() {
-                writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
-            }
-            Ok(())
-        })?;
-    }
-    saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))?;
-    Ok(ExitCode::FAILURE)
+    let failed = Failed {
+        seed,
+        steps: case.steps.len(),
+        small: small.steps.iter().map(ToString::to_string).collect(),
+        told: told(&small, &shrunk),
+        text: small.to_text(&format!("{}\n{command}", shrunk.message)),
+        command,
+        finding,
+        shrunk,
+    };
+    report_failed(args, totals, wall, &told_of(totals, wall), &failed)
 }
 
 /// Runs the case of a file; `name` is what messages call it.

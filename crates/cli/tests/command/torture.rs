@@ -71,6 +71,29 @@ fn designs_buffers_a_drive_of_ones_own_and_short_sequences_can_be_asked_for() {
 }
 
 #[test]
+fn commands_of_a_set_are_drawn_and_replayed_from_a_file() {
+    let bench = Bench::new();
+    let drawn = bench.succeeds(&["torture", "--command-sets", "--seeds", "40", "--ops", "60", "--json"]);
+    let drawn: Value = serde_json::from_str(&drawn.stdout).expect("JSON");
+    assert!(drawn["totals"]["seeds"].as_u64() > Some(20), "{drawn}");
+    assert!(drawn["totals"]["commands"].as_u64() > Some(1000), "{drawn}");
+    assert_eq!(drawn["failed"], Value::Null);
+    let of_set = "seed = 5\ncommand_set = \"tags\"\npayload = \"stamps\"\ndepth = 2";
+    let steps = "\"tags:write-tagged 0+2 words=7\", \"acknowledge\", \"fail program\", \"cut\", \"drain\"";
+    let (head, tail) = CASE.split_once("steps = [").expect("steps");
+    let (_, drive) = tail.split_once("]\n").expect("the end of the steps");
+    let case = format!("{head}steps = [{steps}]\n{drive}[ftl]\ndesign = \"tagged\"\n").replace("seed = 5", of_set);
+    bench.write("set.toml", &case);
+    let done = bench.succeeds(&["torture", "--replay", "set.toml"]);
+    assert_eq!(done.stdout, "5 steps, 1 power cuts: nothing found\n");
+    bench.write("wrong.toml", &case.replace("words=7", "word=7"));
+    let part = "torture.steps: found step";
+    bench.refuses(&["torture", "--replay", "wrong.toml"], &[part]);
+    bench.write("page.toml", &case.replace("\"tagged\"", "\"page\""));
+    bench.refuses(&["torture", "--replay", "page.toml"], &["page.toml", "does not take the command set 'tags'"]);
+}
+
+#[test]
 fn a_case_is_replayed_from_its_file() {
     let bench = Bench::new();
     bench.write("case.toml", CASE);

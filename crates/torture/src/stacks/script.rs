@@ -96,7 +96,7 @@ impl StackCase {
     /// The case as text that [`StackCase::parse`] reads; `comment` goes on top.
     pub fn to_text(&self, comment: &str) -> String {
         let (drive, steps) = (self.drive.clone(), self.steps.clone());
-        Script { seed: self.seed, host: Some(self.host.clone()), steps, drive }.to_text(comment)
+        Script { seed: self.seed, host: Some(self.host.clone()), of_set: None, steps, drive }.to_text(comment)
     }
 
     /// Reads what [`StackCase::to_text`] wrote; `file` is what messages call it.
@@ -104,7 +104,7 @@ impl StackCase {
     /// # Errors
     /// A sentence with the file, the place, what was found, and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<StackCase, ScriptError> {
-        let Script { seed, host, steps, drive } = Script::parse(text, file)?;
+        let Script { seed, host, steps, drive, .. } = Script::parse(text, file)?;
         let host =
             host.ok_or_else(|| ScriptError(format!("{file}: torture.host: missing, expected layers as text")))?;
         Ok(StackCase { seed, host, drive, steps })

@@ -1,15 +1,19 @@
 //! Cases for the command set `tags`: a drive and a list of steps, drawn from a seed, run beside the model, and shrunk.
 
+use std::time::Instant;
+
 use rand::RngExt;
 use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TAGGED, SAVE_TRIMS, TAGS, WRITE_TAGGED};
 use ssdlab_base::{Op, Opcode, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
-use ssdlab_flash::Contents;
+use ssdlab_flash::{Contents, FaultKind};
 
 use super::{Command, Harness};
 use crate::catch::{Caught, catch};
 use crate::configs;
 use crate::run::Finding;
+use crate::script::describable;
+use crate::totals::{CutKind, Totals};
 
 /// Runs of a case that shrinking tries at most.
 const TRIES: u32 = 2000;
@@ -27,10 +31,12 @@ pub enum Step {
     RestartHost,
     /// The power goes and comes back.
     Cut,
+    /// The next operation of a kind fails: a program or an erase.
+    Fail(FaultKind),
 }
 
 /// A drive whose design takes the set, and what happens to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TagCase {
     /// The drive's seed.
     pub seed: u64,
@@ -51,6 +57,7 @@ impl TagCase {
         let mut config = configs::random(&mut rng);
         ssdlab_device::draw_design(&mut config, ssdlab_device::design_with(&TAGS)?, &mut rng);
         config.timed = rng.random_bool(0.8);
+        let config = describable(&config)?;
         Drive::new(&config, Options { seed, contents: Contents::Stamps }).ok()?;
         let depth = [1, 2, 8, 32][rng.random_range(0..4)];
         let mut steps = Vec::with_capacity(commands);
@@ -64,6 +71,13 @@ impl TagCase {
             steps.push(draw_command(&mut rng, &config));
         }
         let contents = [Contents::Stamps, Contents::Stamps, Contents::Bytes, Contents::Nothing][rng.random_range(0..4)];
+        // Chips fail where the reserve has room for it.
+        if config.gc.free_blocks >= 3 && rng.random_bool(0.3) {
+            for _ in 0..rng.random_range(1..4) {
+                let kind = if rng.random_bool(0.7) { FaultKind::Program } else { FaultKind::Erase };
+                steps.insert(rng.random_range(0..=steps.len()), Step::Fail(kind));
+            }
+        }
         Some(TagCase { seed, config, contents, depth, steps })
     }
 
@@ -71,17 +85,44 @@ impl TagCase {
     ///
     /// # Errors
     /// What is found wrong.
-    pub fn run(&self) -> Result<u64, Finding> {
-        let mut step = 0;
-        let result = catch(|| self.run_steps(&mut step));
+    pub fn run(&self, totals: &mut Totals) -> Result<u64, Finding> {
+        let (start, mut step) = (Instant::now(), 0);
+        let result = catch(|| self.run_steps(&mut step, totals));
+        totals.cases += 1;
+        totals.working += start.elapsed();
         result.map_err(|Caught { message, place }| Finding { message, place, step })
     }
 
-    pub(super) fn run_steps(&self, at: &mut usize) -> u64 {
-        let options = Options { seed: self.seed, contents: self.contents };
-        let Some(mut harness) = Harness::new(&self.config, options) else { return 0 };
+    /// The seed's part of the drive, and what it keeps.
+    fn options(&self) -> Options {
+        Options { seed: self.seed, contents: self.contents }
+    }
+
+    /// Whether the drive can be made, and takes the set.
+    ///
+    /// # Errors
+    /// A sentence that says why not.
+    pub fn accepted(&self) -> Result<(), String> {
+        Drive::new(&self.config, self.options()).map_err(|error| error.to_string())?;
+        match ssdlab_device::design_with(&TAGS) {
+            Some(design) if design == self.config.ftl.design => Ok(()),
+            _ => Err(format!("ftl.design: '{}' does not take the command set '{}'", self.config.ftl.design, TAGS.name)),
+        }
+    }
+
+    pub(super) fn run_steps(&self, at: &mut usize, totals: &mut Totals) -> u64 {
+        let Some(mut harness) = Harness::new(&self.config, self.options()) else { return 0 };
+        let faulty = self.steps.iter().any(|step| matches!(step, Step::Fail(_)));
+        // With one block in reserve a few torn pages are too much, as for a drive without a set.
+        harness.may_end_read_only = faulty || self.config.gc.free_blocks < 3;
+        if faulty {
+            harness.drive().expect_faults();
+        }
         for (index, step) in self.steps.iter().enumerate() {
             *at = index;
+            if harness.is_over {
+                break;
+            }
             match step {
                 Step::Command(command) => self.send(&mut harness, command),
                 Step::Acknowledge => {
@@ -90,11 +131,21 @@ impl TagCase {
                 }
                 Step::Drain => harness.drain(),
                 Step::RestartHost => harness.restart_host(),
-                Step::Cut => harness.cut(),
+                Step::Cut => {
+                    totals.cut(interrupted(&mut harness));
+                    totals.sectors_compared += harness.drive().user_sectors();
+                    harness.cut();
+                }
+                Step::Fail(kind) => harness.drive().fail_next(*kind, None),
             }
         }
-        *at = self.steps.len();
-        harness.drain();
+        if !harness.is_over {
+            *at = self.steps.len();
+            harness.drain();
+        }
+        harness.drive().faults_struck().iter().for_each(|fault| totals.struck(fault.kind));
+        totals.read_only += u64::from(harness.is_over);
+        totals.commands += harness.executed;
         harness.executed
     }
 
@@ -112,7 +163,7 @@ impl TagCase {
         let mut tries = 0;
         let mut keep = |best: &mut (TagCase, Finding), candidate: TagCase| {
             tries += 1;
-            match candidate.run() {
+            match candidate.run(&mut Totals::default()) {
                 Err(finding) if tries <= TRIES && finding.by_oracle() == best.1.by_oracle() => {
                     *best = (candidate, finding);
                     true
@@ -138,6 +189,17 @@ impl TagCase {
         untimed.config.timed = false;
         keep(&mut best, untimed);
         best
+    }
+}
+
+/// What a power cut interrupts now.
+fn interrupted(harness: &mut Harness) -> CutKind {
+    let now = harness.drive().now();
+    let work = harness.drive().array_work(now);
+    match (work.erases, work.programs) {
+        (1.., _) => CutKind::Erase,
+        (0, 1..) => CutKind::Program,
+        (0, 0) => CutKind::Idle,
     }
 }
 
@@ -172,6 +234,10 @@ fn draw_command(rng: &mut Rng, config: &DriveConfig) -> Step {
         13 if rng.random_bool(0.2) => {
             let mut command = Command::of_set(Opcode(rng.random_range(1..12)), first, length, &words);
             command.request.op = [Op::Read, Op::Write, Op::Flush][rng.random_range(0..3)];
+            if command.request.opcode == ACKNOWLEDGE {
+                // No number up to the last event's: the host might acknowledge an event that it is told of meanwhile.
+                command.words.fill(0);
+            }
             command
         }
         14 => Command::block(Op::Trim, first, length),

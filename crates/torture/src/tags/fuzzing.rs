@@ -5,6 +5,7 @@ use ssdlab_base::{Op, Opcode, Request};
 use ssdlab_flash::Contents;
 
 use super::{Command, Step, TagCase};
+use crate::totals::Totals;
 
 /// Most steps of a case.
 const STEPS_MOST: usize = 1000;
@@ -48,7 +49,7 @@ pub fn command_set(bytes: &[u8]) {
         let step = step(&mut input, unit, units);
         case.steps.push(step);
     }
-    case.run_steps(&mut 0);
+    case.run_steps(&mut 0, &mut Totals::default());
 }
 
 fn step(input: &mut Input<'_>, unit: u64, units: u64) -> Step {
