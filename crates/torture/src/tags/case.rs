@@ -5,7 +5,7 @@ use std::time::Instant;
 use rand::RngExt;
 use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TAGGED, SAVE_TRIMS, TAGS, WRITE_TAGGED};
 use ssdlab_base::{Op, Opcode, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, FaultKind};
 
 use super::{Command, Harness};
@@ -101,12 +101,15 @@ impl TagCase {
     /// Whether the drive can be made, and takes the set.
     ///
     /// # Errors
-    /// A sentence that says why not.
-    pub fn accepted(&self) -> Result<(), String> {
-        Drive::new(&self.config, self.options()).map_err(|error| error.to_string())?;
+    /// The key that it is refused for, and why.
+    pub fn accepted(&self) -> Result<(), DriveError> {
+        Drive::new(&self.config, self.options())?;
         match ssdlab_device::design_with(&TAGS) {
             Some(design) if design == self.config.ftl.design => Ok(()),
-            _ => Err(format!("ftl.design: '{}' does not take the command set '{}'", self.config.ftl.design, TAGS.name)),
+            _ => Err(DriveError {
+                key: "ftl.design".to_string(),
+                reason: format!("'{}' does not take the command set '{}'", self.config.ftl.design, TAGS.name),
+            }),
         }
     }
 
