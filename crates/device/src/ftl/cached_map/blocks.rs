@@ -112,7 +112,10 @@ impl MapCache {
             state.dirty = false;
             state.in_program += 1;
             has_trims |= state.trimmed;
-            self.flush.unsaved -= u32::from(state.trimmed && !state.promised);
+            if state.trimmed && !state.promised {
+                self.flush.unsaved -= 1;
+                self.flush.trimmed.retain(|other| other != page);
+            }
             promised += u32::from(std::mem::take(&mut state.promised));
             state.trimmed = false;
             program.of_change += u32::from(std::mem::take(&mut state.in_change));

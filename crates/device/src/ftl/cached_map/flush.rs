@@ -19,9 +19,9 @@ const FLUSHES_IN_FLIGHT: u32 = 32;
 /// Pages to be programmed.
 #[derive(Default)]
 pub(super) struct Flush {
-    /// Pages with trims that are in no program, and some that had.
+    /// Pages with trims that are in no program, and that nobody has asked for yet.
     pub(super) trimmed: Vec<u32>,
-    /// Pages with trims that nobody has asked for yet.
+    /// How many these are.
     pub(super) unsaved: u32,
     /// Pages to be programmed, in order.
     queue: VecDeque<u32>,
@@ -56,9 +56,7 @@ impl MapCache {
         let mut count = 0;
         for page in std::mem::take(&mut self.flush.trimmed) {
             let state = &mut self.pages[page as usize];
-            if !state.trimmed || state.promised {
-                continue;
-            }
+            assert!(state.trimmed && !state.promised, "map page {page} has no trim to be saved");
             assert!(state.dirty, "map page {page} has a trim, and is not dirty");
             state.promised = true;
             self.flush.unsaved -= 1;

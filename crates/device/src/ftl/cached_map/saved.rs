@@ -24,8 +24,7 @@ impl MapCache {
             to.write_all(&flags.to_le_bytes())?;
         }
         // In the order in which they will be programmed.
-        let trimmed = self.flush.trimmed.iter().filter(|page| self.pages[**page as usize].trimmed);
-        let trimmed: Vec<u32> = trimmed.copied().collect();
+        let trimmed = &self.flush.trimmed;
         to.write_all(&(trimmed.len() as u32).to_le_bytes())?;
         trimmed.iter().try_for_each(|page| to.write_all(&page.to_le_bytes()))
     }

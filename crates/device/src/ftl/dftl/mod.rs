@@ -14,6 +14,7 @@ use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 
 use self::keys::{KEYS, Sizes};
 use super::cached_map::{MapCache, quota};
+use super::drawing::ASKED;
 use super::page::PageFtl;
 use super::{
     Asker, CachedMap, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
@@ -32,7 +33,7 @@ const READ_TOGETHER: u32 = 4;
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
     name: "dftl",
-    summary: "page mapping with the map on flash, a part of it cached in RAM",
+    summary: "page mapping with the map on flash, a part of it cached in RAM (preview: see docs/simulation-model.md)",
     keys: KEYS,
     make: Make {
         check,
@@ -44,7 +45,7 @@ pub(super) const DESIGN: Design = Design {
         },
         uses_oob: true,
         partial_write: "costs a read-modify-write",
-        drawing: Drawing { drive: draw, handful, one_in: 4, ..Drawing::ANY },
+        drawing: Drawing { drive: draw, handful, one_in: ASKED, ..Drawing::ANY },
     },
 };
 
