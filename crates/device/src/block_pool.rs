@@ -62,6 +62,13 @@ pub(crate) struct BlockPool {
     free: Vec<FreeList>,
     erasing: Vec<u32>,
     usable: Vec<u32>,
+    /// Superblocks that hold map pages: no victims of collection.
+    map_blocks: Vec<bool>,
+    /// Superblocks of each group for map pages, and how many of these are free or being erased: they are not for data.
+    map_quota: u32,
+    map_owed: Vec<u32>,
+    /// Superblocks opened for data since the drive was made.
+    data_opened: u64,
 }
 
 enum FreeList {
@@ -193,6 +200,10 @@ impl BlockPool {
             free: (0..groups).map(|_| list()).collect(),
             erasing: vec![0; groups],
             usable: vec![0; groups],
+            map_blocks: vec![false; count],
+            map_quota: config.map_blocks(),
+            map_owed: vec![config.map_blocks(); groups],
+            data_opened: 0,
         };
         for superblock in 0..count as u32 {
             if !pool.is_good(superblock, flash) {
@@ -292,13 +303,68 @@ impl BlockPool {
     /// Free superblocks of a group.
     #[inline]
     pub(crate) fn free_blocks(&self, group: u32) -> u32 {
-        self.free[group as usize].len() as u32
+        (self.free[group as usize].len() as u32).saturating_sub(self.map_owed[group as usize])
+    }
+
+    /// Whether superblocks are set aside for map pages.
+    pub(crate) fn has_map_blocks(&self) -> bool {
+        self.map_quota > 0
+    }
+
+    /// Whether a superblock holds map pages.
+    #[inline]
+    pub(crate) fn is_map_block(&self, superblock: u32) -> bool {
+        self.map_blocks[superblock as usize]
+    }
+
+    /// Superblocks of a group that can be opened for map pages.
+    pub(crate) fn free_map_blocks(&self, group: u32) -> u32 {
+        self.map_owed[group as usize].min(self.free[group as usize].len() as u32)
+    }
+
+    /// Opens a free superblock for map pages.
+    pub(crate) fn open_map_block(&mut self, group: u32) -> Option<u32> {
+        if self.free_map_blocks(group) == 0 {
+            return None;
+        }
+        let superblock = self.take_free(group)?;
+        assert!(!self.map_blocks[superblock as usize], "free block {superblock} holds map pages");
+        self.map_blocks[superblock as usize] = true;
+        self.map_owed[group as usize] -= 1;
+        Some(superblock)
+    }
+
+    /// Recovery found map pages in a superblock.
+    pub(crate) fn found_map_block(&mut self, superblock: u32) {
+        if !std::mem::replace(&mut self.map_blocks[superblock as usize], true) {
+            let owed = &mut self.map_owed[self.by_per_group.div(superblock) as usize];
+            *owed = owed.saturating_sub(1);
+        }
+    }
+
+    /// The closed map block of a group with the fewest valid units.
+    pub(crate) fn emptiest_map_block(&self, group: u32) -> Option<u32> {
+        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let closed = of_group.filter(|block| self.is_map_block(*block) && self.state(*block) == BlockState::Closed);
+        closed.min_by_key(|block| (self.valid(*block), *block))
+    }
+
+    /// Map pages are moved out of a superblock from now on.
+    pub(crate) fn collect_map_block(&mut self, superblock: u32) {
+        assert!(self.is_map_block(superblock), "block {superblock} holds no map pages");
+        self.collect(superblock);
+    }
+
+    /// Superblocks opened for data since the drive was made.
+    pub(crate) const fn data_opened(&self) -> u64 {
+        self.data_opened
     }
 
     /// Superblocks of a group that are free or will be once their erase is done.
     #[inline]
     pub(crate) fn free_or_erasing(&self, group: u32) -> u32 {
-        self.free_blocks(group) + self.erasing[group as usize]
+        let all = self.free[group as usize].len() as u32 + self.erasing[group as usize];
+        all.saturating_sub(self.map_owed[group as usize])
     }
 
     /// Good superblocks of a group.
@@ -325,6 +391,11 @@ impl BlockPool {
 
     /// Opens a free superblock.
     pub(crate) fn open(&mut self, group: u32) -> Option<u32> {
+        self.data_opened += 1;
+        self.take_free(group)
+    }
+
+    fn take_free(&mut self, group: u32) -> Option<u32> {
         let block = self.free[group as usize].pop()?;
         assert_eq!(self.states[block as usize], BlockState::Free, "block {block} was on the free list");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "free block {block} holds nothing valid");
@@ -341,7 +412,7 @@ impl BlockPool {
         self.states[block as usize] = state;
         let closed = state == BlockState::Closed;
         let valid = self.valid[block as usize] & !NOT_CLOSED;
-        self.valid[block as usize] = if closed { valid } else { valid | NOT_CLOSED };
+        self.valid[block as usize] = if closed && !self.is_map_block(block) { valid } else { valid | NOT_CLOSED };
         if closed {
             self.closings += 1;
             self.closed_order[block as usize] = self.closings;
@@ -427,7 +498,9 @@ impl BlockPool {
         assert_eq!(self.states[block as usize], BlockState::Full, "block {block} was full");
         assert!(self.valid[block as usize] >= NOT_CLOSED, "full block {block} could have been a victim");
         self.states[block as usize] = BlockState::Closed;
-        self.valid[block as usize] &= !NOT_CLOSED;
+        if !self.is_map_block(block) {
+            self.valid[block as usize] &= !NOT_CLOSED;
+        }
         self.closings += 1;
         self.closed_order[block as usize] = self.closings;
     }
@@ -435,7 +508,8 @@ impl BlockPool {
     /// The block is a victim from now on.
     pub(crate) fn collect(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Closed, "victim {block} was closed");
-        assert!(self.valid[block as usize] < NOT_CLOSED, "victim {block} was hidden from the policies");
+        let hidden = self.valid[block as usize] >= NOT_CLOSED;
+        assert_eq!(hidden, self.is_map_block(block), "victim {block} was hidden from the policies");
         self.states[block as usize] = BlockState::Collecting;
         self.valid[block as usize] |= NOT_CLOSED;
     }
@@ -447,6 +521,7 @@ impl BlockPool {
         self.states[block as usize] = BlockState::Erasing;
         let group = self.group_of(block);
         self.erasing[group as usize] += 1;
+        self.map_owed[group as usize] += u32::from(self.is_map_block(block));
     }
 
     /// The erase is done: the superblock is free, or bad.
@@ -458,6 +533,7 @@ impl BlockPool {
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "erased block {block} holds nothing valid");
         self.erasing[group] -= 1;
         self.trimmed[block as usize] = false;
+        self.map_blocks[block as usize] = false;
         self.retiring[block as usize] &= !good;
         if good {
             self.states[block as usize] = BlockState::Free;
@@ -502,6 +578,8 @@ impl BlockPool {
         self.erasing.fill(0);
         self.retiring.fill(false);
         self.trimmed.fill(false);
+        self.map_blocks.fill(false);
+        self.map_owed.fill(self.map_quota);
     }
 
     /// An operation in flight must end before the block is erased.
@@ -580,7 +658,8 @@ impl BlockPool {
             free += usize::from(state == BlockState::Free);
             erasing += u32::from(state == BlockState::Erasing);
             usable += u32::from(state != BlockState::Bad);
-            assert_eq!(state == BlockState::Closed, valid < NOT_CLOSED, "block {block} is {state:?}: a victim or not");
+            let victim = state == BlockState::Closed && !self.is_map_block(block);
+            assert_eq!(victim, valid < NOT_CLOSED, "block {block} is {state:?}: a victim or not");
             if matches!(state, BlockState::Free | BlockState::Erasing) {
                 assert_eq!(valid, NOT_CLOSED, "block {block} is {state:?} and holds valid units");
             }

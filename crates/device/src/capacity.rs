@@ -23,6 +23,11 @@ impl DriveConfig {
         if self.gc.free_blocks >= 3 { 2 } else { 1 }
     }
 
+    /// Superblocks of each group that the design sets aside for map pages.
+    pub(crate) fn map_blocks(&self) -> u32 {
+        DESIGNS.iter().find(|design| design.name == self.ftl.design).map_or(0, |design| (design.make.map_blocks)(self))
+    }
+
     /// Segments with unsaved trims that are tolerated before a trim saves them: what the reserve has room for.
     pub(crate) fn trim_backlog(&self) -> u32 {
         if self.gc_reserve() >= 2 { (self.flash.geometry.pages_per_block / 2).min(64) } else { 0 }

@@ -12,6 +12,7 @@ use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, 
 
 use crate::block_pool::{BlockPool, BlockState};
 use crate::event_queue::EventQueue;
+use crate::ftl::Asker;
 use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
 use crate::token::Owner;
@@ -26,6 +27,8 @@ pub(crate) enum Frontier {
     Host(u16),
     /// Relocations.
     Gc,
+    /// Map pages, in blocks of their own.
+    Map,
 }
 
 /// A write frontier: the superblock, and how many of its pages were given out.
@@ -99,6 +102,8 @@ pub(crate) struct Media {
     pub(crate) own_blocks: bool,
     separate_gc: bool,
     streams: u32,
+    /// Frontiers of a group: of each stream, of relocation, and of map pages where there are map blocks.
+    row: u32,
     frontiers: Vec<OpenBlock>,
     /// Pages of a frontier that power cuts left behind the others: they are given out first.
     gaps: Vec<VecDeque<(Place, Role)>>,
@@ -136,6 +141,10 @@ pub(crate) struct Media {
     pub(crate) host_pace: HostPace,
     /// What the design tells the host unasked.
     pub(crate) events: EventQueue,
+    /// Who waited for map pages that are cached now.
+    pub(crate) map_is_cached: Vec<Asker>,
+    /// Somebody has used what was cached for him: others may have its place.
+    pub(crate) map_has_room: bool,
 }
 
 /// The host's side of paced collection, by group.
@@ -206,7 +215,8 @@ impl Media {
         let units = geometry.pages() * u64::from(page / unit);
         assert!(units < u64::from(NONE), "{units} units on flash, more than numbers for them");
         let pool = BlockPool::new(config, &mut flash);
-        let frontiers = pool.groups() * (config.ftl.streams + 1);
+        let row = config.ftl.streams + 1 + u32::from(pool.has_map_blocks());
+        let frontiers = pool.groups() * row;
         let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
         let pages_per_superblock = geometry.pages_per_block * pool.superblocks.width();
         let host_pace = HostPace::new(config, pool.groups());
@@ -231,6 +241,7 @@ impl Media {
             own_blocks: false,
             separate_gc: config.ftl.separate_gc_frontier,
             streams: config.ftl.streams,
+            row,
             frontiers: vec![CLOSED; frontiers as usize],
             gaps: vec![VecDeque::new(); frontiers as usize],
             host_row_open: false,
@@ -246,6 +257,8 @@ impl Media {
             failed_untimed: Vec::new(),
             host_pace,
             events: EventQueue::default(),
+            map_is_cached: Vec::new(),
+            map_has_room: false,
         }
     }
 
@@ -348,8 +361,10 @@ impl Media {
             Frontier::Host(stream) => u32::from(stream).min(self.streams - 1),
             Frontier::Gc if self.separate_gc => self.streams,
             Frontier::Gc => 0,
+            Frontier::Map => self.streams + 1,
         };
-        (group * (self.streams + 1) + index) as usize
+        debug_assert!(index < self.row, "a drive without map blocks has no frontier for them");
+        (group * self.row + index) as usize
     }
 
     /// Whether a page can be given out in this group now.
@@ -359,6 +374,9 @@ impl Media {
         let open = self.frontiers[slot].block != NONE;
         if frontier == Frontier::Gc {
             return open || self.pool.free_blocks(group) > 0 && self.can_open(group);
+        }
+        if frontier == Frontier::Map {
+            return open || self.pool.free_map_blocks(group) > 0 && self.can_open(group);
         }
         // Nothing can stand against an open frontier that is the host's alone.
         open && self.separate_gc && !self.host_pace.on || self.host_has_page(group, frontier, slot, open)
@@ -407,13 +425,13 @@ impl Media {
     /// have ended.
     pub(crate) fn host_is_blocked(&self, group: u32) -> bool {
         let free = self.pool.free_or_erasing(group);
-        let row = (group * (self.streams + 1)) as usize;
+        let row = (group * self.row) as usize;
         (row..row + self.streams as usize).any(|slot| !self.host_has_room(group, slot, free))
     }
 
     /// Superblocks of a group that are open, with one at least for the host and one for relocation where that has its own.
     pub(crate) fn open_frontiers(&self, group: u32) -> u32 {
-        let row = (group * (self.streams + 1)) as usize;
+        let row = (group * self.row) as usize;
         let host = row..row + self.streams as usize;
         let open = host.filter(|slot| self.frontiers[*slot].block != NONE).count() as u32;
         open.max(1) + u32::from(self.separate_gc)
@@ -443,7 +461,7 @@ impl Media {
 
     /// Pages for data of a group that hold none: in superblocks that are free or will be, and left in frontiers.
     pub(crate) fn empty_pages(&self, group: u32) -> u32 {
-        let first = (group * (self.streams + 1)) as usize;
+        let first = (group * self.row) as usize;
         debug_assert!(group < self.pool.groups(), "group {group} of {}", self.pool.groups());
         let left: u32 = (first..=first + self.streams as usize).map(|slot| self.data_pages_left(slot)).sum();
         left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock
@@ -471,7 +489,7 @@ impl Media {
     /// power cuts in a row leave torn pages in frontiers, until no closed superblock is empty enough. False if there is none.
     pub(crate) fn give_up_frontier(&mut self, group: u32) -> bool {
         let (relocation, room) = (self.slot(group, Frontier::Gc), self.relocation_room(group));
-        let row = (group * (self.streams + 1)) as usize;
+        let row = (group * self.row) as usize;
         let fits = |slot: &usize| {
             let open = self.frontiers[*slot];
             *slot != relocation
@@ -519,7 +537,7 @@ impl Media {
         let slot = self.slot(group, frontier);
         let mut open = self.frontiers[slot];
         if open.block == NONE {
-            open = self.open_superblock(group);
+            open = self.open_superblock(group, frontier);
         }
         debug_assert_eq!(
             self.pool.state(open.block),
@@ -540,7 +558,7 @@ impl Media {
         } else {
             self.take_from_row(slot, &mut open, frontier)
         };
-        if self.host_pace.on && frontier != Frontier::Gc && self.flash.timed() {
+        if self.host_pace.on && matches!(frontier, Frontier::Host(_)) && self.flash.timed() {
             self.note_host_page(group);
         }
         if full {
@@ -561,8 +579,12 @@ impl Media {
     /// A frontier's next superblock.
     // Not inlined, as what follows: taking a page of an open block, which every write does, stays short.
     #[inline(never)]
-    fn open_superblock(&mut self, group: u32) -> OpenBlock {
-        let superblock = self.pool.open(group).expect("a group that has a page has a superblock to open");
+    fn open_superblock(&mut self, group: u32, frontier: Frontier) -> OpenBlock {
+        let opened = match frontier {
+            Frontier::Map => self.pool.open_map_block(group),
+            Frontier::Host(_) | Frontier::Gc => self.pool.open(group),
+        };
+        let superblock = opened.expect("a group that has a page has a superblock to open");
         assert_eq!(self.pool.group_of(superblock), group, "superblock {superblock} is opened for another group");
         for block in self.pool.superblocks.members(superblock) {
             let state = self.flash.blocks.get(block);
@@ -584,7 +606,8 @@ impl Media {
     /// one, or an image's host no space for it.
     pub(crate) fn open_block(&mut self, group: u32) -> Option<BlockId> {
         assert!(self.own_blocks, "a block of group {group} is opened by a design with frontiers");
-        (self.pool.free_blocks(group) > 0 && self.can_open(group)).then(|| BlockId(self.open_superblock(group).block))
+        (self.pool.free_blocks(group) > 0 && self.can_open(group))
+            .then(|| BlockId(self.open_superblock(group, Frontier::Gc).block))
     }
 
     /// No more than the `issued` pages that were given out of such a superblock will be.
@@ -604,7 +627,9 @@ impl Media {
         self.gaps[slot].pop_front();
         let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together())
             || self.pool.superblocks.role(open.next_page) == Role::Parity;
-        self.host_row_open = frontier != Frontier::Gc && !ends_row;
+        if frontier != Frontier::Map {
+            self.host_row_open = frontier != Frontier::Gc && !ends_row;
+        }
         (place, open.next_page == self.pages_per_superblock || !self.row_fits(slot, *open))
     }
 
@@ -690,10 +715,13 @@ impl Media {
     /// is left for data.
     pub(crate) fn reopen(&mut self, superblock: u32) -> bool {
         let group = self.pool.group_of(superblock);
-        let row = (group * (self.streams + 1)) as usize;
+        let row = (group * self.row) as usize;
         // Relocation first: host data can wait for it, but not the other way round.
         let relocation = self.separate_gc.then_some(self.streams);
-        let mut slots = relocation.into_iter().chain(0..self.streams).map(|index| row + index as usize);
+        let data = relocation.into_iter().chain(0..self.streams);
+        let map = self.pool.is_map_block(superblock).then_some(self.streams + 1);
+        let all: Vec<u32> = map.map_or_else(|| data.collect(), |map| vec![map]);
+        let mut slots = all.into_iter().map(|index| row + index as usize);
         let Some(slot) = slots.find(|slot| self.frontiers[*slot].block == NONE) else { return false };
         // Members whose erase was cut are erased by now: an image's host must have space for them again.
         let mut members = self.pool.superblocks.members(superblock);
@@ -745,11 +773,12 @@ impl Media {
             self.frontiers[slot] = CLOSED;
             return true;
         }
-        let group = slot as u32 / (self.streams + 1);
-        let used = self.separate_gc || slot as u32 % (self.streams + 1) < self.streams;
+        let (group, index) = (slot as u32 / self.row, slot as u32 % self.row);
+        let used = self.separate_gc || index != self.streams;
         let taken = self.frontiers.iter().any(|open| open.block == superblock);
         let known = superblock < self.pool.superblocks_count() && self.pool.superblocks.is_whole(superblock);
-        if !used || taken || !known || self.pool.group_of(superblock) != group {
+        let kind = known && self.pool.is_map_block(superblock) == (index > self.streams);
+        if !used || taken || !kind || self.pool.group_of(superblock) != group {
             return false;
         }
         let written = self.programmed(superblock);
@@ -904,6 +933,18 @@ impl Media {
         let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
         self.read_as(class, place, bytes, cause, owner)
+    }
+
+    /// As [`Media::read`], of a map page; `waited_for` by the host, or by relocation.
+    pub(crate) fn read_map(&mut self, place: Place, bytes: u32, waited_for: bool, owner: Owner) -> OpId {
+        let class = if waited_for { Class::HostRead } else { Class::GcRead };
+        self.read_as(class, place, bytes, Cause::Mapping, owner)
+    }
+
+    /// Pages that the map's frontier of a group can still give out, in what is open or free now.
+    pub(crate) fn map_pages_left(&self, group: u32) -> u32 {
+        let left = self.data_pages_left(self.slot(group, Frontier::Map));
+        left + self.pool.free_map_blocks(group) * self.data_pages_per_superblock
     }
 
     /// As [`Media::read`], of a class of the die's queue.

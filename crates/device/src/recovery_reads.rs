@@ -14,6 +14,10 @@ pub(crate) struct RecoveryReads {
     oob_time: Nanos,
     page_time: Nanos,
     pages: u64,
+    programs: u64,
+    erases: u64,
+    /// Operations until the power goes again.
+    limit: u64,
     die_time: Vec<Nanos>,
     channel_time: Vec<Nanos>,
 }
@@ -26,6 +30,9 @@ impl RecoveryReads {
             oob_time: timing.command + flash.transfer_time(geometry.oob_bytes.min(geometry.page_bytes)),
             page_time: timing.command + flash.transfer_time(geometry.page_bytes),
             pages: 0,
+            programs: 0,
+            erases: 0,
+            limit: u64::MAX,
             die_time: vec![Nanos::ZERO; geometry.dies() as usize],
             channel_time: vec![Nanos::ZERO; geometry.channels as usize],
             by_blocks_per_die: Divider::new(geometry.planes_per_die * geometry.blocks_per_plane),
@@ -50,9 +57,33 @@ impl RecoveryReads {
         self.channel_time[channel] += on_channel;
     }
 
+    /// The power goes again after so many operations.
+    pub(crate) fn set_limit(&mut self, operations: u64) {
+        self.limit = operations;
+    }
+
+    /// Whether another operation comes before the power goes.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.pages + self.programs + self.erases < self.limit
+    }
+
+    /// A page was programmed.
+    pub(crate) fn programmed(&mut self, place: Place) {
+        let (die, channel) = self.where_is(place.block);
+        self.programs += 1;
+        self.die_time[die.index()] += self.timing.program[place.page as usize % self.timing.program.len()].max;
+        self.channel_time[channel] += self.page_time;
+    }
+
+    /// Pages programmed.
+    pub(crate) fn programs(&self) -> u64 {
+        self.programs
+    }
+
     /// A block was erased.
     pub(crate) fn erased(&mut self, block: BlockId) {
         let (die, channel) = self.where_is(block);
+        self.erases += 1;
         self.die_time[die.index()] += self.timing.erase.max;
         self.channel_time[channel] += self.timing.command;
     }

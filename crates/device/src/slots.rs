@@ -42,6 +42,13 @@ impl<T> Slots<T> {
         self.all.iter().zip(is_free).filter(|(_, free)| !free).map(|(record, _)| record)
     }
 
+    /// Gives `each` the records in use, to change. It takes a moment: for rare occasions.
+    pub(crate) fn each_used(&mut self, mut each: impl FnMut(&mut T)) {
+        let mut is_free = vec![false; self.all.len()];
+        self.free.iter().for_each(|slot| is_free[*slot as usize] = true);
+        self.all.iter_mut().zip(is_free).filter(|(_, free)| !free).for_each(|(record, _)| each(record));
+    }
+
     /// Slots in use.
     #[inline]
     pub(crate) fn len(&self) -> usize {

@@ -17,6 +17,8 @@ pub(crate) enum Owner {
     Versions(u32),
     /// A page that is had from the rest of its stripe, by slot.
     Rebuild(u32),
+    /// A read or program of map pages, by slot.
+    Map(u32),
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -29,7 +31,8 @@ impl Owner {
         | Owner::Eviction(index)
         | Owner::Gc(index)
         | Owner::Versions(index)
-        | Owner::Rebuild(index) = self
+        | Owner::Rebuild(index)
+        | Owner::Map(index) = self
         {
             debug_assert!(index <= INDEX_MASK, "the number of an owner fits beside its kind");
         }
@@ -41,12 +44,12 @@ impl Owner {
             Owner::Idle => 4 << KIND_SHIFT,
             Owner::Versions(index) => 5 << KIND_SHIFT | index,
             Owner::Rebuild(index) => 6 << KIND_SHIFT | index,
+            Owner::Map(index) => 7 << KIND_SHIFT | index,
         }
     }
 
     #[inline]
     pub(crate) const fn unpack(token: u32) -> Owner {
-        debug_assert!(token >> KIND_SHIFT <= 6, "a token has one of the kinds of owners");
         let index = token & INDEX_MASK;
         match token >> KIND_SHIFT {
             1 => Owner::Command(index),
@@ -55,6 +58,7 @@ impl Owner {
             4 => Owner::Idle,
             5 => Owner::Versions(index),
             6 => Owner::Rebuild(index),
+            7 => Owner::Map(index),
             _ => Owner::None,
         }
     }

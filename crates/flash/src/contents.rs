@@ -270,6 +270,11 @@ impl Oob {
         self.records.insert(unit, words);
     }
 
+    /// A metadata unit's words are not needed any more: a newer copy is on flash.
+    pub fn drop_record(&mut self, unit: UnitId) {
+        self.records.remove(&unit);
+    }
+
     /// Marks a unit as lost: reading it is an error from now on.
     pub fn poison(&mut self, unit: UnitId) {
         assert!((unit.index()) < self.lpns.len(), "unit {unit} of {} is lost", self.lpns.len());

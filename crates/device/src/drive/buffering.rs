@@ -8,7 +8,7 @@ use super::dispatch::{Stall, mask_of};
 use super::{Drive, DriveError, Eviction, Timer};
 use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
-use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, full_mask};
+use crate::ftl::{Asker, Compaction, Found, Ftl, MAX_UNITS, UnitWrite, full_mask};
 use crate::media::Media;
 use crate::registry::pick;
 use crate::seeded::{Bug, seeded};
@@ -289,6 +289,14 @@ impl Drive {
     fn send(&mut self, slots: &[Slot], pads: &[Lpn], compacted: bool, waiter: Option<u32>) -> Result<(), Stall> {
         if slots.is_empty() && pads.is_empty() {
             return Ok(());
+        }
+        if self.caches_map {
+            let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
+            let leaving = slots.iter().map(|slot| buffer.entry(*slot).lpn);
+            let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);
+            let lpns: ArrayVec<Lpn, MAX_UNITS> = leaving.chain(pads.iter().copied()).collect();
+            let asker = self.waiting.current.map_or(Asker::Buffer, Asker::Command);
+            self.ask_for_map_to_write(asker, &lpns, stream)?;
         }
         let buffer = self.stage.buffer.as_mut().expect("what leaves was in a buffer");
         let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);

@@ -172,7 +172,7 @@ impl Drive {
             }
         }
         match request.op {
-            Op::Read => self.read(command),
+            Op::Read => self.read(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
         }

@@ -86,6 +86,12 @@ impl Drive {
         if self.stage.destage_waits || self.failures.read_only {
             return;
         }
+        let current = self.waiting.current.take();
+        self.destage_while_due();
+        self.waiting.current = current;
+    }
+
+    fn destage_while_due(&mut self) {
         while let Some(pages) = self.next_batch() {
             let end = self.stage.programs_sent + pages;
             let before = self.counters.buffer.evictions;

@@ -5,10 +5,10 @@ use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, Lpn, Ppn};
 
-use super::waiting::{Extent, Turn};
+use super::waiting::{Extent, Turn, WaitsFor};
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::{Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
+use crate::ftl::{Asker, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
 use crate::path::Stage;
 use crate::seeded::{Bug, seeded};
@@ -21,6 +21,8 @@ pub(super) enum Stall {
     NoSpace,
     /// The buffer is full of pages on their way to flash.
     BufferFull,
+    /// Map pages have to be loaded first.
+    Map,
 }
 
 impl Stall {
@@ -29,6 +31,7 @@ impl Stall {
         match self {
             Stall::NoSpace => Stage::NoFreeBlock,
             Stall::BufferFull => Stage::BufferFull,
+            Stall::Map => Stage::Map,
         }
     }
 }
@@ -60,6 +63,10 @@ impl Drive {
         }
         self.destage();
         self.collect_garbage();
+        if self.caches_map && self.map_asks() && !self.waiting.retrying {
+            // A map page that was never programmed comes at once.
+            self.work();
+        }
         if !self.media.failed_untimed.is_empty() {
             self.work_untimed();
         }
@@ -68,6 +75,17 @@ impl Drive {
     /// Lets the command take effect; on `Err` it keeps its place and is tried again.
     #[inline]
     fn take_effect(&mut self, command: u32) -> Result<(), Stall> {
+        if !self.caches_map {
+            return self.take_effect_now(command);
+        }
+        let before = self.waiting.current.replace(command);
+        let result = self.take_effect_now(command);
+        self.waiting.current = before;
+        result
+    }
+
+    #[inline]
+    fn take_effect_now(&mut self, command: u32) -> Result<(), Stall> {
         self.wants_no_more(command);
         let Request { op, opcode, .. } = self.commands[command].request;
         if !opcode.is_block() {
@@ -77,7 +95,7 @@ impl Drive {
             return self.refuse(command);
         }
         match op {
-            Op::Read => self.read(command),
+            Op::Read => self.read(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes => self.trim(command)?,
             Op::Flush => self.flush(command)?,
@@ -125,7 +143,12 @@ impl Drive {
         }
         debug_assert!(!self.waiting.stalled.contains(command), "command {command} stalls, and is stalled");
         let extent = self.extent(command);
-        self.waiting.stalled.push(command, extent, why.err());
+        let why = match why {
+            Ok(Stall::Map) => WaitsFor::Map,
+            Ok(Stall::NoSpace | Stall::BufferFull) => WaitsFor::Space,
+            Err(earlier) => WaitsFor::Command(earlier),
+        };
+        self.waiting.stalled.push(command, extent, why);
     }
 
     pub(super) fn stall(&mut self, command: u32, why: Stall) {
@@ -146,13 +169,17 @@ impl Drive {
     /// Tries the commands that wait for space again, in order, and those behind one that took effect.
     pub(super) fn retry_stalled(&mut self) {
         let mut from = 0;
+        let nested = std::mem::replace(&mut self.waiting.retrying, true);
         while let Some((turn, command)) = self.waiting.stalled.next_for_space(from) {
             from = turn + 1;
             match self.take_effect(command) {
-                Ok(()) => self.waiting.stalled.remove(turn),
-                Err(stall) => self.stall(command, stall),
+                Ok(()) => {
+                    self.waiting.stalled.remove(turn);
+                }
+                Err(stall) => self.stall_again(turn, command, stall),
             }
         }
+        self.waiting.retrying = nested;
         if self.paths.is_some() {
             let behind: Vec<u32> = self.waiting.stalled.behind().collect();
             behind.into_iter().for_each(|command| self.wait_begins(command, Stage::Overlap));
@@ -160,24 +187,62 @@ impl Drive {
         self.collect_garbage();
     }
 
+    /// A command still waits, perhaps for something else.
+    fn stall_again(&mut self, turn: Turn, command: u32, stall: Stall) {
+        self.waiting.stalled.waits_for_map(turn, stall == Stall::Map);
+        self.stall(command, stall);
+    }
+
+    /// The map pages that a command waited for are cached: it is tried again, and then what waited behind it.
+    pub(super) fn retry_for_map(&mut self, command: u32, asker: Asker) {
+        let Some(turn) = self.waiting.stalled.turn_for_map(command) else {
+            return self.forget_asker(asker);
+        };
+        let nested = std::mem::replace(&mut self.waiting.retrying, true);
+        let mut turns = vec![(turn, command)];
+        while let Some((turn, command)) = turns.pop() {
+            match self.take_effect(command) {
+                Ok(()) => turns.extend(self.waiting.stalled.remove(turn).into_iter().rev()),
+                Err(stall) => self.stall_again(turn, command, stall),
+            }
+        }
+        self.waiting.retrying = nested;
+        // A command that was refused has not used what it waited for.
+        self.forget_asker_served(asker);
+        self.collect_garbage();
+    }
+
     // ---- read ----
 
-    pub(super) fn read(&mut self, command: u32) {
+    pub(super) fn read(&mut self, command: u32) -> Result<(), Stall> {
         let request = self.commands[command].request;
         if request.sectors == 0 {
-            return;
+            return Ok(());
         }
         let cell = self.media.flash.store.cell_bytes();
-        if cell > 0 {
+        if cell > 0 && self.commands[command].cursor == 0 {
             self.commands[command].cells = vec![0; request.sectors as usize * cell];
         }
         let per_unit = self.sectors_per_unit;
-        let mut sector = request.sector;
+        // Sectors before the cursor were looked up before the command waited for map pages.
+        let mut sector = request.sector + u64::from(self.commands[command].cursor);
+        let mut mapped_to = if self.caches_map { sector } else { request.end() };
         let mut from_buffer = false;
         // Neighbours on one page share its read.
         let (mut page, mut page_sectors) = (Ppn::NONE, 0);
         while sector < request.end() {
             let lpn = Lpn((sector / per_unit) as u32);
+            if sector >= mapped_to {
+                match self.map_for_read(command, sector) {
+                    Ok(to) => mapped_to = to,
+                    Err(stall) => {
+                        self.read_page(command, page, page_sectors);
+                        self.commands[command].cursor = (sector - request.sector) as u32;
+                        self.served_from_buffer(command, from_buffer);
+                        return Err(stall);
+                    }
+                }
+            }
             let end = request.end().min((u64::from(lpn.0) + 1) * per_unit);
             let mask = mask_of(sector % per_unit, end - sector);
             let held = self.buffered_mask(lpn) & mask;
@@ -220,6 +285,31 @@ impl Drive {
             sector = end;
         }
         self.read_page(command, page, page_sectors);
+        self.served_from_buffer(command, from_buffer);
+        Ok(())
+    }
+
+    /// Asks for the map pages of what a read has still to look up from `sector` on; returns the sector up to which it can.
+    fn map_for_read(&mut self, command: u32, sector: u64) -> Result<u64, Stall> {
+        let per_unit = self.sectors_per_unit;
+        let request = self.commands[command].request;
+        let first = Lpn((sector / per_unit) as u32);
+        let end = Lpn(request.end().div_ceil(per_unit) as u32).min(self.map_reach(first));
+        let lpns: Vec<Lpn> = Lpn::each(first..end).filter(|lpn| !self.holds_read(&request, *lpn)).collect();
+        self.ask_for_map(Asker::Read(command), &lpns)?;
+        Ok(request.end().min(u64::from(end.0) * per_unit))
+    }
+
+    /// Whether the buffer holds all that a read wants of a unit.
+    fn holds_read(&self, request: &Request, lpn: Lpn) -> bool {
+        let base = u64::from(lpn.0) * self.sectors_per_unit;
+        let (from, to) = (request.sector.max(base), request.end().min(base + self.sectors_per_unit));
+        let mask = mask_of(from - base, to - from);
+        self.buffered_mask(lpn) & mask == mask
+    }
+
+    /// A read that took sectors from the buffer waits for its RAM.
+    fn served_from_buffer(&mut self, command: u32, from_buffer: bool) {
         let latency = self.config.buffer.latency;
         if from_buffer && latency > Nanos::ZERO && self.media.flash.timed() {
             self.commands[command].remaining += 1;
@@ -363,12 +453,17 @@ impl Drive {
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), cells: &[] };
+            self.ask_for_map_to_write(Asker::Command(command), &[lpn], request.stream)?;
             self.ftl.write(&mut self.media, &[unit], request.stream, Cause::Host, owner)?;
             self.page_started(command);
             return Ok(1);
         }
         let wanted = left.min(self.media.units_per_page);
         let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + *index)).unwrap_or(wanted);
+        if self.caches_map {
+            let lpns: ArrayVec<Lpn, MAX_UNITS> = (0..count).map(|index| lpn + index).collect();
+            self.ask_for_map_to_write(Asker::Command(command), &lpns, request.stream)?;
+        }
         let mut scratch = std::mem::take(&mut self.stage.scratch);
         let unit_cells = per_unit as usize * cell;
         scratch.clear();
@@ -484,6 +579,7 @@ impl Drive {
             }
             let to = end.min((from / segment + 1) * segment);
             debug_assert!(from < to, "units {from} to {to} are trimmed");
+            self.ask_for_map(Asker::Command(command), &[Lpn(from)])?;
             self.drop_buffered(Lpn(from), Lpn(to));
             let trimmed = self.ftl.trim(&mut self.media, Lpn(from), Lpn(to));
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
@@ -499,6 +595,11 @@ impl Drive {
         let lpn = Lpn((from / self.sectors_per_unit) as u32);
         let mask = mask_of(from % self.sectors_per_unit, to - from);
         let held = self.buffered_mask(lpn) != 0;
+        if self.stage.buffer.is_none() {
+            self.ask_for_map_to_write(Asker::Command(command), &[lpn], 0)?;
+        } else {
+            self.ask_for_map(Asker::Read(command), &[lpn])?;
+        }
         if !held && self.ftl.find(lpn) == Found::Unmapped {
             return Ok(());
         }

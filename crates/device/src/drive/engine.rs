@@ -8,6 +8,7 @@ use ssdlab_base::Nanos;
 use super::paths::Ends;
 use super::{Drive, Timer};
 use crate::Status;
+use crate::ftl::Asker;
 
 impl Drive {
     /// When something happens next; `None` when nothing will.
@@ -95,7 +96,7 @@ impl Drive {
     pub(super) fn work(&mut self) {
         // After most batches nothing does: a few loads for each event, and no call.
         let freed = self.waiting.space_freed || self.media.host_pace.released;
-        let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty();
+        let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty() && !self.map_asks();
         if freed || !lists_are_empty || self.stage.destager.is_some() || !self.media.failed_untimed.is_empty() {
             self.work_in_stages();
         }
@@ -106,7 +107,9 @@ impl Drive {
         loop {
             self.replace_failed_pages();
             self.erase_emptied_superblocks();
+            self.serve_map_askers();
             if self.space_was_freed() {
+                self.map_goes_on();
                 self.write_pending_pages();
                 self.check_over_provisioning();
                 if !self.waiting.stalled.is_empty() {
@@ -115,9 +118,13 @@ impl Drive {
                 self.stage.destage_waits = false;
             }
             self.destage();
+            if self.caches_map {
+                self.forget_asker_served(Asker::Buffer);
+            }
             self.collect_garbage();
             let freed = self.waiting.space_freed || self.media.host_pace.released;
-            if !freed && self.media.unpinned.is_empty() && self.media.failed_untimed.is_empty() {
+            let waits = self.media.unpinned.is_empty() && !self.map_asks();
+            if !freed && waits && self.media.failed_untimed.is_empty() {
                 return;
             }
         }
@@ -162,6 +169,7 @@ impl Drive {
             } else {
                 self.failures.read_only = true;
                 self.give_up_pending_pages(Status::ReadOnly);
+                self.map_is_read_only();
                 self.retry_stalled();
             }
         }

@@ -6,6 +6,7 @@ use super::Drive;
 use super::paths::Ends;
 use crate::Status;
 use crate::block_pool::BlockState;
+use crate::ftl::Asker;
 use crate::media::Place;
 use crate::token::Owner;
 
@@ -88,6 +89,7 @@ impl Drive {
         } else {
             self.media.release_pins(done);
             self.page_is_on_flash(done);
+            self.data_is_on_flash(place);
             self.owner_served(done.token);
         }
         let superblock = self.media.pool.superblocks.of(done.block);
@@ -98,6 +100,8 @@ impl Drive {
             if self.media.pool.state(superblock) == BlockState::Closed {
                 let group = self.media.group_of(done.block);
                 self.gc.pump(&mut self.media, &mut *self.ftl, group);
+                // One of map pages may be what their collection was waiting for.
+                self.media.map_has_room |= self.media.pool.is_map_block(superblock);
             }
         }
         debug_assert!(
@@ -144,6 +148,7 @@ impl Drive {
             Owner::Idle => self.idle_work_done(),
             Owner::Versions(slot) => self.read_next_version(slot),
             Owner::Rebuild(_) => {}
+            Owner::Map(op) => self.map_served(op),
             Owner::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),
         }
     }
@@ -200,6 +205,9 @@ impl Drive {
     #[inline]
     pub(super) fn work_untimed(&mut self) {
         self.collect_garbage();
+        if self.caches_map {
+            self.work_on_map_untimed();
+        }
         if self.media.flash.may_fail() || self.gc.grown_bad > 0 {
             self.work_without_time();
         }
@@ -256,6 +264,8 @@ impl Drive {
         for command in self.waiting.stalled.take() {
             assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
             self.wants_no_more(command);
+            self.forget_asker(Asker::Command(command));
+            self.forget_asker(Asker::Read(command));
             self.commands[command].status = status;
             self.commands.number(command);
             self.release_command(command);

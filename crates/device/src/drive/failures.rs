@@ -199,7 +199,9 @@ impl Drive {
     pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
             match self.failures.retirements[index].owner {
-                Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) => continue,
+                Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) | Owner::Map(_) => {
+                    continue;
+                }
                 Owner::Command(command) => self.commands[command].status = status,
                 Owner::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.stage.evictions[slot];
@@ -210,7 +212,7 @@ impl Drive {
                 }
             }
         }
-        let told = |hold: &Retirement| !matches!(hold.owner, Owner::None | Owner::Gc(_) | Owner::Idle);
+        let told = |hold: &Retirement| !matches!(hold.owner, Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Map(_));
         while let Some(index) = self.failures.retirements.iter().position(told) {
             let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::None);
             self.owner_served(owner.pack());

@@ -16,6 +16,7 @@ mod engine;
 mod events;
 mod failures;
 mod keeping;
+mod map;
 mod memory;
 mod parts;
 mod paths;
@@ -150,6 +151,8 @@ pub struct Drive {
     /// Working space: operations that ended together.
     done: Vec<ssdlab_flash::Done>,
     sectors_per_unit: u64,
+    /// The map is on flash, and what is looked up in it may have to wait.
+    caches_map: bool,
 }
 
 impl Drive {
@@ -184,6 +187,7 @@ impl Drive {
         let compaction = ftl.compacts().map(|compaction| compaction.limits());
         let mut media = media;
         media.own_blocks = ftl.own_collection().is_some();
+        let caches_map = ftl.cached_map().is_some();
         media.events = EventQueue::new(design.commands);
         let buffer = make_buffer(config, &media, compaction)?;
         let padding = buffer.as_ref().and_then(WriteBuffer::pads);
@@ -221,6 +225,7 @@ impl Drive {
             counters: Counters::default(),
             paths: None,
             done: Vec::new(),
+            caches_map,
         };
         if let Some(padding) = padding.filter(|_| !drive.ftl.writes_anew()) {
             let reason = format!("true, but the design '{}' writes no unit anew as it is", config.ftl.design);

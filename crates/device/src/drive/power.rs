@@ -5,7 +5,7 @@ use ssdlab_flash::{BlockId, Cause, Flash, Image, ImageError, OpKind};
 
 use super::{Drive, DriveError, Options, UNNUMBERED};
 use crate::block_pool::BlockState;
-use crate::ftl::DESIGNS;
+use crate::ftl::{DESIGNS, RecoveryStep};
 use crate::media::Media;
 use crate::recovery_reads::RecoveryReads;
 use crate::registry::pick;
@@ -19,6 +19,8 @@ pub struct Recovery {
     pub pages_read: u64,
     /// Blocks whose erase had been cut, erased again.
     pub blocks_erased: u64,
+    /// Pages programmed: map pages, where the map is on flash.
+    pub pages_programmed: u64,
     /// Modelled time: dies work in parallel, each channel carries the OOB areas of its dies.
     pub time: Nanos,
 }
@@ -183,6 +185,27 @@ impl Drive {
         }
     }
 
+    /// Programs what recovery has to, without time; false if the power goes before its end.
+    fn finish_recovery(&mut self, reads: &mut RecoveryReads) -> bool {
+        let timed = self.media.flash.timed();
+        self.media.flash.set_timed(false);
+        let whole = loop {
+            let step = self.ftl.finish_recovery(&mut self.media, reads);
+            self.replace_failed_pages();
+            match step {
+                RecoveryStep::Done => break true,
+                RecoveryStep::PowerGone => break false,
+                RecoveryStep::NeedsErase => {
+                    let waits = self.media.unpinned.len();
+                    assert!(waits > 0, "recovery waits for a superblock, and none is to be erased");
+                    self.erase_emptied_superblocks();
+                }
+            }
+        };
+        self.media.flash.set_timed(timed);
+        whole
+    }
+
     /// `None` when the power goes after so many operations.
     fn rebuild(&mut self, operations: u64) -> Option<Recovery> {
         let geometry = *self.media.flash.geometry();
@@ -192,6 +215,7 @@ impl Drive {
         assert_eq!(self.commands.outstanding, 0, "the power comes back to a drive without commands");
         self.media.pool.forget();
         let mut reads = RecoveryReads::new(&self.media.flash, &self.config.flash.timing);
+        reads.set_limit(operations);
         if !pick("ftl.design", &self.config.ftl.design, DESIGNS).expect("the drive was made with it").uses_oob {
             self.media.flash.forget_oob();
         }
@@ -264,6 +288,10 @@ impl Drive {
         for group in 0..self.media.pool.groups() {
             self.media.pool.audit(group);
         }
+        if !self.finish_recovery(&mut reads) {
+            return None;
+        }
+        recovery.pages_programmed = reads.programs();
         recovery.time = reads.time();
         self.retire_suspects();
         self.media.fill_stripes();

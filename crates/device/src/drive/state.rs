@@ -17,6 +17,9 @@ const MAGIC: &[u8; 16] = b"ssdlab drive 5\n\0";
 /// Beside a block's state: a trim took units from it.
 const TRIMMED: u8 = 0x80;
 
+/// ... it holds map pages.
+const MAP_BLOCK: u8 = 0x40;
+
 impl Drive {
     /// Counters.
     pub fn counters(&self) -> Counters {
@@ -297,7 +300,8 @@ impl Drive {
         let states: Vec<u8> = superblocks
             .map(|block| {
                 let trimmed = if self.media.pool.is_trimmed(block) { TRIMMED } else { 0 };
-                self.media.pool.state(block) as u8 | trimmed
+                let map = if self.media.pool.is_map_block(block) { MAP_BLOCK } else { 0 };
+                self.media.pool.state(block) as u8 | trimmed | map
             })
             .collect();
         to.write_all(&states)?;
@@ -352,6 +356,12 @@ impl Drive {
         from.read_exact(bytemuck::cast_slice_mut(&mut order))?;
         let closings = read_u64(from)?;
         drive.media.pool.forget();
+        for block in (0..blocks).filter(|block| states[*block as usize] & MAP_BLOCK != 0) {
+            if !drive.media.pool.has_map_blocks() {
+                return Err(bad("a block holds map pages of a drive that has none"));
+            }
+            drive.media.pool.found_map_block(block);
+        }
         for slot in 0..drive.media.open_blocks().count() {
             let (mut block, mut next_page) = ([0; 4], [0; 4]);
             from.read_exact(&mut block)?;
@@ -364,7 +374,8 @@ impl Drive {
         drive.ftl.restore(&mut drive.media, from)?;
         for block in 0..blocks {
             let byte = states[block as usize];
-            let state = block_state(byte & !TRIMMED).ok_or_else(|| bad("a block has an unknown state"))?;
+            let state =
+                block_state(byte & !(TRIMMED | MAP_BLOCK)).ok_or_else(|| bad("a block has an unknown state"))?;
             if !drive.state_fits(block, state, sequence) {
                 return Err(bad("a block's state does not agree with what is written in it"));
             }

@@ -17,6 +17,10 @@ pub(super) struct Waiting {
     pub(super) stalled: Stalled,
     /// Space was freed since they were tried last.
     pub(super) space_freed: bool,
+    /// Stalled commands are being tried again.
+    pub(super) retrying: bool,
+    /// The command that takes effect now: what has to leave the buffer for it does so on its behalf.
+    pub(super) current: Option<u32>,
     /// (serial, command), the serials in order: complete when every eviction before `serial` is on flash.
     pub(super) for_evictions: VecDeque<(u64, u32)>,
     /// Commands that wait for all records of trims in flight.
@@ -47,11 +51,24 @@ impl Extent {
 /// The place of a stalled command in the order in which they came.
 pub(super) type Turn = u64;
 
+/// What a stalled command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// Space, on flash or in the buffer.
+    Space,
+    /// Map pages: it is told when they are cached.
+    Map,
+    /// An earlier stalled command that it overlaps.
+    Command(Turn),
+}
+
 /// Stalled commands.
 #[derive(Default)]
 pub(super) struct Stalled {
     all: BTreeMap<Turn, (u32, Extent)>,
     for_space: BTreeMap<Turn, u32>,
+    /// By command: its turn, of those that wait for map pages.
+    for_map: FxHashMap<u32, Turn>,
     /// By the turn of an earlier command that they overlap, in their order.
     behind: FxHashMap<Turn, Vec<Turn>>,
     extents: Extents,
@@ -82,23 +99,50 @@ impl Stalled {
         self.before(extent, Turn::MAX)
     }
 
-    /// A command waits for space, or behind another.
-    pub(super) fn push(&mut self, command: u32, extent: Extent, behind: Option<Turn>) {
+    /// A command waits.
+    pub(super) fn push(&mut self, command: u32, extent: Extent, what: WaitsFor) {
         let turn = self.next;
         self.next += 1;
         self.all.insert(turn, (command, extent));
         self.extents.insert(turn, extent);
-        match behind {
-            Some(other) => {
+        match what {
+            WaitsFor::Command(other) => {
                 assert!(
                     other < turn && self.all.contains_key(&other),
                     "turn {turn} waits behind {other}, which is gone"
                 );
                 self.behind.entry(other).or_default().push(turn);
             }
-            None => {
+            WaitsFor::Space => {
                 self.for_space.insert(turn, command);
             }
+            WaitsFor::Map => {
+                self.for_map.insert(command, turn);
+            }
+        }
+    }
+
+    /// The turn of a command that waits for map pages.
+    pub(super) fn turn_for_map(&self, command: u32) -> Option<Turn> {
+        self.for_map.get(&command).copied()
+    }
+
+    /// Those that wait for map pages, in the order in which they came.
+    pub(super) fn for_map(&self) -> impl Iterator<Item = u32> {
+        let mut turns: Vec<(Turn, u32)> = self.for_map.iter().map(|(command, turn)| (*turn, *command)).collect();
+        turns.sort_unstable();
+        turns.into_iter().map(|(_, command)| command)
+    }
+
+    /// A command that waited for space or for map pages does so, or for the other.
+    pub(super) fn waits_for_map(&mut self, turn: Turn, waits_for_map: bool) {
+        let command = self.all[&turn].0;
+        if waits_for_map {
+            self.for_space.remove(&turn);
+            self.for_map.insert(command, turn);
+        } else {
+            self.for_map.remove(&command);
+            self.for_space.insert(turn, command);
         }
     }
 
@@ -117,21 +161,24 @@ impl Stalled {
         self.behind.values().flatten().map(|turn| self.all[turn].0)
     }
 
-    /// A command took effect. Those behind it wait for space now, or behind another one.
-    pub(super) fn remove(&mut self, turn: Turn) {
-        let (_, extent) = self.all.remove(&turn).expect("a stalled command took effect");
-        let command = self.for_space.remove(&turn);
-        assert!(command.is_some(), "the command of turn {turn} took effect, and waited behind another");
+    /// A command took effect. Those behind it wait for space now, or behind another one; the former are returned, in order.
+    pub(super) fn remove(&mut self, turn: Turn) -> Vec<(Turn, u32)> {
+        let (command, extent) = self.all.remove(&turn).expect("a stalled command took effect");
+        let waited = self.for_space.remove(&turn).is_some() || self.for_map.remove(&command).is_some();
+        assert!(waited, "the command of turn {turn} took effect, and waited behind another");
         self.extents.remove(turn, &extent);
+        let mut released = Vec::new();
         for later in self.behind.remove(&turn).unwrap_or_default() {
             let (command, extent) = self.all[&later];
             match self.before(&extent, later) {
                 Some(other) => self.behind.entry(other).or_default().push(later),
                 None => {
                     self.for_space.insert(later, command);
+                    released.push((later, command));
                 }
             }
         }
+        released
     }
 
     /// All of them, in order; none is left.
@@ -209,7 +256,7 @@ mod tests {
                     let behind = stalled.any(&extent);
                     prop_assert_eq!(behind.is_some(), model.iter().any(|(_, other)| extent.overlaps(other)));
                     model.push((stalled.next, extent));
-                    stalled.push(turn as u32, extent, behind);
+                    stalled.push(turn as u32, extent, behind.map_or(WaitsFor::Space, WaitsFor::Command));
                 } else {
                     let for_space: Vec<usize> = (0..model.len()).filter(|index| waits(&model, *index)).collect();
                     let (turn, _) = model.remove(for_space[usize::from(chosen) % for_space.len()]);

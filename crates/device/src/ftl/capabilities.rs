@@ -2,8 +2,8 @@
 
 use ssdlab_flash::{Cause, Lpn};
 
-use super::{Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
-use crate::media::Media;
+use super::{Asker, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
+use crate::media::{Media, Place};
 use crate::token::Owner;
 
 /// Reads that take several steps: what one page tells decides whether another one is read.
@@ -61,4 +61,36 @@ pub(crate) trait OwnCollection {
 pub(crate) trait Commands {
     /// Executes one. A refused one changes nothing; `Err` is tried again when there is space.
     fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace>;
+}
+
+/// A map that is on flash, of which a part is cached. Whoever looks a unit up or changes its entry asks for its map page first;
+/// when all that was asked for is cached, the asker is put on [`Media::map_is_cached`], and asks again.
+pub(crate) trait CachedMap {
+    /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.
+    fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool;
+
+    /// Whether there is a page for data of a unit. Who has none does not ask for its map page: it waits for a block.
+    fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool;
+
+    /// The first unit behind those that can be looked up together with `first`.
+    fn reach(&self, first: Lpn) -> Lpn;
+
+    /// The asker asks no more.
+    fn forget(&mut self, media: &mut Media, asker: Asker);
+
+    /// The same, if all that it asked for is cached.
+    fn forget_served(&mut self, media: &mut Media, asker: Asker);
+
+    /// What a page holds is on flash, or, after a failed program, was sent elsewhere.
+    fn settled(&mut self, media: &mut Media, place: Place);
+
+    /// An operation of the map has ended.
+    fn served(&mut self, media: &mut Media, op: u32);
+
+    /// The drive takes no more writes: pages that can never leave the cache, since they name data that is in RAM alone, are kept
+    /// beside it, in RAM that writes need no more.
+    fn set_read_only(&mut self);
+
+    /// Blocks were erased: what waits for a map page to program goes on.
+    fn go_on(&mut self, media: &mut Media);
 }

@@ -5,7 +5,9 @@
 
 mod bits;
 mod block_mapped;
+mod cached_map;
 mod capabilities;
+mod dftl;
 mod drawing;
 mod durable_trims;
 mod extended;
@@ -26,7 +28,7 @@ use crate::{Check, DriveConfig, DriveError, Status, registry};
 pub(crate) use drawing::Drawing;
 pub use drawing::{design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
 
-pub(crate) use capabilities::{Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
+pub(crate) use capabilities::{CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -225,6 +227,11 @@ pub(crate) trait Ftl: Send {
     /// Rebuilds the mapping from flash alone, and tells `reads` of every page that it looks at.
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads);
 
+    /// Programs what recovery has to, without time, now that blocks are known again.
+    fn finish_recovery(&mut self, _: &mut Media, _: &mut RecoveryReads) -> RecoveryStep {
+        RecoveryStep::Done
+    }
+
     /// Units of metadata kept on flash beside the user's.
     fn metadata_units(&self) -> u32;
 
@@ -278,6 +285,11 @@ pub(crate) trait Ftl: Send {
         None
     }
 
+    /// Its map is on flash, and a part of it is cached.
+    fn cached_map(&mut self) -> Option<&mut dyn CachedMap> {
+        None
+    }
+
     /// It has commands of its own.
     fn commands(&mut self) -> Option<&mut dyn Commands> {
         None
@@ -294,6 +306,8 @@ pub(crate) struct Make {
     pub(crate) commands: Option<&'static CommandSet>,
     /// Bytes that it takes in the simulator at most, whatever is written.
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
+    /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.
+    pub(crate) map_blocks: fn(&DriveConfig) -> u32,
     /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
     pub(crate) uses_oob: bool,
     /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.
@@ -302,8 +316,32 @@ pub(crate) struct Make {
     pub(crate) drawing: Drawing,
 }
 
+/// How far the programs of recovery came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecoveryStep {
+    /// To their end.
+    Done,
+    /// A superblock has to be erased first.
+    NeedsErase,
+    /// The power goes again.
+    PowerGone,
+}
+
+/// Who asks for a part of the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Asker {
+    /// A host command that changes entries, by slot.
+    Command(u32),
+    /// One that only looks them up.
+    Read(u32),
+    /// What leaves the write buffer.
+    Buffer,
+    /// The relocation job of a group.
+    Gc(u32),
+}
+
 /// A registered design.
 pub(crate) type Design = registry::Entry<Make>;
 
 /// Every FTL design.
-pub(crate) const DESIGNS: &[Design] = &[page::DESIGN, mv::DESIGN, tagged::DESIGN, block_mapped::DESIGN];
+pub(crate) const DESIGNS: &[Design] = &[page::DESIGN, mv::DESIGN, tagged::DESIGN, block_mapped::DESIGN, dftl::DESIGN];

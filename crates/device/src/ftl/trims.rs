@@ -66,7 +66,11 @@ impl<'a> TrimRecord<'a> {
 impl TrimState {
     pub(super) fn new(user_units: u32, unit_bytes: u32) -> TrimState {
         let segment_units = unit_bytes * 8;
-        let segments = user_units.div_ceil(segment_units);
+        TrimState::of_segments(user_units, segment_units, user_units.div_ceil(segment_units))
+    }
+
+    /// What is mapped of the user's units and of `segments` behind them.
+    pub(super) fn of_segments(user_units: u32, segment_units: u32, segments: u32) -> TrimState {
         TrimState {
             mapped: HugeArray::new((user_units as usize + segments as usize).div_ceil(64)),
             segment_units,

@@ -326,6 +326,7 @@ impl Gc {
         let left = media.data_pages_per_superblock();
         let fits = |media: &Media, block: u32| match media.own_blocks {
             true => media.free_blocks() > 0,
+            false if media.pool.is_map_block(block) => pages_needed(media, block) <= media.map_pages_left(group),
             false => pages_needed(media, block) + left <= media.relocation_room(group),
         };
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
@@ -381,7 +382,8 @@ impl Gc {
         let first = group * media.pool.per_group;
         let blocks = (first..first + media.pool.per_group).filter(|b| media.pool.state(*b) != BlockState::Bad);
         let most = blocks.clone().map(|block| media.pool.wear(block, &media.flash)).max()?;
-        let closed = blocks.filter(|block| media.pool.state(*block) == BlockState::Closed);
+        let is_data = |block: &u32| media.pool.state(*block) == BlockState::Closed && !media.pool.is_map_block(*block);
+        let closed = blocks.filter(is_data);
         let (least, cold) = closed.map(|block| (media.pool.wear(block, &media.flash), block)).min()?;
         let room = choice::has_room_for(media, group, pages_needed(media, cold));
         (most - least > threshold && room).then_some(cold)
@@ -439,7 +441,8 @@ impl Gc {
         let valid = media.pool.valid(superblock);
         assert_eq!(valid, 0, "block {superblock} is erased, and {valid} units of it are valid");
         let alone = media.pool.superblocks.width() == 1;
-        let cause = self.emptied_for[superblock as usize];
+        let is_map = media.pool.is_map_block(superblock);
+        let cause = if is_map { Cause::Mapping } else { self.emptied_for[superblock as usize] };
         for block in media.pool.superblocks.members(superblock) {
             let state = *media.flash.blocks.get(block);
             if state.suspect && !seeded(Bug::BadBlockUsed) {

@@ -96,7 +96,7 @@ impl Media {
 
     /// Whose frontier it is: relocation's, or a host's.
     fn frontier_of(&self, slot: usize) -> Frontier {
-        let relocates = self.separate_gc && slot as u32 % (self.streams + 1) == self.streams;
+        let relocates = self.separate_gc && slot as u32 % self.row == self.streams;
         if relocates { Frontier::Gc } else { Frontier::Host(0) }
     }
 
@@ -154,7 +154,7 @@ impl Media {
     }
 
     fn program_of_stripe(&mut self, slot: usize, frontier: Frontier, place: Place, role: Role) {
-        assert_eq!(self.group_of(place.block), slot as u32 / (self.streams + 1), "{place:?} is of frontier {slot}");
+        assert_eq!(self.group_of(place.block), slot as u32 / self.row, "{place:?} is of frontier {slot}");
         let owner = if role == Role::Filler { Lpn::FILLER } else { Lpn::PARITY };
         let sequence = self.take_sequence(1);
         self.flash.oob.write(place.block, place.page, &[owner; MAX_UNITS][..self.units_per_page as usize], sequence);

@@ -66,6 +66,7 @@ pub(super) const DESIGN: Design = Design {
         make: |config| Box::new(MvFtl::new(config)),
         commands: None,
         simulator_bytes: MvFtl::simulator_bytes,
+        map_blocks: |_| 0,
         uses_oob: true,
         partial_write: "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones \
                         are not compacted (ftl.version_masks, ftl.compaction)",

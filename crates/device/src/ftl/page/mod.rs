@@ -5,6 +5,7 @@
 //! newest bitmap of a segment says which of its units were unmapped when it was written. Bitmaps are units like any
 //! other, mapped behind the user's, so garbage collection moves them too.
 
+pub(in crate::ftl) mod metadata;
 mod pages;
 mod recovery;
 mod relocation;
@@ -45,6 +46,8 @@ pub(crate) struct PageFtl {
     copyback: bool,
     placement: Placement,
     trims: TrimState,
+    /// The units behind the user's are records of trims, and not another design's.
+    records_trims: bool,
     partial_page_writes: u64,
 }
 
@@ -68,6 +71,7 @@ pub(super) const DESIGN: Design = Design {
         make: |config| Box::new(PageFtl::new(config)),
         commands: None,
         simulator_bytes: PageFtl::simulator_bytes,
+        map_blocks: |_| 0,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
         drawing: Drawing::ANY,
@@ -76,10 +80,15 @@ pub(super) const DESIGN: Design = Design {
 
 impl PageFtl {
     pub(crate) fn new(config: &DriveConfig) -> PageFtl {
-        let geometry = &config.flash.geometry;
         let unit_bytes = config.ftl.mapping_unit;
         let user_units = config.user_units();
-        let trims = TrimState::new(user_units, unit_bytes);
+        PageFtl::over(config, TrimState::new(user_units, unit_bytes))
+    }
+
+    /// One with as many units behind the user's as `trims` has segments.
+    fn over(config: &DriveConfig, trims: TrimState) -> PageFtl {
+        let geometry = &config.flash.geometry;
+        let (unit_bytes, user_units) = (config.ftl.mapping_unit, config.user_units());
         let entries = user_units as usize + trims.segments() as usize;
         let units_per_page = geometry.page_bytes / unit_bytes;
         let mut map = HugeArray::new(entries);
@@ -94,6 +103,7 @@ impl PageFtl {
             copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
             placement: Placement::new(config),
             trims,
+            records_trims: true,
             partial_page_writes: 0,
         }
     }
@@ -516,7 +526,7 @@ impl Ftl for PageFtl {
             }
             self.mapped_units += 1;
             self.set_valid(media, unit, place.block);
-            if lpn.0 >= self.user_units {
+            if lpn.0 >= self.user_units && self.records_trims {
                 self.trims.set_in_use();
                 let words = media.flash.oob.record(unit);
                 if !words.is_some_and(|words| self.trims.is_record(words, lpn.0 - self.user_units, self.user_units)) {

@@ -12,12 +12,12 @@ use crate::token::Owner;
 
 /// How units are moved.
 #[derive(Clone, Copy)]
-struct Move {
-    cause: Cause,
-    frontier: Frontier,
-    owner: Owner,
+pub(super) struct Move {
+    pub(super) cause: Cause,
+    pub(super) frontier: Frontier,
+    pub(super) owner: Owner,
     /// The controller still holds the data: nothing is read.
-    from_ram: bool,
+    pub(super) from_ram: bool,
 }
 
 impl PageFtl {
@@ -74,7 +74,7 @@ impl PageFtl {
     /// The next valid unit of a superblock from `cursor` on, by the order in which its pages were given out: its place in
     /// that order, and the unit.
     #[inline]
-    fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, UnitId)> {
+    pub(super) fn next_valid_of(&self, media: &Media, superblock: u32, cursor: u32) -> Option<(u32, UnitId)> {
         let end = media.units_per_superblock();
         if media.pool.superblocks.width() == 1 {
             let first = media.unit_at(Place { block: BlockId(superblock), page: 0 });
@@ -121,7 +121,7 @@ impl PageFtl {
 
     /// Reads the pages of `sources` and programs their units into `place`.
     #[inline]
-    fn move_units(&mut self, media: &mut Media, sources: &[UnitId], place: Place, how: Move) {
+    pub(super) fn move_units(&mut self, media: &mut Media, sources: &[UnitId], place: Place, how: Move) {
         let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
@@ -218,7 +218,7 @@ impl PageFtl {
             return Ok(false);
         }
         let group = match frontier {
-            Frontier::Gc => media.group_of(place.block),
+            Frontier::Gc | Frontier::Map => media.group_of(place.block),
             Frontier::Host(_) => {
                 let lpn = media.flash.oob.lpn(sources[0]);
                 self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?

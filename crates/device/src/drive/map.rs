@@ -1,0 +1,147 @@
+//! A map that is on flash: what waits for map pages, and how it goes on.
+
+use ssdlab_flash::Lpn;
+
+use super::Drive;
+use super::dispatch::Stall;
+use crate::ftl::{Asker, CachedMap};
+use crate::media::Place;
+
+impl Drive {
+    fn cached_map(&mut self) -> &mut dyn CachedMap {
+        self.ftl.cached_map().expect("the map of this design is cached")
+    }
+
+    /// Whether what maps `lpns` is cached; else `asker` is told when it is.
+    #[inline]
+    pub(super) fn ask_for_map(&mut self, asker: Asker, lpns: &[Lpn]) -> Result<(), Stall> {
+        if self.caches_map { self.ask_for_cached(asker, lpns) } else { Ok(()) }
+    }
+
+    /// The same before `lpns` are written to one page.
+    #[inline]
+    pub(super) fn ask_for_map_to_write(&mut self, asker: Asker, lpns: &[Lpn], stream: u16) -> Result<(), Stall> {
+        if !self.caches_map {
+            return Ok(());
+        }
+        let map = self.ftl.cached_map().expect("the map of this design is cached");
+        if !map.has_page_for(&self.media, lpns[0], stream) {
+            return Err(Stall::NoSpace);
+        }
+        self.ask_for_cached(asker, lpns)
+    }
+
+    #[inline(never)]
+    fn ask_for_cached(&mut self, asker: Asker, lpns: &[Lpn]) -> Result<(), Stall> {
+        loop {
+            let map = self.ftl.cached_map().expect("the map of this design is cached");
+            if map.request(&mut self.media, asker, lpns) {
+                return Ok(());
+            }
+            if self.media.flash.timed() || self.media.unpinned.is_empty() {
+                return Err(Stall::Map);
+            }
+            // Without time a map block is erased as soon as somebody waits for it.
+            self.erase_emptied_superblocks();
+        }
+    }
+
+    /// The first unit behind those that are looked up together with `lpn`.
+    pub(super) fn map_reach(&mut self, lpn: Lpn) -> Lpn {
+        self.cached_map().reach(lpn)
+    }
+
+    /// A page of data is on flash.
+    #[inline]
+    pub(super) fn data_is_on_flash(&mut self, place: Place) {
+        if self.caches_map {
+            let map = self.ftl.cached_map().expect("the map of this design is cached");
+            map.settled(&mut self.media, place);
+        }
+    }
+
+    /// A read or a program of the map has ended.
+    pub(super) fn map_served(&mut self, op: u32) {
+        let map = self.ftl.cached_map().expect("an operation of the map is of one that is cached");
+        map.served(&mut self.media, op);
+    }
+
+    /// Superblocks were erased: what waits for one goes on.
+    pub(super) fn map_goes_on(&mut self) {
+        if self.caches_map {
+            let map = self.ftl.cached_map().expect("the map of this design is cached");
+            map.go_on(&mut self.media);
+            if self.media.metadata_in_flight == 0 {
+                self.metadata_ended();
+            }
+        }
+    }
+
+    /// The drive takes no more writes: those that wait for map pages hear of it, and reads find a place for theirs.
+    pub(super) fn map_is_read_only(&mut self) {
+        if !self.caches_map {
+            return;
+        }
+        self.cached_map().set_read_only();
+        let waiting: Vec<u32> = self.waiting.stalled.for_map().collect();
+        for command in waiting {
+            self.retry_for_map(command, Asker::Command(command));
+        }
+        self.map_goes_on();
+    }
+
+    /// A command asks for no map page any more.
+    pub(super) fn forget_asker(&mut self, asker: Asker) {
+        if self.caches_map {
+            let map = self.ftl.cached_map().expect("the map of this design is cached");
+            map.forget(&mut self.media, asker);
+        }
+    }
+
+    /// An asker whose map pages are all cached had its turn: it asks again when it needs them.
+    pub(super) fn forget_asker_served(&mut self, asker: Asker) {
+        if let Some(map) = self.ftl.cached_map() {
+            map.forget_served(&mut self.media, asker);
+        }
+    }
+
+    /// Whether somebody may go on with map pages, or may have the place of one.
+    #[inline]
+    pub(super) fn map_asks(&self) -> bool {
+        self.media.map_has_room || !self.media.map_is_cached.is_empty()
+    }
+
+    /// Whoever waited for map pages that are cached now goes on, in the order in which they came.
+    pub(super) fn serve_map_askers(&mut self) {
+        while self.map_asks() {
+            if std::mem::take(&mut self.media.map_has_room) {
+                self.map_goes_on();
+            }
+            for asker in std::mem::take(&mut self.media.map_is_cached) {
+                match asker {
+                    Asker::Command(command) | Asker::Read(command) => self.retry_for_map(command, asker),
+                    Asker::Gc(group) => {
+                        self.gc.pump(&mut self.media, &mut *self.ftl, group);
+                        // The pace may not let it go on now, and others need the places.
+                        self.forget_asker_served(asker);
+                    }
+                    Asker::Buffer => {
+                        self.stage.destage_waits = false;
+                        self.waiting.space_freed = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Without time: map blocks are erased, and collection that waited for map pages goes on.
+    #[cold]
+    pub(super) fn work_on_map_untimed(&mut self) {
+        while !self.media.unpinned.is_empty() || self.map_asks() {
+            self.erase_emptied_superblocks();
+            self.map_goes_on();
+            self.serve_map_askers();
+            self.collect_garbage();
+        }
+    }
+}

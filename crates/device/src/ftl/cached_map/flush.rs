@@ -1,0 +1,207 @@
+//! Dirty pages that are programmed while they stay in the cache: those with trims, which a flush of the host and the erase of
+//! a block wait for, and all of them when the active blocks are full (SHRD, section 2).
+//!
+//! Blocks that were opened for data since are *active*: a power cut leaves entries of what they hold in no map page, so
+//! recovery reads them. When as many were opened as there are frontiers, all pages that are dirty at that moment are
+//! programmed; then a record says which blocks were written in part, and all others that are older are data blocks from now on.
+
+use ssdlab_flash::{BlockId, NONE};
+use std::collections::VecDeque;
+
+use super::{MapCache, MapOp};
+use crate::block_pool::BlockState;
+use crate::ftl::page::PageFtl;
+use crate::media::Media;
+
+/// Flushes in flight.
+const FLUSHES_IN_FLIGHT: u32 = 32;
+
+/// Pages to be programmed.
+#[derive(Default)]
+pub(super) struct Flush {
+    /// Pages with trims that are in no program, and that nobody has asked for yet.
+    pub(super) trimmed: Vec<u32>,
+    /// How many these are.
+    pub(super) unsaved: u32,
+    /// Pages to be programmed, in order.
+    queue: VecDeque<u32>,
+    /// Held pages that are settled now.
+    pub(super) settled: Vec<u32>,
+}
+
+impl Flush {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.settled.is_empty()
+    }
+}
+
+/// Active blocks become data blocks.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    /// The number of the next program when it began.
+    sequence: u64,
+    /// Blocks that had been written in part.
+    open: Vec<BlockId>,
+    /// Superblocks that had been opened for data.
+    opened: u64,
+    /// Pages that have to be on flash first.
+    left: u32,
+    /// The record is on its way.
+    recorded: bool,
+}
+
+impl MapCache {
+    /// Every trim so far is in a program, or is promised one; returns how many pages that takes.
+    pub(in crate::ftl) fn save_trims(&mut self, data: &mut PageFtl, media: &mut Media) -> u32 {
+        let mut count = 0;
+        for page in std::mem::take(&mut self.flush.trimmed) {
+            let state = &mut self.pages[page as usize];
+            assert!(state.trimmed && !state.promised, "map page {page} has no trim to be saved");
+            assert!(state.dirty, "map page {page} has a trim, and is not dirty");
+            state.promised = true;
+            self.flush.unsaved -= 1;
+            media.metadata_in_flight += 1;
+            count += 1;
+            self.enqueue(page);
+        }
+        self.counters.trim_flushes += u64::from(count);
+        self.flush_pages(data, media);
+        count
+    }
+
+    /// Map pages with trims that are in no program, and not promised one.
+    pub(in crate::ftl) const fn trims_pending(&self) -> u32 {
+        self.flush.unsaved
+    }
+
+    fn enqueue(&mut self, page: u32) {
+        assert!(self.lru.contains(page), "map page {page} is to be flushed, and is not cached");
+        if !std::mem::replace(&mut self.pages[page as usize].flush, true) {
+            self.flush.queue.push_back(page);
+        }
+    }
+
+    /// Programs pages of the queue, as many as may be in flight; what is not settled is held until it is.
+    pub(super) fn flush_pages(&mut self, data: &mut PageFtl, media: &mut Media) {
+        for page in std::mem::take(&mut self.flush.settled) {
+            if self.pages[page as usize].held && self.pages[page as usize].unsettled == 0 {
+                self.flush.queue.push_front(page);
+            }
+        }
+        while !self.flush.queue.is_empty() && self.in_flight < FLUSHES_IN_FLIGHT {
+            let mut pages = Vec::new();
+            while pages.len() < self.shape.in_page as usize
+                && let Some(page) = self.flush.queue.pop_front()
+            {
+                let state = &mut self.pages[page as usize];
+                if !state.flush || pages.contains(&page) {
+                    continue;
+                }
+                if state.unsettled > 0 {
+                    state.held = true;
+                    continue;
+                }
+                pages.push(page);
+            }
+            if pages.is_empty() {
+                break;
+            }
+            if self.program(data, media, &pages, None).is_none() {
+                pages.into_iter().rev().for_each(|page| self.flush.queue.push_front(page));
+                break;
+            }
+            for page in pages {
+                let state = &mut self.pages[page as usize];
+                state.flush = false;
+                if std::mem::take(&mut state.held) {
+                    self.jobs.cached(page, |asker| media.map_is_cached.push(asker));
+                }
+            }
+        }
+        self.record_change(data, media);
+    }
+
+    /// Active blocks become data blocks, if enough were opened.
+    #[inline]
+    pub(in crate::ftl) fn end_active_blocks(&mut self, data: &mut PageFtl, media: &mut Media) {
+        self.opened = media.pool.data_opened();
+        let opened = self.opened.wrapping_sub(self.changed_at);
+        if opened >= self.shape.active && self.change.is_none() {
+            self.begin_change(data, media);
+        }
+    }
+
+    #[cold]
+    fn begin_change(&mut self, data: &mut PageFtl, media: &mut Media) {
+        // Whatever has pages left may be a frontier again after a power cut.
+        let pages = media.pages_per_block();
+        let blocks = (0..media.flash.geometry().blocks()).map(BlockId);
+        let is_open = |block: &BlockId| {
+            let superblock = media.pool.superblocks.of(*block);
+            (1..pages).contains(&media.flash.blocks.get(*block).programmed)
+                || superblock != NONE && matches!(media.pool.state(superblock), BlockState::Open | BlockState::Full)
+        };
+        let open = blocks.filter(is_open).collect();
+        let dirty: Vec<u32> = self.lru.oldest_first().filter(|page| self.pages[*page as usize].dirty).collect();
+        let mut left = dirty.len() as u32;
+        for page in dirty {
+            self.pages[page as usize].in_change = true;
+            self.enqueue(page);
+        }
+        self.counters.change_flushes += u64::from(left);
+        self.ops.each_used(|op| {
+            if let MapOp::Program(program) = op {
+                program.of_change += 1;
+                left += 1;
+            }
+        });
+        let (sequence, opened) = (media.sequence(), media.pool.data_opened());
+        self.change = Some(Change { sequence, open, opened, left, recorded: false });
+        self.flush_pages(data, media);
+    }
+
+    /// A page that the change waits for is not on flash though its program ended: another change begins later.
+    pub(super) fn give_up_change(&mut self) {
+        if self.change.take().is_some() {
+            self.pages.iter_mut().for_each(|page| page.in_change = false);
+            self.ops.each_used(|op| {
+                if let MapOp::Program(program) = op {
+                    program.of_change = 0;
+                }
+            });
+        }
+    }
+
+    /// Pages that the change waits for are on flash.
+    pub(super) fn change_goes_on(&mut self, pages: u32) {
+        if let Some(change) = &mut self.change {
+            assert!(change.left >= pages, "{pages} map pages are on flash, of {} that a change waits for", change.left);
+            change.left -= pages;
+        }
+    }
+
+    /// Programs the record of what is active when all pages of the change are on flash.
+    fn record_change(&mut self, data: &mut PageFtl, media: &mut Media) {
+        let Some(change) = &self.change else { return };
+        if change.left > 0 || change.recorded {
+            return;
+        }
+        let blocks = change.open.iter().map(|block| u64::from(block.0));
+        let words: Box<[u64]> = std::iter::once(change.sequence).chain(blocks).collect();
+        // Without time the change is over when this returns.
+        self.change.as_mut().expect("a change").recorded = true;
+        if !self.program_record(data, media, words)
+            && let Some(change) = &mut self.change
+        {
+            change.recorded = false;
+        }
+    }
+
+    /// The record of a change is on flash.
+    pub(super) fn change_is_recorded(&mut self) {
+        if let Some(change) = self.change.take_if(|change| change.recorded) {
+            self.changed_at = change.opened;
+            self.counters.changes += 1;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Who waits for which map pages.
+//!
+//! Whoever needs several map pages at once has a *job*. A job is granted when the pages of all granted jobs fit in the cache
+//! side by side; its pages stay in the cache from then on until the asker has used them. So two jobs never wait for each
+//! other's pages, however small the cache is. Jobs are granted in the order in which they came. A job is found by asker and
+//! by map page: no list of all of them is walked.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use crate::ftl::Asker;
+use crate::slots::Slots;
+
+/// Map pages that are asked for together.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) asker: Asker,
+    pub(super) pages: Vec<u32>,
+    pub(super) granted: bool,
+    /// Pages that are not cached yet.
+    pub(super) missing: u32,
+}
+
+/// All jobs.
+#[derive(Default)]
+pub(super) struct Jobs {
+    all: Slots<Job>,
+    by_asker: FxHashMap<Asker, u32>,
+    /// Jobs that are not granted, in order.
+    queue: VecDeque<u32>,
+    /// By map page: granted jobs that wait for it.
+    waiting: FxHashMap<u32, Vec<u32>>,
+    /// Pages of all granted jobs.
+    reserved: u32,
+}
+
+impl Jobs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_asker.is_empty()
+    }
+
+    pub(super) fn of(&self, asker: Asker) -> Option<&Job> {
+        self.by_asker.get(&asker).map(|job| &self.all[*job])
+    }
+
+    /// A new job, at the end of the queue.
+    pub(super) fn push(&mut self, asker: Asker, pages: Vec<u32>) {
+        let job = self.all.insert(Job { asker, pages, granted: false, missing: 0 });
+        let before = self.by_asker.insert(asker, job);
+        assert!(before.is_none(), "{asker:?} asks for map pages twice");
+        self.queue.push_back(job);
+    }
+
+    /// The next job that fits beside those that are granted: from now on it is.
+    pub(super) fn grant(&mut self, capacity: u32) -> Option<u32> {
+        let job = *self.queue.front()?;
+        let size = self.all[job].pages.len() as u32;
+        assert!(size <= capacity, "{:?} asks for {size} map pages of a cache for {capacity}", self.all[job].asker);
+        if self.reserved + size > capacity {
+            return None;
+        }
+        debug_assert!(!self.all[job].granted, "job {job} is granted twice");
+        self.queue.pop_front();
+        self.reserved += size;
+        self.all[job].granted = true;
+        Some(job)
+    }
+
+    pub(super) fn job(&self, job: u32) -> &Job {
+        &self.all[job]
+    }
+
+    /// A granted job waits for a page; true if it is the first.
+    pub(super) fn wait(&mut self, job: u32, page: u32) -> bool {
+        debug_assert!(self.all[job].granted, "job {job} waits for map page {page}, and is not granted");
+        self.all[job].missing += 1;
+        let waiting = self.waiting.entry(page).or_default();
+        waiting.push(job);
+        waiting.len() == 1
+    }
+
+    /// Whether an asker of a kind waits for a page.
+    pub(super) fn waits_for(&self, page: u32, kind: impl Fn(Asker) -> bool) -> bool {
+        self.waiting.get(&page).is_some_and(|jobs| jobs.iter().any(|job| kind(self.all[*job].asker)))
+    }
+
+    /// A page is cached: tells `ready` of every asker that waits for no other.
+    pub(super) fn cached(&mut self, page: u32, mut ready: impl FnMut(Asker)) {
+        for job in self.waiting.remove(&page).unwrap_or_default() {
+            let job = &mut self.all[job];
+            assert!(job.missing > 0, "{:?} waits for map page {page}, and for none", job.asker);
+            job.missing -= 1;
+            if job.missing == 0 {
+                ready(job.asker);
+            }
+        }
+    }
+
+    /// The job of an asker is over; its pages, if it was granted, may leave the cache.
+    pub(super) fn end(&mut self, asker: Asker) -> Option<Job> {
+        let number = self.by_asker.remove(&asker)?;
+        let job = self.all[number].clone();
+        if job.granted {
+            let size = job.pages.len() as u32;
+            assert!(self.reserved >= size, "{asker:?} gives {size} map pages back, of {} in all", self.reserved);
+            self.reserved -= size;
+            for page in job.pages.iter().filter(|_| job.missing > 0) {
+                if let Some(waiting) = self.waiting.get_mut(page) {
+                    waiting.retain(|other| *other != number);
+                    if waiting.is_empty() {
+                        self.waiting.remove(page);
+                    }
+                }
+            }
+        } else {
+            self.queue.retain(|other| *other != number);
+        }
+        self.all.release(number);
+        Some(job)
+    }
+}

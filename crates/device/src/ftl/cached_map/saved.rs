@@ -1,0 +1,74 @@
+//! Snapshots: what is cached, in its order, and since when blocks are active.
+
+use std::io::{self, Read, Write};
+
+use super::MapCache;
+use crate::ftl::page::PageFtl;
+use crate::media::Media;
+
+/// Beside a page: it is dirty.
+const DIRTY: u32 = 1;
+
+impl MapCache {
+    pub(in crate::ftl) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        let at_rest = self.in_flight == 0 && self.jobs.is_empty() && self.flush.is_empty() && self.change.is_none();
+        assert!(at_rest, "a map is saved while nothing of it is in flight");
+        let active = self.opened.wrapping_sub(self.changed_at);
+        to.write_all(&active.to_le_bytes())?;
+        to.write_all(&self.next_group.to_le_bytes())?;
+        to.write_all(&self.lru.len().to_le_bytes())?;
+        for page in self.lru.oldest_first() {
+            let state = &self.pages[page as usize];
+            let flags = u32::from(state.dirty) * DIRTY;
+            to.write_all(&page.to_le_bytes())?;
+            to.write_all(&flags.to_le_bytes())?;
+        }
+        // In the order in which they will be programmed.
+        let trimmed = &self.flush.trimmed;
+        to.write_all(&(trimmed.len() as u32).to_le_bytes())?;
+        trimmed.iter().try_for_each(|page| to.write_all(&page.to_le_bytes()))
+    }
+
+    pub(in crate::ftl) fn restore(&mut self, data: &PageFtl, media: &Media, from: &mut dyn Read) -> io::Result<()> {
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
+        let mut word = [0; 8];
+        from.read_exact(&mut word)?;
+        self.opened = media.pool.data_opened();
+        self.changed_at = self.opened.wrapping_sub(u64::from_le_bytes(word));
+        self.next_group = read_u32(from)?;
+        let count = read_u32(from)?;
+        if count > self.shape.capacity || self.next_group >= self.collections.len() as u32 {
+            return Err(bad("more map pages are cached than fit, or the next group is not one of the drive's"));
+        }
+        self.lru.clear();
+        for _ in 0..count {
+            let (page, flags) = (read_u32(from)?, read_u32(from)?);
+            if page >= self.shape.pages || self.lru.contains(page) || flags & !DIRTY != 0 {
+                return Err(bad("a cached map page is unknown, or named twice"));
+            }
+            self.lru.insert(page);
+            self.pages[page as usize].dirty = flags & DIRTY != 0;
+        }
+        for _ in 0..read_u32(from)? {
+            let page = read_u32(from)?;
+            if page >= self.shape.pages || !self.pages[page as usize].dirty || self.pages[page as usize].trimmed {
+                return Err(bad("a map page with a trim is not dirty, or named twice"));
+            }
+            self.trimmed(self.shape.mapped_by(page).start);
+        }
+        for page in 0..self.shape.pages {
+            let known = self.pages[page as usize].dirty
+                || data.unit_of(self.shape.lpn_of(page)).is_none_or(|unit| media.flash.oob.record(unit).is_some());
+            if !known || !self.pages[page as usize].dirty && !self.equals_flash(data, media, page) {
+                return Err(bad("a map page on flash does not say what the map says"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_u32(from: &mut dyn Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    from.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}

@@ -1,0 +1,148 @@
+//! A map on flash of which a part is cached, against closed forms: what a miss costs, how often there is one, and what recovery
+//! reads.
+
+mod timing_support;
+
+use rand::RngExt;
+use ssdlab_base::{Op, Request, rng};
+use ssdlab_device::{Drive, DriveConfig, Options, Settings};
+use ssdlab_flash::{Cause, Contents, OpKind};
+use timing_support::*;
+
+/// Entries of a map page of 512 bytes.
+const ENTRIES: u64 = 128;
+
+/// One die with half of its `blocks` blocks of 16 pages for the user, and so many map pages cached.
+fn one_die(blocks: u32, cached: u64) -> DriveConfig {
+    let mut config = drive(1, 1, 1);
+    config.flash.geometry.blocks_per_plane = blocks;
+    config.user_bytes = config.flash.geometry.bytes() / 2;
+    config.ftl.design = "dftl".to_string();
+    config.ftl.own = Settings::default().with("map_page", 512_u32).with("map_cache", 512 * cached);
+    config
+}
+
+/// Reads of 512 bytes of a map page.
+fn load() -> u64 {
+    COMMAND + READ + part(1)
+}
+
+fn page(op: Op, lpn: u64) -> Request {
+    Request::new(op, lpn * 8, 8)
+}
+
+fn figure(drive: &Drive, name: &str) -> f64 {
+    drive.design().into_iter().find(|(known, _)| known == name).map(|(_, value)| value).expect("a figure of the design")
+}
+
+#[test]
+fn a_miss_takes_the_sum_of_its_parts() {
+    let mut host = Host::new(&one_die(64, 2));
+    // Map pages that were never programmed are there at once.
+    host.assert_takes(page(Op::Write, 0), &[PROGRAM_PAGE]);
+    host.assert_takes(page(Op::Write, ENTRIES), &[PROGRAM_PAGE]);
+    host.assert_takes(page(Op::Write, 1), &[PROGRAM_PAGE]);
+    // Both are dirty: the one that was used longest ago is programmed.
+    host.assert_takes(page(Op::Write, 2 * ENTRIES), &[PROGRAM_PAGE, PROGRAM_PAGE]);
+    host.assert_takes(page(Op::Write, ENTRIES), &[PROGRAM_PAGE, load(), PROGRAM_PAGE]);
+    host.assert_takes(page(Op::Read, 1), &[PROGRAM_PAGE, load(), READ_PAGE]);
+    // This one is clean, and leaves at once; the other is still dirty.
+    host.assert_takes(page(Op::Read, ENTRIES), &[READ_PAGE]);
+    host.assert_takes(page(Op::Read, 2 * ENTRIES), &[load(), READ_PAGE]);
+    host.assert_takes(page(Op::Read, 2 * ENTRIES), &[READ_PAGE]);
+    host.assert_checks_hold();
+}
+
+#[test]
+fn misses_on_one_die_end_one_read_apart() {
+    let mut host = Host::new(&one_die(128, 4));
+    let map_pages = 8;
+    for map_page in 0..map_pages {
+        host.send(Op::Write, map_page * ENTRIES * 8, 8);
+        host.run();
+    }
+    // Reads of what holds nothing, until all that is cached is clean.
+    for map_page in 0..map_pages {
+        host.send(Op::Read, (map_page * ENTRIES + 1) * 8, 8);
+        host.run();
+    }
+    let start = host.now();
+    let tags: Vec<u32> = (0..4).map(|map_page| host.send(Op::Read, (map_page * ENTRIES + 1) * 8, 8)).collect();
+    // Two reads of one map page share its load.
+    let shared = host.send(Op::Read, 2 * 8, 8);
+    host.run();
+    for (index, tag) in tags.iter().enumerate() {
+        assert_eq!(host.end(*tag), Some(start + (index as u64 + 1) * load()), "miss {index}");
+    }
+    assert_eq!(host.end(shared), Some(start + load()));
+}
+
+/// An untimed drive of `map_pages` map pages.
+fn untimed(map_pages: u64, cached: u64) -> Drive {
+    let mut config = one_die((map_pages * ENTRIES * 2 / 16) as u32, cached);
+    config.timed = false;
+    Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("an accepted drive")
+}
+
+fn overwrite(drive: &mut Drive, requests: u64, seed: u64) {
+    let units = drive.user_sectors() / 8;
+    let mut rng = rng(seed, "overwrites");
+    for _ in 0..requests {
+        drive.submit(&page(Op::Write, rng.random_range(0..units)));
+        drive.completions().clear();
+    }
+}
+
+#[test]
+fn uniform_writes_miss_in_proportion_to_what_is_not_cached() {
+    let map_pages = 64;
+    for cached in [2, 8, 16, 32, 48] {
+        let mut drive = untimed(map_pages, cached);
+        overwrite(&mut drive, 20_000, 7);
+        drive.reset_statistics();
+        overwrite(&mut drive, 200_000, 8);
+        let (hits, misses) = (figure(&drive, "map_hits_host"), figure(&drive, "map_misses_host"));
+        let (ratio, expected) = (misses / (hits + misses), 1.0 - cached as f64 / map_pages as f64);
+        println!("{cached} of {map_pages} map pages cached: {ratio:.4} misses a write, expected {expected:.4}");
+        assert!((ratio - expected).abs() < 0.01, "{ratio} misses a write, expected {expected}");
+        assert!(drive.check().iter().all(|check| check.held));
+    }
+}
+
+#[test]
+fn a_map_that_is_cached_as_a_whole_loads_nothing() {
+    let mut drive = untimed(16, 16);
+    overwrite(&mut drive, 50_000, 3);
+    assert_eq!(figure(&drive, "map_loads"), 0.0);
+    let counts = drive.counters();
+    assert_eq!(counts.flash.get(OpKind::Program, Cause::Host), 50_000);
+}
+
+#[test]
+fn recovery_reads_map_blocks_active_blocks_and_a_page_of_each_other() {
+    let config = |design: &str| {
+        let mut config = one_die(512, 16);
+        config.timed = false;
+        config.flash.geometry.pages_per_block = 128;
+        config.user_bytes = config.flash.geometry.bytes() / 2;
+        if design != config.ftl.design {
+            config.ftl.own = Settings::default();
+        }
+        config.ftl.design = design.to_string();
+        config
+    };
+    let reads = |design: &str| {
+        let options = Options { seed: 1, contents: Contents::Nothing };
+        let mut drive = Drive::new(&config(design), options).expect("an accepted drive");
+        overwrite(&mut drive, 150_000, 5);
+        let held: Vec<bool> = (0..drive.user_sectors()).step_by(8).map(|at| drive.mapped_run(at, at + 8).0).collect();
+        let flash = drive.power_cut();
+        let (drive, recovery) = Drive::recover(&config(design), options, flash).expect("it is recovered");
+        let again: Vec<bool> = (0..drive.user_sectors()).step_by(8).map(|at| drive.mapped_run(at, at + 8).0).collect();
+        assert!(held == again, "what held data before holds data");
+        recovery
+    };
+    let (all, some) = (reads("page"), reads("dftl"));
+    println!("page {all:?}, dftl {some:?}");
+    assert!(some.pages_read * 12 < all.pages_read, "{some:?} of {all:?}");
+}
