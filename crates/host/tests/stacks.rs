@@ -347,6 +347,7 @@ fn an_array_answers_commands_of_a_set_as_unsupported() {
         let host = Host::parse(&format!("[[layer]]\nkind = \"{kind}\"\ndrives = 2\n"), "array").expect("a host");
         let mut config = drive(3);
         config.ftl.design = "tagged".to_string();
+        config.user_bytes = 128 * 512;
         let mut device = stack(&host, &config, 3);
         assert!(device.command_set().is_none(), "{kind}");
         let request = Request { opcode: Opcode(1), tag: 7, ..Request::new(Op::Write, 0, 1) };

@@ -174,6 +174,7 @@ impl Drive {
             from = turn + 1;
             match self.take_effect(command) {
                 Ok(()) => {
+                    self.forget_command(command);
                     self.waiting.stalled.remove(turn);
                 }
                 Err(stall) => self.stall_again(turn, command, stall),
@@ -202,12 +203,14 @@ impl Drive {
         let mut turns = vec![(turn, command)];
         while let Some((turn, command)) = turns.pop() {
             match self.take_effect(command) {
-                Ok(()) => turns.extend(self.waiting.stalled.remove(turn).into_iter().rev()),
+                Ok(()) => {
+                    self.forget_command(command);
+                    turns.extend(self.waiting.stalled.remove(turn).into_iter().rev());
+                }
                 Err(stall) => self.stall_again(turn, command, stall),
             }
         }
         self.waiting.retrying = nested;
-        // A command that was refused has not used what it waited for.
         self.forget_asker_served(asker);
         self.collect_garbage();
     }

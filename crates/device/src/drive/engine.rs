@@ -105,6 +105,7 @@ impl Drive {
     /// The controller's work at one instant, stage by stage, until no stage has left anything to another.
     fn work_in_stages(&mut self) {
         loop {
+            let free = if self.caches_map { self.media.free_blocks() } else { 0 };
             self.replace_failed_pages();
             self.erase_emptied_superblocks();
             self.serve_map_askers();
@@ -122,6 +123,8 @@ impl Drive {
                 self.forget_asker_served(Asker::Buffer);
             }
             self.collect_garbage();
+            // Without time no erase ends later: collection that waited for map pages has freed blocks by now.
+            self.waiting.space_freed |= self.caches_map && !self.media.flash.timed() && self.media.free_blocks() > free;
             let freed = self.waiting.space_freed || self.media.host_pace.released;
             let waits = self.media.unpinned.is_empty() && !self.map_asks();
             if !freed && waits && self.media.failed_untimed.is_empty() {

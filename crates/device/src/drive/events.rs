@@ -6,7 +6,6 @@ use super::Drive;
 use super::paths::Ends;
 use crate::Status;
 use crate::block_pool::BlockState;
-use crate::ftl::Asker;
 use crate::media::Place;
 use crate::token::Owner;
 
@@ -264,8 +263,7 @@ impl Drive {
         for command in self.waiting.stalled.take() {
             assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
             self.wants_no_more(command);
-            self.forget_asker(Asker::Command(command));
-            self.forget_asker(Asker::Read(command));
+            self.forget_command(command);
             self.commands[command].status = status;
             self.commands.number(command);
             self.release_command(command);

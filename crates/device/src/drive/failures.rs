@@ -195,6 +195,17 @@ impl Drive {
         self.metadata_ended();
     }
 
+    /// Map pages whose programs failed stay in RAM for good.
+    fn give_up_map_programs(&mut self) {
+        for index in 0..self.failures.retirements.len() {
+            let owner = &mut self.failures.retirements[index].owner;
+            if let Owner::Map(op) = *owner {
+                *owner = Owner::None;
+                self.map_given_up(op);
+            }
+        }
+    }
+
     /// No room will be found: whoever waits is told so with `status`. The pages stay in RAM.
     pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
@@ -216,6 +227,9 @@ impl Drive {
         while let Some(index) = self.failures.retirements.iter().position(told) {
             let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::None);
             self.owner_served(owner.pack());
+        }
+        if status == Status::ReadOnly {
+            self.give_up_map_programs();
         }
         if !self.failures.pending_rewrites.is_empty() {
             for command in std::mem::take(&mut self.waiting.for_records) {

@@ -66,6 +66,12 @@ impl Drive {
         map.served(&mut self.media, op);
     }
 
+    /// A program of the map failed, and there is no other page for it.
+    pub(super) fn map_given_up(&mut self, op: u32) {
+        let map = self.ftl.cached_map().expect("an operation of the map is of one that is cached");
+        map.given_up(&mut self.media, op);
+    }
+
     /// Superblocks were erased: what waits for one goes on.
     pub(super) fn map_goes_on(&mut self) {
         if self.caches_map {
@@ -88,6 +94,15 @@ impl Drive {
             self.retry_for_map(command, Asker::Command(command));
         }
         self.map_goes_on();
+    }
+
+    /// A command took effect, or was refused and has not used what it waited for.
+    #[inline]
+    pub(super) fn forget_command(&mut self, command: u32) {
+        if self.caches_map {
+            self.forget_asker(Asker::Command(command));
+            self.forget_asker(Asker::Read(command));
+        }
     }
 
     /// A command asks for no map page any more.

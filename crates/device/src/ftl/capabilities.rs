@@ -87,6 +87,9 @@ pub(crate) trait CachedMap {
     /// An operation of the map has ended.
     fn served(&mut self, media: &mut Media, op: u32);
 
+    /// A program of the map failed, and its pages stay in RAM.
+    fn given_up(&mut self, media: &mut Media, op: u32);
+
     /// The drive takes no more writes: pages that can never leave the cache, since they name data that is in RAM alone, are kept
     /// beside it, in RAM that writes need no more.
     fn set_read_only(&mut self);

@@ -13,13 +13,9 @@ pub(crate) struct Drawing {
     pub(crate) user_units: fn(u64, &mut Rng) -> u64,
     /// Makes a drive of a handful of pages one that the design accepts, in two ways.
     pub(crate) handful: fn(&mut DriveConfig, bool),
-    /// Of so many drawn drives that would have another design one has this; 0: it is one of those that are drawn evenly;
-    /// [`ASKED`]: none, unless somebody asks for it by name.
+    /// Of so many drawn drives that would have another design one has this; 0: it is one of those that are drawn evenly.
     pub(crate) one_in: u32,
 }
-
-/// No drive is drawn with the design but where it is asked for.
-pub(crate) const ASKED: u32 = u32::MAX;
 
 impl Drawing {
     /// Of a design that takes any drive and has no keys.
@@ -34,8 +30,7 @@ fn drawing_of(config: &DriveConfig) -> &'static Drawing {
 
 /// Names of designs that are drawn evenly, and of the others with how seldom they are: one in so many.
 pub fn drawn_designs() -> (Vec<&'static str>, Vec<(&'static str, u32)>) {
-    let all = || DESIGNS.iter().map(|design| (design.name, design.make.drawing.one_in));
-    let rows = || all().filter(|(_, one_in)| *one_in != ASKED);
+    let rows = || DESIGNS.iter().map(|design| (design.name, design.make.drawing.one_in));
     let even = rows().filter(|(_, one_in)| *one_in == 0).map(|(name, _)| name).collect();
     (even, rows().filter(|(_, one_in)| *one_in > 0).collect())
 }

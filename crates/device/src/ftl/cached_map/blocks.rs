@@ -171,12 +171,23 @@ impl MapCache {
         self.ended(data, media, op, whole);
     }
 
-    /// An operation has ended.
-    pub(in crate::ftl) fn served(&mut self, data: &mut PageFtl, media: &mut Media, op: u32) {
+    /// A program failed, and its pages stay in RAM.
+    pub(in crate::ftl) fn given_up(&mut self, data: &mut PageFtl, media: &mut Media, op: u32) {
+        let ended = self.take_op(op);
+        self.ended(data, media, ended, false);
+    }
+
+    fn take_op(&mut self, op: u32) -> MapOp {
         let ended = self.ops[op].clone();
         self.ops.release(op);
         assert!(self.in_flight > 0, "operation {op} of the map ended, and none was in flight");
         self.in_flight -= 1;
+        ended
+    }
+
+    /// An operation has ended.
+    pub(in crate::ftl) fn served(&mut self, data: &mut PageFtl, media: &mut Media, op: u32) {
+        let ended = self.take_op(op);
         let group = if let MapOp::Program(program) = &ended { program.moved_in } else { None };
         self.ended(data, media, ended, true);
         if let Some(group) = group {

@@ -50,7 +50,9 @@ impl MapCache {
             self.in_transit += 1;
             return Room::Now;
         }
-        let Some(victim) = self.lru.oldest_first().find(|page| self.may_leave(*page)) else { return Room::None };
+        let Some(victim) = self.lru.oldest_first().find(|page| self.may_leave(*page)) else {
+            return self.make_room_beside();
+        };
         if self.pages[victim as usize].dirty {
             let mut pages = vec![victim];
             let oldest = self.lru.oldest_first().take(COMPANIONS_SOUGHT);
@@ -63,17 +65,43 @@ impl MapCache {
             if self.program(data, media, &pages, Some(page)).is_none() {
                 self.in_transit -= 1;
                 self.lru.insert_oldest(victim);
-                return Room::None;
+                return self.make_room_without_program(data, media);
             }
             self.counters.companions += companions;
             self.counters.dirty_evictions += 1;
             self.counters.evictions += 1;
             return Room::Later;
         }
+        self.drop_clean(data, media, victim)
+    }
+
+    fn drop_clean(&mut self, data: &PageFtl, media: &Media, victim: u32) -> Room {
         assert!(self.equals_flash(data, media, victim), "map page {victim} leaves, and is not what is on flash");
         self.lru.remove(victim);
         self.in_transit += 1;
         self.counters.evictions += 1;
+        Room::Now
+    }
+
+    /// There is no page of flash for a dirty page: a clean one leaves, if there is one.
+    #[cold]
+    fn make_room_without_program(&mut self, data: &PageFtl, media: &Media) -> Room {
+        let clean = |page: &u32| self.may_leave(*page) && !self.pages[*page as usize].dirty;
+        let victim = self.lru.oldest_first().find(clean);
+        match victim {
+            Some(victim) => self.drop_clean(data, media, victim),
+            None => self.make_room_beside(),
+        }
+    }
+
+    /// A drive that takes no more writes keeps what cannot be programmed beside the cache.
+    #[cold]
+    fn make_room_beside(&mut self) -> Room {
+        if !self.read_only {
+            return Room::None;
+        }
+        self.beside += 1;
+        self.in_transit += 1;
         Room::Now
     }
 

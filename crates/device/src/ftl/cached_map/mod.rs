@@ -189,6 +189,7 @@ pub(super) struct MapCache {
     in_transit: u32,
     /// Pages that are kept beside the cache, of a drive that takes no more writes.
     beside: u32,
+    read_only: bool,
     /// Pages that wait for a place in the cache, for one in a map block, or for a program of themselves.
     waiting: VecDeque<u32>,
     /// Pages that have a place, and wait for a program of themselves.
@@ -222,6 +223,7 @@ impl MapCache {
             jobs: Jobs::default(),
             in_transit: 0,
             beside: 0,
+            read_only: false,
             waiting: VecDeque::new(),
             placed: Vec::new(),
             ops: Slots::default(),
@@ -369,8 +371,7 @@ impl MapCache {
 
     /// As [`super::CachedMap::set_read_only`].
     pub(super) fn set_read_only(&mut self) {
-        let stays = |page: &u32| self.pages[*page as usize].dirty || self.pages[*page as usize].unsettled > 0;
-        self.beside = self.lru.oldest_first().filter(stays).count() as u32;
+        self.read_only = true;
     }
 
     /// Entries of a cached page were unmapped.

@@ -14,7 +14,6 @@ use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 
 use self::keys::{KEYS, Sizes};
 use super::cached_map::{MapCache, quota};
-use super::drawing::ASKED;
 use super::page::PageFtl;
 use super::{
     Asker, CachedMap, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
@@ -33,7 +32,7 @@ const READ_TOGETHER: u32 = 4;
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
     name: "dftl",
-    summary: "page mapping with the map on flash, a part of it cached in RAM (preview: see docs/simulation-model.md)",
+    summary: "page mapping with the map on flash, a part of it cached in RAM",
     keys: KEYS,
     make: Make {
         check,
@@ -45,7 +44,7 @@ pub(super) const DESIGN: Design = Design {
         },
         uses_oob: true,
         partial_write: "costs a read-modify-write",
-        drawing: Drawing { drive: draw, handful, one_in: ASKED, ..Drawing::ANY },
+        drawing: Drawing { drive: draw, handful, one_in: 4, ..Drawing::ANY },
     },
 };
 
@@ -213,6 +212,10 @@ impl CachedMap for Dftl {
 
     fn served(&mut self, media: &mut Media, op: u32) {
         self.map.served(&mut self.data, media, op);
+    }
+
+    fn given_up(&mut self, media: &mut Media, op: u32) {
+        self.map.given_up(&mut self.data, media, op);
     }
 
     fn set_read_only(&mut self) {
