@@ -145,6 +145,8 @@ pub(crate) struct Media {
     pub(crate) map_is_cached: Vec<Asker>,
     /// Somebody has used what was cached for him: others may have its place.
     pub(crate) map_has_room: bool,
+    /// A block of map pages is full, and may be the one that their collection waited for.
+    pub(crate) map_block_closed: bool,
 }
 
 /// The host's side of paced collection, by group.
@@ -259,6 +261,7 @@ impl Media {
             events: EventQueue::default(),
             map_is_cached: Vec::new(),
             map_has_room: false,
+            map_block_closed: false,
         }
     }
 

@@ -1,10 +1,11 @@
 //! What the pages hold: nothing, a stamp a sector, or all bytes; and the OOB area.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::array::HugeArray;
 use crate::blocks::Blocks;
 use crate::image::Image;
+use crate::records::Records;
 use crate::{BlockId, Contents, Geometry, Lpn, Ppn, UnitId};
 
 /// What the mapping units hold, addressed by physical unit: in memory, or in the files of an [`Image`].
@@ -132,9 +133,6 @@ pub struct Oob {
     poisoned: BTreeSet<UnitId>,
 }
 
-/// Words of metadata units, by physical unit.
-pub(crate) type Records = BTreeMap<UnitId, Box<[u64]>>;
-
 impl Oob {
     pub(crate) fn new(geometry: &Geometry, units_per_page: u32) -> Oob {
         let pages = geometry.pages() as usize;
@@ -144,7 +142,7 @@ impl Oob {
             block_sequence: vec![0; geometry.blocks() as usize],
             units_per_page,
             pages_per_block: geometry.pages_per_block,
-            records: BTreeMap::new(),
+            records: Records::new(geometry.pages_per_block * units_per_page),
             poisoned: BTreeSet::new(),
         }
     }
@@ -256,12 +254,12 @@ impl Oob {
 
     /// The words of a metadata unit.
     pub fn record(&self, unit: UnitId) -> Option<&[u64]> {
-        self.records.get(&unit).map(|words| &**words)
+        self.records.get(unit)
     }
 
     /// All metadata units with their words, by physical unit.
     pub fn records(&self) -> impl Iterator<Item = (UnitId, &[u64])> {
-        self.records.iter().map(|(unit, words)| (*unit, &**words))
+        self.records.iter()
     }
 
     /// Stores a metadata unit's words.
@@ -270,9 +268,9 @@ impl Oob {
         self.records.insert(unit, words);
     }
 
-    /// A metadata unit's words are not needed any more: a newer copy is on flash.
-    pub fn drop_record(&mut self, unit: UnitId) {
-        self.records.remove(&unit);
+    /// A metadata unit's words are not needed any more: a newer copy is on flash. Gives them back, to be used again.
+    pub fn drop_record(&mut self, unit: UnitId) -> Option<Box<[u64]>> {
+        self.records.remove(unit)
     }
 
     /// Marks a unit as lost: reading it is an error from now on.
@@ -297,7 +295,7 @@ impl Oob {
     pub fn carry(&mut self, from: UnitId, to: UnitId) {
         debug_assert_ne!(from, to, "a unit goes to another place");
         if !self.records.is_empty()
-            && let Some(words) = self.records.get(&from).cloned()
+            && let Some(words) = self.records.get(from).map(Box::from)
         {
             self.records.insert(to, words);
         }
@@ -313,7 +311,7 @@ impl Oob {
             let ppn = unit.page(units);
             ppn % pages < blocks.get(ppn.block(pages)).programmed
         };
-        self.records.retain(|unit, _| written(*unit));
+        self.records.retain(written);
         self.poisoned.retain(|unit| written(*unit));
     }
 
@@ -324,10 +322,7 @@ impl Oob {
         let units = self.pages_per_block * self.units_per_page;
         let first = UnitId(block.0 * units);
         let last = first + (units - 1);
-        let gone: Vec<UnitId> = self.records.range(first..=last).map(|(unit, _)| *unit).collect();
-        for unit in gone {
-            self.records.remove(&unit);
-        }
+        self.records.remove_block(block.0);
         self.poisoned.retain(|unit| *unit < first || *unit > last);
     }
 

@@ -14,6 +14,7 @@ mod id;
 mod image;
 mod op;
 pub mod presets;
+mod records;
 mod schedule;
 mod snapshot;
 

@@ -19,7 +19,7 @@ impl Flash {
         to.write_all(bytemuck::cast_slice(low))?;
         to.write_all(bytemuck::cast_slice(base))?;
         to.write_all(&(records.len() as u64).to_le_bytes())?;
-        for (unit, words) in records {
+        for (unit, words) in records.iter() {
             to.write_all(&unit.0.to_le_bytes())?;
             to.write_all(&(words.len() as u32).to_le_bytes())?;
             to.write_all(bytemuck::cast_slice(words))?;

@@ -100,7 +100,7 @@ impl Drive {
                 let group = self.media.group_of(done.block);
                 self.gc.pump(&mut self.media, &mut *self.ftl, group);
                 // One of map pages may be what their collection was waiting for.
-                self.media.map_has_room |= self.media.pool.is_map_block(superblock);
+                self.media.map_block_closed |= self.media.pool.is_map_block(superblock);
             }
         }
         debug_assert!(

@@ -72,6 +72,14 @@ impl Drive {
         map.given_up(&mut self.media, op);
     }
 
+    fn cached_map_has_room(&mut self) {
+        let map = self.ftl.cached_map().expect("the map of this design is cached");
+        map.has_room(&mut self.media);
+        if self.media.metadata_in_flight == 0 {
+            self.metadata_ended();
+        }
+    }
+
     /// Superblocks were erased: what waits for one goes on.
     pub(super) fn map_goes_on(&mut self) {
         if self.caches_map {
@@ -123,14 +131,17 @@ impl Drive {
     /// Whether somebody may go on with map pages, or may have the place of one.
     #[inline]
     pub(super) fn map_asks(&self) -> bool {
-        self.media.map_has_room || !self.media.map_is_cached.is_empty()
+        self.media.map_has_room || self.media.map_block_closed || !self.media.map_is_cached.is_empty()
     }
 
     /// Whoever waited for map pages that are cached now goes on, in the order in which they came.
     pub(super) fn serve_map_askers(&mut self) {
         while self.map_asks() {
-            if std::mem::take(&mut self.media.map_has_room) {
+            if std::mem::take(&mut self.media.map_block_closed) {
                 self.map_goes_on();
+            }
+            if std::mem::take(&mut self.media.map_has_room) {
+                self.cached_map_has_room();
             }
             for asker in std::mem::take(&mut self.media.map_is_cached) {
                 match asker {

@@ -94,6 +94,9 @@ pub(crate) trait CachedMap {
     /// beside it, in RAM that writes need no more.
     fn set_read_only(&mut self);
 
+    /// Somebody has used what was cached for him: others may have the places.
+    fn has_room(&mut self, media: &mut Media);
+
     /// Blocks were erased: what waits for a map page to program goes on.
     fn go_on(&mut self, media: &mut Media);
 }

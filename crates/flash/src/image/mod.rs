@@ -272,8 +272,7 @@ impl Image {
     fn compact(&mut self, oob: &Oob, blocks: &[Block]) -> Result<(), ImageError> {
         let path = self.files.dir.join("records");
         let units = self.units_per_page * self.geometry.pages_per_block;
-        let alive =
-            oob.parts().3.iter().map(|(unit, words)| (*unit, blocks[(*unit / units) as usize].erases, &**words));
+        let alive = oob.parts().3.iter().map(|(unit, words)| (unit, blocks[(unit / units) as usize].erases, words));
         let rewritten = (|| {
             let new = self.files.dir.join("records.new");
             let file = self.files.make(&new)?;

@@ -17,6 +17,9 @@ use crate::ftl::page::metadata::Words;
 use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 
+/// Map pages of which the words are kept to be used again.
+const SPARE_WORDS: usize = 64;
+
 /// Pages that a collection has in flight.
 const MOVES_IN_FLIGHT: u32 = 4;
 
@@ -231,10 +234,14 @@ impl MapCache {
     }
 
     /// What superseded units say is not needed any more: newer copies are on flash.
-    fn drop_words(&self, data: &PageFtl, media: &mut Media, units: impl Iterator<Item = UnitId>) {
+    fn drop_words(&mut self, data: &PageFtl, media: &mut Media, units: impl Iterator<Item = UnitId>) {
         for unit in units {
             if !data.is_current(unit) && media.flash.store.image().is_none() {
-                media.flash.oob.drop_record(unit);
+                let words = media.flash.oob.drop_record(unit);
+                let of_map_page = |words: &Box<[u64]>| words.len() == 1 + (self.shape.entries as usize).div_ceil(2);
+                if self.spare_words.len() < SPARE_WORDS {
+                    self.spare_words.extend(words.filter(of_map_page));
+                }
             }
         }
     }

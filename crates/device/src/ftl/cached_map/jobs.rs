@@ -100,7 +100,8 @@ impl Jobs {
     /// The job of an asker is over; its pages, if it was granted, may leave the cache.
     pub(super) fn end(&mut self, asker: Asker) -> Option<Job> {
         let number = self.by_asker.remove(&asker)?;
-        let job = self.all[number].clone();
+        let ended = &mut self.all[number];
+        let job = Job { pages: std::mem::take(&mut ended.pages), ..*ended };
         if job.granted {
             let size = job.pages.len() as u32;
             assert!(self.reserved >= size, "{asker:?} gives {size} map pages back, of {} in all", self.reserved);

@@ -76,7 +76,10 @@ impl MapCache {
     }
 
     fn drop_clean(&mut self, data: &PageFtl, media: &Media, victim: u32) -> Room {
-        assert!(self.equals_flash(data, media, victim), "map page {victim} leaves, and is not what is on flash");
+        assert!(
+            self.seems_equal_to_flash(data, media, victim),
+            "map page {victim} leaves, and is not what is on flash"
+        );
         self.lru.remove(victim);
         self.in_transit += 1;
         self.counters.evictions += 1;
@@ -155,7 +158,7 @@ impl MapCache {
 
     /// A page is in the cache now.
     pub(super) fn loaded(&mut self, data: &mut PageFtl, media: &mut Media, page: u32) {
-        assert!(self.equals_flash(data, media, page), "map page {page} is loaded, and the map says otherwise");
+        assert!(self.seems_equal_to_flash(data, media, page), "map page {page} is loaded, and the map says otherwise");
         assert!(self.in_transit > 0, "map page {page} was loaded, and no place was kept for it");
         self.in_transit -= 1;
         self.pages[page as usize].loading = false;

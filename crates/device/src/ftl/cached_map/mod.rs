@@ -43,6 +43,10 @@ use crate::{Check, DriveConfig};
 
 pub(super) use blocks::quota;
 
+/// Map pages of a map that is compared with flash whole at each load, and entries that are looked at in a larger one.
+const WHOLE_PAGES_COMPARED: u32 = 64;
+const ENTRIES_COMPARED: u32 = 16;
+
 /// Bytes of a map entry.
 const ENTRY_BYTES: u32 = 4;
 
@@ -207,6 +211,8 @@ pub(super) struct MapCache {
     next_group: u32,
     /// Pages of data that became active or were changed by recovery, to be flushed.
     found_dirty: Vec<u32>,
+    /// Words of map pages that were superseded, to be used again.
+    spare_words: Vec<Box<[u64]>>,
     pub(super) counters: Counters,
 }
 
@@ -235,6 +241,7 @@ impl MapCache {
             collections: vec![Collection::default(); groups as usize],
             next_group: 0,
             found_dirty: Vec::new(),
+            spare_words: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -302,25 +309,21 @@ impl MapCache {
     /// Jobs that fit are granted: what they lack is loaded.
     fn grant(&mut self, data: &mut PageFtl, media: &mut Media) {
         while let Some(job) = self.jobs.grant(self.shape.capacity) {
-            let (asker, pages) = (self.jobs.job(job).asker, self.jobs.job(job).pages.clone());
-            for page in &pages {
-                self.pages[*page as usize].pins += 1;
-            }
-            let mut to_load = Vec::new();
-            for page in pages {
-                if !self.is_at_hand(asker, page) {
-                    self.jobs.wait(job, page);
-                    to_load.push(page);
+            let (asker, count) = (self.jobs.job(job).asker, self.jobs.job(job).pages.len());
+            for index in 0..count {
+                let page = self.jobs.job(job).pages[index];
+                self.pages[page as usize].pins += 1;
+                if self.is_at_hand(asker, page) {
+                    continue;
                 }
-            }
-            if to_load.is_empty() {
-                media.map_is_cached.push(asker);
-            }
-            for page in to_load {
+                self.jobs.wait(job, page);
                 if !self.lru.contains(page) && !self.pages[page as usize].loading {
                     self.pages[page as usize].loading = true;
                     self.waiting.push_back(page);
                 }
+            }
+            if self.jobs.job(job).missing == 0 {
+                media.map_is_cached.push(asker);
             }
             self.load_waiting(data, media);
         }
@@ -407,8 +410,15 @@ impl MapCache {
             }
         }
         if is_free && (!self.waiting.is_empty() || !self.flush.settled.is_empty()) {
-            self.go_on(data, media);
+            self.flush_pages(data, media);
+            self.has_room(data, media);
         }
+    }
+
+    /// Somebody has used what was cached for him: others may have the places.
+    pub(super) fn has_room(&mut self, data: &mut PageFtl, media: &mut Media) {
+        self.grant(data, media);
+        self.load_waiting(data, media);
     }
 
     /// What waits for a place, or for settled pages, is tried again.
@@ -417,27 +427,46 @@ impl MapCache {
             self.collect(data, media, group);
         }
         self.flush_pages(data, media);
-        self.grant(data, media);
-        self.load_waiting(data, media);
+        self.has_room(data, media);
     }
 
     /// A map page as its words on flash: the number of its program, which it keeps where it is moved, and its entries.
-    fn words(&self, data: &PageFtl, as_of: u64, page: u32) -> Box<[u64]> {
+    fn words(&mut self, data: &PageFtl, as_of: u64, page: u32) -> Box<[u64]> {
         let entries = data.entries(self.shape.mapped_by(page));
-        let mut words = vec![u64::MAX; 1 + (self.shape.entries as usize).div_ceil(2)];
+        let length = 1 + (self.shape.entries as usize).div_ceil(2);
+        let mut words = self.spare_words.pop().unwrap_or_else(|| vec![0; length].into());
         words[0] = as_of;
-        bytemuck::cast_slice_mut::<u64, UnitId>(&mut words[1..])[..entries.len()].copy_from_slice(entries);
-        words.into()
+        let (mapped, behind) = bytemuck::cast_slice_mut::<u64, UnitId>(&mut words[1..]).split_at_mut(entries.len());
+        mapped.copy_from_slice(entries);
+        behind.fill(UnitId::NONE);
+        words
     }
 
     /// Whether a map page on flash says what the map says; one that was never programmed maps nothing.
     fn equals_flash(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
-        let entries = data.entries(self.shape.mapped_by(page));
+        self.equals_flash_in(data, media, page, self.shape.mapped_by(page))
+    }
+
+    /// The same as far as each load and each eviction looks: at the whole page in a debug build and where the map is small, else
+    /// at a part that moves on, since all pages are compared when a run ends.
+    fn seems_equal_to_flash(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
+        let whole = self.shape.mapped_by(page);
+        if cfg!(debug_assertions) || self.shape.pages <= WHOLE_PAGES_COMPARED {
+            return self.equals_flash_in(data, media, page, whole);
+        }
+        let turn = (self.counters.loads + self.counters.evictions) as u32;
+        let first = whole.start + turn.wrapping_mul(ENTRIES_COMPARED) % self.shape.entries;
+        self.equals_flash_in(data, media, page, first.min(whole.end)..(first + ENTRIES_COMPARED).min(whole.end))
+    }
+
+    fn equals_flash_in(&self, data: &PageFtl, media: &Media, page: u32, range: Range<Lpn>) -> bool {
+        let entries: &[u32] = bytemuck::cast_slice(data.entries(range.clone()));
         let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else {
-            return entries.iter().all(|entry| *entry == UnitId::NONE);
+            return entries.iter().all(|entry| *entry == UnitId::NONE.0);
         };
         let words = media.flash.oob.record(unit).unwrap_or_else(|| panic!("map page {page} has no words on flash"));
-        bytemuck::cast_slice::<u64, UnitId>(&words[1..])[..entries.len()] == *entries
+        let first = range.start.index() - self.shape.mapped_by(page).start.index();
+        bytemuck::cast_slice::<u64, u32>(&words[1..])[first..first + entries.len()] == *entries
     }
 
     /// Bytes of RAM that a real drive has for this, by name.

@@ -222,6 +222,10 @@ impl CachedMap for Dftl {
         self.map.set_read_only();
     }
 
+    fn has_room(&mut self, media: &mut Media) {
+        self.map.has_room(&mut self.data, media);
+    }
+
     fn go_on(&mut self, media: &mut Media) {
         self.map.go_on(&mut self.data, media);
     }
