@@ -140,7 +140,9 @@ impl Drive {
                 let lpns: ArrayVec<Lpn, PREFETCHED> =
                     slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn).collect();
                 self.ftl.prefetch(&self.media, &lpns);
+                self.load_map_ahead(&lpns);
             }
+            let Some(buffer) = self.stage.buffer.as_mut() else { break };
             let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
             buffer.destaged(per_page, &chips, &mut self.counters.buffer, &mut slots);
             let left = match self.stage.pads {

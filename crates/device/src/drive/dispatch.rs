@@ -201,24 +201,18 @@ impl Drive {
         };
         let nested = std::mem::replace(&mut self.waiting.retrying, true);
         let mut turns = vec![(turn, command)];
-        let mut asks_again = false;
         while let Some((turn, retried)) = turns.pop() {
             match self.take_effect(retried) {
                 Ok(()) => {
                     self.forget_command(retried);
                     turns.extend(self.waiting.stalled.remove(turn).into_iter().rev());
                 }
-                Err(stall) => {
-                    asks_again |= retried == command && stall == Stall::Map;
-                    self.stall_again(turn, retried, stall);
-                }
+                Err(stall) => self.stall_again(turn, retried, stall),
             }
         }
         self.waiting.retrying = nested;
-        if !asks_again {
-            // It was refused for another reason: others may have the places.
-            self.forget_asker_served(asker);
-        }
+        // What it waits for now is not cached yet: what it was served with and did not use is others'.
+        self.forget_asker_served(asker);
         self.collect_garbage();
     }
 

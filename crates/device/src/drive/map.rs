@@ -46,6 +46,15 @@ impl Drive {
         }
     }
 
+    /// Units are about to leave the write buffer.
+    #[inline]
+    pub(super) fn load_map_ahead(&mut self, lpns: &[Lpn]) {
+        if self.caches_map && self.media.flash.timed() {
+            let map = self.ftl.cached_map().expect("the map of this design is cached");
+            map.load_ahead(&mut self.media, lpns);
+        }
+    }
+
     /// The first unit behind those that are looked up together with `lpn`.
     pub(super) fn map_reach(&mut self, lpn: Lpn) -> Lpn {
         self.cached_map().reach(lpn)

@@ -94,6 +94,10 @@ pub(crate) trait CachedMap {
     /// beside it, in RAM that writes need no more.
     fn set_read_only(&mut self);
 
+    /// Units that are about to leave the write buffer: their map pages are loaded side by side, as far as the cache is large
+    /// enough to keep them until then.
+    fn load_ahead(&mut self, media: &mut Media, lpns: &[Lpn]);
+
     /// Somebody has used what was cached for him: others may have the places.
     fn has_room(&mut self, media: &mut Media);
 

@@ -238,9 +238,9 @@ impl MapCache {
         for unit in units {
             if !data.is_current(unit) && media.flash.store.image().is_none() {
                 let words = media.flash.oob.drop_record(unit);
-                let of_map_page = |words: &Box<[u64]>| words.len() == 1 + (self.shape.entries as usize).div_ceil(2);
+                let length = 1 + (self.shape.entries as usize).div_ceil(2);
                 if self.spare_words.len() < SPARE_WORDS {
-                    self.spare_words.extend(words.filter(of_map_page));
+                    self.spare_words.extend(words.filter(|words| words.len() == length));
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Misses: the page that was used longest ago leaves, and is programmed first if it is dirty; then the other one is read.
 
+use ssdlab_flash::Lpn;
+
 use crate::ftl::Asker;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
@@ -43,6 +45,48 @@ impl MapCache {
             }
         }
         self.waiting.extend(behind_programs);
+        while self.waiting.is_empty()
+            && let Some(page) = self.ahead.pop_front()
+        {
+            if self.lru.contains(page) || self.pages[page as usize].loading || self.pages[page as usize].in_program > 0
+            {
+                continue;
+            }
+            self.pages[page as usize].loading = true;
+            match self.make_room(data, media, page) {
+                Room::None => {
+                    self.pages[page as usize].loading = false;
+                    self.ahead.clear();
+                }
+                room => {
+                    self.counters.misses[1] += 1;
+                    self.pages[page as usize].ahead = true;
+                    if matches!(room, Room::Now) {
+                        self.read(data, media, page);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Loads the map pages of units that leave the write buffer soon, until half of the cache is taken by such.
+    pub(in crate::ftl) fn load_ahead(&mut self, data: &mut PageFtl, media: &mut Media, lpns: &[Lpn]) {
+        self.ahead.clear();
+        let most = (self.shape.capacity / 2) as usize;
+        let mut ahead: Vec<u32> = Vec::new();
+        for page in lpns.iter().map(|lpn| self.shape.page_of(*lpn)) {
+            if ahead.len() < most && !ahead.contains(&page) {
+                ahead.push(page);
+            }
+        }
+        // What is cached already is used soon.
+        for page in &ahead {
+            if self.lru.contains(*page) {
+                self.lru.touch(*page);
+            }
+        }
+        self.ahead.extend(ahead);
+        self.load_waiting(data, media);
     }
 
     fn make_room(&mut self, data: &mut PageFtl, media: &mut Media, page: u32) -> Room {

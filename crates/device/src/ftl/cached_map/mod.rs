@@ -146,6 +146,8 @@ struct PageState {
     in_change: bool,
     /// A read of it is due or in flight.
     loading: bool,
+    /// It was loaded before somebody asked for it, and counted then.
+    ahead: bool,
 }
 
 /// An operation of the map in flight.
@@ -196,6 +198,8 @@ pub(super) struct MapCache {
     read_only: bool,
     /// Pages that wait for a place in the cache, for one in a map block, or for a program of themselves.
     waiting: VecDeque<u32>,
+    /// Pages that nobody has asked for yet, and that are loaded when no other waits.
+    ahead: VecDeque<u32>,
     /// Pages that have a place, and wait for a program of themselves.
     placed: Vec<u32>,
     ops: Slots<MapOp>,
@@ -231,6 +235,7 @@ impl MapCache {
             beside: 0,
             read_only: false,
             waiting: VecDeque::new(),
+            ahead: VecDeque::new(),
             placed: Vec::new(),
             ops: Slots::default(),
             in_flight: 0,
@@ -273,13 +278,10 @@ impl MapCache {
         }
         self.jobs.push(asker, pages.to_vec());
         self.grant(data, media);
-        if media.flash.timed() {
-            return false;
-        }
-        // Without time all has happened by now, unless a map block has to be erased first.
-        media.map_is_cached.retain(|other| *other != asker);
+        // What was never programmed comes at once, and without time all does, unless a map block has to be erased first.
         let there = self.jobs.of(asker).is_some_and(|job| job.granted && job.missing == 0);
         if there {
+            media.map_is_cached.retain(|other| *other != asker);
             self.use_all(pages);
             self.let_go(media, asker);
         }
@@ -351,6 +353,9 @@ impl MapCache {
             Asker::Gc(_) => 2,
         };
         for page in pages {
+            if std::mem::take(&mut self.pages[*page as usize].ahead) {
+                continue;
+            }
             if self.lru.contains(*page) {
                 self.counters.hits[by] += 1;
             } else {

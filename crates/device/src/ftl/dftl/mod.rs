@@ -222,6 +222,10 @@ impl CachedMap for Dftl {
         self.map.set_read_only();
     }
 
+    fn load_ahead(&mut self, media: &mut Media, lpns: &[Lpn]) {
+        self.map.load_ahead(&mut self.data, media, lpns);
+    }
+
     fn has_room(&mut self, media: &mut Media) {
         self.map.has_room(&mut self.data, media);
     }
