@@ -67,6 +67,8 @@ pub(crate) struct BlockPool {
     /// Superblocks of each group for map pages, and how many of these are free or being erased: they are not for data.
     map_quota: u32,
     map_owed: Vec<u32>,
+    /// Map blocks of each group that wait for the end of their erase.
+    map_erasing: Vec<u32>,
     /// Superblocks opened for data since the drive was made.
     data_opened: u64,
 }
@@ -203,6 +205,7 @@ impl BlockPool {
             map_blocks: vec![false; count],
             map_quota: config.map_blocks(),
             map_owed: vec![config.map_blocks(); groups],
+            map_erasing: vec![0; groups],
             data_opened: 0,
         };
         for superblock in 0..count as u32 {
@@ -320,6 +323,12 @@ impl BlockPool {
     /// Superblocks of a group that can be opened for map pages.
     pub(crate) fn free_map_blocks(&self, group: u32) -> u32 {
         self.map_owed[group as usize].min(self.free[group as usize].len() as u32)
+    }
+
+    /// The same, with those that are on their way: map blocks to be erased, which wait for nothing but the chips.
+    pub(crate) fn coming_map_blocks(&self, group: u32) -> u32 {
+        let group = group as usize;
+        self.map_owed[group].min(self.free[group].len() as u32 + self.map_erasing[group])
     }
 
     /// Opens a free superblock for map pages.
@@ -522,6 +531,7 @@ impl BlockPool {
         let group = self.group_of(block);
         self.erasing[group as usize] += 1;
         self.map_owed[group as usize] += u32::from(self.is_map_block(block));
+        self.map_erasing[group as usize] += u32::from(self.is_map_block(block));
     }
 
     /// The erase is done: the superblock is free, or bad.
@@ -533,7 +543,7 @@ impl BlockPool {
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "erased block {block} holds nothing valid");
         self.erasing[group] -= 1;
         self.trimmed[block as usize] = false;
-        self.map_blocks[block as usize] = false;
+        self.map_erasing[group] -= u32::from(std::mem::take(&mut self.map_blocks[block as usize]));
         self.retiring[block as usize] &= !good;
         if good {
             self.states[block as usize] = BlockState::Free;
@@ -576,6 +586,7 @@ impl BlockPool {
         self.valid.fill(NOT_CLOSED);
         self.pins.fill(0);
         self.erasing.fill(0);
+        self.map_erasing.fill(0);
         self.retiring.fill(false);
         self.trimmed.fill(false);
         self.map_blocks.fill(false);

@@ -950,6 +950,12 @@ impl Media {
         left + self.pool.free_map_blocks(group) * self.data_pages_per_superblock
     }
 
+    /// The same, with what is in map blocks that are about to be erased.
+    pub(crate) fn map_pages_coming(&self, group: u32) -> u32 {
+        let left = self.data_pages_left(self.slot(group, Frontier::Map));
+        left + self.pool.coming_map_blocks(group) * self.data_pages_per_superblock
+    }
+
     /// As [`Media::read`], of a class of the die's queue.
     #[inline]
     fn read_as(&mut self, class: Class, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {

@@ -251,7 +251,7 @@ impl MapCache {
         let mut job = self.collections[group as usize];
         if job.victim.is_none() {
             let pages = media.data_pages_per_superblock();
-            if media.map_pages_left(group) > 2 * pages {
+            if media.map_pages_coming(group) > 2 * pages {
                 return;
             }
             let needed = |block: u32| media.pool.valid(block).div_ceil(media.units_per_page);
