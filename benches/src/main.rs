@@ -207,6 +207,92 @@ fn buffer_figures() -> Vec<Figure> {
     figures
 }
 
+/// A drive whose map is cached beside one with the map in RAM: so many bytes of map pages, or all of them.
+const MAP_CACHES: [(&str, &[&str], [&str; 3]); 3] = [
+    ("page", &[], ["4k random reads, page beside dftl", "4k overwrites, page beside dftl", "memory, page beside dftl"]),
+    (
+        "1 MB",
+        &["ftl.design=dftl", "ftl.map_cache=1m"],
+        ["4k random reads, dftl with 1 MB", "4k overwrites, dftl with 1 MB", "memory, dftl with 1 MB"],
+    ),
+    (
+        "all",
+        &["ftl.design=dftl", "ftl.map_cache=1g"],
+        ["4k random reads, dftl, map cached", "4k overwrites, dftl, map cached", "memory, dftl, map cached"],
+    ),
+];
+
+/// Reads and overwrites of drives with a cached map, beside one without. The drives take turns, and the better of two rounds
+/// counts.
+fn cached_map_figures() -> Vec<Figure> {
+    let (mut memory, mut drives) = (Vec::new(), Vec::new());
+    for (_, sets, [_, _, name]) in MAP_CACHES {
+        let before = resident_bytes();
+        let mut drive = drive(&config("bench-32g", sets));
+        let pages = drive.user_sectors() / 8;
+        fill(&mut drive);
+        let mut overwrites = rng(3, "ageing");
+        // Less than for other figures: without time, each miss is work, too. All three are as old.
+        for _ in 0..pages / 2 {
+            drive.submit(&random(&mut overwrites, Op::Write, pages));
+            drive.completions().clear();
+        }
+        let value = (resident_bytes() - before) as f64 / pages as f64;
+        memory.push(Figure { name, value, unit: "bytes/unit", detail: "resident, ageing included".to_string() });
+        drives.push((drive, pages));
+    }
+    let mut best: Vec<[Option<Figure>; 2]> = MAP_CACHES.iter().map(|_| [None, None]).collect();
+    for round in 0..2 {
+        for (index, (drive, pages)) in drives.iter_mut().enumerate() {
+            let (_, _, [reads, overwrites, _]) = MAP_CACHES[index];
+            for (kind, (name, op, count)) in
+                [(reads, Op::Read, 1_000_000), (overwrites, Op::Write, 300_000)].into_iter().enumerate()
+            {
+                let mut requests = rng(20 + round, name);
+                let figure = measure(name, drive, count, true, |_| random(&mut requests, op, *pages));
+                if best[index][kind].as_ref().is_none_or(|best| best.value < figure.value) {
+                    best[index][kind] = Some(figure);
+                }
+            }
+        }
+    }
+    let mut figures: Vec<Figure> = best.into_iter().flatten().flatten().collect();
+    let (of_page, beside) = figures.split_at_mut(2);
+    for (index, figure) in beside.iter_mut().enumerate() {
+        let ratio = figure.value / of_page[index % 2].value * 100.0;
+        figure.detail = format!("{ratio:.0} % of page's; {}", figure.detail);
+    }
+    figures.extend(memory);
+    figures
+}
+
+/// Pages that recovery of a filled drive of 110 GB reads, after a twentieth of it was overwritten at random, as a share of
+/// those that `page` reads.
+fn recovery_figure() -> Figure {
+    let sets = ["flash.blocks_per_plane=1880", "capacity.user=110g"];
+    let read = |more: &[&str]| {
+        let config = config("bench-32g", &[&sets[..], more].concat());
+        let options = Options { seed: 1, contents: Contents::Nothing };
+        let mut drive = drive(&config);
+        fill(&mut drive);
+        let pages = drive.user_sectors() / 8;
+        let mut overwrites = rng(3, "ageing");
+        for _ in 0..pages / 20 {
+            drive.submit(&random(&mut overwrites, Op::Write, pages));
+            drive.completions().clear();
+        }
+        let (_, recovery) = Drive::recover(&config, options, drive.power_cut()).expect("it is recovered");
+        recovery
+    };
+    let (page, cached) = (read(&[]), read(&["ftl.design=dftl", "ftl.map_cache=1m"]));
+    let value = cached.pages_read as f64 / page.pages_read as f64 * 100.0;
+    let detail = format!(
+        "{} pages read, and {} programmed, of a drive that has {} pages to read with page",
+        cached.pages_read, cached.pages_programmed, page.pages_read
+    );
+    Figure { name: "recovery reads of 110 GB, dftl", value, unit: "% of page's", detail }
+}
+
 /// Lines of our own CSV parsed in a second.
 fn parsing_figure() -> Figure {
     const LINES: u64 = 5_000_000;
@@ -281,8 +367,8 @@ fn capture_figure() -> Figure {
     Figure { name: "VCD capture decoded", value, unit: "edges/s", detail: String::new() }
 }
 
-/// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, parsing, captures,
-/// torture.
+/// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
+/// recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|name| name == group);
@@ -296,6 +382,12 @@ fn main() {
     }
     if wanted("buffers") {
         figures.extend(buffer_figures());
+    }
+    if wanted("cached-map") {
+        figures.extend(cached_map_figures());
+    }
+    if wanted("recovery") {
+        figures.push(recovery_figure());
     }
     if wanted("parsing") {
         figures.push(parsing_figure());

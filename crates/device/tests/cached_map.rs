@@ -6,7 +6,7 @@ mod timing_support;
 use rand::RngExt;
 use ssdlab_base::{Op, Request, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, Settings};
-use ssdlab_flash::{Cause, Contents, OpKind};
+use ssdlab_flash::{Cause, Contents, OpKind, Resource};
 use timing_support::*;
 
 /// Entries of a map page of 512 bytes.
@@ -168,6 +168,78 @@ fn a_map_that_is_cached_as_a_whole_loads_nothing() {
     assert_eq!(counts.flash.get(OpKind::Program, Cause::Host), 50_000);
 }
 
+/// A span of data, with its block by the order in which blocks are first seen: map blocks take some out of the row.
+type OfData = (OpKind, Cause, u32, u64, u64, u64);
+
+/// Random reads and writes, eight at a time, on two channels; spans of data in order, and when the map was first
+/// programmed.
+fn stream(config: &DriveConfig) -> (Vec<OfData>, Option<u64>) {
+    let mut host = Host::new(config);
+    let spans = Spans::watch(&mut host.drive);
+    let units = host.drive.user_sectors() / 8;
+    let mut rng = rng(11, "stream");
+    for _ in 0..400 {
+        for _ in 0..8 {
+            let op = if rng.random_bool(0.3) { Op::Read } else { Op::Write };
+            host.send(op, rng.random_range(0..units) * 8, 8);
+        }
+        host.run();
+    }
+    host.assert_checks_hold();
+    let (mut blocks, per_block) = (Vec::new(), config.flash.geometry.pages_per_block);
+    let (of_map, of_data): (Vec<_>, Vec<_>) =
+        spans.taken().into_iter().partition(|span| matches!(span.cause, Cause::Mapping | Cause::Metadata));
+    let mut of_data: Vec<_> = of_data.into_iter().filter(|span| matches!(span.resource, Resource::Die(_))).collect();
+    of_data.sort_by_key(|span| (span.start, span.ppn));
+    let of_data = of_data.into_iter().map(|span| {
+        let Resource::Die(die) = span.resource else { unreachable!("channels were left out") };
+        let (block, page) = (span.ppn.0 / per_block, span.ppn.0 % per_block);
+        let seen = blocks.iter().position(|other| *other == block).unwrap_or_else(|| {
+            blocks.push(block);
+            blocks.len() - 1
+        });
+        (span.kind, span.cause, die.0, seen as u64 * u64::from(per_block) + u64::from(page), span.start.0, span.end.0)
+    });
+    (of_data.collect(), of_map.iter().map(|span| span.start.0).min())
+}
+
+#[test]
+fn with_all_of_the_map_cached_chips_see_what_they_see_of_page() {
+    // Blocks that are large: none is full, so no map page is flushed and nothing is collected.
+    let mut whole = drive(2, 1, 1);
+    whole.flash.geometry.pages_per_block = 2048;
+    whole.user_bytes = 4 * 128 * 16 * 4096;
+    whole.ftl.design = "dftl".to_string();
+    whole.ftl.own = Settings::default().with("map_page", 512_u32).with("map_cache", 1_u64 << 20);
+    let page = DriveConfig {
+        ftl: ssdlab_device::FtlConfig { design: "page".to_string(), own: Settings::default(), ..whole.ftl.clone() },
+        ..whole.clone()
+    };
+    let ((of_whole, first), (of_page, _)) = (stream(&whole), stream(&page));
+    assert!(of_page.len() > 2000, "{} operations", of_page.len());
+    assert_eq!(first, None, "the map is on flash");
+    assert!(of_whole == of_page, "the same reads and programs of data, at the same times");
+
+    // Small blocks: equal until dirty map pages are flushed for the first time, which keeps dies busy.
+    for config in [&mut whole.clone(), &mut page.clone()] {
+        config.flash.geometry.pages_per_block = 64;
+        config.flash.geometry.blocks_per_plane = 256;
+        let (other, first) = stream(config);
+        if config.ftl.design == "page" {
+            assert_eq!(first, None, "page has no map on flash");
+        } else {
+            let mut page = page.clone();
+            page.flash.geometry = config.flash.geometry;
+            let before = first.expect("blocks were full");
+            let (of_page, _) = stream(&page);
+            let until =
+                |stream: &[OfData]| stream.iter().filter(|span| span.5 < before).copied().collect::<Vec<OfData>>();
+            assert!(until(&other).len() > 100, "{} operations before the map is flushed", until(&other).len());
+            assert!(until(&other) == until(&of_page), "the same until the first program of the map");
+        }
+    }
+}
+
 #[test]
 fn recovery_reads_map_blocks_active_blocks_and_a_page_of_each_other() {
     let config = |design: &str| {
@@ -195,4 +267,35 @@ fn recovery_reads_map_blocks_active_blocks_and_a_page_of_each_other() {
     let (all, some) = (reads("page"), reads("dftl"));
     println!("page {all:?}, dftl {some:?}");
     assert!(some.pages_read * 12 < all.pages_read, "{some:?} of {all:?}");
+}
+
+#[test]
+fn a_trim_of_gigabytes_waits_for_each_map_page_once() {
+    let mut config = one_die(0, 4);
+    config.flash.geometry.pages_per_block = 1024;
+    config.flash.geometry.blocks_per_plane = 640;
+    config.user_bytes = 2 << 30;
+    config.ftl.own = Settings::default().with("map_page", 4096_u32).with("map_cache", 4 * 4096_u64);
+    let mut host = Host::new(&config);
+    let (entries, units) = (1024, (2 << 30) / 4096);
+    let map_pages = units / entries;
+    for map_page in 0..map_pages {
+        host.send(Op::Write, (map_page * entries + map_page % entries) * 8, 8);
+    }
+    host.run();
+    let (reads, _) = of_map(&host);
+    let trim = host.send(Op::Trim, 0, units * 8);
+    host.run();
+    assert!(host.end(trim).is_some(), "the trim completes");
+    // The last ones are still in the cache, and leave it before their turn.
+    let loads = of_map(&host).0 - reads;
+    assert!((map_pages - 4..=map_pages).contains(&loads), "{loads} loads of {map_pages} map pages");
+    host.send(Op::Flush, 0, 0);
+    host.run();
+    let nothing = host.drive.mapped_run(0, units * 8);
+    assert_eq!(nothing, (false, units * 8), "nothing is mapped");
+    let flash = host.drive.power_cut();
+    let options = Options { seed: 1, contents: Contents::Nothing };
+    let (drive, _) = Drive::recover(&config, options, flash).expect("it is recovered");
+    assert_eq!(drive.mapped_run(0, units * 8), (false, units * 8), "what was trimmed and flushed stays so");
 }

@@ -93,6 +93,28 @@ fn a_drive_over_an_image_is_the_drive_in_memory_and_comes_back_from_its_files() 
 }
 
 #[test]
+fn every_design_comes_back_from_its_image_again_and_again() {
+    for design in configs::names("ftl.design") {
+        let mut rng = rng(3, "image of a design");
+        let mut config = configs::random(&mut rng);
+        ssdlab_device::draw_design(&mut config, design, &mut rng);
+        let units = configs::most_user_units(&config).expect("the design takes the drive");
+        config.user_bytes = units * u64::from(config.ftl.mapping_unit);
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut model = vec![0; config.user_bytes as usize];
+        for life in 0..4 {
+            let mut drive = on_image(&config, dir.path());
+            for check in drive.check() {
+                assert!(check.held, "{design}, life {life}: {}: {}", check.name, check.detail);
+            }
+            assert!(read_all(&mut drive) == model, "{design}, life {life}: data was lost");
+            work(&mut drive, &mut rng, 150, &mut model);
+            assert!(read_all(&mut drive) == model, "{design}, life {life}: data differs");
+        }
+    }
+}
+
+#[test]
 fn what_was_in_flight_when_the_process_ended_is_old_or_new_and_what_was_flushed_is_there() {
     for seed in 0..60 {
         let mut rng = rng(seed, "image in flight");
