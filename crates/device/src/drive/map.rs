@@ -160,6 +160,7 @@ impl Drive {
                         // The pace may not let it go on now, and others need the places.
                         self.forget_asker_served(asker);
                     }
+                    Asker::Log => self.cached_map_has_room(),
                     Asker::Buffer => {
                         self.stage.destage_waits = false;
                         self.waiting.space_freed = true;

@@ -338,6 +338,8 @@ pub(crate) enum Asker {
     Buffer,
     /// The relocation job of a group.
     Gc(u32),
+    /// The map itself, for what its log has to change.
+    Log,
 }
 
 /// A registered design.

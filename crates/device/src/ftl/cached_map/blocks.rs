@@ -112,6 +112,10 @@ impl MapCache {
             program.before.extend(data.unit_of(lpn));
             let state = &mut self.pages[*page as usize];
             assert_eq!(state.unsettled, 0, "map page {page} is programmed, and names what is not on flash");
+            assert!(
+                !self.log.has_entries_of(self.shape.mapped_by(*page)),
+                "map page {page} is programmed without the log"
+            );
             state.dirty = false;
             state.in_program += 1;
             has_trims |= state.trimmed;

@@ -3,7 +3,8 @@
 //!
 //! Blocks that were opened for data since are *active*: a power cut leaves entries of what they hold in no map page, so
 //! recovery reads them. When as many were opened as there are frontiers, all pages that are dirty at that moment are
-//! programmed; then a record says which blocks were written in part, and all others that are older are data blocks from now on.
+//! programmed; then a record says which blocks were written in part, or hold copies whose entries are only in the log. All others
+//! that are older are data blocks from now on.
 
 use ssdlab_flash::{BlockId, NONE};
 use std::collections::VecDeque;
@@ -40,7 +41,7 @@ impl Flush {
 pub(super) struct Change {
     /// The number of the next program when it began.
     sequence: u64,
-    /// Blocks that had been written in part.
+    /// Blocks that had been written in part, or held copies whose entries were only in the log.
     open: Vec<BlockId>,
     /// Superblocks that had been opened for data.
     opened: u64,
@@ -133,12 +134,14 @@ impl MapCache {
 
     #[cold]
     fn begin_change(&mut self, data: &mut PageFtl, media: &mut Media) {
+        let Some(logged) = self.logged_blocks(media) else { return };
         // Whatever has pages left may be a frontier again after a power cut.
         let pages = media.pages_per_block();
         let blocks = (0..media.flash.geometry().blocks()).map(BlockId);
         let is_open = |block: &BlockId| {
             let superblock = media.pool.superblocks.of(*block);
-            (1..pages).contains(&media.flash.blocks.get(*block).programmed)
+            logged.contains(block)
+                || (1..pages).contains(&media.flash.blocks.get(*block).programmed)
                 || superblock != NONE && matches!(media.pool.state(superblock), BlockState::Open | BlockState::Full)
         };
         let open = blocks.filter(is_open).collect();

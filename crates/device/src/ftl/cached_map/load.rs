@@ -196,7 +196,7 @@ impl MapCache {
         assert!(media.flash.is_written(place.block, place.page), "map page {page} is read at {place:?}, not written");
         let op = self.ops.insert(MapOp::Load { page });
         self.in_flight += 1;
-        let waited_for = self.jobs.waits_for(page, |asker| !matches!(asker, Asker::Gc(_)));
+        let waited_for = self.jobs.waits_for(page, |asker| !matches!(asker, Asker::Gc(_) | Asker::Log));
         media.read_map(place, self.shape.page_bytes, waited_for, Owner::Map(op));
     }
 
@@ -206,6 +206,7 @@ impl MapCache {
         assert!(self.in_transit > 0, "map page {page} was loaded, and no place was kept for it");
         self.in_transit -= 1;
         self.pages[page as usize].loading = false;
+        self.pages[page as usize].dirty |= self.apply_log(data, page);
         self.lru.insert(page);
         let held = self.lru.len() + self.in_transit;
         let fits = self.shape.capacity + self.beside;

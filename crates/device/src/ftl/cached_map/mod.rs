@@ -4,7 +4,8 @@
 //! The map is cut into *map pages* of `entries` entries, which are programmed into map blocks. Where the newest of each is, the
 //! *directory* says, which is in RAM. An entry changes in a cached page alone. What is not cached equals what is on flash; so
 //! the mapping beside this, which has all entries as they are, stands for the cached pages and for those on flash alike, and
-//! each load and each eviction asserts that it does.
+//! each load and each eviction asserts that it does. With a log of what relocation changed, a page that is not cached is what is on
+//! flash and the log's entries of it.
 //!
 //! A map page is programmed only while all that its entries name is on flash: what is *unsettled*, data in flight, keeps its
 //! page in the cache. So a map page on flash never names a page that a power cut kept from being written. With its entries it has
@@ -13,6 +14,7 @@
 //! - `lru.rs`: the order of use.
 //! - `jobs.rs`: who waits for which pages.
 //! - `load.rs`: misses: a page leaves, another one comes.
+//! - `log.rs`: changes that relocation makes in pages that are not cached.
 //! - `blocks.rs`: programs of map pages, and collection of their blocks.
 //! - `flush.rs`: dirty pages that are programmed while they stay: for trims, and when active blocks are full.
 //! - `recovery.rs`: the map from map blocks, and from data blocks that were active.
@@ -22,6 +24,7 @@ mod blocks;
 mod flush;
 mod jobs;
 mod load;
+mod log;
 mod lru;
 mod recovery;
 mod saved;
@@ -34,6 +37,7 @@ use ssdlab_flash::{Lpn, UnitId};
 use self::blocks::{Collection, Program};
 use self::flush::{Change, Flush};
 use self::jobs::Jobs;
+use self::log::Log;
 use self::lru::Lru;
 use super::Asker;
 use super::page::PageFtl;
@@ -42,6 +46,7 @@ use crate::slots::Slots;
 use crate::{Check, DriveConfig};
 
 pub(super) use blocks::quota;
+pub(super) use log::LOG_ENTRY_BYTES;
 
 /// Map pages of a map that is compared with flash whole at each load, and entries that are looked at in a larger one.
 const WHOLE_PAGES_COMPARED: u32 = 64;
@@ -66,6 +71,8 @@ pub(super) struct Shape {
     pub(super) in_page: u32,
     /// Map pages that are cached at most.
     pub(super) capacity: u32,
+    /// Entries of the log of what relocation changed; 0: there is none.
+    pub(super) log_entries: u32,
     /// Superblocks opened for data until dirty map pages are flushed.
     pub(super) active: u64,
 }
@@ -85,6 +92,7 @@ impl Shape {
             units,
             in_page: if share { (flash_page / unit / units).max(1) } else { 1 },
             capacity,
+            log_entries: 0,
             active: u64::from(groups * config.frontiers()),
         }
     }
@@ -167,9 +175,9 @@ enum MapOp {
 /// What the cache did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
-    /// Pages asked for that were cached, and that were not: by the host, what leaves the buffer, and GC.
-    pub(super) hits: [u64; 3],
-    pub(super) misses: [u64; 3],
+    /// Pages asked for that were cached, and that were not: by the host, what leaves the buffer, GC, and flushes of the log.
+    pub(super) hits: [u64; 4],
+    pub(super) misses: [u64; 4],
     /// Pages read.
     pub(super) loads: u64,
     /// Pages that left the cache, and those of them that were dirty.
@@ -183,6 +191,10 @@ pub(super) struct Counters {
     pub(super) changes: u64,
     /// Pages moved out of map blocks.
     pub(super) moved: u64,
+    /// Entries put into the log, and those that left it for their pages; flushes of the log.
+    pub(super) logged: u64,
+    pub(super) log_applied: u64,
+    pub(super) log_flushes: u64,
 }
 
 /// The cached part of a map, its directory, and map blocks.
@@ -207,6 +219,7 @@ pub(super) struct MapCache {
     in_flight: u32,
     flush: Flush,
     change: Option<Change>,
+    log: Log,
     /// Superblocks that had been opened for data when dirty pages were flushed last, and that have been by now.
     changed_at: u64,
     opened: u64,
@@ -241,6 +254,7 @@ impl MapCache {
             in_flight: 0,
             flush: Flush::default(),
             change: None,
+            log: Log::default(),
             changed_at: 0,
             opened: 0,
             collections: vec![Collection::default(); groups as usize],
@@ -351,6 +365,7 @@ impl MapCache {
             Asker::Command(_) | Asker::Read(_) => 0,
             Asker::Buffer => 1,
             Asker::Gc(_) => 2,
+            Asker::Log => 3,
         };
         for page in pages {
             if std::mem::take(&mut self.pages[*page as usize].ahead) {
@@ -424,6 +439,9 @@ impl MapCache {
     pub(super) fn has_room(&mut self, data: &mut PageFtl, media: &mut Media) {
         self.grant(data, media);
         self.load_waiting(data, media);
+        if !self.log.is_at_rest() {
+            self.flush_log(data, media);
+        }
     }
 
     /// What waits for a place, or for settled pages, is tried again.
@@ -447,7 +465,8 @@ impl MapCache {
         words
     }
 
-    /// Whether a map page on flash says what the map says; one that was never programmed maps nothing.
+    /// Whether a map page on flash, with what the log has of it, says what the map says; one that was never programmed maps
+    /// nothing.
     fn equals_flash(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
         self.equals_flash_in(data, media, page, self.shape.mapped_by(page))
     }
@@ -466,6 +485,9 @@ impl MapCache {
 
     fn equals_flash_in(&self, data: &PageFtl, media: &Media, page: u32, range: Range<Lpn>) -> bool {
         let entries: &[u32] = bytemuck::cast_slice(data.entries(range.clone()));
+        if self.log.has_entries_of(range.clone()) {
+            return self.equals_flash_and_log(data, media, page, range);
+        }
         let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else {
             return entries.iter().all(|entry| *entry == UnitId::NONE.0);
         };
@@ -481,14 +503,15 @@ impl MapCache {
         vec![
             ("map_cache_bytes", cached * u64::from(self.shape.page_bytes)),
             ("map_directory_bytes", pages * u64::from(ENTRY_BYTES)),
+            ("map_log_bytes", u64::from(self.shape.log_entries) * u64::from(LOG_ENTRY_BYTES)),
         ]
     }
 
     /// Counters by name.
     pub(super) fn figures(&self) -> Vec<(String, f64)> {
         let counters = &self.counters;
-        let asked = ["host", "buffer", "gc"];
-        let by = |name: &str, counts: [u64; 3]| asked.map(|who| format!("map_{name}_{who}")).into_iter().zip(counts);
+        let asked = ["host", "buffer", "gc", "log"];
+        let by = |name: &str, counts: [u64; 4]| asked.map(|who| format!("map_{name}_{who}")).into_iter().zip(counts);
         let single = [
             ("map_loads", counters.loads),
             ("map_evictions", counters.evictions),
@@ -498,6 +521,9 @@ impl MapCache {
             ("map_flushes_of_active_blocks", counters.change_flushes),
             ("map_block_changes", counters.changes),
             ("map_pages_moved", counters.moved),
+            ("map_log_entries", counters.logged),
+            ("map_log_entries_applied", counters.log_applied),
+            ("map_log_flushes", counters.log_flushes),
         ];
         let single = single.map(|(name, count)| (name.to_string(), count));
         let all = by("hits", counters.hits).chain(by("misses", counters.misses)).chain(single);
@@ -512,7 +538,8 @@ impl MapCache {
             !state.dirty && state.in_program == 0
         });
         let wrong = clean.filter(|page| !self.equals_flash(data, media, *page)).count();
-        vec![
+        let mut checks = self.check_log(data);
+        checks.extend([
             Check {
                 name: "map_cache_within_its_size",
                 held: cached <= self.shape.capacity + self.beside,
@@ -523,6 +550,7 @@ impl MapCache {
                 held: wrong == 0,
                 detail: format!("{wrong} of {} map pages differ from flash, and are not dirty", self.shape.pages),
             },
-        ]
+        ]);
+        checks
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use ssdlab_flash::Lpn;
+
 use super::MapCache;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
@@ -11,7 +13,11 @@ const DIRTY: u32 = 1;
 
 impl MapCache {
     pub(in crate::ftl) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        let at_rest = self.in_flight == 0 && self.jobs.is_empty() && self.flush.is_empty() && self.change.is_none();
+        let at_rest = self.in_flight == 0
+            && self.jobs.is_empty()
+            && self.flush.is_empty()
+            && self.log.is_at_rest()
+            && self.change.is_none();
         assert!(at_rest, "a map is saved while nothing of it is in flight");
         let active = self.opened.wrapping_sub(self.changed_at);
         to.write_all(&active.to_le_bytes())?;
@@ -26,7 +32,12 @@ impl MapCache {
         // In the order in which they will be programmed.
         let trimmed = &self.flush.trimmed;
         to.write_all(&(trimmed.len() as u32).to_le_bytes())?;
-        trimmed.iter().try_for_each(|page| to.write_all(&page.to_le_bytes()))
+        trimmed.iter().try_for_each(|page| to.write_all(&page.to_le_bytes()))?;
+        if !self.has_log() {
+            return Ok(());
+        }
+        to.write_all(&(self.log.entries.len() as u32).to_le_bytes())?;
+        self.log.entries.keys().try_for_each(|lpn| to.write_all(&lpn.0.to_le_bytes()))
     }
 
     pub(in crate::ftl) fn restore(&mut self, data: &PageFtl, media: &Media, from: &mut dyn Read) -> io::Result<()> {
@@ -55,6 +66,18 @@ impl MapCache {
                 return Err(bad("a map page with a trim is not dirty, or named twice"));
             }
             self.trimmed(self.shape.mapped_by(page).start);
+        }
+        let logged = if self.has_log() { read_u32(from)? } else { 0 };
+        if logged > self.shape.log_entries {
+            return Err(bad("the map log has more entries than fit"));
+        }
+        for _ in 0..logged {
+            let lpn = Lpn(read_u32(from)?);
+            let unit = if lpn.0 < self.shape.user_units { data.unit_of(lpn) } else { None };
+            let Some(unit) = unit.filter(|_| !self.lru.contains(self.shape.page_of(lpn))) else {
+                return Err(bad("the map log has an entry of a unit that is not mapped, or whose map page is cached"));
+            };
+            self.log.entries.insert(lpn, unit);
         }
         for page in 0..self.shape.pages {
             let known = self.pages[page as usize].dirty

@@ -4,11 +4,11 @@ use rand::RngExt;
 use ssdlab_base::{Rng, format_size};
 
 use crate::description::{Default, Key, Kind};
-use crate::ftl::cached_map::Shape;
+use crate::ftl::cached_map::{LOG_ENTRY_BYTES, Shape};
 use crate::{DriveConfig, DriveError};
 
 /// The table.
-pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_PAGE, MAP_PACKING];
+pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_PAGE, MAP_PACKING, MAP_LOG];
 
 const MAP_CACHE: Key = Key::new(
     "map_cache",
@@ -32,11 +32,21 @@ const MAP_PACKING: Key = Key::new(
     "Program as many dirty map pages together as fit into a page of flash. `false`: one.",
 );
 
+const MAP_LOG: Key = Key::new(
+    "map_log",
+    Kind::Size { least: 0, most: u64::MAX, step: 8 },
+    Default::number(0),
+    "RAM for a log of map entries that relocation changes in map pages that are not cached, of 8 bytes an entry (SHRD, section \
+     4.5). `0`: none, relocation loads these pages. At least as many entries as there are mapping units in a page; more than \
+     the drive has mapping units are not used.",
+);
+
 /// What the keys say.
 pub(super) struct Sizes {
     map_cache: u64,
     map_page: u32,
     packing: bool,
+    map_log: u64,
 }
 
 impl Sizes {
@@ -46,13 +56,17 @@ impl Sizes {
             map_cache: own.number(&MAP_CACHE, geometry),
             map_page: own.count(&MAP_PAGE, geometry),
             packing: own.flag(&MAP_PACKING, geometry),
+            map_log: own.number(&MAP_LOG, geometry),
         }
     }
 
     pub(super) fn shape(&self, config: &DriveConfig) -> Shape {
         let whole = config.user_units().div_ceil(self.map_page / 4);
         let fit = u32::try_from(self.map_cache / u64::from(self.map_page)).unwrap_or(u32::MAX);
-        Shape::new(config, self.map_page, fit.min(whole.max(least_pages(config))), self.packing)
+        let log_entries =
+            (self.map_log / u64::from(LOG_ENTRY_BYTES)).min(config.user_units().max(units_per_page(config)).into());
+        let shape = Shape::new(config, self.map_page, fit.min(whole.max(least_pages(config))), self.packing);
+        Shape { log_entries: log_entries as u32, ..shape }
     }
 
     /// Whether there is a map of this shape at all.
@@ -86,16 +100,31 @@ impl Sizes {
             );
             return Err(DriveError { key: "ftl.map_cache".to_string(), reason });
         }
+        let (units, entries) = (units_per_page(config), self.map_log / u64::from(LOG_ENTRY_BYTES));
+        if self.map_log > 0 && entries < u64::from(units) {
+            let needed = units * LOG_ENTRY_BYTES;
+            let reason = format!(
+                "{} holds {entries} entries of {LOG_ENTRY_BYTES} bytes: relocation moves a page of up to {units} units at \
+                 once, {}; 0 is no log",
+                format_size(self.map_log),
+                format_size(needed.into())
+            );
+            return Err(DriveError { key: "ftl.map_log".to_string(), reason });
+        }
         Ok(())
     }
 }
 
 /// Map pages that one page of data may need at once, and those at both ends of a command.
 fn least_pages(config: &DriveConfig) -> u32 {
-    (config.flash.geometry.page_bytes / config.ftl.mapping_unit).max(2)
+    units_per_page(config).max(2)
 }
 
-/// Draws caches from the smallest to one for the whole map.
+fn units_per_page(config: &DriveConfig) -> u32 {
+    config.flash.geometry.page_bytes / config.ftl.mapping_unit
+}
+
+/// Draws caches from the smallest to one for the whole map, and logs from none to a larger one.
 pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     let (page, unit) = (config.flash.geometry.page_bytes, config.ftl.mapping_unit);
     let mut map_page = 512_u32 << rng.random_range(0..4);
@@ -110,14 +139,21 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     config.ftl.own.set(MAP_PAGE.name, map_page);
     config.ftl.own.set(MAP_CACHE.name, u64::from(pages) * u64::from(map_page));
     config.ftl.own.set(MAP_PACKING.name, rng.random_bool(0.7));
+    let log_entries = match rng.random_range(0..4) {
+        0 | 1 => 0,
+        2 => units_per_page(config),
+        _ => units_per_page(config) * rng.random_range(2..=16),
+    };
+    config.ftl.own.set(MAP_LOG.name, u64::from(log_entries * LOG_ENTRY_BYTES));
     // Map blocks take some of every plane.
     config.flash.geometry.blocks_per_plane += 5;
     config.gc.free_blocks = config.gc.free_blocks.max(3);
 }
 
-/// The smallest cache of a drive of a handful of pages, or one for a page more.
+/// The smallest cache of a drive of a handful of pages, or one for a page more and the smallest log.
 pub(super) fn handful(config: &mut DriveConfig, other: bool) {
     config.flash.geometry.blocks_per_plane += 6;
     config.ftl.own.set(MAP_PAGE.name, 512_u32);
     config.ftl.own.set(MAP_CACHE.name, u64::from(least_pages(config) + u32::from(other)) * 512);
+    config.ftl.own.set(MAP_LOG.name, u64::from(u32::from(other) * units_per_page(config) * LOG_ENTRY_BYTES));
 }

@@ -77,7 +77,7 @@ fn handful(config: &mut DriveConfig, other: bool) {
 fn simulator_bytes(config: &DriveConfig) -> u64 {
     let shape = Sizes::of(config).shape(config);
     let words = u64::from(shape.pages) * u64::from(shape.page_bytes);
-    PageFtl::simulator_bytes(config) + 2 * words + u64::from(shape.metadata_units()) * 32
+    PageFtl::simulator_bytes(config) + 2 * words + u64::from(shape.metadata_units() + shape.log_entries) * 32
 }
 
 impl Dftl {
@@ -105,14 +105,37 @@ impl Dftl {
         for lpn in lpns {
             self.map.changed(lpn, timed);
         }
+        self.failed(media, failed);
+    }
+
+    /// The same, of what relocation moved: where map pages are not cached, entries go to the log.
+    fn moved(&mut self, media: &Media, lpns: impl Iterator<Item = Lpn>, failed: usize) {
+        let timed = media.flash.timed();
+        for lpn in lpns {
+            self.map.moved(&self.data, lpn, timed);
+        }
+        self.failed(media, failed);
+    }
+
+    /// Programs that failed without time left what their map pages name in RAM.
+    fn failed(&mut self, media: &Media, failed: usize) {
         for program in &media.failed_untimed[failed..] {
             let first = media.unit_at(program.place);
             for lpn in media.flash.oob.lpns(first, media.units_per_page) {
                 if *lpn != Lpn::NONE && lpn.0 < self.map.shape.user_units {
-                    self.map.changed(*lpn, true);
+                    self.map.moved(&self.data, *lpn, true);
                 }
             }
         }
+    }
+
+    /// Whether relocation may move units of a group now; else it is told when.
+    fn may_move(&mut self, media: &mut Media, group: u32, lpns: &[Lpn]) -> bool {
+        let map_pages = self.map_pages(lpns);
+        if self.map.has_log() {
+            return self.map.prepare_moves(&mut self.data, media, group, lpns, &map_pages);
+        }
+        self.map.request(&mut self.data, media, Asker::Gc(group), &map_pages)
     }
 
     /// Moves what is valid out of a victim, as far as map pages are cached.
@@ -129,7 +152,8 @@ impl Dftl {
             let (cursor, stuck) = self.map.retire(&mut self.data, media, victim, cursor, u32::MAX);
             return Relocated { cursor, started: 0, stuck };
         }
-        let asker = Asker::Gc(media.pool.group_of(victim));
+        let group = media.pool.group_of(victim);
+        let asker = Asker::Gc(group);
         let mut moved = Relocated { cursor, started: 0, stuck: false };
         while moved.started < limit && !moved.stuck {
             let (lpns, pages) = self.next_moves(media, victim, moved.cursor, limit - moved.started);
@@ -137,31 +161,33 @@ impl Dftl {
                 self.map.let_go(media, asker);
                 return Relocated { cursor: media.units_per_superblock(), ..moved };
             }
-            if !media.has_page(media.pool.group_of(victim), Frontier::Gc) {
+            if !media.has_page(group, Frontier::Gc) {
                 return Relocated { stuck: true, ..moved };
             }
-            let map_pages = self.map_pages(&lpns);
-            if !self.map.request(&mut self.data, media, asker, &map_pages) {
+            if !self.may_move(media, group, &lpns) {
                 return Relocated { stuck: true, ..moved };
             }
             let failed = media.failed_untimed.len();
             let before = moved.started;
             let step = self.data.relocate(media, victim, moved.cursor, pages, cause, owner);
             let started = (step.started as usize * media.units_per_page as usize).min(lpns.len());
-            self.changed(media, lpns[..started].iter().copied(), failed);
+            self.moved(media, lpns[..started].iter().copied(), failed);
             moved = Relocated { started: before + step.started, ..step };
         }
         moved
     }
 
     /// Units that the next pages of relocation take from a victim, from `cursor` on, as far as their map pages fit in the
-    /// cache side by side, and how many pages these are.
+    /// cache side by side or their entries in the log, and how many pages these are.
     fn next_moves(&self, media: &Media, victim: u32, cursor: u32, limit: u32) -> (Vec<Lpn>, u32) {
         let per_page = media.units_per_page as usize;
         let most = (limit as usize).clamp(1, RELOCATED_TOGETHER) * per_page;
         let units = self.data.current_units(media, victim, cursor).take(most);
         let lpns: Vec<Lpn> = units.map(|(_, unit)| media.flash.oob.lpn(unit)).collect();
-        let fits = |count: usize| self.map_pages(&lpns[..count]).len() as u32 <= self.map.shape.capacity.max(4) / 2;
+        let fits = |count: usize| match self.map.has_log() {
+            true => self.map.log_has_room(&lpns[..count]),
+            false => self.map_pages(&lpns[..count]).len() as u32 <= self.map.shape.capacity.max(4) / 2,
+        };
         let all_of_user = lpns.iter().all(|lpn| lpn.0 < self.map.shape.user_units);
         assert!(all_of_user, "data block {victim} holds map pages");
         let mut count = lpns.len();
@@ -339,7 +365,7 @@ impl Ftl for Dftl {
             other => other?,
         };
         if written {
-            self.changed(media, current.into_iter(), failed);
+            self.moved(media, current.into_iter(), failed);
         }
         self.map.settled(&mut self.data, media, place);
         self.map.end_active_blocks(&mut self.data, media);
