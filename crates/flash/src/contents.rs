@@ -258,7 +258,7 @@ impl Oob {
     }
 
     /// All metadata units with their words, by physical unit.
-    pub fn records(&self) -> impl Iterator<Item = (UnitId, &[u64])> {
+    pub fn records(&self) -> impl Iterator<Item = (UnitId, std::borrow::Cow<'_, [u64]>)> {
         self.records.iter()
     }
 
@@ -266,6 +266,17 @@ impl Oob {
     pub fn put_record(&mut self, unit: UnitId, words: Box<[u64]>) {
         assert!(!words.is_empty(), "metadata unit {unit} has words");
         self.records.insert(unit, words);
+    }
+
+    /// Whether a metadata unit has words that [`Oob::put_record_over`] can change.
+    pub fn can_be_put_over(&self, unit: UnitId) -> bool {
+        self.records.can_hand_on(unit)
+    }
+
+    /// Stores a metadata unit's words: those of `from` with changes in a few places. Until a power cut nobody reads `from` any
+    /// more, which has its own again then.
+    pub fn put_record_over(&mut self, unit: UnitId, from: UnitId, changes: impl Iterator<Item = (u32, u64)>) {
+        self.records.hand_on(from, unit, changes);
     }
 
     /// A metadata unit's words are not needed any more: a newer copy is on flash. Gives them back, to be used again.

@@ -22,7 +22,7 @@ impl Flash {
         for (unit, words) in records.iter() {
             to.write_all(&unit.0.to_le_bytes())?;
             to.write_all(&(words.len() as u32).to_le_bytes())?;
-            to.write_all(bytemuck::cast_slice(words))?;
+            to.write_all(bytemuck::cast_slice(&words))?;
         }
         write_list(to, &self.blocks.unreadable().map(|ppn| ppn.0).collect::<Vec<u32>>())?;
         write_list(to, &self.oob.poisoned().map(|unit| unit.0).collect::<Vec<u32>>())?;

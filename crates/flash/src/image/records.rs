@@ -1,5 +1,6 @@
 //! The log of metadata records: words that belong to a physical unit, appended before the unit's page counts as written.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -82,7 +83,7 @@ impl RecordLog {
     ) -> io::Result<()> {
         assert!(!words.is_empty() && words.len() <= WORDS_MAX as usize, "unit {unit} has {} words", words.len());
         let mut bytes = Vec::new();
-        encode(unit, erases, words, &mut bytes);
+        encode(unit, erases, &words, &mut bytes);
         lifeline.write_at(file, &bytes, self.end)?;
         self.end += bytes.len() as u64;
         Ok(())
@@ -105,11 +106,11 @@ impl RecordLog {
     /// Writes a log of what is alive into an empty file.
     pub(super) fn rewrite<'a>(
         file: &File,
-        alive: impl Iterator<Item = (UnitId, u32, &'a [u64])>,
+        alive: impl Iterator<Item = (UnitId, u32, Cow<'a, [u64]>)>,
     ) -> io::Result<RecordLog> {
         let mut bytes = Vec::new();
         for (unit, erases, words) in alive {
-            encode(unit, erases, words, &mut bytes);
+            encode(unit, erases, &words, &mut bytes);
         }
         file.write_all_at(&bytes, 0)?;
         let end = bytes.len() as u64;

@@ -13,7 +13,7 @@ use crate::DriveConfig;
 use crate::block_pool::BlockState;
 use crate::ftl::MAX_UNITS;
 use crate::ftl::page::PageFtl;
-use crate::ftl::page::metadata::Words;
+use crate::ftl::page::metadata::{Content, Words};
 use crate::media::{Frontier, Media, Place};
 use crate::token::Owner;
 
@@ -106,7 +106,7 @@ impl MapCache {
         let (mut all, mut promised, mut has_trims) = (Vec::new(), 0, false);
         for page in pages {
             let lpn = self.shape.lpn_of(*page);
-            let words = self.words(data, media.sequence(), *page);
+            let words = self.content(data, media, *page);
             all.push(Words { lpn, units: self.shape.units, words });
             program.pages.push(*page);
             program.before.extend(data.unit_of(lpn));
@@ -142,7 +142,7 @@ impl MapCache {
         let Some(place) = self.take_place(data, media) else { return false };
         let lpn = self.shape.record_lpn();
         let op = MapOp::Record { before: data.unit_of(lpn) };
-        let all = vec![Words { lpn, units: 1, words }];
+        let all = vec![Words { lpn, units: 1, words: Content::Whole(words) }];
         self.submit(data, media, op, |data, media, owner| {
             data.program_metadata(media, place, all, Cause::Mapping, owner);
         });

@@ -206,7 +206,10 @@ impl MapCache {
         assert!(self.in_transit > 0, "map page {page} was loaded, and no place was kept for it");
         self.in_transit -= 1;
         self.pages[page as usize].loading = false;
-        self.pages[page as usize].dirty |= self.apply_log(data, page);
+        if self.apply_log(data, page) {
+            self.pages[page as usize].dirty = true;
+            self.changes[page as usize].are_many();
+        }
         self.lru.insert(page);
         let held = self.lru.len() + self.in_transit;
         let fits = self.shape.capacity + self.beside;

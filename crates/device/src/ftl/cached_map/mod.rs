@@ -41,6 +41,7 @@ use self::log::Log;
 use self::lru::Lru;
 use super::Asker;
 use super::page::PageFtl;
+use super::page::metadata::Content;
 use crate::media::{Media, Place};
 use crate::slots::Slots;
 use crate::{Check, DriveConfig};
@@ -197,6 +198,40 @@ pub(super) struct Counters {
     pub(super) log_flushes: u64,
 }
 
+/// Entries of a map page that changed since it was programmed: the simulator need not copy the others.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    entries: Vec<u32>,
+    /// There are more, or it is not known which they are.
+    many: bool,
+}
+
+/// Entries that are told apart at most.
+const CHANGES_KNOWN: usize = 64;
+
+impl Changes {
+    fn push(&mut self, entry: u32) {
+        if self.many {
+            return;
+        }
+        if self.entries.len() == CHANGES_KNOWN {
+            return self.are_many();
+        }
+        self.entries.push(entry);
+    }
+
+    fn are_many(&mut self) {
+        self.many = true;
+        self.entries.clear();
+    }
+
+    /// The changed entries, if they are known; none are left.
+    fn take(&mut self) -> Option<&mut Vec<u32>> {
+        let known = !std::mem::take(&mut self.many);
+        known.then_some(&mut self.entries)
+    }
+}
+
 /// The cached part of a map, its directory, and map blocks.
 pub(super) struct MapCache {
     pub(super) shape: Shape,
@@ -228,6 +263,8 @@ pub(super) struct MapCache {
     next_group: u32,
     /// Pages of data that became active or were changed by recovery, to be flushed.
     found_dirty: Vec<u32>,
+    /// By page: entries that changed since it was programmed.
+    changes: Vec<Changes>,
     /// Words of map pages that were superseded, to be used again.
     spare_words: Vec<Box<[u64]>>,
     pub(super) counters: Counters,
@@ -260,6 +297,7 @@ impl MapCache {
             collections: vec![Collection::default(); groups as usize],
             next_group: 0,
             found_dirty: Vec::new(),
+            changes: vec![Changes::default(); shape.pages as usize],
             spare_words: Vec::new(),
             counters: Counters::default(),
         }
@@ -390,6 +428,7 @@ impl MapCache {
         let state = &mut self.pages[page as usize];
         state.dirty = true;
         state.unsettled += u32::from(unsettled);
+        self.changes[page as usize].push(lpn.0 % self.shape.entries);
     }
 
     /// As [`super::CachedMap::set_read_only`].
@@ -401,6 +440,7 @@ impl MapCache {
     pub(super) fn trimmed(&mut self, lpn: Lpn) {
         let page = self.shape.page_of(lpn);
         assert!(self.lru.contains(page), "unit {lpn} is trimmed in map page {page}, which is not cached");
+        self.changes[page as usize].are_many();
         let state = &mut self.pages[page as usize];
         state.dirty = true;
         if !std::mem::replace(&mut state.trimmed, true) {
@@ -451,6 +491,24 @@ impl MapCache {
         }
         self.flush_pages(data, media);
         self.has_room(data, media);
+    }
+
+    /// A map page's words as changes of those that it has on flash, if these are few and known.
+    fn content(&mut self, data: &PageFtl, media: &Media, page: u32) -> Content {
+        let as_of = media.sequence();
+        let before = data.unit_of(self.shape.lpn_of(page)).filter(|unit| media.flash.oob.can_be_put_over(*unit));
+        // An image writes records down whole.
+        let is_kept = media.flash.store.image().is_some();
+        let known = self.changes[page as usize].take();
+        let (Some(from), Some(entries), false) = (before, known, is_kept) else {
+            self.changes[page as usize].entries.clear();
+            return Content::Whole(self.words(data, as_of, page));
+        };
+        let mapped: &[u32] = bytemuck::cast_slice(data.entries(self.shape.mapped_by(page)));
+        let half = |entry: u32| u64::from(mapped.get(entry as usize).copied().unwrap_or(UnitId::NONE.0));
+        let word = |entry: u32| (1 + entry / 2, half(entry & !1) | half(entry | 1) << 32);
+        let changes = std::iter::once((0, as_of)).chain(entries.drain(..).map(word)).collect();
+        Content::Over { from, changes }
     }
 
     /// A map page as its words on flash: the number of its program, which it keeps where it is moved, and its entries.

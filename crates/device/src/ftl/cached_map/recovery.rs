@@ -179,6 +179,7 @@ impl MapCache {
             self.found_dirty.pop();
             self.lru.insert(page);
             self.pages[page as usize].dirty = true;
+            self.changes[page as usize].are_many();
         }
         RecoveryStep::Done
     }

@@ -59,6 +59,7 @@ impl MapCache {
             }
             self.lru.insert(page);
             self.pages[page as usize].dirty = flags & DIRTY != 0;
+            self.changes[page as usize].are_many();
         }
         for _ in 0..read_u32(from)? {
             let page = read_u32(from)?;

@@ -18,7 +18,17 @@ use crate::token::Owner;
 pub(in crate::ftl) struct Words {
     pub(in crate::ftl) lpn: Lpn,
     pub(in crate::ftl) units: u32,
-    pub(in crate::ftl) words: Box<[u64]>,
+    pub(in crate::ftl) words: Content,
+}
+
+/// What they are.
+pub(in crate::ftl) enum Content {
+    Whole(Box<[u64]>),
+    /// Those of another unit with some changed: where, and what is there.
+    Over {
+        from: UnitId,
+        changes: Vec<(u32, u64)>,
+    },
 }
 
 impl PageFtl {
@@ -62,7 +72,11 @@ impl PageFtl {
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         let first = media.unit_at(place);
         for Words { lpn, units: count, words } in all {
-            media.flash.oob.put_record(first + units.len() as u32, words);
+            let unit = first + units.len() as u32;
+            match words {
+                Content::Whole(words) => media.flash.oob.put_record(unit, words),
+                Content::Over { from, changes } => media.flash.oob.put_record_over(unit, from, changes.into_iter()),
+            }
             units.extend((0..count).map(|index| UnitWrite { lpn: lpn + index, mask: self.full_mask, cells: &cells }));
         }
         self.write_at(media, place, &units, Frontier::Map, cause, owner);
