@@ -160,8 +160,10 @@ impl Drive {
             }
             if self.media.pool.state(superblock) == BlockState::Erasing {
                 self.gc.erase(&mut self.media, superblock);
-                // Timed, an erase ends later; but where nothing is left to erase nothing tells of its end.
-                let ended = self.media.flash.timed() && self.media.pool.state(superblock) != BlockState::Erasing;
+                // Timed, an erase ends later; but where nothing is left to erase nothing tells of its end. Without time it has
+                // ended: collection may have waited for it if the erase waited for map pages with trims.
+                let tells = self.media.flash.timed() || self.caches_map;
+                let ended = tells && self.media.pool.state(superblock) != BlockState::Erasing;
                 if ended || self.media.pool.state(superblock) == BlockState::Bad {
                     self.space_freed(self.media.pool.group_of(superblock));
                 }
