@@ -1,6 +1,7 @@
 //! What a wrong description is told: the place, the key, what was found and what was expected.
 
-use ssdlab_device::{Description, DriveConfig};
+use ssdlab_device::{Description, Drive, DriveConfig, Options};
+use ssdlab_flash::Contents;
 
 const GOOD: &str = r#"
 [flash]
@@ -312,4 +313,30 @@ fn all_missing_keys_are_told_at_once() {
     }
     assert!(!message.contains("timing.read"), "{message}");
     assert!(message.contains("such as \"4k\" or \"16k\"") && message.contains("tPROG"), "{message}");
+}
+
+#[test]
+fn a_cache_that_is_no_share_of_the_map_or_too_small_a_one_is_refused_with_the_numbers() {
+    let dftl = |set: &str| resolve(GOOD, &["ftl.design=dftl", set]).expect_err("it is wrong");
+    let expected =
+        "expected a size of at least 512 bytes such as \"1m\", or a percentage above 0 and up to 100 such as \"20%\"";
+    for value in ["0%", "0.0 %", "101%", "100.000000001%", "-5%", "abc%", "%", "1e1%", "7.1234567891%", "5 cows", "511"]
+    {
+        let found = if value == "511" { value.to_string() } else { format!("\"{value}\"") };
+        let told = format!("--set 'ftl.map_cache={value}': ftl.map_cache: found {found}, {expected}");
+        assert_eq!(dftl(&format!("ftl.map_cache={value}")), told);
+    }
+    assert!(dftl("ftl.map_cache=true").ends_with(&format!("found true, {expected}")));
+    assert!(dftl("ftl.map_cache=4KB").contains("the unit has two readings"));
+    // 13,653 units: 14 map pages of 4 KB.
+    let small = resolve(GOOD, &["ftl.design=dftl", "ftl.map_cache=14%"]).expect("a share");
+    let options = Options { seed: 1, contents: Contents::Nothing };
+    let refused = Drive::new(&small, options).err().expect("a cache of one map page is refused");
+    assert_eq!(
+        refused.to_string(),
+        "ftl.map_cache: 7.8 KiB of a map of 56 KiB holds 1 map pages of 4 KiB: a command needs up to 2 at once, 8 KiB"
+    );
+    let in_file = format!("{GOOD}[ftl]\ndesign = \"dftl\"\nmap_cache = \"101%\"\n");
+    let message = resolve(&in_file, &[]).expect_err("it is wrong");
+    assert!(message.starts_with("d.toml:15:13: ftl.map_cache: found \"101%\", expected a size"), "{message}");
 }

@@ -4,11 +4,12 @@ use proptest::prelude::*;
 use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
-    Allocation, BufferConfig, Description, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Pacing, Parity, Settings, Superblock,
+    Allocation, BufferConfig, Description, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock,
 };
 use ssdlab_flash::{
-    BlockId, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
+    BlockId, Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault,
+    Timing,
 };
 
 /// The example of the design.
@@ -458,4 +459,31 @@ proptest! {
             prop_assert_eq!(again, Ok(config));
         }
     }
+}
+
+#[test]
+fn a_share_of_the_map_is_so_many_whole_map_pages() {
+    // 61,440 MB in units of 4 KB: 15,728,640 units, and 15,360 map pages of 4 KB (60 MB).
+    let sets = ["ftl.design=dftl", "capacity.user=61440m", "buffer.policy=none", "buffer.size=0"];
+    let cached = |set: &str| {
+        let config = resolve(&DESIGN.replace("4096\npages", "1024\npages"), &[&sets[..], &[set]].concat());
+        let again = Description::parse(&to_toml(&config), "expanded.toml").and_then(|text| text.resolve());
+        assert_eq!(again.as_ref(), Ok(&config), "{set}");
+        let drive = Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("an accepted drive");
+        drive.memory().into_iter().find(|(name, _)| *name == "map_cache_bytes").map(|(_, bytes)| bytes / 4096)
+    };
+    for (value, pages) in [
+        ("20%", 3072),
+        ("0.1%", 15),
+        ("12.5%", 1920),
+        ("33.3%", 5114),
+        ("100%", 15_360),
+        ("12m", 3072),
+        ("1t", 15_360),
+        ("8k", 2),
+    ] {
+        assert_eq!(cached(&format!("ftl.map_cache={value}")), Some(pages), "{value}");
+    }
+    let text = to_toml(&resolve(DESIGN, &["ftl.design=dftl", "ftl.map_cache= 12.50 %"]));
+    assert!(text.contains("map_cache = \"12.5%\""), "{text}");
 }

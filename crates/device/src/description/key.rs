@@ -58,6 +58,11 @@ pub enum Kind {
         /// What it is a multiple of.
         step: u64,
     },
+    /// Bytes, at least this many, or an exact percentage above 0 and up to 100 of a whole that the key's sentence names.
+    SizeOrShare {
+        /// The fewest bytes.
+        least: u64,
+    },
     /// Bytes of whole pages, at least one.
     Pages,
     /// Bytes a second: at least this many, and `0` too if that means no limit.
@@ -242,7 +247,10 @@ impl Kind {
         match (setting, self) {
             (Setting::Flag(flag), _) => toml::Value::Boolean(flag),
             (Setting::Word(word), _) => toml::Value::String(word.to_string()),
-            (Setting::Number(bytes), Kind::Size { .. } | Kind::Pages) => quantity::size(bytes),
+            (Setting::Share(share), _) => quantity::share(share),
+            (Setting::Number(bytes), Kind::Size { .. } | Kind::SizeOrShare { .. } | Kind::Pages) => {
+                quantity::size(bytes)
+            }
             (Setting::Number(bytes), Kind::Bandwidth { .. }) => quantity::bandwidth(bytes),
             (Setting::Number(ns), Kind::Time(_)) => quantity::span(Nanos(ns)),
             (Setting::Number(percent), Kind::Percent(_)) => toml::Value::String(format!("{percent}%")),
@@ -254,7 +262,7 @@ impl Kind {
     pub fn unit(&self) -> Option<&'static str> {
         match self {
             Kind::Count { unit, .. } => Some(unit),
-            Kind::Size { .. } | Kind::Pages => Some("bytes"),
+            Kind::Size { .. } | Kind::SizeOrShare { .. } | Kind::Pages => Some("bytes"),
             Kind::Bandwidth { .. } => Some("bytes a second"),
             Kind::Time(_) | Kind::Latency(_) | Kind::Latencies(_) => Some("ns"),
             Kind::Share | Kind::Percent(_) => Some("%"),
@@ -269,6 +277,7 @@ impl Kind {
             Kind::Boolean => "bool",
             Kind::Count { .. } => "count",
             Kind::Size { .. } | Kind::Pages => "size",
+            Kind::SizeOrShare { .. } => "size or percentage",
             Kind::Bandwidth { .. } => "bandwidth",
             Kind::Time(_) => "time",
             Kind::Latency(_) => "time or range",
@@ -295,6 +304,7 @@ impl Kind {
                 let to = if most == u64::MAX { String::new() } else { format!(" up to {}", bytes(most)) };
                 format!("multiples of {step}{from}{to}")
             }
+            Kind::SizeOrShare { least } => format!("from {}, or up to 100%", bytes(least)),
             Kind::Pages => "whole pages".to_string(),
             Kind::Bandwidth { least, zero } => {
                 format!("{}at least {}/s", if zero { "0, or " } else { "" }, bytes(least))

@@ -25,6 +25,8 @@ pub(super) const TIME: &str = concat!(number!(), r"(ns|us|µs|ms|s|min|h)\s*$|^\
 pub(super) const RANGE: &str = r"^.*[0-9].*\.\..*[0-9].*$";
 /// What an exact percentage looks like.
 pub(super) const SHARE: &str = r"^\s*[0-9]+(\.[0-9]{1,9})?\s*%\s*$";
+/// What an exact percentage up to 100 looks like.
+pub(super) const SHARE_UP_TO_100: &str = r"^\s*0*(100(\.0{1,9})?|[1-9]?[0-9](\.[0-9]{1,9})?)\s*%\s*$";
 /// What whole percent look like.
 pub(super) const PERCENT: &str = r"^\s*\+?0*(100|[1-9]?[0-9])\s*%\s*$";
 /// What whole percent from 1 look like.
@@ -48,6 +50,14 @@ fn decimal(number: &str, scale: u64) -> Option<u64> {
 /// `7%` as billionths of a percent.
 pub(super) fn parse_share(text: &str) -> Option<u64> {
     decimal(text.trim().strip_suffix('%')?.trim(), BILLION)
+}
+
+/// Billionths of a percent as [`parse_share`] reads them.
+pub(super) fn share(billionths: u64) -> toml::Value {
+    let (whole, rest) = (billionths / BILLION, billionths % BILLION);
+    let fraction = format!(".{rest:09}");
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    toml::Value::String(format!("{whole}{fraction}%"))
 }
 
 /// `560MB/s` (powers of 1000), `534MiB/s` (powers of 1024), or a size a second: the units of [`parse_size`].
@@ -146,6 +156,11 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back_the_same() {
+        for billionths in [1, BILLION, 20 * BILLION, 7_370_000_000, 12_500_000_001, 100 * BILLION] {
+            let text = share(billionths);
+            assert_eq!(parse_share(text.as_str().expect("text")), Some(billionths), "{text}");
+        }
+        assert_eq!(share(7_370_000_000), toml::Value::String("7.37%".to_string()));
         for ns in [0, 1, 999, 1_000, 51_200, 1_500_000, 20_480, 999_999_999, 1_000_000_001, Nanos::HORIZON.0 - 1] {
             assert_eq!(parse_duration(&span_text(Nanos(ns))), Ok(Nanos(ns)));
         }

@@ -6,7 +6,7 @@ use ssdlab_flash::Latency;
 
 use super::error::{DescriptionError, Place, listed, shown};
 use super::key::{Default, Key, Kind, Words, of_word};
-use super::quantity::{parse_bandwidth, parse_share};
+use super::quantity::{BILLION, parse_bandwidth, parse_share};
 use super::settings::Setting;
 use super::tree::{Node, Origin, Table, Tree, Value};
 
@@ -223,6 +223,7 @@ impl<'t> Field<'t> {
             Kind::Boolean => Setting::Flag(self.boolean()?),
             Kind::Count { least, most, .. } => Setting::Number(self.count(least, most)?.into()),
             Kind::Size { least, most, step } => Setting::Number(self.size_within(least, most, step)?),
+            Kind::SizeOrShare { least } => self.size_or_share(least)?,
             Kind::Pages => Setting::Number(self.size()?),
             Kind::Bandwidth { least, zero } => Setting::Number(self.bandwidth(least, zero)?),
             Kind::Time(most) => Setting::Number(self.duration(most)?.0),
@@ -315,6 +316,22 @@ impl<'t> Field<'t> {
             0 => format!("a multiple of {step} bytes of at most {most} bytes"),
             _ => format!("a multiple of {step} bytes from {least} to {most}"),
         }))
+    }
+
+    /// Bytes, at least `least`, or a percentage above 0 and up to 100.
+    fn size_or_share(&self, least: u64) -> Result<Setting, DescriptionError> {
+        let expected = format!(
+            "a size of at least {least} bytes such as \"1m\", or a percentage above 0 and up to 100 such as \"20%\""
+        );
+        if let Some(text) = self.as_text().filter(|text| text.trim().ends_with('%')) {
+            let share = parse_share(text).filter(|share| (1..=100 * BILLION).contains(share));
+            return share.map(Setting::Share).ok_or_else(|| self.expected(&expected));
+        }
+        let bytes = self.bytes(parse_size, &expected)?;
+        if bytes < least {
+            return Err(self.expected(&expected));
+        }
+        Ok(Setting::Number(bytes))
     }
 
     /// Bytes a second: as a size, or with the unit a datasheet uses; at least `least`, or 0 where that is allowed.

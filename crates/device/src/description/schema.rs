@@ -64,6 +64,11 @@ fn of_kind(key: &'static Key) -> Map<String, Value> {
             json!({ "type": "integer", "minimum": least, "maximum": most, "multipleOf": step }),
             text(quantity::SIZE),
         ]),
+        Kind::SizeOrShare { least } => any_of([
+            json!({ "type": "integer", "minimum": least }),
+            text(quantity::SIZE),
+            text(quantity::SHARE_UP_TO_100),
+        ]),
         Kind::Pages => any_of([json!({ "type": "integer", "minimum": 1 }), text(quantity::SIZE)]),
         Kind::Bandwidth { least, zero } => any_of([
             json!({ "type": "integer", "minimum": if zero { 0 } else { least } }),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::key::{Default, Key, Words, of_word};
+use super::quantity::BILLION;
 use ssdlab_flash::Geometry;
 
 /// A value.
@@ -15,6 +16,8 @@ pub enum Setting {
     Flag(bool),
     /// A count, bytes, or percent.
     Number(u64),
+    /// A share of a whole, in billionths of a percent.
+    Share(u64),
     /// A word of the key's.
     Word(&'static str),
 }
@@ -129,6 +132,17 @@ impl Settings {
     /// Bytes, percent or a count.
     pub(crate) fn number(&self, key: &Key, geometry: &Geometry) -> u64 {
         self.need(key, geometry).number()
+    }
+
+    /// Bytes, as they are or as a share of `whole`, rounded down.
+    pub(crate) fn bytes_of(&self, key: &Key, geometry: &Geometry, whole: u64) -> u64 {
+        match self.need(key, geometry) {
+            Setting::Share(share) => {
+                let bytes = u128::from(whole) * u128::from(share) / u128::from(100 * BILLION);
+                u64::try_from(bytes).unwrap_or(u64::MAX)
+            }
+            bytes => bytes.number(),
+        }
     }
 
     /// A count's value.

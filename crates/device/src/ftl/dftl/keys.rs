@@ -12,9 +12,9 @@ pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_PAGE, MAP_PACKING, MAP_LOG];
 
 const MAP_CACHE: Key = Key::new(
     "map_cache",
-    Kind::Size { least: 512, most: u64::MAX, step: 1 },
+    Kind::SizeOrShare { least: 512 },
     Default::number(1 << 20),
-    "RAM for cached map pages. At least two map pages, and as many as there are mapping units in a page; more than the \
+    "RAM for cached map pages, in bytes or as a percentage of the bytes of all map pages. At least two map pages, and as many as there are mapping units in a page; more than the \
      whole map takes is not used.",
 );
 
@@ -52,16 +52,17 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn of(config: &DriveConfig) -> Sizes {
         let (own, geometry) = (&config.ftl.own, &config.flash.geometry);
+        let map_page = own.count(&MAP_PAGE, geometry);
         Sizes {
-            map_cache: own.number(&MAP_CACHE, geometry),
-            map_page: own.count(&MAP_PAGE, geometry),
+            map_cache: own.bytes_of(&MAP_CACHE, geometry, map_bytes(config, map_page)),
+            map_page,
             packing: own.flag(&MAP_PACKING, geometry),
             map_log: own.number(&MAP_LOG, geometry),
         }
     }
 
     pub(super) fn shape(&self, config: &DriveConfig) -> Shape {
-        let whole = config.user_units().div_ceil(self.map_page / 4);
+        let whole = map_pages(config, self.map_page);
         let fit = u32::try_from(self.map_cache / u64::from(self.map_page)).unwrap_or(u32::MAX);
         let log_entries =
             (self.map_log / u64::from(LOG_ENTRY_BYTES)).min(config.user_units().max(units_per_page(config)).into());
@@ -93,8 +94,9 @@ impl Sizes {
         if cached < u64::from(least) {
             let needed = u64::from(least) * u64::from(self.map_page);
             let reason = format!(
-                "{} holds {cached} map pages of {}: a command needs up to {least} at once, {}",
+                "{} of a map of {} holds {cached} map pages of {}: a command needs up to {least} at once, {}",
                 format_size(self.map_cache),
+                format_size(map_bytes(config, self.map_page)),
                 format_size(self.map_page.into()),
                 format_size(needed)
             );
@@ -113,6 +115,16 @@ impl Sizes {
         }
         Ok(())
     }
+}
+
+/// Map pages of the whole map.
+fn map_pages(config: &DriveConfig, map_page: u32) -> u32 {
+    config.user_units().div_ceil(map_page / 4)
+}
+
+/// Bytes of all map pages.
+fn map_bytes(config: &DriveConfig, map_page: u32) -> u64 {
+    u64::from(map_pages(config, map_page)) * u64::from(map_page)
 }
 
 /// Map pages that one page of data may need at once, and those at both ends of a command.
