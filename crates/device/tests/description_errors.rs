@@ -319,10 +319,10 @@ fn all_missing_keys_are_told_at_once() {
 fn a_cache_that_is_no_share_of_the_map_or_too_small_a_one_is_refused_with_the_numbers() {
     let dftl = |set: &str| resolve(GOOD, &["ftl.design=dftl", set]).expect_err("it is wrong");
     let expected =
-        "expected a size of at least 512 bytes such as \"1m\", or a percentage above 0 and up to 100 such as \"20%\"";
-    for value in ["0%", "0.0 %", "101%", "100.000000001%", "-5%", "abc%", "%", "1e1%", "7.1234567891%", "5 cows", "511"]
+        "expected a size of at least 16 bytes such as \"1m\", or a percentage above 0 and up to 100 such as \"20%\"";
+    for value in ["0%", "0.0 %", "101%", "100.000000001%", "-5%", "abc%", "%", "1e1%", "7.1234567891%", "5 cows", "15"]
     {
-        let found = if value == "511" { value.to_string() } else { format!("\"{value}\"") };
+        let found = if value == "15" { value.to_string() } else { format!("\"{value}\"") };
         let told = format!("--set 'ftl.map_cache={value}': ftl.map_cache: found {found}, {expected}");
         assert_eq!(dftl(&format!("ftl.map_cache={value}")), told);
     }

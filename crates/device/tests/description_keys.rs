@@ -274,7 +274,7 @@ fn the_schema_refuses_what_is_wrong_with_one_key() {
         ("ftl.separate_gc_frontier", "\"yes\""),
         ("ftl.version_chain", "1"),
         ("ftl.map_cache", "\"101%\""),
-        ("ftl.map_cache", "511"),
+        ("ftl.map_cache", "15"),
         ("gc.choices", "0"),
         ("gc.idle_after", "100"),
         ("name", "\"a/b\""),

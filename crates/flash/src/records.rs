@@ -129,9 +129,7 @@ impl Records {
 
     /// Gives back the words of a unit that had not handed them on.
     pub(crate) fn remove(&mut self, unit: UnitId) -> Option<Words> {
-        if self.held(unit).is_none() {
-            return None;
-        }
+        self.held(unit)?;
         self.before_it_goes(unit);
         let held = self.blocks.get_mut(&(unit.0 / self.units_per_block))?.remove(&unit)?;
         self.len -= 1;

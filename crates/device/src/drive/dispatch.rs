@@ -556,6 +556,7 @@ impl Drive {
             let head_end = request.end().min(u64::from(first) * per_unit);
             self.zero_part(command, request.sector, head_end)?;
             self.commands[command].cursor = 1;
+            self.commands[command].holds_data = false;
         }
         if self.commands[command].cursor == 1 {
             // A request inside one unit was dealt with as its head.
@@ -583,7 +584,7 @@ impl Drive {
             }
             let to = end.min((from / segment + 1) * segment);
             debug_assert!(from < to, "units {from} to {to} are trimmed");
-            self.ask_for_map(Asker::Command(command), &[Lpn(from)])?;
+            self.ask_for_map_to_trim(Asker::Command(command), Lpn(from)..Lpn(to))?;
             self.drop_buffered(Lpn(from), Lpn(to));
             let trimmed = self.ftl.trim(&mut self.media, Lpn(from), Lpn(to));
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
@@ -598,15 +599,17 @@ impl Drive {
         }
         let lpn = Lpn((from / self.sectors_per_unit) as u32);
         let mask = mask_of(from % self.sectors_per_unit, to - from);
-        let held = self.buffered_mask(lpn) != 0;
+        let holds_data = self.buffered_mask(lpn) != 0 || self.commands[command].holds_data;
         if self.stage.buffer.is_none() {
             self.ask_for_map_to_write(Asker::Command(command), &[lpn], 0)?;
-        } else {
+        } else if !holds_data {
             self.ask_for_map(Asker::Read(command), &[lpn])?;
         }
-        if !held && self.ftl.find(lpn) == Found::Unmapped {
+        if !holds_data && self.ftl.find(lpn) == Found::Unmapped {
             return Ok(());
         }
+        // What leaves the buffer for it may take the map page's place: a retry need not look the unit up again.
+        self.commands[command].holds_data = true;
         let cells = vec![0; self.sectors_per_unit as usize * self.media.flash.store.cell_bytes()];
         if self.stage.buffer.is_some() {
             return self.buffer_unit(command, lpn, mask, &cells, 0, to - from);

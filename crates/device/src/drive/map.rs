@@ -1,11 +1,13 @@
 //! A map that is on flash: what waits for map pages, and how it goes on.
 
+use std::ops::Range;
+
 use ssdlab_flash::Lpn;
 
 use super::Drive;
 use super::dispatch::Stall;
 use crate::ftl::{Asker, CachedMap};
-use crate::media::Place;
+use crate::media::{Media, Place};
 
 impl Drive {
     fn cached_map(&mut self) -> &mut dyn CachedMap {
@@ -31,11 +33,24 @@ impl Drive {
         self.ask_for_cached(asker, lpns)
     }
 
+    /// The same before `units`, of one segment, are trimmed.
+    #[inline]
+    pub(super) fn ask_for_map_to_trim(&mut self, asker: Asker, units: Range<Lpn>) -> Result<(), Stall> {
+        if !self.caches_map {
+            return Ok(());
+        }
+        self.ask_until_cached(|map, media| map.request_range(media, asker, units.clone()))
+    }
+
     #[inline(never)]
     fn ask_for_cached(&mut self, asker: Asker, lpns: &[Lpn]) -> Result<(), Stall> {
+        self.ask_until_cached(|map, media| map.request(media, asker, lpns))
+    }
+
+    fn ask_until_cached(&mut self, ask: impl Fn(&mut dyn CachedMap, &mut Media) -> bool) -> Result<(), Stall> {
         loop {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
-            if map.request(&mut self.media, asker, lpns) {
+            if ask(map, &mut self.media) {
                 return Ok(());
             }
             if self.media.flash.timed() || self.media.unpinned.is_empty() {
@@ -111,6 +126,7 @@ impl Drive {
             self.retry_for_map(command, Asker::Command(command));
         }
         self.map_goes_on();
+        self.serve_map_askers();
     }
 
     /// A command took effect, or was refused and has not used what it waited for.

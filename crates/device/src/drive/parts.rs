@@ -43,6 +43,8 @@ pub(super) struct Command {
     pub(super) cursor: u32,
     /// Write commands dispatched before a flush, which it covers.
     pub(super) covers: Option<u64>,
+    /// The unit that a trim zeroes in part is known to hold data.
+    pub(super) holds_data: bool,
     pub(super) order: u64,
     /// Since when it has been waiting for a free block; `Nanos::MAX` if it is not.
     pub(super) stalled_since: Nanos,
@@ -63,6 +65,7 @@ impl Default for Command {
             remaining: 1,
             cursor: 0,
             covers: None,
+            holds_data: false,
             order: UNNUMBERED,
             stalled_since: Nanos::MAX,
             wanted_sectors: 0,

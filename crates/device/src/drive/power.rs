@@ -195,11 +195,13 @@ impl Drive {
             match step {
                 RecoveryStep::Done => break true,
                 RecoveryStep::PowerGone => break false,
-                RecoveryStep::NeedsErase => {
-                    let waits = self.media.unpinned.len();
-                    assert!(waits > 0, "recovery waits for a superblock, and none is to be erased");
-                    self.erase_emptied_superblocks();
+                RecoveryStep::NeedsErase if self.media.unpinned.is_empty() => {
+                    // Spares are gone: what cannot be programmed stays in RAM, and the drive takes no more writes.
+                    assert!(!self.failures.read_only, "recovery of a read-only drive waits for a superblock");
+                    self.failures.read_only = true;
+                    self.ftl.cached_map().expect("recovery programs a map that is cached").set_read_only();
                 }
+                RecoveryStep::NeedsErase => self.erase_emptied_superblocks(),
             }
         };
         self.media.flash.set_timed(timed);
@@ -297,7 +299,7 @@ impl Drive {
         self.media.fill_stripes();
         self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
-        self.failures.read_only = self.over_provisioning_is_gone();
+        self.failures.read_only |= self.over_provisioning_is_gone();
         if self.media.flash.timed() {
             self.work();
         } else {

@@ -1,5 +1,7 @@
 //! What a design can do beyond the core of [`Ftl`](super::Ftl). It states each of these by giving itself out as one.
 
+use std::ops::Range;
+
 use ssdlab_flash::{Cause, Lpn};
 
 use super::{Asker, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
@@ -68,6 +70,9 @@ pub(crate) trait Commands {
 pub(crate) trait CachedMap {
     /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.
     fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool;
+
+    /// The same for `units`, which are in one segment that is trimmed at once.
+    fn request_range(&mut self, media: &mut Media, asker: Asker, units: Range<Lpn>) -> bool;
 
     /// Whether there is a page for data of a unit. Who has none does not ask for its map page: it waits for a block.
     fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool;

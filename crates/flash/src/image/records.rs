@@ -83,7 +83,7 @@ impl RecordLog {
     ) -> io::Result<()> {
         assert!(!words.is_empty() && words.len() <= WORDS_MAX as usize, "unit {unit} has {} words", words.len());
         let mut bytes = Vec::new();
-        encode(unit, erases, &words, &mut bytes);
+        encode(unit, erases, words, &mut bytes);
         lifeline.write_at(file, &bytes, self.end)?;
         self.end += bytes.len() as u64;
         Ok(())

@@ -8,7 +8,7 @@
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, DieId, Lpn, UnitId};
 
-use super::{MapCache, MapOp, Shape};
+use super::{Base, MapCache, MapOp, Shape};
 use crate::DriveConfig;
 use crate::block_pool::BlockState;
 use crate::ftl::MAX_UNITS;
@@ -29,7 +29,7 @@ pub(super) struct Program {
     pages: Vec<u32>,
     /// The units that they were in.
     before: Vec<UnitId>,
-    /// The page whose place in the cache one of them leaves free.
+    /// The line whose place in the cache one of them leaves free.
     then: Option<u32>,
     /// How many of them the end of active blocks waits for.
     pub(super) of_change: u32,
@@ -117,6 +117,7 @@ impl MapCache {
                 "map page {page} is programmed without the log"
             );
             state.dirty = false;
+            state.base = Base::OnFlash;
             state.in_program += 1;
             has_trims |= state.trimmed;
             if state.trimmed && !state.promised {
@@ -126,6 +127,8 @@ impl MapCache {
             promised += u32::from(std::mem::take(&mut state.promised));
             state.trimmed = false;
             program.of_change += u32::from(std::mem::take(&mut state.in_change));
+            let lines = self.shape.lines_of(*page);
+            self.lines[lines.start as usize..lines.end as usize].iter_mut().for_each(|line| line.dirty = false);
         }
         let cause = if has_trims { Cause::Metadata } else { Cause::Mapping };
         self.start(data, media, program, |data, media, owner| data.program_metadata(media, place, all, cause, owner));
@@ -207,7 +210,8 @@ impl MapCache {
     /// An operation has ended; `on_flash` unless its program failed, and its data is in RAM until it is programmed elsewhere.
     fn ended(&mut self, data: &mut PageFtl, media: &mut Media, op: MapOp, on_flash: bool) {
         match op {
-            MapOp::Load { page } => self.loaded(data, media, page),
+            MapOp::Load { line } => self.page_is_read(data, media, line),
+            MapOp::Base { page } => self.base_is_read(page),
             MapOp::Record { .. } if !on_flash => self.give_up_change(),
             MapOp::Record { before } => {
                 self.drop_words(data, media, before.into_iter());
@@ -230,8 +234,8 @@ impl MapCache {
                     assert!(*in_flight > 0, "map pages of group {group} were moved, and none were on their way");
                     *in_flight -= 1;
                 }
-                if let Some(page) = program.then {
-                    self.read(data, media, page);
+                if let Some(line) = program.then {
+                    self.read(data, media, line);
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! Dirty pages that are programmed while they stay in the cache: those with trims, which a flush of the host and the erase of
-//! a block wait for, and all of them when the active blocks are full (SHRD, section 2).
+//! a block wait for, all of them when the active blocks are full (SHRD, section 2), and those of which dirty entries are to
+//! leave a cache by entry.
+//!
+//! A cache of pages has all that a program takes. A cache by entry has not: the page is read first.
 //!
 //! Blocks that were opened for data since are *active*: a power cut leaves entries of what they hold in no map page, so
 //! recovery reads them. When as many were opened as there are frontiers, all pages that are dirty at that moment are
@@ -9,7 +12,7 @@
 use ssdlab_flash::{BlockId, NONE};
 use std::collections::VecDeque;
 
-use super::{MapCache, MapOp};
+use super::{Base, MapCache, MapOp};
 use crate::block_pool::BlockState;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
@@ -75,8 +78,8 @@ impl MapCache {
         self.flush.unsaved
     }
 
-    fn enqueue(&mut self, page: u32) {
-        assert!(self.lru.contains(page), "map page {page} is to be flushed, and is not cached");
+    pub(super) fn enqueue(&mut self, page: u32) {
+        assert!(self.pages[page as usize].dirty, "map page {page} is to be flushed, and is not dirty");
         if !std::mem::replace(&mut self.pages[page as usize].flush, true) {
             self.flush.queue.push_back(page);
         }
@@ -89,9 +92,11 @@ impl MapCache {
                 self.flush.queue.push_front(page);
             }
         }
+        let mut behind_programs = Vec::new();
         while !self.flush.queue.is_empty() && self.in_flight < FLUSHES_IN_FLIGHT {
             let mut pages = Vec::new();
             while pages.len() < self.shape.in_page as usize
+                && self.in_flight < FLUSHES_IN_FLIGHT
                 && let Some(page) = self.flush.queue.pop_front()
             {
                 let state = &mut self.pages[page as usize];
@@ -102,10 +107,14 @@ impl MapCache {
                     state.held = true;
                     continue;
                 }
-                pages.push(page);
+                match self.read_base(data, media, page) {
+                    Base::Read => pages.push(page),
+                    Base::Reading => {}
+                    Base::OnFlash => behind_programs.push(page),
+                }
             }
             if pages.is_empty() {
-                break;
+                continue;
             }
             if self.program(data, media, &pages, None).is_none() {
                 pages.into_iter().rev().for_each(|page| self.flush.queue.push_front(page));
@@ -115,11 +124,37 @@ impl MapCache {
                 let state = &mut self.pages[page as usize];
                 state.flush = false;
                 if std::mem::take(&mut state.held) {
-                    self.jobs.cached(page, |asker| media.map_is_cached.push(asker));
+                    self.is_held_no_longer(media, page);
                 }
             }
         }
+        self.flush.queue.extend(behind_programs);
         self.record_change(data, media);
+    }
+
+    /// Reads the entries of a page that are not cached, for a program of it. `OnFlash` if it is in a program itself.
+    fn read_base(&mut self, data: &PageFtl, media: &mut Media, page: u32) -> Base {
+        let base = self.pages[page as usize].base;
+        if !self.shape.by_entry || base == Base::Read {
+            return Base::Read;
+        }
+        if base == Base::Reading || self.is_in_flight(data, media, page) {
+            return base;
+        }
+        let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else { return Base::Read };
+        self.counters.base_reads += 1;
+        let is_due = self.read_page(media, unit, false, MapOp::Base { page });
+        let base = if is_due { Base::Reading } else { Base::Read };
+        assert!(is_due <= media.flash.timed(), "map page {page} is read in time, and there is none");
+        self.pages[page as usize].base = base;
+        base
+    }
+
+    /// A page was read for a program of it.
+    pub(super) fn base_is_read(&mut self, page: u32) {
+        assert_eq!(self.pages[page as usize].base, Base::Reading, "map page {page} was read, and nobody asked for it");
+        self.pages[page as usize].base = Base::Read;
+        self.flush.queue.push_front(page);
     }
 
     /// Active blocks become data blocks, if enough were opened.
@@ -145,11 +180,14 @@ impl MapCache {
                 || superblock != NONE && matches!(media.pool.state(superblock), BlockState::Open | BlockState::Full)
         };
         let open = blocks.filter(is_open).collect();
-        let dirty: Vec<u32> = self.lru.oldest_first().filter(|page| self.pages[*page as usize].dirty).collect();
-        let mut left = dirty.len() as u32;
-        for page in dirty {
-            self.pages[page as usize].in_change = true;
-            self.enqueue(page);
+        let dirty: Vec<u32> = self.lru.oldest_first().filter(|line| self.is_dirty(*line)).collect();
+        let mut left = 0;
+        for line in dirty {
+            let page = self.shape.page_of_line(line);
+            if !std::mem::replace(&mut self.pages[page as usize].in_change, true) {
+                left += 1;
+                self.enqueue(page);
+            }
         }
         self.counters.change_flushes += u64::from(left);
         self.ops.each_used(|op| {

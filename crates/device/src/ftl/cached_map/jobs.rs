@@ -1,9 +1,9 @@
-//! Who waits for which map pages.
+//! Who waits for which lines of the cache.
 //!
-//! Whoever needs several map pages at once has a *job*. A job is granted when the pages of all granted jobs fit in the cache
-//! side by side; its pages stay in the cache from then on until the asker has used them. So two jobs never wait for each
-//! other's pages, however small the cache is. Jobs are granted in the order in which they came. A job is found by asker and
-//! by map page: no list of all of them is walked.
+//! Whoever needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in the cache
+//! side by side; its lines stay in the cache from then on until the asker has used them. So two jobs never wait for each
+//! other's lines, however small the cache is. Jobs are granted in the order in which they came. A job is found by asker and
+//! by line: no list of all of them is walked.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,13 @@ use rustc_hash::FxHashMap;
 use crate::ftl::Asker;
 use crate::slots::Slots;
 
-/// Map pages that are asked for together.
+/// Lines that are asked for together.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) asker: Asker,
-    pub(super) pages: Vec<u32>,
+    pub(super) lines: Vec<u32>,
     pub(super) granted: bool,
-    /// Pages that are not cached yet.
+    /// Lines that are not cached yet.
     pub(super) missing: u32,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct Jobs {
     by_asker: FxHashMap<Asker, u32>,
     /// Jobs that are not granted, in order.
     queue: VecDeque<u32>,
-    /// By map page: granted jobs that wait for it.
+    /// By line: granted jobs that wait for it.
     waiting: FxHashMap<u32, Vec<u32>>,
-    /// Pages of all granted jobs.
+    /// Lines of all granted jobs.
     reserved: u32,
 }
 
@@ -45,18 +45,18 @@ impl Jobs {
     }
 
     /// A new job, at the end of the queue.
-    pub(super) fn push(&mut self, asker: Asker, pages: Vec<u32>) {
-        let job = self.all.insert(Job { asker, pages, granted: false, missing: 0 });
+    pub(super) fn push(&mut self, asker: Asker, lines: Vec<u32>) {
+        let job = self.all.insert(Job { asker, lines, granted: false, missing: 0 });
         let before = self.by_asker.insert(asker, job);
-        assert!(before.is_none(), "{asker:?} asks for map pages twice");
+        assert!(before.is_none(), "{asker:?} asks for lines twice");
         self.queue.push_back(job);
     }
 
     /// The next job that fits beside those that are granted: from now on it is.
     pub(super) fn grant(&mut self, capacity: u32) -> Option<u32> {
         let job = *self.queue.front()?;
-        let size = self.all[job].pages.len() as u32;
-        assert!(size <= capacity, "{:?} asks for {size} map pages of a cache for {capacity}", self.all[job].asker);
+        let size = self.all[job].lines.len() as u32;
+        assert!(size <= capacity, "{:?} asks for {size} lines of a cache for {capacity}", self.all[job].asker);
         if self.reserved + size > capacity {
             return None;
         }
@@ -71,25 +71,25 @@ impl Jobs {
         &self.all[job]
     }
 
-    /// A granted job waits for a page; true if it is the first.
-    pub(super) fn wait(&mut self, job: u32, page: u32) -> bool {
-        debug_assert!(self.all[job].granted, "job {job} waits for map page {page}, and is not granted");
+    /// A granted job waits for a line; true if it is the first.
+    pub(super) fn wait(&mut self, job: u32, line: u32) -> bool {
+        debug_assert!(self.all[job].granted, "job {job} waits for line {line}, and is not granted");
         self.all[job].missing += 1;
-        let waiting = self.waiting.entry(page).or_default();
+        let waiting = self.waiting.entry(line).or_default();
         waiting.push(job);
         waiting.len() == 1
     }
 
-    /// Whether an asker of a kind waits for a page.
-    pub(super) fn waits_for(&self, page: u32, kind: impl Fn(Asker) -> bool) -> bool {
-        self.waiting.get(&page).is_some_and(|jobs| jobs.iter().any(|job| kind(self.all[*job].asker)))
+    /// Whether an asker of a kind waits for a line.
+    pub(super) fn waits_for(&self, line: u32, kind: impl Fn(Asker) -> bool) -> bool {
+        self.waiting.get(&line).is_some_and(|jobs| jobs.iter().any(|job| kind(self.all[*job].asker)))
     }
 
-    /// A page is cached: tells `ready` of every asker that waits for no other.
-    pub(super) fn cached(&mut self, page: u32, mut ready: impl FnMut(Asker)) {
-        for job in self.waiting.remove(&page).unwrap_or_default() {
+    /// A line is cached: tells `ready` of every asker that waits for no other.
+    pub(super) fn cached(&mut self, line: u32, mut ready: impl FnMut(Asker)) {
+        for job in self.waiting.remove(&line).unwrap_or_default() {
             let job = &mut self.all[job];
-            assert!(job.missing > 0, "{:?} waits for map page {page}, and for none", job.asker);
+            assert!(job.missing > 0, "{:?} waits for line {line}, and for none", job.asker);
             job.missing -= 1;
             if job.missing == 0 {
                 ready(job.asker);
@@ -97,20 +97,20 @@ impl Jobs {
         }
     }
 
-    /// The job of an asker is over; its pages, if it was granted, may leave the cache.
+    /// The job of an asker is over; its lines, if it was granted, may leave the cache.
     pub(super) fn end(&mut self, asker: Asker) -> Option<Job> {
         let number = self.by_asker.remove(&asker)?;
         let ended = &mut self.all[number];
-        let job = Job { pages: std::mem::take(&mut ended.pages), ..*ended };
+        let job = Job { lines: std::mem::take(&mut ended.lines), ..*ended };
         if job.granted {
-            let size = job.pages.len() as u32;
-            assert!(self.reserved >= size, "{asker:?} gives {size} map pages back, of {} in all", self.reserved);
+            let size = job.lines.len() as u32;
+            assert!(self.reserved >= size, "{asker:?} gives {size} lines back, of {} in all", self.reserved);
             self.reserved -= size;
-            for page in job.pages.iter().filter(|_| job.missing > 0) {
-                if let Some(waiting) = self.waiting.get_mut(page) {
+            for line in job.lines.iter().filter(|_| job.missing > 0) {
+                if let Some(waiting) = self.waiting.get_mut(line) {
                     waiting.retain(|other| *other != number);
                     if waiting.is_empty() {
-                        self.waiting.remove(page);
+                        self.waiting.remove(line);
                     }
                 }
             }

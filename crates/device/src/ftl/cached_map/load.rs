@@ -1,6 +1,9 @@
-//! Misses: the page that was used longest ago leaves, and is programmed first if it is dirty; then the other one is read.
+//! Misses: the line that was used longest ago leaves, and is programmed first if it is dirty; then the other one is read.
+//!
+//! A map page leaves with its own program. An entry leaves when it is clean: a dirty one has its page programmed first, with all
+//! dirty entries of it, and these stay in the cache (the batch updates of DFTL).
 
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Lpn, UnitId};
 
 use crate::ftl::Asker;
 use crate::ftl::page::PageFtl;
@@ -9,7 +12,7 @@ use crate::token::Owner;
 
 use super::{MapCache, MapOp};
 
-/// A place in the cache for a page that is to be loaded.
+/// A place in the cache for a line that is to be loaded.
 enum Room {
     /// There is one.
     Now,
@@ -19,80 +22,92 @@ enum Room {
     None,
 }
 
+/// Lines that are loaded before somebody asks for them at most.
+const AHEAD: u32 = 512;
+
 /// Pages that are looked at for companions of one that leaves.
 const COMPANIONS_SOUGHT: usize = 64;
 
 impl MapCache {
-    /// Loads pages that wait for it, in order, until one finds no place.
+    /// Loads lines that wait for it, in order, until one finds no place.
     pub(super) fn load_waiting(&mut self, data: &mut PageFtl, media: &mut Media) {
-        for page in std::mem::take(&mut self.placed) {
-            self.read(data, media, page);
+        for line in std::mem::take(&mut self.placed) {
+            self.read(data, media, line);
         }
         let mut behind_programs = Vec::new();
-        while let Some(page) = self.waiting.pop_front() {
-            assert!(self.pages[page as usize].loading, "map page {page} waits, and nobody wants it");
-            if self.is_in_flight(data, media, page) {
-                behind_programs.push(page);
+        while let Some(line) = self.waiting.pop_front() {
+            assert!(self.lines[line as usize].loading, "line {line} of the map waits, and nobody wants it");
+            if self.is_in_flight(data, media, self.shape.page_of_line(line)) {
+                behind_programs.push(line);
                 continue;
             }
-            match self.make_room(data, media, page) {
-                Room::Now => self.read(data, media, page),
+            match self.make_room(data, media, line) {
+                Room::Now => self.read(data, media, line),
                 Room::Later => {}
                 Room::None => {
-                    self.waiting.push_front(page);
+                    self.waiting.push_front(line);
                     break;
                 }
             }
         }
         self.waiting.extend(behind_programs);
+        self.load_next_ahead(data, media);
+    }
+
+    /// While no line waits, those are loaded that will be asked for.
+    fn load_next_ahead(&mut self, data: &mut PageFtl, media: &mut Media) {
         while self.waiting.is_empty()
-            && let Some(page) = self.ahead.pop_front()
+            && let Some(line) = self.ahead.pop_front()
         {
-            if self.lru.contains(page) || self.pages[page as usize].loading || self.pages[page as usize].in_program > 0
-            {
+            let in_program = self.pages[self.shape.page_of_line(line) as usize].in_program > 0;
+            if self.lru.contains(line) || self.lines[line as usize].loading || in_program {
                 continue;
             }
-            self.pages[page as usize].loading = true;
-            match self.make_room(data, media, page) {
+            self.lines[line as usize].loading = true;
+            match self.make_room(data, media, line) {
                 Room::None => {
-                    self.pages[page as usize].loading = false;
+                    self.lines[line as usize].loading = false;
                     self.ahead.clear();
                 }
                 room => {
                     self.counters.misses[1] += 1;
-                    self.pages[page as usize].ahead = true;
+                    self.lines[line as usize].ahead = true;
                     if matches!(room, Room::Now) {
-                        self.read(data, media, page);
+                        self.read(data, media, line);
                     }
                 }
             }
         }
     }
 
-    /// Loads the map pages of units that leave the write buffer soon, until half of the cache is taken by such.
+    /// Loads the lines of units that leave the write buffer soon, until half of the cache is taken by such.
     pub(in crate::ftl) fn load_ahead(&mut self, data: &mut PageFtl, media: &mut Media, lpns: &[Lpn]) {
         self.ahead.clear();
-        let most = (self.shape.capacity / 2) as usize;
+        let most = (self.shape.capacity / 2).min(AHEAD) as usize;
         let mut ahead: Vec<u32> = Vec::new();
-        for page in lpns.iter().map(|lpn| self.shape.page_of(*lpn)) {
-            if ahead.len() < most && !ahead.contains(&page) {
-                ahead.push(page);
+        for line in lpns.iter().map(|lpn| self.shape.line_of(*lpn)) {
+            if ahead.len() < most && !ahead.contains(&line) {
+                ahead.push(line);
             }
         }
         // What is cached already is used soon.
-        for page in &ahead {
-            if self.lru.contains(*page) {
-                self.lru.touch(*page);
+        for line in &ahead {
+            if self.lru.contains(*line) {
+                self.lru.touch(*line);
             }
         }
         self.ahead.extend(ahead);
         self.load_waiting(data, media);
     }
 
-    fn make_room(&mut self, data: &mut PageFtl, media: &mut Media, page: u32) -> Room {
+    /// A place for a line.
+    fn make_room(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) -> Room {
         if self.lru.len() + self.in_transit < self.shape.capacity + self.beside {
             self.in_transit += 1;
             return Room::Now;
+        }
+        if self.shape.by_entry {
+            return self.make_room_for_entry(data, media);
         }
         let Some(victim) = self.lru.oldest_first().find(|page| self.may_leave(*page)) else {
             return self.make_room_beside();
@@ -106,7 +121,7 @@ impl MapCache {
             // Its place is the other page's as soon as it is on flash.
             self.lru.remove(victim);
             self.in_transit += 1;
-            if self.program(data, media, &pages, Some(page)).is_none() {
+            if self.program(data, media, &pages, Some(line)).is_none() {
                 self.in_transit -= 1;
                 self.lru.insert_oldest(victim);
                 return self.make_room_without_program(data, media);
@@ -119,10 +134,53 @@ impl MapCache {
         self.drop_clean(data, media, victim)
     }
 
+    /// The entry that was used longest ago leaves, if it is clean; a dirty one has its page programmed first.
+    fn make_room_for_entry(&mut self, data: &mut PageFtl, media: &mut Media) -> Room {
+        let mut due = Vec::new();
+        let mut victim = self.oldest_entry(&mut due);
+        if !due.is_empty() {
+            self.counters.entry_flushes += due.len() as u64;
+            due.drain(..).for_each(|page| self.enqueue(page));
+            self.flush_pages(data, media);
+            // Without time they are clean by now.
+            victim = self.oldest_entry(&mut due);
+        }
+        match victim {
+            Some(line) => self.drop_clean(data, media, line),
+            None => self.make_room_beside(),
+        }
+    }
+
+    /// The clean entry that was used longest ago, unless as many dirty ones as there are lines that want a place were used
+    /// longer ago, and will be clean. `due`: pages of these, to be programmed.
+    fn oldest_entry(&self, due: &mut Vec<u32>) -> Option<u32> {
+        debug_assert!(due.is_empty(), "{} map pages are due already", due.len());
+        let wanted = self.waiting.len() + 1;
+        let mut coming = 0;
+        for line in self.lru.oldest_first().filter(|line| self.lines[*line as usize].pins == 0) {
+            if !self.lines[line as usize].dirty {
+                return Some(line);
+            }
+            let page = self.shape.page_of_line(line);
+            let state = &self.pages[page as usize];
+            if state.unsettled > 0 {
+                continue;
+            }
+            if !state.flush && state.in_program == 0 && !due.contains(&page) {
+                due.push(page);
+            }
+            coming += 1;
+            if coming == wanted && !self.read_only {
+                return None;
+            }
+        }
+        None
+    }
+
     fn drop_clean(&mut self, data: &PageFtl, media: &Media, victim: u32) -> Room {
         assert!(
             self.seems_equal_to_flash(data, media, victim),
-            "map page {victim} leaves, and is not what is on flash"
+            "line {victim} of the map leaves, and is not what is on flash"
         );
         self.lru.remove(victim);
         self.in_transit += 1;
@@ -153,7 +211,7 @@ impl MapCache {
     }
 
     /// Whether the newest copy of a page is on its way to flash. One whose program failed is in RAM.
-    fn is_in_flight(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
+    pub(super) fn is_in_flight(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
         self.pages[page as usize].in_program > 0
             && data.unit_of(self.shape.lpn_of(page)).is_some_and(|unit| {
                 let place = media.place_of(unit);
@@ -163,7 +221,7 @@ impl MapCache {
 
     /// Whether a cached page may leave.
     fn may_leave(&self, page: u32) -> bool {
-        self.pages[page as usize].pins == 0 && self.is_quiet(page)
+        self.lines[page as usize].pins == 0 && self.is_quiet(page)
     }
 
     /// Whether a page could be programmed now, and is not to be anyway.
@@ -172,48 +230,76 @@ impl MapCache {
         state.unsettled == 0 && state.in_program == 0 && !state.flush
     }
 
-    /// Reads a page that has a place.
-    pub(super) fn read(&mut self, data: &mut PageFtl, media: &mut Media, page: u32) {
+    /// Reads the page of a line that has a place.
+    pub(super) fn read(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) {
+        let page = self.shape.page_of_line(line);
+        assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody wants it");
         if self.is_in_flight(data, media, page) {
             // Collection moves it.
-            self.placed.push(page);
+            self.placed.push(line);
+            return;
+        }
+        if self.pages[page as usize].reading {
+            self.joined.entry(page).or_default().push(line);
             return;
         }
         let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else {
-            return self.loaded(data, media, page);
+            return self.loaded(data, media, line);
         };
         self.counters.loads += 1;
+        let waited_for = self.jobs.waits_for(line, |asker| !matches!(asker, Asker::Gc(_) | Asker::Log));
+        if self.read_page(media, unit, waited_for, MapOp::Load { line }) {
+            self.pages[page as usize].reading = true;
+        } else {
+            self.loaded(data, media, line);
+        }
+    }
+
+    /// Starts the read of a map page; false if it is at hand at once.
+    pub(super) fn read_page(&mut self, media: &mut Media, unit: UnitId, waited_for: bool, op: MapOp) -> bool {
         let place = media.place_of(unit);
         if !media.flash.blocks.readable(media.page_of(unit)) {
             // Its program failed, and it is still in RAM.
-            return self.loaded(data, media, page);
+            return false;
         }
         if !media.flash.timed() {
             // A page of the map is read again until it is right, as records of trims are.
             media.read_now(place, ssdlab_flash::Cause::Mapping);
-            return self.loaded(data, media, page);
+            return false;
         }
-        assert!(media.flash.is_written(place.block, place.page), "map page {page} is read at {place:?}, not written");
-        let op = self.ops.insert(MapOp::Load { page });
+        assert!(media.flash.is_written(place.block, place.page), "a map page is read at {place:?}, not written");
+        let op = self.ops.insert(op);
         self.in_flight += 1;
-        let waited_for = self.jobs.waits_for(page, |asker| !matches!(asker, Asker::Gc(_) | Asker::Log));
         media.read_map(place, self.shape.page_bytes, waited_for, Owner::Map(op));
+        true
     }
 
-    /// A page is in the cache now.
-    pub(super) fn loaded(&mut self, data: &mut PageFtl, media: &mut Media, page: u32) {
-        assert!(self.seems_equal_to_flash(data, media, page), "map page {page} is loaded, and the map says otherwise");
+    /// The page of a line was read, for it and for those that joined.
+    pub(super) fn page_is_read(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) {
+        let page = self.shape.page_of_line(line);
+        let was_reading = std::mem::take(&mut self.pages[page as usize].reading);
+        assert!(was_reading, "map page {page} was read, and no load of it was in flight");
+        self.loaded(data, media, line);
+        for line in self.joined.remove(&page).unwrap_or_default() {
+            self.loaded(data, media, line);
+        }
+    }
+
+    /// A line is in the cache now.
+    fn loaded(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) {
+        let page = self.shape.page_of_line(line);
+        assert!(self.seems_equal_to_flash(data, media, line), "map page {page} is loaded, and the map says otherwise");
         assert!(self.in_transit > 0, "map page {page} was loaded, and no place was kept for it");
         self.in_transit -= 1;
-        self.pages[page as usize].loading = false;
+        self.lines[line as usize].loading = false;
         if self.apply_log(data, page) {
             self.pages[page as usize].dirty = true;
             self.changes[page as usize].are_many();
         }
-        self.lru.insert(page);
+        self.lru.insert(line);
         let held = self.lru.len() + self.in_transit;
         let fits = self.shape.capacity + self.beside;
-        assert!(held <= fits, "{held} map pages are in a cache for {fits}");
-        self.jobs.cached(page, |asker| media.map_is_cached.push(asker));
+        assert!(held <= fits, "{held} lines are in a map cache for {fits}");
+        self.jobs.cached(line, |asker| media.map_is_cached.push(asker));
     }
 }

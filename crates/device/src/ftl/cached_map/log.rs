@@ -102,7 +102,7 @@ impl MapCache {
     /// log.
     pub(in crate::ftl) fn moved(&mut self, data: &PageFtl, lpn: Lpn, unsettled: bool) {
         let page = self.shape.page_of(lpn);
-        if self.lru.contains(page) || !self.has_log() {
+        if self.lru.contains(self.shape.line_of(lpn)) || !self.has_log() {
             return self.changed(lpn, unsettled);
         }
         let unit = data.unit_of(lpn).unwrap_or_else(|| panic!("unit {lpn} was moved, and is mapped nowhere"));

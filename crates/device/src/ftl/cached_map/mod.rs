@@ -1,22 +1,24 @@
-//! A map on flash, of which a part is cached by map page: what DFTL is (Gupta et al., ASPLOS 2009), by page as in the SHRD
-//! paper, section 2.
+//! A map on flash, of which a part is cached: what DFTL is (Gupta et al., ASPLOS 2009), by map page as in the SHRD paper,
+//! section 2, or by entry as in the original.
 //!
 //! The map is cut into *map pages* of `entries` entries, which are programmed into map blocks. Where the newest of each is, the
-//! *directory* says, which is in RAM. An entry changes in a cached page alone. What is not cached equals what is on flash; so
-//! the mapping beside this, which has all entries as they are, stands for the cached pages and for those on flash alike, and
-//! each load and each eviction asserts that it does. With a log of what relocation changed, a page that is not cached is what is on
-//! flash and the log's entries of it.
+//! *directory* says, which is in RAM. The cache consists of *lines*: a line is a map page, or an entry. An entry changes in a
+//! cached line alone. What is not cached equals what is on flash; so the mapping beside this, which has all entries as they
+//! are, stands for the cached lines and for those on flash alike, and each load and each eviction asserts that it does. With a
+//! log of what relocation changed, a page that is not cached is what is on flash and the log's entries of it.
 //!
 //! A map page is programmed only while all that its entries name is on flash: what is *unsettled*, data in flight, keeps its
 //! page in the cache. So a map page on flash never names a page that a power cut kept from being written. With its entries it has
 //! the number of its program: it knows of all programs and trims before that.
 //!
+//! - `shape.rs`: sizes.
 //! - `lru.rs`: the order of use.
-//! - `jobs.rs`: who waits for which pages.
-//! - `load.rs`: misses: a page leaves, another one comes.
+//! - `jobs.rs`: who waits for which lines.
+//! - `load.rs`: misses: a line leaves, another one comes.
 //! - `log.rs`: changes that relocation makes in pages that are not cached.
 //! - `blocks.rs`: programs of map pages, and collection of their blocks.
-//! - `flush.rs`: dirty pages that are programmed while they stay: for trims, and when active blocks are full.
+//! - `flush.rs`: dirty pages that are programmed while they stay: for trims, when active blocks are full, and before dirty
+//!   entries leave.
 //! - `recovery.rs`: the map from map blocks, and from data blocks that were active.
 //! - `saved.rs`: snapshots.
 
@@ -28,10 +30,12 @@ mod log;
 mod lru;
 mod recovery;
 mod saved;
+mod shape;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
 use ssdlab_flash::{Lpn, UnitId};
 
 use self::blocks::{Collection, Program};
@@ -39,6 +43,7 @@ use self::flush::{Change, Flush};
 use self::jobs::Jobs;
 use self::log::Log;
 use self::lru::Lru;
+use self::shape::ENTRY_BYTES;
 use super::Asker;
 use super::page::PageFtl;
 use super::page::metadata::Content;
@@ -48,97 +53,17 @@ use crate::{Check, DriveConfig};
 
 pub(super) use blocks::quota;
 pub(super) use log::LOG_ENTRY_BYTES;
+pub(super) use shape::Shape;
 
 /// Map pages of a map that is compared with flash whole at each load, and entries that are looked at in a larger one.
 const WHOLE_PAGES_COMPARED: u32 = 64;
 const ENTRIES_COMPARED: u32 = 16;
-
-/// Bytes of a map entry.
-const ENTRY_BYTES: u32 = 4;
-
-/// Sizes, in the terms of the map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// The user's mapping units.
-    pub(super) user_units: u32,
-    /// Bytes of a map page, and its entries.
-    pub(super) page_bytes: u32,
-    pub(super) entries: u32,
-    /// Map pages of the whole map.
-    pub(super) pages: u32,
-    /// Mapping units that one takes on flash.
-    pub(super) units: u32,
-    /// Map pages that are programmed into one page of flash at most.
-    pub(super) in_page: u32,
-    /// Map pages that are cached at most.
-    pub(super) capacity: u32,
-    /// Entries of the log of what relocation changed; 0: there is none.
-    pub(super) log_entries: u32,
-    /// Superblocks opened for data until dirty map pages are flushed.
-    pub(super) active: u64,
-}
-
-impl Shape {
-    /// The shape of a drive's map, of which `capacity` pages of `page_bytes` are cached.
-    pub(super) fn new(config: &DriveConfig, page_bytes: u32, capacity: u32, share: bool) -> Shape {
-        let (unit, flash_page) = (config.ftl.mapping_unit, config.flash.geometry.page_bytes);
-        let entries = page_bytes / ENTRY_BYTES;
-        let units = page_bytes.div_ceil(unit);
-        let groups = config.flash.geometry.planes() / config.ftl.superblock.planes(&config.flash.geometry);
-        Shape {
-            user_units: config.user_units(),
-            page_bytes,
-            entries,
-            pages: config.user_units().div_ceil(entries),
-            units,
-            in_page: if share { (flash_page / unit / units).max(1) } else { 1 },
-            capacity,
-            log_entries: 0,
-            active: u64::from(groups * config.frontiers()),
-        }
-    }
-
-    /// Mapping units of metadata: the map pages, and the record of what is active.
-    pub(super) const fn metadata_units(&self) -> u32 {
-        self.pages * self.units + 1
-    }
-
-    /// The map page of a unit.
-    #[inline]
-    pub(super) fn page_of(&self, lpn: Lpn) -> u32 {
-        lpn / self.entries
-    }
-
-    /// The units that a map page maps.
-    fn mapped_by(&self, page: u32) -> Range<Lpn> {
-        let first = page * self.entries;
-        Lpn(first)..Lpn((first + self.entries).min(self.user_units))
-    }
-
-    /// The number under which a map page is on flash.
-    fn lpn_of(&self, page: u32) -> Lpn {
-        Lpn(self.user_units + page * self.units)
-    }
-
-    /// The number of the record of what is active.
-    fn record_lpn(&self) -> Lpn {
-        Lpn(self.user_units + self.pages * self.units)
-    }
-
-    /// The map page that is on flash under a number; `None` if it is another page's.
-    fn page_at(&self, lpn: Lpn) -> Option<u32> {
-        let of_map = lpn.0.checked_sub(self.user_units)?;
-        (of_map < self.pages * self.units).then_some(of_map / self.units)
-    }
-}
 
 /// A map page, as the controller sees it.
 #[derive(Clone, Copy, Debug, Default)]
 struct PageState {
     /// Programs of data that its entries name, and that are not on flash.
     unsettled: u32,
-    /// Jobs that keep it in the cache.
-    pins: u16,
     /// Programs of it that are not on flash.
     in_program: u16,
     /// It differs from what is on flash.
@@ -153,16 +78,42 @@ struct PageState {
     promised: bool,
     /// It was dirty when the active blocks were full, and is in no program since.
     in_change: bool,
-    /// A read of it is due or in flight.
+    /// A load of it is in flight.
+    reading: bool,
+    /// Of a cache by entry: how far its entries on flash are, which a program of the dirty ones goes with.
+    base: Base,
+}
+
+/// Entries of a map page on flash, of which some are to be programmed anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Base {
+    #[default]
+    OnFlash,
+    Reading,
+    Read,
+}
+
+/// A line of the cache, as the controller sees it.
+#[derive(Clone, Copy, Debug, Default)]
+struct LineState {
+    /// Jobs that keep it in the cache.
+    pins: u16,
+    /// A load of it is due or in flight.
     loading: bool,
     /// It was loaded before somebody asked for it, and counted then.
     ahead: bool,
+    /// Of a cache by entry: it differs from what is on flash.
+    dirty: bool,
 }
 
 /// An operation of the map in flight.
 #[derive(Clone, Debug)]
 enum MapOp {
     Load {
+        line: u32,
+    },
+    /// The entries of a page that a program of dirty ones goes with.
+    Base {
         page: u32,
     },
     /// Pages that are programmed, where they were before, and the page whose place one of them leaves free.
@@ -176,18 +127,21 @@ enum MapOp {
 /// What the cache did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
-    /// Pages asked for that were cached, and that were not: by the host, what leaves the buffer, GC, and flushes of the log.
+    /// Lines asked for that were cached, and that were not: by the host, what leaves the buffer, GC, and flushes of the log.
     pub(super) hits: [u64; 4],
     pub(super) misses: [u64; 4],
-    /// Pages read.
+    /// Pages read, and those read for a program of their dirty entries.
     pub(super) loads: u64,
-    /// Pages that left the cache, and those of them that were dirty.
+    pub(super) base_reads: u64,
+    /// Lines that left the cache, and those of them that were dirty. Dirty entries are programmed before they leave.
     pub(super) evictions: u64,
     pub(super) dirty_evictions: u64,
     /// Pages programmed with one that left; for trims; because active blocks were full.
     pub(super) companions: u64,
     pub(super) trim_flushes: u64,
     pub(super) change_flushes: u64,
+    /// Pages programmed so that dirty entries may leave.
+    pub(super) entry_flushes: u64,
     /// Times that active blocks became data blocks.
     pub(super) changes: u64,
     /// Pages moved out of map blocks.
@@ -237,18 +191,23 @@ pub(super) struct MapCache {
     pub(super) shape: Shape,
     lru: Lru,
     pages: Vec<PageState>,
+    lines: Vec<LineState>,
     jobs: Jobs,
-    /// Places of the cache that a page is about to leave, or to take.
+    /// Lines of the cache that a page is about to leave, or to take.
     in_transit: u32,
-    /// Pages that are kept beside the cache, of a drive that takes no more writes.
+    /// Lines that are kept beside the cache, of a drive that takes no more writes.
     beside: u32,
     read_only: bool,
-    /// Pages that wait for a place in the cache, for one in a map block, or for a program of themselves.
+    /// Lines that wait for a place in the cache, for one in a map block, or for a program of their page.
     waiting: VecDeque<u32>,
-    /// Pages that nobody has asked for yet, and that are loaded when no other waits.
+    /// Lines that nobody has asked for yet, and that are loaded when no other waits.
     ahead: VecDeque<u32>,
-    /// Pages that have a place, and wait for a program of themselves.
+    /// Lines that have a place, and wait for a program of their page.
     placed: Vec<u32>,
+    /// By page: lines that come with a load in flight which another line asked for.
+    joined: FxHashMap<u32, Vec<u32>>,
+    /// By page: cached lines that jobs wait for while it is held.
+    held_lines: FxHashMap<u32, Vec<u32>>,
     ops: Slots<MapOp>,
     /// Operations in flight.
     in_flight: u32,
@@ -261,7 +220,7 @@ pub(super) struct MapCache {
     collections: Vec<Collection>,
     /// The group that takes the next map page.
     next_group: u32,
-    /// Pages of data that became active or were changed by recovery, to be flushed.
+    /// Lines that recovery changed, to be cached or programmed.
     found_dirty: Vec<u32>,
     /// By page: entries that changed since it was programmed.
     changes: Vec<Changes>,
@@ -274,12 +233,13 @@ impl MapCache {
     pub(super) fn new(config: &DriveConfig, shape: Shape) -> MapCache {
         let groups = config.flash.geometry.planes() / config.ftl.superblock.planes(&config.flash.geometry);
         assert!(shape.entries.is_power_of_two(), "a map page has {} entries", shape.entries);
-        assert!(shape.capacity > 0, "a cache holds a map page");
+        assert!(shape.capacity > 0, "a cache holds a line");
         assert!(shape.in_page > 0, "a page of flash holds a map page");
         MapCache {
             shape,
-            lru: Lru::new(shape.pages),
+            lru: Lru::new(shape.lines()),
             pages: vec![PageState::default(); shape.pages as usize],
+            lines: vec![LineState::default(); shape.lines() as usize],
             jobs: Jobs::default(),
             in_transit: 0,
             beside: 0,
@@ -287,6 +247,8 @@ impl MapCache {
             waiting: VecDeque::new(),
             ahead: VecDeque::new(),
             placed: Vec::new(),
+            joined: FxHashMap::default(),
+            held_lines: FxHashMap::default(),
             ops: Slots::default(),
             in_flight: 0,
             flush: Flush::default(),
@@ -303,38 +265,38 @@ impl MapCache {
         }
     }
 
-    /// As [`super::CachedMap::request`], of map pages: distinct ones, at most as many as are cached.
-    pub(super) fn request(&mut self, data: &mut PageFtl, media: &mut Media, asker: Asker, pages: &[u32]) -> bool {
-        if self.jobs.is_empty() && pages.iter().all(|page| self.is_at_hand(asker, *page)) {
-            self.count(asker, pages);
-            self.use_all(pages);
+    /// As [`super::CachedMap::request`], of lines: distinct ones, at most as many as are cached.
+    pub(super) fn request(&mut self, data: &mut PageFtl, media: &mut Media, asker: Asker, lines: &[u32]) -> bool {
+        if self.jobs.is_empty() && lines.iter().all(|line| self.is_at_hand(asker, *line)) {
+            self.count(asker, lines);
+            self.use_all(lines);
             return true;
         }
         if let Some(job) = self.jobs.of(asker) {
-            if job.pages == pages {
+            if job.lines == lines {
                 if !job.granted || job.missing > 0 {
                     return false;
                 }
-                self.use_all(pages);
+                self.use_all(lines);
                 self.let_go(media, asker);
                 return true;
             }
             self.let_go(media, asker);
         }
-        let (count, most) = (pages.len(), self.shape.capacity);
-        assert!(count <= most as usize, "{asker:?} asks for {count} map pages of a cache for {most}");
-        self.count(asker, pages);
-        if pages.iter().all(|page| self.is_at_hand(asker, *page)) {
-            self.use_all(pages);
+        let (count, most) = (lines.len(), self.shape.capacity);
+        assert!(count <= most as usize, "{asker:?} asks for {count} lines of a cache for {most}");
+        self.count(asker, lines);
+        if lines.iter().all(|line| self.is_at_hand(asker, *line)) {
+            self.use_all(lines);
             return true;
         }
-        self.jobs.push(asker, pages.to_vec());
+        self.jobs.push(asker, lines.to_vec());
         self.grant(data, media);
         // What was never programmed comes at once, and without time all does, unless a map block has to be erased first.
         let there = self.jobs.of(asker).is_some_and(|job| job.granted && job.missing == 0);
         if there {
             media.map_is_cached.retain(|other| *other != asker);
-            self.use_all(pages);
+            self.use_all(lines);
             self.let_go(media, asker);
         }
         there
@@ -344,9 +306,9 @@ impl MapCache {
     pub(super) fn let_go(&mut self, media: &mut Media, asker: Asker) {
         let Some(job) = self.jobs.end(asker) else { return };
         if job.granted {
-            for page in job.pages {
-                let pins = &mut self.pages[page as usize].pins;
-                assert!(*pins > 0, "map page {page} is let go of, and nobody keeps it");
+            for line in job.lines {
+                let pins = &mut self.lines[line as usize].pins;
+                assert!(*pins > 0, "line {line} of the map is let go of, and nobody keeps it");
                 *pins -= 1;
             }
         }
@@ -363,17 +325,18 @@ impl MapCache {
     /// Jobs that fit are granted: what they lack is loaded.
     fn grant(&mut self, data: &mut PageFtl, media: &mut Media) {
         while let Some(job) = self.jobs.grant(self.shape.capacity) {
-            let (asker, count) = (self.jobs.job(job).asker, self.jobs.job(job).pages.len());
+            let (asker, count) = (self.jobs.job(job).asker, self.jobs.job(job).lines.len());
             for index in 0..count {
-                let page = self.jobs.job(job).pages[index];
-                self.pages[page as usize].pins += 1;
-                if self.is_at_hand(asker, page) {
+                let line = self.jobs.job(job).lines[index];
+                self.lines[line as usize].pins += 1;
+                if self.is_at_hand(asker, line) {
                     continue;
                 }
-                self.jobs.wait(job, page);
-                if !self.lru.contains(page) && !self.pages[page as usize].loading {
-                    self.pages[page as usize].loading = true;
-                    self.waiting.push_back(page);
+                self.jobs.wait(job, line);
+                if self.lru.contains(line) {
+                    self.held_lines.entry(self.shape.page_of_line(line)).or_default().push(line);
+                } else if !std::mem::replace(&mut self.lines[line as usize].loading, true) {
+                    self.waiting.push_back(line);
                 }
             }
             if self.jobs.job(job).missing == 0 {
@@ -383,33 +346,33 @@ impl MapCache {
         }
     }
 
-    /// Whether an asker can do with a page what it wants. What is held waits for data in flight, which may wait for a free
+    /// Whether an asker can do with a line what it wants. What is held waits for data in flight, which may wait for a free
     /// block: so GC goes on.
     #[inline]
-    fn is_at_hand(&self, asker: Asker, page: u32) -> bool {
+    fn is_at_hand(&self, asker: Asker, line: u32) -> bool {
         let waits = matches!(asker, Asker::Command(_) | Asker::Buffer);
-        self.lru.contains(page) && !(waits && self.pages[page as usize].held)
+        self.lru.contains(line) && !(waits && self.pages[self.shape.page_of_line(line) as usize].held)
     }
 
-    fn use_all(&mut self, pages: &[u32]) {
-        for page in pages {
-            debug_assert!(self.lru.contains(*page), "map page {page} is used, and is not cached");
-            self.lru.touch(*page);
+    fn use_all(&mut self, lines: &[u32]) {
+        for line in lines {
+            debug_assert!(self.lru.contains(*line), "line {line} of the map is used, and is not cached");
+            self.lru.touch(*line);
         }
     }
 
-    fn count(&mut self, asker: Asker, pages: &[u32]) {
+    fn count(&mut self, asker: Asker, lines: &[u32]) {
         let by = match asker {
             Asker::Command(_) | Asker::Read(_) => 0,
             Asker::Buffer => 1,
             Asker::Gc(_) => 2,
             Asker::Log => 3,
         };
-        for page in pages {
-            if std::mem::take(&mut self.pages[*page as usize].ahead) {
+        for line in lines {
+            if std::mem::take(&mut self.lines[*line as usize].ahead) {
                 continue;
             }
-            if self.lru.contains(*page) {
+            if self.lru.contains(*line) {
                 self.counters.hits[by] += 1;
             } else {
                 self.counters.misses[by] += 1;
@@ -417,14 +380,12 @@ impl MapCache {
         }
     }
 
-    /// An entry of a cached page was changed; `unsettled` if what it names is not on flash.
+    /// An entry of a cached line was changed; `unsettled` if what it names is not on flash.
     #[inline]
     pub(super) fn changed(&mut self, lpn: Lpn, unsettled: bool) {
-        let page = self.shape.page_of(lpn);
-        debug_assert!(
-            self.lru.contains(page),
-            "the entry of unit {lpn} changes in map page {page}, which is not cached"
-        );
+        let (page, line) = (self.shape.page_of(lpn), self.shape.line_of(lpn));
+        debug_assert!(self.lru.contains(line), "the entry of unit {lpn} changes in map page {page}, and is not cached");
+        self.lines[line as usize].dirty = true;
         let state = &mut self.pages[page as usize];
         state.dirty = true;
         state.unsettled += u32::from(unsettled);
@@ -436,16 +397,44 @@ impl MapCache {
         self.read_only = true;
     }
 
-    /// Entries of a cached page were unmapped.
-    pub(super) fn trimmed(&mut self, lpn: Lpn) {
-        let page = self.shape.page_of(lpn);
-        assert!(self.lru.contains(page), "unit {lpn} is trimmed in map page {page}, which is not cached");
+    /// Entries of cached lines, of one map page, were unmapped.
+    pub(super) fn trimmed(&mut self, units: Range<Lpn>) {
+        let page = self.shape.page_of(units.start);
+        let last = Lpn(units.end.0 - 1);
+        assert_eq!(self.shape.page_of(last), page, "units {units:?} are trimmed at once, of several map pages");
+        for line in self.shape.line_of(units.start)..=self.shape.line_of(last) {
+            assert!(
+                self.lru.contains(line),
+                "units of map page {page} are trimmed in line {line}, which is not cached"
+            );
+            self.lines[line as usize].dirty = true;
+        }
+        self.has_trims(page);
+    }
+
+    /// A cached page has trims that are in no program.
+    fn has_trims(&mut self, page: u32) {
         self.changes[page as usize].are_many();
         let state = &mut self.pages[page as usize];
         state.dirty = true;
         if !std::mem::replace(&mut state.trimmed, true) {
             self.flush.trimmed.push(page);
             self.flush.unsaved += 1;
+        }
+    }
+
+    /// Whether a line differs from what is on flash.
+    fn is_dirty(&self, line: u32) -> bool {
+        if self.shape.by_entry { self.lines[line as usize].dirty } else { self.pages[line as usize].dirty }
+    }
+
+    /// A page is held no longer: jobs that wait for its cached lines go on.
+    fn is_held_no_longer(&mut self, media: &mut Media, page: u32) {
+        assert!(!self.pages[page as usize].held, "map page {page} is held still");
+        for line in self.held_lines.remove(&page).unwrap_or_default() {
+            if self.lru.contains(line) {
+                self.jobs.cached(line, |asker| media.map_is_cached.push(asker));
+            }
         }
     }
 
@@ -523,15 +512,23 @@ impl MapCache {
         words
     }
 
-    /// Whether a map page on flash, with what the log has of it, says what the map says; one that was never programmed maps
-    /// nothing.
+    /// Whether a map page on flash, with what the log has of it, says what the map says, but for what is dirty; one that was
+    /// never programmed maps nothing.
     fn equals_flash(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
-        self.equals_flash_in(data, media, page, self.shape.mapped_by(page))
+        if !self.pages[page as usize].dirty {
+            return self.equals_flash_in(data, media, page, self.shape.mapped_by(page));
+        }
+        let clean = self.shape.lines_of(page).filter(|line| self.shape.by_entry && !self.is_dirty(*line));
+        clean.map(Lpn).all(|lpn| self.equals_flash_in(data, media, page, lpn..lpn + 1))
     }
 
-    /// The same as far as each load and each eviction looks: at the whole page in a debug build and where the map is small, else
-    /// at a part that moves on, since all pages are compared when a run ends.
-    fn seems_equal_to_flash(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
+    /// The same of a line, as far as each load and each eviction looks: at a whole page in a debug build and where the map is
+    /// small, else at a part that moves on, since all pages are compared when a run ends.
+    fn seems_equal_to_flash(&self, data: &PageFtl, media: &Media, line: u32) -> bool {
+        let page = self.shape.page_of_line(line);
+        if self.shape.by_entry {
+            return self.equals_flash_in(data, media, page, Lpn(line)..Lpn(line + 1));
+        }
         let whole = self.shape.mapped_by(page);
         if cfg!(debug_assertions) || self.shape.pages <= WHOLE_PAGES_COMPARED {
             return self.equals_flash_in(data, media, page, whole);
@@ -559,7 +556,7 @@ impl MapCache {
         let pages = u64::from(self.shape.pages);
         let cached = u64::from(self.shape.capacity);
         vec![
-            ("map_cache_bytes", cached * u64::from(self.shape.page_bytes)),
+            ("map_cache_bytes", cached * u64::from(self.shape.line_bytes())),
             ("map_directory_bytes", pages * u64::from(ENTRY_BYTES)),
             ("map_log_bytes", u64::from(self.shape.log_entries) * u64::from(LOG_ENTRY_BYTES)),
         ]
@@ -572,11 +569,13 @@ impl MapCache {
         let by = |name: &str, counts: [u64; 4]| asked.map(|who| format!("map_{name}_{who}")).into_iter().zip(counts);
         let single = [
             ("map_loads", counters.loads),
+            ("map_pages_read_to_be_updated", counters.base_reads),
             ("map_evictions", counters.evictions),
             ("map_evictions_dirty", counters.dirty_evictions),
             ("map_pages_programmed_with_others", counters.companions),
             ("map_flushes_for_trims", counters.trim_flushes),
             ("map_flushes_of_active_blocks", counters.change_flushes),
+            ("map_flushes_of_entries", counters.entry_flushes),
             ("map_block_changes", counters.changes),
             ("map_pages_moved", counters.moved),
             ("map_log_entries", counters.logged),
@@ -591,17 +590,14 @@ impl MapCache {
     /// The cache is no larger than it may be, and what is clean is on flash.
     pub(super) fn check(&self, data: &PageFtl, media: &Media) -> Vec<Check> {
         let cached = self.lru.len() + self.in_transit;
-        let clean = (0..self.shape.pages).filter(|page| {
-            let state = &self.pages[*page as usize];
-            !state.dirty && state.in_program == 0
-        });
-        let wrong = clean.filter(|page| !self.equals_flash(data, media, *page)).count();
+        let on_flash = (0..self.shape.pages).filter(|page| self.pages[*page as usize].in_program == 0);
+        let wrong = on_flash.filter(|page| !self.equals_flash(data, media, *page)).count();
         let mut checks = self.check_log(data);
         checks.extend([
             Check {
                 name: "map_cache_within_its_size",
                 held: cached <= self.shape.capacity + self.beside,
-                detail: format!("{cached} map pages cached, of {} that fit", self.shape.capacity),
+                detail: format!("{cached} lines of the map cached, of {} that fit", self.shape.capacity),
             },
             Check {
                 name: "clean_map_pages_equal_flash",

@@ -59,7 +59,10 @@ impl MapCache {
         assert!(newest < 1 << 62, "a page has number {newest}");
         media.set_sequence(newest + IN_FLIGHT);
         data.count_found(media);
-        self.found_dirty = found.pages.into_iter().collect();
+        self.found_dirty = match self.shape.by_entry {
+            true => found.numbers.into_keys().map(|lpn| lpn.0).collect::<BTreeSet<u32>>().into_iter().collect(),
+            false => found.pages.into_iter().collect(),
+        };
         (self.changed_at, self.opened) = (media.pool.data_opened(), media.pool.data_opened());
     }
 
@@ -157,30 +160,77 @@ impl MapCache {
         newest
     }
 
-    /// Brings pages that recovery changed into the cache, programming those that leave it for others.
+    /// Brings lines that recovery changed into the cache, programming those that leave it for others.
     pub(in crate::ftl) fn finish_recovery(
         &mut self,
         data: &mut PageFtl,
         media: &mut Media,
         reads: &mut RecoveryReads,
     ) -> RecoveryStep {
-        while let Some(page) = self.found_dirty.last().copied() {
-            if self.lru.len() >= self.shape.capacity {
-                if !reads.may_go_on() {
-                    return RecoveryStep::PowerGone;
+        while let Some(line) = self.found_dirty.last().copied() {
+            let page = self.shape.page_of_line(line);
+            let of_page =
+                self.found_dirty.iter().rev().take_while(|line| self.shape.page_of_line(**line) == page).count();
+            let rest = self.found_dirty.len() - of_page;
+            let (held, fits) = (self.lru.len() + of_page as u32, self.shape.capacity);
+            if held <= fits || self.read_only {
+                self.beside = held.saturating_sub(fits);
+                for line in self.found_dirty.split_off(rest) {
+                    self.lru.insert(line);
+                    self.lines[line as usize].dirty = true;
                 }
-                let oldest: Vec<u32> = self.lru.oldest_first().take(self.shape.in_page as usize).collect();
-                match self.program(data, media, &oldest, None) {
-                    Some(place) => reads.programmed(place),
-                    None => return RecoveryStep::NeedsErase,
-                }
-                self.lru.remove(oldest[0]);
+                self.pages[page as usize].dirty = true;
+                self.changes[page as usize].are_many();
+                continue;
             }
-            self.found_dirty.pop();
-            self.lru.insert(page);
-            self.pages[page as usize].dirty = true;
-            self.changes[page as usize].are_many();
+            if !reads.may_go_on() {
+                return RecoveryStep::PowerGone;
+            }
+            let step = if self.shape.by_entry {
+                self.program_found(data, media, reads, page)
+            } else {
+                self.program_oldest(data, media, reads)
+            };
+            match step {
+                RecoveryStep::Done if self.shape.by_entry => self.found_dirty.truncate(rest),
+                RecoveryStep::Done => {}
+                other => return other,
+            }
         }
+        RecoveryStep::Done
+    }
+
+    /// Programs pages that were found first, and gives the place of one of them to another.
+    fn program_oldest(&mut self, data: &mut PageFtl, media: &mut Media, reads: &mut RecoveryReads) -> RecoveryStep {
+        let dirty = self.lru.oldest_first().take(self.shape.in_page as usize).filter(|page| self.is_dirty(*page));
+        let (oldest, dirty) = (self.lru.oldest_first().next(), dirty.collect::<Vec<u32>>());
+        let oldest = oldest.expect("a full cache has an oldest page");
+        if self.is_dirty(oldest) {
+            match self.program(data, media, &dirty, None) {
+                Some(place) => reads.programmed(place),
+                None => return RecoveryStep::NeedsErase,
+            }
+        }
+        self.lru.remove(oldest);
+        RecoveryStep::Done
+    }
+
+    /// Programs a page of which the cache has no room for the entries that were found.
+    fn program_found(
+        &mut self,
+        data: &mut PageFtl,
+        media: &mut Media,
+        reads: &mut RecoveryReads,
+        page: u32,
+    ) -> RecoveryStep {
+        assert!(self.shape.by_entry, "map page {page} is programmed, and was not cached");
+        let before = data.unit_of(self.shape.lpn_of(page)).map(|unit| media.place_of(unit));
+        self.changes[page as usize].are_many();
+        match self.program(data, media, &[page], None) {
+            Some(place) => reads.programmed(place),
+            None => return RecoveryStep::NeedsErase,
+        }
+        before.into_iter().for_each(|place| reads.page(place));
         RecoveryStep::Done
     }
 }

@@ -8,7 +8,7 @@ use super::MapCache;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 
-/// Beside a page: it is dirty.
+/// Beside a line: it is dirty.
 const DIRTY: u32 = 1;
 
 impl MapCache {
@@ -23,10 +23,9 @@ impl MapCache {
         to.write_all(&active.to_le_bytes())?;
         to.write_all(&self.next_group.to_le_bytes())?;
         to.write_all(&self.lru.len().to_le_bytes())?;
-        for page in self.lru.oldest_first() {
-            let state = &self.pages[page as usize];
-            let flags = u32::from(state.dirty) * DIRTY;
-            to.write_all(&page.to_le_bytes())?;
+        for line in self.lru.oldest_first() {
+            let flags = u32::from(self.is_dirty(line)) * DIRTY;
+            to.write_all(&line.to_le_bytes())?;
             to.write_all(&flags.to_le_bytes())?;
         }
         // In the order in which they will be programmed.
@@ -53,12 +52,14 @@ impl MapCache {
         }
         self.lru.clear();
         for _ in 0..count {
-            let (page, flags) = (read_u32(from)?, read_u32(from)?);
-            if page >= self.shape.pages || self.lru.contains(page) || flags & !DIRTY != 0 {
-                return Err(bad("a cached map page is unknown, or named twice"));
+            let (line, flags) = (read_u32(from)?, read_u32(from)?);
+            if line >= self.shape.lines() || self.lru.contains(line) || flags & !DIRTY != 0 {
+                return Err(bad("a cached line of the map is unknown, or named twice"));
             }
-            self.lru.insert(page);
-            self.pages[page as usize].dirty = flags & DIRTY != 0;
+            self.lru.insert(line);
+            let page = self.shape.page_of_line(line);
+            self.lines[line as usize].dirty = flags & DIRTY != 0;
+            self.pages[page as usize].dirty |= flags & DIRTY != 0;
             self.changes[page as usize].are_many();
         }
         for _ in 0..read_u32(from)? {
@@ -66,7 +67,7 @@ impl MapCache {
             if page >= self.shape.pages || !self.pages[page as usize].dirty || self.pages[page as usize].trimmed {
                 return Err(bad("a map page with a trim is not dirty, or named twice"));
             }
-            self.trimmed(self.shape.mapped_by(page).start);
+            self.has_trims(page);
         }
         let logged = if self.has_log() { read_u32(from)? } else { 0 };
         if logged > self.shape.log_entries {
@@ -83,7 +84,7 @@ impl MapCache {
         for page in 0..self.shape.pages {
             let known = self.pages[page as usize].dirty
                 || data.unit_of(self.shape.lpn_of(page)).is_none_or(|unit| media.flash.oob.record(unit).is_some());
-            if !known || !self.pages[page as usize].dirty && !self.equals_flash(data, media, page) {
+            if !known || !self.equals_flash(data, media, page) {
                 return Err(bad("a map page on flash does not say what the map says"));
             }
         }

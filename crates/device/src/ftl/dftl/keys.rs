@@ -3,20 +3,41 @@
 use rand::RngExt;
 use ssdlab_base::{Rng, format_size};
 
-use crate::description::{Default, Key, Kind};
+use crate::description::{Default, Key, Kind, Words, words};
 use crate::ftl::cached_map::{LOG_ENTRY_BYTES, Shape};
 use crate::{DriveConfig, DriveError};
 
 /// The table.
-pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_PAGE, MAP_PACKING, MAP_LOG];
+pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOG];
 
 const MAP_CACHE: Key = Key::new(
     "map_cache",
-    Kind::SizeOrShare { least: 512 },
+    Kind::SizeOrShare { least: 16 },
     Default::number(1 << 20),
-    "RAM for cached map pages, in bytes or as a percentage of the bytes of all map pages. At least two map pages, and as many as there are mapping units in a page; more than the \
-     whole map takes is not used.",
+    "RAM for the cached part of the map, in bytes or as a percentage of the bytes of all map pages. At least two map pages or \
+     entries, and as many as there are mapping units in a page; more than the whole map takes is not used.",
 );
+
+const MAP_CACHE_BY: Key = Key::new(
+    "map_cache_by",
+    Kind::Word(words::<CacheBy>),
+    Default::word("page"),
+    "What the cache holds: `page`: map pages (SHRD, section 2). `entry`: single entries, of 8 bytes each since the cache keeps \
+     their numbers; a map page of which entries are dirty is read before it is programmed (the original DFTL).",
+);
+
+/// What a cache of the map holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheBy {
+    /// Map pages.
+    Page,
+    /// Entries.
+    Entry,
+}
+
+impl Words for CacheBy {
+    const WORDS: &'static [(&'static str, CacheBy)] = &[("page", CacheBy::Page), ("entry", CacheBy::Entry)];
+}
 
 const MAP_PAGE: Key = Key::new(
     "map_page",
@@ -44,6 +65,7 @@ const MAP_LOG: Key = Key::new(
 /// What the keys say.
 pub(super) struct Sizes {
     map_cache: u64,
+    by_entry: bool,
     map_page: u32,
     packing: bool,
     map_log: u64,
@@ -55,6 +77,7 @@ impl Sizes {
         let map_page = own.count(&MAP_PAGE, geometry);
         Sizes {
             map_cache: own.bytes_of(&MAP_CACHE, geometry, map_bytes(config, map_page)),
+            by_entry: own.choice::<CacheBy>(&MAP_CACHE_BY, geometry) == CacheBy::Entry,
             map_page,
             packing: own.flag(&MAP_PACKING, geometry),
             map_log: own.number(&MAP_LOG, geometry),
@@ -62,12 +85,12 @@ impl Sizes {
     }
 
     pub(super) fn shape(&self, config: &DriveConfig) -> Shape {
-        let whole = map_pages(config, self.map_page);
-        let fit = u32::try_from(self.map_cache / u64::from(self.map_page)).unwrap_or(u32::MAX);
+        let shape = Shape { by_entry: self.by_entry, ..Shape::new(config, self.map_page, self.packing) };
+        let fit = u32::try_from(self.map_cache / u64::from(shape.line_bytes())).unwrap_or(u32::MAX);
+        let capacity = fit.min(shape.lines().max(least_lines(config)));
         let log_entries =
             (self.map_log / u64::from(LOG_ENTRY_BYTES)).min(config.user_units().max(units_per_page(config)).into());
-        let shape = Shape::new(config, self.map_page, fit.min(whole.max(least_pages(config))), self.packing);
-        Shape { log_entries: log_entries as u32, ..shape }
+        Shape { capacity, log_entries: log_entries as u32, ..shape }
     }
 
     /// Whether there is a map of this shape at all.
@@ -90,17 +113,26 @@ impl Sizes {
     /// Refuses what cannot work, with the numbers.
     pub(super) fn check(&self, config: &DriveConfig) -> Result<(), DriveError> {
         self.check_page(config)?;
-        let (least, cached) = (least_pages(config), self.map_cache / u64::from(self.map_page));
-        if cached < u64::from(least) {
-            let needed = u64::from(least) * u64::from(self.map_page);
+        let line =
+            u64::from(Shape { by_entry: self.by_entry, ..Shape::new(config, self.map_page, false) }.line_bytes());
+        let (least, cached) = (u64::from(least_lines(config)), self.map_cache / line);
+        if cached < least {
             let reason = format!(
-                "{} of a map of {} holds {cached} map pages of {}: a command needs up to {least} at once, {}",
+                "{} of a map of {} holds {cached} map {} of {}: a command needs up to {least} at once, {}",
                 format_size(self.map_cache),
                 format_size(map_bytes(config, self.map_page)),
-                format_size(self.map_page.into()),
-                format_size(needed)
+                if self.by_entry { "entries" } else { "pages" },
+                format_size(line),
+                format_size(least * line)
             );
             return Err(DriveError { key: "ftl.map_cache".to_string(), reason });
+        }
+        if self.map_log > 0 && self.by_entry {
+            let reason = format!(
+                "{} for a log of map pages that are not cached: with ftl.map_cache_by = \"entry\" only 0 works, no log",
+                format_size(self.map_log)
+            );
+            return Err(DriveError { key: "ftl.map_log".to_string(), reason });
         }
         let (units, entries) = (units_per_page(config), self.map_log / u64::from(LOG_ENTRY_BYTES));
         if self.map_log > 0 && entries < u64::from(units) {
@@ -117,18 +149,13 @@ impl Sizes {
     }
 }
 
-/// Map pages of the whole map.
-fn map_pages(config: &DriveConfig, map_page: u32) -> u32 {
-    config.user_units().div_ceil(map_page / 4)
-}
-
 /// Bytes of all map pages.
 fn map_bytes(config: &DriveConfig, map_page: u32) -> u64 {
-    u64::from(map_pages(config, map_page)) * u64::from(map_page)
+    u64::from(config.user_units().div_ceil(map_page / 4)) * u64::from(map_page)
 }
 
-/// Map pages that one page of data may need at once, and those at both ends of a command.
-fn least_pages(config: &DriveConfig) -> u32 {
+/// Map pages or entries that one page of data may need at once, and those at both ends of a command.
+fn least_lines(config: &DriveConfig) -> u32 {
     units_per_page(config).max(2)
 }
 
@@ -146,13 +173,17 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     if map_page < 512 {
         map_page = 512;
     }
-    let least = least_pages(config);
-    let pages = least + rng.random_range(0..=2 * least);
+    let least = least_lines(config);
+    let lines = least + rng.random_range(0..=2 * least);
+    let by_entry = rng.random_bool(0.3);
+    let (line, by) = if by_entry { (8, "entry") } else { (map_page, "page") };
     config.ftl.own.set(MAP_PAGE.name, map_page);
-    config.ftl.own.set(MAP_CACHE.name, u64::from(pages) * u64::from(map_page));
+    config.ftl.own.set(MAP_CACHE_BY.name, by);
+    config.ftl.own.set(MAP_CACHE.name, u64::from(lines) * u64::from(line));
     config.ftl.own.set(MAP_PACKING.name, rng.random_bool(0.7));
     let log_entries = match rng.random_range(0..4) {
         0 | 1 => 0,
+        _ if by_entry => 0,
         2 => units_per_page(config),
         _ => units_per_page(config) * rng.random_range(2..=16),
     };
@@ -166,6 +197,6 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
 pub(super) fn handful(config: &mut DriveConfig, other: bool) {
     config.flash.geometry.blocks_per_plane += 6;
     config.ftl.own.set(MAP_PAGE.name, 512_u32);
-    config.ftl.own.set(MAP_CACHE.name, u64::from(least_pages(config) + u32::from(other)) * 512);
+    config.ftl.own.set(MAP_CACHE.name, u64::from(least_lines(config) + u32::from(other)) * 512);
     config.ftl.own.set(MAP_LOG.name, u64::from(u32::from(other) * units_per_page(config) * LOG_ENTRY_BYTES));
 }

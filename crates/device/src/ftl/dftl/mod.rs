@@ -7,6 +7,7 @@
 mod keys;
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::Rng;
@@ -28,6 +29,9 @@ const RELOCATED_TOGETHER: usize = 8;
 
 /// Map pages that a read asks for at a time at most.
 const READ_TOGETHER: u32 = 4;
+
+/// Entries that a read asks for at a time at most, of a cache by entry.
+const ENTRIES_TOGETHER: u32 = 256;
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
@@ -91,12 +95,12 @@ impl Dftl {
         usable.iter().map(|blocks| blocks.saturating_sub(config.map_blocks())).collect()
     }
 
-    /// The map pages of units, each once, in order.
-    fn map_pages(&self, lpns: &[Lpn]) -> Vec<u32> {
-        let mut pages: Vec<u32> = lpns.iter().map(|lpn| self.map.shape.page_of(*lpn)).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        pages
+    /// The lines of the cache for units, each once, in order.
+    fn lines(&self, lpns: &[Lpn]) -> Vec<u32> {
+        let mut lines: Vec<u32> = lpns.iter().map(|lpn| self.map.shape.line_of(*lpn)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
     }
 
     /// Entries of `lpns` were changed by programs since `failed` programs had failed without time.
@@ -131,11 +135,11 @@ impl Dftl {
 
     /// Whether relocation may move units of a group now; else it is told when.
     fn may_move(&mut self, media: &mut Media, group: u32, lpns: &[Lpn]) -> bool {
-        let map_pages = self.map_pages(lpns);
+        let lines = self.lines(lpns);
         if self.map.has_log() {
-            return self.map.prepare_moves(&mut self.data, media, group, lpns, &map_pages);
+            return self.map.prepare_moves(&mut self.data, media, group, lpns, &lines);
         }
-        self.map.request(&mut self.data, media, Asker::Gc(group), &map_pages)
+        self.map.request(&mut self.data, media, Asker::Gc(group), &lines)
     }
 
     /// Moves what is valid out of a victim, as far as map pages are cached.
@@ -186,7 +190,7 @@ impl Dftl {
         let lpns: Vec<Lpn> = units.map(|(_, unit)| media.flash.oob.lpn(unit)).collect();
         let fits = |count: usize| match self.map.has_log() {
             true => self.map.log_has_room(&lpns[..count]),
-            false => self.map_pages(&lpns[..count]).len() as u32 <= self.map.shape.capacity.max(4) / 2,
+            false => self.lines(&lpns[..count]).len() as u32 <= self.map.shape.capacity.max(4) / 2,
         };
         let all_of_user = lpns.iter().all(|lpn| lpn.0 < self.map.shape.user_units);
         assert!(all_of_user, "data block {victim} holds map pages");
@@ -200,18 +204,26 @@ impl Dftl {
 
 impl CachedMap for Dftl {
     fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool {
-        let mut pages: ArrayVec<u32, 2> = ArrayVec::new();
+        let mut lines: ArrayVec<u32, 2> = ArrayVec::new();
         for lpn in lpns {
-            let page = self.map.shape.page_of(*lpn);
-            if pages.contains(&page) {
+            let line = self.map.shape.line_of(*lpn);
+            if lines.contains(&line) {
                 continue;
             }
-            if pages.try_push(page).is_err() {
-                let pages = self.map_pages(lpns);
-                return self.map.request(&mut self.data, media, asker, &pages);
+            if lines.try_push(line).is_err() {
+                let lines = self.lines(lpns);
+                return self.map.request(&mut self.data, media, asker, &lines);
             }
         }
-        self.map.request(&mut self.data, media, asker, &pages)
+        self.map.request(&mut self.data, media, asker, &lines)
+    }
+
+    fn request_range(&mut self, media: &mut Media, asker: Asker, units: Range<Lpn>) -> bool {
+        let shape = &self.map.shape;
+        assert!(units.start < units.end, "{asker:?} asks for the map of no unit");
+        let lines = shape.line_of(units.start)..=shape.line_of(Lpn(units.end.0 - 1));
+        let lines: Vec<u32> = lines.collect();
+        self.map.request(&mut self.data, media, asker, &lines)
     }
 
     fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool {
@@ -220,8 +232,11 @@ impl CachedMap for Dftl {
 
     fn reach(&self, first: Lpn) -> Lpn {
         let shape = &self.map.shape;
-        let pages = READ_TOGETHER.min(shape.capacity / 2).max(1);
-        Lpn((shape.page_of(first) + pages).saturating_mul(shape.entries))
+        let most = (shape.capacity / 2).max(1);
+        match shape.by_entry {
+            true => Lpn(first.0.saturating_add(ENTRIES_TOGETHER.min(most))),
+            false => Lpn((shape.page_of(first) + READ_TOGETHER.min(most)).saturating_mul(shape.entries)),
+        }
     }
 
     fn forget(&mut self, media: &mut Media, asker: Asker) {
@@ -306,7 +321,7 @@ impl Ftl for Dftl {
         assert!(pages.clone().count() <= 1, "units {first} to {end} are trimmed, of map pages {pages:?}");
         let count = self.data.unmap_units(media, first, end);
         if count > 0 {
-            self.map.trimmed(first);
+            self.map.trimmed(first..end);
         }
         count
     }
@@ -320,7 +335,12 @@ impl Ftl for Dftl {
     }
 
     fn trim_segment_units(&self) -> u32 {
-        self.map.shape.entries
+        let shape = &self.map.shape;
+        match shape.by_entry {
+            // A power of two, as many entries as a map page has: a segment is of one map page.
+            true => 1 << (shape.capacity / 2).clamp(1, shape.entries).ilog2(),
+            false => shape.entries,
+        }
     }
 
     fn relocate(
