@@ -15,6 +15,7 @@ mod ftl;
 pub mod fuzzing;
 mod gc;
 mod interface;
+mod map_stats;
 mod media;
 pub mod path;
 mod recovery_reads;
@@ -38,5 +39,6 @@ pub use drive::{
 };
 pub use ftl::{design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
 pub use gc::victim::VictimPolicy;
+pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};
 pub use registry::{Registered, registered};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

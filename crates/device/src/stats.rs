@@ -3,6 +3,8 @@
 use ssdlab_base::{Nanos, Op, Refusal};
 use ssdlab_flash::OpCounts;
 
+use crate::map_stats::MapCacheStats;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -91,6 +93,8 @@ pub struct Counters {
     pub gc_stalled_commands: u64,
     /// Commands that ended with an error.
     pub failed_commands: u64,
+    /// The cache of the map, of a drive that has one.
+    pub map_cache: Option<MapCacheStats>,
 }
 
 impl Counters {
@@ -113,6 +117,7 @@ impl Counters {
             gc_stall,
             gc_stalled_commands,
             failed_commands,
+            map_cache,
         } = other;
         let each = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         self.flash.0.iter_mut().zip(&flash.0).for_each(|(to, from)| each(to, from));
@@ -130,6 +135,9 @@ impl Counters {
         self.gc_stall += *gc_stall;
         self.gc_stalled_commands += gc_stalled_commands;
         self.failed_commands += failed_commands;
+        if let Some(map_cache) = map_cache {
+            self.map_cache.get_or_insert_default().add(map_cache);
+        }
     }
 }
 

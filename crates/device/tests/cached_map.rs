@@ -4,8 +4,9 @@
 mod timing_support;
 
 use rand::RngExt;
-use ssdlab_base::{Op, Request, rng};
-use ssdlab_device::{Drive, DriveConfig, Options, Settings};
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::path::Stage;
+use ssdlab_device::{Drive, DriveConfig, MapCacheStats, MapRequests, MapUser, MapWaits, Options, Settings};
 use ssdlab_flash::{Cause, Contents, OpKind, Resource};
 use timing_support::*;
 
@@ -31,8 +32,8 @@ fn page(op: Op, lpn: u64) -> Request {
     Request::new(op, lpn * 8, 8)
 }
 
-fn figure(drive: &Drive, name: &str) -> f64 {
-    drive.design().into_iter().find(|(known, _)| known == name).map(|(_, value)| value).expect("a figure of the design")
+fn stats(drive: &Drive) -> MapCacheStats {
+    drive.counters().map_cache.expect("a drive that caches its map")
 }
 
 #[test]
@@ -51,6 +52,14 @@ fn a_miss_takes_the_sum_of_its_parts() {
     host.assert_takes(page(Op::Read, 2 * ENTRIES), &[load(), READ_PAGE]);
     host.assert_takes(page(Op::Read, 2 * ENTRIES), &[READ_PAGE]);
     host.assert_checks_hold();
+    // The three that a dirty page left for, and the last one that a clean page left for, waited for that and for their loads.
+    let waited = 3 * PROGRAM_PAGE + 3 * load();
+    assert_eq!(stats(&host.drive).waits, MapWaits { commands: 4, time: Nanos(waited) });
+    let of_host = MapRequests { hits: 3, misses: 6, loads: 3, flushes: 3 };
+    assert_eq!(
+        stats(&host.drive).by,
+        [of_host, MapRequests::default(), MapRequests::default(), MapRequests::default()]
+    );
 }
 
 #[test]
@@ -149,7 +158,8 @@ fn uniform_writes_miss_in_proportion_to_what_is_not_cached() {
         overwrite(&mut drive, 20_000, 7);
         drive.reset_statistics();
         overwrite(&mut drive, 200_000, 8);
-        let (hits, misses) = (figure(&drive, "map_hits_host"), figure(&drive, "map_misses_host"));
+        let MapRequests { hits, misses, .. } = stats(&drive).by[MapUser::Host as usize];
+        let (hits, misses) = (hits as f64, misses as f64);
         // What is asked for again after a map block was erased counts as a hit.
         assert!((200_000.0..202_000.0).contains(&(hits + misses)), "{hits} hits and {misses} misses of 200,000 writes");
         let (ratio, expected) = (misses / 200_000.0, 1.0 - cached as f64 / map_pages as f64);
@@ -163,7 +173,7 @@ fn uniform_writes_miss_in_proportion_to_what_is_not_cached() {
 fn a_map_that_is_cached_as_a_whole_loads_nothing() {
     let mut drive = untimed(16, 16);
     overwrite(&mut drive, 50_000, 3);
-    assert_eq!(figure(&drive, "map_loads"), 0.0);
+    assert_eq!((stats(&drive).total().misses, stats(&drive).total().loads), (16, 0), "each map page is missed once");
     let counts = drive.counters();
     assert_eq!(counts.flash.get(OpKind::Program, Cause::Host), 50_000);
 }
@@ -298,4 +308,70 @@ fn a_trim_of_gigabytes_waits_for_each_map_page_once() {
     let options = Options { seed: 1, contents: Contents::Nothing };
     let (drive, _) = Drive::recover(&config, options, flash).expect("it is recovered");
     assert_eq!(drive.mapped_run(0, units * 8), (false, units * 8), "what was trimmed and flushed stays so");
+}
+
+/// Depth 8 of reads and writes of up to 300 units, trims and flushes, while blocks are collected.
+fn mixed(host: &mut Host, commands: u64) {
+    let units = host.drive.user_sectors() / 8;
+    let mut rng = rng(11, "mixed");
+    for _ in 0..commands {
+        let (op, most) = match rng.random_range(0..100) {
+            0..45 => (Op::Write, 4),
+            45..80 => (Op::Read, 4),
+            80..90 => (Op::Read, 300),
+            90..97 => (Op::Trim, 8),
+            _ => (Op::Flush, 0),
+        };
+        let count = if op == Op::Flush { 0 } else { rng.random_range(1..=most) };
+        host.send(op, rng.random_range(0..units - count) * 8, count * 8);
+        if host.drive.outstanding() >= 8 {
+            host.run_until(host.drive.next_event().expect("commands are outstanding").0);
+        }
+    }
+    host.run();
+}
+
+/// A flush asks for no map page: it waits for programs of those with trims.
+#[test]
+fn paths_and_counters_agree_on_how_long_commands_waited_for_the_map() {
+    for cached in [4, 9, 14] {
+        let mut host = Host::new(&one_die(256, cached));
+        host.drive.record_paths(true);
+        mixed(&mut host, 6_000);
+        let mut paths = Vec::new();
+        host.drive.take_paths(&mut paths);
+        assert_eq!(paths.len(), 6_000);
+        let waited: u64 = paths
+            .iter()
+            .filter(|path| path.request.op != Op::Flush)
+            .flat_map(|path| &path.segments)
+            .filter(|segment| segment.stage == Stage::Map)
+            .map(|segment| segment.length().0)
+            .sum();
+        let MapCacheStats { waits, by, .. } = stats(&host.drive);
+        println!("{cached} cached: {waits:?}, by host, buffer, collection and log {by:?}");
+        assert_eq!(Nanos(waited), waits.time, "{cached} map pages cached");
+        assert!(waits.commands > 0 && by[MapUser::Gc as usize].hits > 0, "{waits:?}, {by:?}");
+        host.assert_checks_hold();
+    }
+}
+
+#[test]
+fn what_is_flushed_is_what_is_programmed() {
+    for cached in [4, 9, 14] {
+        let mut config = one_die(256, cached);
+        config.ftl.own.set("map_packing", false);
+        let mut host = Host::new(&config);
+        mixed(&mut host, 6_000);
+        let stats = stats(&host.drive);
+        let programs = of_map(&host).1 + host.drive.counters().flash.get(OpKind::Program, Cause::Metadata);
+        // Each map page in a page of flash of its own, and a record for each change of active blocks; collection packs.
+        let of_pages = stats.flushes() + stats.block_changes;
+        println!("{cached} cached: {programs} programs, {stats:?}");
+        assert!(stats.flushed_for_trims > 0 && stats.flushed_for_blocks > 0, "{stats:?}");
+        assert!((of_pages..=of_pages + stats.moved_pages + stats.block_changes).contains(&programs), "{stats:?}");
+        if stats.moved_pages == 0 {
+            assert_eq!(programs, of_pages, "{stats:?}");
+        }
+    }
 }

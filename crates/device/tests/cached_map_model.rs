@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{DriveConfig, Settings};
+use ssdlab_device::{DriveConfig, MapRequests, MapUser, Settings};
 use ssdlab_flash::{Cause, OpKind, Ppn, Resource};
 use timing_support::{Host, Spans, drive};
 
@@ -193,10 +193,11 @@ fn command(rng: &mut Rng, model: &mut Model) -> (Op, u32, u32, Effect) {
 }
 
 /// Counters of the cache that the model knows, too.
-fn counted(host: &Host) -> [u64; 5] {
-    let figures: BTreeMap<String, f64> = host.drive.design().into_iter().collect();
-    ["map_hits_host", "map_misses_host", "map_evictions", "map_evictions_dirty", "map_loads"]
-        .map(|name| figures[name] as u64)
+fn counted(host: &Host) -> [u64; 7] {
+    let stats = host.drive.counters().map_cache.expect("a drive that caches its map");
+    let MapRequests { hits, misses, loads, flushes } = stats.by[MapUser::Host as usize];
+    assert_eq!(stats.flushes(), flushes + stats.flushed_with_others + stats.flushed_for_trims, "no block was changed");
+    [hits, misses, stats.evictions, flushes, loads, stats.flushed_with_others, stats.flushed_for_trims]
 }
 
 /// Counters, and the place of each map page that was programmed or read by the last command.
@@ -227,11 +228,16 @@ fn compare(unit: u32, cached: u32, packing: bool, timed: bool, seed: u64) {
         host.run();
         let told =
             format!("command {number}, {op:?} of {count} units from {first}: {expected:?}, cached {:?}", model.list);
-        let dirty = expected.programs.len() as u64 * u64::from(op != Op::Flush);
-        let changes = [expected.hits, expected.misses, expected.evictions, dirty, expected.loads.len() as u64];
+        let (groups, pages) = (expected.programs.len() as u64, expected.programs.iter().flatten().count() as u64);
+        let (dirty, others, of_trims) = if op == Op::Flush { (0, 0, pages) } else { (groups, pages - groups, 0) };
+        let loads = expected.loads.len() as u64;
+        let changes = [expected.hits, expected.misses, expected.evictions, dirty, loads, others, of_trims];
         let after = counted(&host);
         let found: Vec<u64> = after.iter().zip(&counters).map(|(after, before)| after - before).collect();
-        assert_eq!(found, changes, "hits, misses, evictions, dirty ones, loads of {told}");
+        assert_eq!(
+            found, changes,
+            "hits, misses, evictions, flushes, loads, flushes with others and for trims of {told}"
+        );
         counters = after;
         for (happened, count) in happened.iter_mut().zip([expected.misses, dirty, expected.loads.len() as u64]) {
             *happened += count;

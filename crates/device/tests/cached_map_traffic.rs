@@ -24,7 +24,7 @@ mod timing_support;
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, rng};
-use ssdlab_device::{Drive, DriveConfig, Options, Settings, Status};
+use ssdlab_device::{Drive, DriveConfig, MapUser, Options, Settings, Status};
 use ssdlab_flash::{Cause, Contents, OpKind};
 use timing_support::drive;
 
@@ -132,16 +132,12 @@ fn measure(case: &Case, design: &str) -> Measured {
     assert!(drive.check().iter().all(|check| check.held));
     let flash = drive.counters().flash;
     let map = flash.get(OpKind::Program, Cause::Mapping);
-    let figure =
-        |name: &str| drive.design().into_iter().find(|(known, _)| known == name).map_or(0.0, |(_, value)| value);
-    let ratio = |by: &str| {
-        let (hits, misses) = (figure(&format!("map_hits_{by}")), figure(&format!("map_misses_{by}")));
-        misses / (hits + misses)
-    };
+    let stats = drive.counters().map_cache.unwrap_or_default();
+    let ratio = |by: MapUser| 1.0 - stats.by[by as usize].hit_ratio().unwrap_or(1.0);
     Measured {
         data: (flash.total(OpKind::Program) - map) as f64 / writes as f64,
         map: map as f64 / writes as f64,
-        misses: [ratio("host"), ratio("gc")],
+        misses: [ratio(MapUser::Host), ratio(MapUser::Gc)],
     }
 }
 

@@ -5,7 +5,7 @@ mod timing_support;
 
 use rand::RngExt;
 use ssdlab_base::{Op, Request, rng};
-use ssdlab_device::{Data, Drive, DriveConfig, Options, Settings};
+use ssdlab_device::{Data, Drive, DriveConfig, MapCacheStats, MapUser, Options, Settings};
 use ssdlab_flash::{Cause, Contents, OpKind};
 use timing_support::*;
 
@@ -30,8 +30,8 @@ fn made(config: &DriveConfig) -> Drive {
     Drive::new(config, OPTIONS).expect("an accepted drive")
 }
 
-fn figure(drive: &Drive, name: &str) -> f64 {
-    drive.design().into_iter().find(|(known, _)| known == name).map(|(_, value)| value).expect("a figure of the design")
+fn stats(drive: &Drive) -> MapCacheStats {
+    drive.counters().map_cache.expect("a drive that caches its map")
 }
 
 /// Writes random units, each with the number of the write in all its sectors; tells `written` of it.
@@ -78,17 +78,17 @@ fn relocation_loads_each_map_page_once_for_all_entries_of_a_full_log() {
     let without = run(0);
     let copies = |drive: &Drive| drive.counters().flash.get(OpKind::Program, Cause::Gc);
     assert!(copies(&without) > 10_000, "{} copies", copies(&without));
-    assert_eq!(figure(&without, "map_log_entries"), 0.0);
-    let mut loads = vec![figure(&without, "map_misses_gc")];
+    assert_eq!(stats(&without).log_entries, 0);
+    let mut loads = vec![stats(&without).by[MapUser::Gc as usize].misses as f64];
     for log in [4, 8, 16, 64] {
         let with = run(log);
         // Map blocks fill in another order, and make the pool's free blocks fewer at other times.
         let more = copies(&with) as f64 / copies(&without) as f64;
         assert!((more - 1.0).abs() < 0.02, "{} copies, {} without a log", copies(&with), copies(&without));
         assert_eq!(with.counters().flash.get(OpKind::Program, Cause::Host), 60_000);
-        assert_eq!(figure(&with, "map_misses_gc"), 0.0, "relocation loads no map page itself");
-        assert!(figure(&with, "map_log_entries") > 11_000.0);
-        let (flushes, missed) = (figure(&with, "map_log_flushes"), figure(&with, "map_misses_log"));
+        assert_eq!(stats(&with).by[MapUser::Gc as usize].misses, 0, "relocation loads no map page itself");
+        assert!(stats(&with).log_entries > 11_000);
+        let (flushes, missed) = (stats(&with).log_flushes as f64, stats(&with).by[MapUser::Log as usize].misses as f64);
         assert!(missed < loads[loads.len() - 1], "{missed} loads with a log of {log}, before: {loads:?}");
         loads.push(missed);
         if flushes > 0.0 {
@@ -115,7 +115,7 @@ fn a_log_beside_the_whole_map_is_never_used() {
         drive
     };
     let (without, with) = (run(0), run(64));
-    assert_eq!(figure(&with, "map_log_entries"), 0.0);
+    assert_eq!(stats(&with).log_entries, 0);
     assert_eq!(with.counters().flash, without.counters().flash);
 }
 
@@ -128,8 +128,8 @@ fn copies_whose_entries_are_only_in_the_log_are_found_after_a_power_cut() {
         let mut written = vec![0; (drive.user_sectors() / 8) as usize];
         for life in 0..4 {
             overwrite(&mut drive, 4_000 + 37 * seed, 100 * seed + life, &mut written);
-            let left = figure(&drive, "map_log_entries") - figure(&drive, "map_log_entries_applied");
-            with_entries += u32::from(left > 0.0);
+            let left = stats(&drive).log_entries - stats(&drive).log_entries_applied;
+            with_entries += u32::from(left > 0);
             let flash = drive.power_cut();
             drive = Drive::recover(&config, OPTIONS, flash).expect("it is recovered").0;
         }
@@ -145,7 +145,7 @@ fn a_snapshot_has_the_log() {
     let mut drive = Drive::new(&config, options).expect("an accepted drive");
     let mut written = vec![0; (drive.user_sectors() / 8) as usize];
     overwrite(&mut drive, 20_000, 5, &mut written);
-    assert!(figure(&drive, "map_log_entries") > figure(&drive, "map_log_entries_applied"), "the log is empty");
+    assert!(stats(&drive).log_entries > stats(&drive).log_entries_applied, "the log is empty");
     let mut saved = Vec::new();
     drive.save(&mut saved).expect("it is saved");
     let mut again = Drive::restore(&config, options, &mut saved.as_slice()).expect("it is restored");

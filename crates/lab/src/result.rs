@@ -104,8 +104,9 @@ pub struct DeviceResult {
     pub erases: Erases,
     /// The write buffer.
     pub buffer: Buffer,
-    /// The mapping cache; zeros for a design that holds its whole map.
-    pub map_cache: MapCache,
+    /// The cache of the map; absent where all of the map is in RAM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<MapCache>,
     /// Garbage collection and wear levelling.
     pub gc: Gc,
     /// Busy time as a share of virtual time.
@@ -474,16 +475,62 @@ pub struct Buffer {
     pub full_ns: u64,
 }
 
-/// What a cached map did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What the cache of a map did, of a drive that keeps its map on flash and a part of it in RAM.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MapCache {
-    /// Look-ups served from RAM.
+    /// Map pages asked for that were cached.
     pub hits: u64,
-    /// Look-ups that were not.
+    /// Map pages asked for that were not.
     pub misses: u64,
-    /// Mapping pages loaded from flash.
+    /// Hits by hits and misses; `null` where nobody asked.
+    pub hit_ratio: Option<f64>,
+    /// Map pages read from flash.
     pub loads: u64,
-    /// Mapping pages written to flash.
+    /// Map pages programmed since something changed in them.
+    pub flushes: u64,
+    /// The same by who asked: `host`, `buffer`, `gc`, `log`.
+    pub by_asker: BTreeMap<String, MapRequests>,
+    /// Dirty map pages that stayed and were programmed with one that left.
+    pub flushed_with_others: u64,
+    /// Dirty map pages with trims that were programmed and stayed.
+    pub flushed_for_trims: u64,
+    /// Dirty map pages that were programmed and stayed when active blocks were full.
+    pub flushed_for_blocks: u64,
+    /// Times that active blocks became data blocks.
+    pub block_changes: u64,
+    /// Map pages read so that their dirty entries could be programmed, by a cache of entries.
+    pub update_reads: u64,
+    /// Map pages that left the cache.
+    pub evictions: u64,
+    /// Map pages that collection moved out of map blocks.
+    pub moved_pages: u64,
+    /// Entries put into the log of what relocation changed.
+    pub log_entries: u64,
+    /// Entries that left it for their map pages.
+    pub log_entries_applied: u64,
+    /// Flushes of it.
+    pub log_flushes: u64,
+    /// Host commands that waited for map pages.
+    pub waited_commands: u64,
+    /// How long, summed over them.
+    pub wait_ns: u64,
+    /// Their mean wait; `null` where none waited.
+    pub wait_mean_ns: Option<f64>,
+}
+
+/// What somebody asked the cache of a map for, and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MapRequests {
+    /// Map pages that were cached.
+    pub hits: u64,
+    /// Map pages that were not.
+    pub misses: u64,
+    /// Hits by hits and misses; `null` where nobody asked.
+    pub hit_ratio: Option<f64>,
+    /// Map pages read from flash.
+    pub loads: u64,
+    /// Dirty map pages programmed to make room.
     pub flushes: u64,
 }
 
@@ -608,6 +655,10 @@ pub struct Timeline {
     /// Of them partial.
     #[serde(default)]
     pub buffer_partial_pages: Vec<u64>,
+    /// Map pages asked for that were cached, as a share of all that were asked for; `null` where none was, and empty for a drive
+    /// that holds all of its map in RAM.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub map_hit_ratio: Vec<Option<f64>>,
 }
 
 /// A cumulative distribution: `fraction[i]` of the requests took at most `latency_ns[i]`.

@@ -7,7 +7,7 @@ use ssdlab_flash::Cause;
 
 use crate::breakdown;
 use crate::checks;
-use crate::result::{DeviceResult, LatencySummary, RunResult};
+use crate::result::{DeviceResult, LatencySummary, MapCache, RunResult};
 use crate::subtests;
 
 /// The widest column of a drive; longer names are cut.
@@ -169,6 +169,14 @@ fn rows() -> Vec<Row> {
         row("  of writes, flushes", timed(|d| stalled(d).and_then(|stalled| part(stalled, not_reads(d))))),
         row("  mean stall", timed(|d| stalled(d).map(|stalled| Nanos(d.gc.stall_ns / stalled).to_string()))),
         row("buffer hits", |d| (d.buffer.hits > 0).then(|| count(d.buffer.hits))),
+        row("map cache hits", |d| d.map_cache.as_ref()?.hit_ratio.map(checks::percent)),
+        row("  hits / misses", |d| mapped(d).map(|map| format!("{} / {}", count(map.hits), count(map.misses)))),
+        row("  misses of host / buffer", |d| mapped(d).map(|map| misses(map, ["host", "buffer"]))),
+        row("  misses of GC / log", |d| mapped(d).map(|map| misses(map, ["gc", "log"]))),
+        row("  loads / flushes", |d| mapped(d).map(|map| format!("{} / {}", count(map.loads), count(map.flushes)))),
+        row("waited for the map", timed(|d| mapped(d).map(|map| count(map.waited_commands)))),
+        row("  of all commands", timed(|d| mapped(d).and_then(|map| part(map.waited_commands, all(d))))),
+        row("  mean wait", timed(|d| mapped(d)?.wait_mean_ns.map(|mean| Nanos(mean.round() as u64).to_string()))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
         row("over-provisioning", |d| Some(format!("{:.1} %", d.over_provisioning.nominal * 100.0))),
@@ -217,6 +225,22 @@ fn padding(device: &DeviceResult) -> Option<String> {
 /// Commands that waited for garbage collection, if any did.
 fn stalled(device: &DeviceResult) -> Option<u64> {
     Some(device.gc.stalled_commands).filter(|&commands| commands > 0)
+}
+
+/// The cache of its map, if somebody asked it for something.
+fn mapped(device: &DeviceResult) -> Option<&MapCache> {
+    device.map_cache.as_ref().filter(|map| map.hit_ratio.is_some())
+}
+
+/// Misses of two that ask.
+fn misses(map: &MapCache, askers: [&str; 2]) -> String {
+    let [one, other] = askers.map(|asker| count(map.by_asker.get(asker).map_or(0, |requests| requests.misses)));
+    format!("{one} / {other}")
+}
+
+/// All commands.
+fn all(device: &DeviceResult) -> u64 {
+    device.requests.read + not_reads(device)
 }
 
 /// Commands that can wait for garbage collection.

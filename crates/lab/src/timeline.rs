@@ -133,6 +133,8 @@ struct Sample {
     gc_stall_ns: u64,
     /// Pages in the write buffer at the end, and how many of them are partial.
     buffer_pages: [u64; 2],
+    /// Map pages that were asked for: cached, and not; of a drive that caches its map.
+    map: Option<[u64; 2]>,
 }
 
 impl Sample {
@@ -148,6 +150,7 @@ impl Sample {
             erases: 0,
             gc_stall_ns: 0,
             buffer_pages: [0; 2],
+            map: None,
         }
     }
 
@@ -173,6 +176,10 @@ impl Sample {
         self.erases += later.erases;
         self.gc_stall_ns += later.gc_stall_ns;
         self.buffer_pages = later.buffer_pages;
+        self.map = match (self.map, later.map) {
+            (Some([hits, misses]), Some(later)) => Some([hits + later[0], misses + later[1]]),
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 }
 
@@ -271,6 +278,10 @@ impl Sampler {
         sample.erases = flash.total(OpKind::Erase);
         sample.buffer_pages = [counters.buffer.pages_now, counters.buffer.partial_pages_now];
         sample.gc_stall_ns = counters.gc_stall.since(self.earlier.gc_stall).0;
+        sample.map = counters.map_cache.map(|stats| {
+            let (now, before) = (stats.total(), self.earlier.map_cache.unwrap_or_default().total());
+            [now.hits - before.hits, now.misses - before.misses]
+        });
         self.requests_total += sample.requests;
         self.earlier = *counters;
         self.samples.push(sample);
@@ -340,6 +351,9 @@ impl Sampler {
             timeline.gc_stall_ns.push(sample.gc_stall_ns);
             timeline.buffer_pages.push(sample.buffer_pages[0]);
             timeline.buffer_partial_pages.push(sample.buffer_pages[1]);
+            if let Some([hits, misses]) = sample.map {
+                timeline.map_hit_ratio.push((hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64));
+            }
             start_ns = sample.end_ns;
         }
         timeline
@@ -364,6 +378,7 @@ impl Sampler {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use ssdlab_device::MapCacheStats;
 
     proptest! {
         #[test]
@@ -378,8 +393,8 @@ mod tests {
 
         #[test]
         fn nothing_is_lost_however_often_neighbours_merge(gaps in prop::collection::vec(1_u64..1 << 30, 1..400)) {
-            let mut sampler = Sampler::new(Axis::Time, Counters::default());
-            let mut counters = Counters::default();
+            let mut counters = Counters { map_cache: Some(MapCacheStats::default()), ..Counters::default() };
+            let mut sampler = Sampler::new(Axis::Time, counters);
             let mut now = 0;
             for gap in &gaps {
                 let target = now + gap;
@@ -390,6 +405,9 @@ mod tests {
                 now = target;
                 counters.flash.0[OpKind::Program as usize][Cause::Gc as usize] += 3;
                 counters.bytes[1] += 4096;
+                let map = counters.map_cache.get_or_insert_default();
+                map.by[(*gap % 4) as usize].hits += gap % 5;
+                map.by[(*gap % 3) as usize].misses += 1;
                 sampler.completed((*gap % 3) as usize, *gap);
                 if sampler.due(now) {
                     sampler.tick(now, &counters);
@@ -415,6 +433,18 @@ mod tests {
                 prop_assert_eq!(longest, mine.iter().max().copied());
             }
             prop_assert!(!timeline.latency_by_op.contains_key("flush"));
+            // In each interval one is missed for each write.
+            prop_assert_eq!(timeline.map_hit_ratio.len(), timeline.time_ns.len());
+            let mut start = 0;
+            let mut at = 0;
+            let ends: Vec<u64> = gaps.iter().map(|gap| { at += gap; at }).collect();
+            for (ratio, &end) in timeline.map_hit_ratio.iter().zip(&timeline.time_ns) {
+                let inside = gaps.iter().zip(&ends).filter(|(_, at)| (start..=end).contains(*at) && **at > start);
+                let (hits, misses) = inside.fold((0, 0), |(hits, misses), (gap, _)| (hits + gap % 5, misses + 1));
+                let expected = (misses > 0).then(|| hits as f64 / (hits + misses) as f64);
+                prop_assert_eq!(*ratio, expected);
+                start = end;
+            }
         }
     }
 

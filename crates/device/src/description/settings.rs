@@ -138,6 +138,7 @@ impl Settings {
     pub(crate) fn bytes_of(&self, key: &Key, geometry: &Geometry, whole: u64) -> u64 {
         match self.need(key, geometry) {
             Setting::Share(share) => {
+                assert!(share <= 100 * BILLION, "{} is {share} billionths of a percent", key.name);
                 let bytes = u128::from(whole) * u128::from(share) / u128::from(100 * BILLION);
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             }

@@ -114,6 +114,7 @@ impl Drive {
             self.counters.gc_stall += self.media.now.since(since);
             self.counters.gc_stalled_commands += 1;
         }
+        self.map_wait_ends(command);
         self.release_command(command);
     }
 
@@ -128,6 +129,7 @@ impl Drive {
         } else {
             self.commands[command].status = Status::ReadOnly;
         }
+        self.map_wait_ends(command);
         self.commands.number(command);
         self.release_command(command);
         Ok(())
@@ -155,6 +157,9 @@ impl Drive {
         if why == Stall::NoSpace {
             let since = &mut self.commands[command].stalled_since;
             *since = (*since).min(self.media.now);
+        }
+        if self.caches_map {
+            self.map_wait_begins(command, why);
         }
         self.wait_begins(command, why.stage());
     }

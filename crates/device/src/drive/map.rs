@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ssdlab_base::Nanos;
 use ssdlab_flash::Lpn;
 
 use super::Drive;
@@ -67,6 +68,40 @@ impl Drive {
         if self.caches_map && self.media.flash.timed() {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
             map.load_ahead(&mut self.media, lpns);
+        }
+    }
+
+    /// A command cannot take effect: it waits for map pages from now on, or for something else.
+    pub(super) fn map_wait_begins(&mut self, command: u32, why: Stall) {
+        let since = if why == Stall::Map { self.media.now } else { Nanos::MAX };
+        match self.waiting.since_for_map.get_mut(&command) {
+            Some(before) => {
+                let before = std::mem::replace(before, since);
+                self.add_map_wait(before);
+            }
+            None if why == Stall::Map => {
+                self.waiting.since_for_map.insert(command, since);
+                self.map_waits.commands += 1;
+            }
+            None => {}
+        }
+    }
+
+    /// A command takes effect, or is refused.
+    #[inline]
+    pub(super) fn map_wait_ends(&mut self, command: u32) {
+        if !self.waiting.since_for_map.is_empty()
+            && let Some(since) = self.waiting.since_for_map.remove(&command)
+        {
+            self.add_map_wait(since);
+        }
+    }
+
+    fn add_map_wait(&mut self, since: Nanos) {
+        if since != Nanos::MAX {
+            let now = self.media.now;
+            assert!(since <= now, "a command waits for map pages since {since}, and it is {now}");
+            self.map_waits.time += self.media.now.since(since);
         }
     }
 

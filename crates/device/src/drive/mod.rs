@@ -39,7 +39,7 @@ use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
 use crate::registry::pick;
 use crate::token::Owner;
-use crate::{Completion, Counters, DriveConfig, Status};
+use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
 
 use buffering::make_buffer;
 use commands::OfSet;
@@ -153,6 +153,8 @@ pub struct Drive {
     sectors_per_unit: u64,
     /// The map is on flash, and what is looked up in it may have to wait.
     caches_map: bool,
+    /// Commands that waited for it.
+    map_waits: MapWaits,
 }
 
 impl Drive {
@@ -226,6 +228,7 @@ impl Drive {
             paths: None,
             done: Vec::new(),
             caches_map,
+            map_waits: MapWaits::default(),
         };
         if let Some(padding) = padding.filter(|_| !drive.ftl.writes_anew()) {
             let reason = format!("true, but the design '{}' writes no unit anew as it is", config.ftl.design);

@@ -9,7 +9,7 @@ use super::buffering::make_buffer;
 use super::{Destager, Drive, Options};
 use crate::block_pool::{BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
-use crate::{BufferCounters, Check, Counters, DriveConfig, Spare, Utilization, Wear};
+use crate::{BufferCounters, Check, Counters, DriveConfig, MapCacheStats, MapWaits, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
 const MAGIC: &[u8; 16] = b"ssdlab drive 5\n\0";
@@ -37,6 +37,7 @@ impl Drive {
             victims: self.gc.victims,
             grown_bad_blocks: self.gc.grown_bad,
             rebuilt_pages: self.media.rebuilt_pages,
+            map_cache: self.ftl.map_stats().map(|stats| MapCacheStats { waits: self.map_waits, ..stats }),
             ..self.counters
         }
     }
@@ -268,6 +269,7 @@ impl Drive {
         self.media.padding_bytes = 0;
         self.media.rebuilt_pages = 0;
         self.counters = Counters::default();
+        self.map_waits = MapWaits::default();
         self.host.command_counts.fill(super::CommandCount::default());
         if let Some(buffer) = &mut self.stage.buffer {
             buffer.reset_figures();

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
-use ssdlab_base::Request;
 use ssdlab_base::command_set::AddressSpace;
+use ssdlab_base::{Nanos, Request};
 use ssdlab_flash::OpId;
 
 /// Who waits for something other than operations of its own.
@@ -27,6 +27,8 @@ pub(super) struct Waiting {
     pub(super) for_records: Vec<u32>,
     /// Reads that wait until a program has its data in RAM: the command, and the units that it reads there.
     pub(super) for_programs: FxHashMap<OpId, Vec<(u32, u64)>>,
+    /// Stalled commands that have waited for map pages: since when they do, or `Nanos::MAX` where it is something else now.
+    pub(super) since_for_map: FxHashMap<u32, Nanos>,
 }
 
 /// What a command touches: sectors `first..end` of an address space.

@@ -23,7 +23,7 @@ use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError, Status, registry};
+use crate::{Check, DriveConfig, DriveError, MapCacheStats, MapUser, Status, registry};
 
 pub(crate) use drawing::Drawing;
 pub use drawing::{design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
@@ -290,6 +290,11 @@ pub(crate) trait Ftl: Send {
         None
     }
 
+    /// What the cache of its map did, if it has one.
+    fn map_stats(&self) -> Option<MapCacheStats> {
+        None
+    }
+
     /// It has commands of its own.
     fn commands(&mut self) -> Option<&mut dyn Commands> {
         None
@@ -340,6 +345,18 @@ pub(crate) enum Asker {
     Gc(u32),
     /// The map itself, for what its log has to change.
     Log,
+}
+
+impl Asker {
+    /// As whom statistics count it.
+    pub(crate) const fn user(self) -> MapUser {
+        match self {
+            Asker::Command(_) | Asker::Read(_) => MapUser::Host,
+            Asker::Buffer => MapUser::Buffer,
+            Asker::Gc(_) => MapUser::Gc,
+            Asker::Log => MapUser::Log,
+        }
+    }
 }
 
 /// A registered design.

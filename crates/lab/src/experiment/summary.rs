@@ -1,7 +1,7 @@
 //! From a drive that has run to its entry in the results.
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{Counters, Setting};
+use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::Administration;
 
@@ -14,7 +14,7 @@ use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, Cdf, Check, DeviceResult, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, Outstanding,
+    Buffer, Cdf, Check, DeviceResult, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, MapRequests, Outstanding,
     OverProvisioning, PerOp, Precondition, RateVariation, Subtest, Theory, Throughput, Utilization, WearHistogram,
     WriteAmplification,
 };
@@ -127,7 +127,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         theory: if uniform && !read_only { overwrites(entrant, &spare, spare_at_collection, &counters) } else { None },
         erases,
         buffer: buffer(&counters),
-        map_cache: MapCache::default(),
+        map_cache: counters.map_cache.as_ref().map(map_cache),
         gc: gc(&counters),
         utilization,
         memory,
@@ -240,6 +240,39 @@ fn buffer(counters: &Counters) -> Buffer {
         delayed_pages: buffer.delayed_pages,
         converted_pages: buffer.converted_pages,
         full_ns: buffer.full.0,
+    }
+}
+
+fn map_cache(stats: &MapCacheStats) -> MapCache {
+    let requests = |of: &ssdlab_device::MapRequests| MapRequests {
+        hits: of.hits,
+        misses: of.misses,
+        hit_ratio: of.hit_ratio(),
+        loads: of.loads,
+        flushes: of.flushes,
+    };
+    let (total, waits) = (stats.total(), stats.waits);
+    let by_asker = MapUser::ALL.map(|user| (user.key().to_string(), requests(&stats.by[user as usize])));
+    MapCache {
+        hits: total.hits,
+        misses: total.misses,
+        hit_ratio: total.hit_ratio(),
+        loads: total.loads,
+        flushes: stats.flushes(),
+        by_asker: by_asker.into(),
+        flushed_with_others: stats.flushed_with_others,
+        flushed_for_trims: stats.flushed_for_trims,
+        flushed_for_blocks: stats.flushed_for_blocks,
+        block_changes: stats.block_changes,
+        update_reads: stats.update_reads,
+        evictions: stats.evictions,
+        moved_pages: stats.moved_pages,
+        log_entries: stats.log_entries,
+        log_entries_applied: stats.log_entries_applied,
+        log_flushes: stats.log_flushes,
+        waited_commands: waits.commands,
+        wait_ns: waits.time.0,
+        wait_mean_ns: (waits.commands > 0).then(|| waits.time.0 as f64 / waits.commands as f64),
     }
 }
 

@@ -63,6 +63,7 @@ fn columns<'a>(device: &'a str, timeline: &'a Timeline) -> Vec<(String, Column<'
         ("gc_stall_ns".to_string(), Column::Counts(&timeline.gc_stall_ns)),
         ("buffer_pages".to_string(), Column::Counts(&timeline.buffer_pages)),
         ("buffer_partial_pages".to_string(), Column::Counts(&timeline.buffer_partial_pages)),
+        ("map_hit_ratio".to_string(), Column::OptionalRates(&timeline.map_hit_ratio)),
     ];
     for op in OPS {
         let of = timeline.latency_by_op.get(op).unwrap_or(&NOTHING);
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
         assert_eq!(
             reader.metadata().file_metadata().schema_descr().num_columns(),
-            15 + 3 * 4 + 2 * ssdlab_flash::Cause::COUNT
+            16 + 3 * 4 + 2 * ssdlab_flash::Cause::COUNT
         );
     }
 }

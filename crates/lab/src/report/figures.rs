@@ -163,6 +163,28 @@ impl Body<'_> {
         self.row("Dies busy, mean", |device| mean(&device.utilization.dies).map(percent));
     }
 
+    fn map_cache(&mut self) {
+        let of = |device: &DeviceResult| device.map_cache.clone().filter(|map| map.hit_ratio.is_some());
+        self.row("Map cache, hit ratio", |device| of(device)?.hit_ratio.map(percent));
+        for asker in ["host", "buffer", "gc", "log"] {
+            let asked =
+                |device: &DeviceResult| of(device)?.by_asker.get(asker).filter(|of| of.hit_ratio.is_some()).copied();
+            self.row(&format!("Map cache, hits of {asker}"), |device| Some(whole(asked(device)?.hits)));
+            self.row(&format!("Map cache, misses of {asker}"), |device| Some(whole(asked(device)?.misses)));
+            self.row(&format!("Map cache, loads for {asker}"), |device| Some(whole(asked(device)?.loads)));
+            self.row(&format!("Map cache, flushes for {asker}"), |device| Some(whole(asked(device)?.flushes)));
+        }
+        self.row("Map cache, loads", |device| Some(whole(of(device)?.loads)));
+        self.row("Map cache, flushes", |device| Some(whole(of(device)?.flushes)));
+        self.row("Waited for the map", |device| Some(whole(of(device).filter(|_| device.timed)?.waited_commands)));
+        self.row("Waited for the map, mean of those", |device| {
+            of(device).filter(|_| device.timed)?.wait_mean_ns.map(nanos)
+        });
+        self.row("Waited for the map, sum over them", |device| {
+            Some(nanos(of(device).filter(|_| device.timed)?.wait_ns as f64))
+        });
+    }
+
     fn controller(&mut self) {
         self.group("Controller");
         self.row("Over-provisioning, nominal", |device| Some(percent(device.over_provisioning.nominal)));
@@ -186,8 +208,7 @@ impl Body<'_> {
         self.row("Buffer evictions, partial pages", |device| Some(whole(device.buffer.partial_pages)));
         self.row("Buffer, partial pages delayed", |device| Some(whole(device.buffer.delayed_pages)));
         self.row("Buffer, partial pages made full", |device| Some(whole(device.buffer.converted_pages)));
-        self.row("Map cache hits", |device| Some(device.map_cache.hits).filter(|&hits| hits > 0).map(whole));
-        self.row("Map cache misses", |device| Some(device.map_cache.misses).filter(|&misses| misses > 0).map(whole));
+        self.map_cache();
         self.row("Written to precondition the drive", |device| {
             Some(device.precondition.written_bytes).filter(|&bytes| bytes > 0).map(size)
         });

@@ -59,6 +59,7 @@ pub fn render(run: &RunResult) -> String {
             ("jobs", &jobs::section(run)),
             ("divided", &divided::section(run)),
             ("watched", &watched::section(run)),
+            ("map", &map_hits(run)),
             ("waited", &waited::section(run)),
             ("over_time", &divided::over_time(run)),
             ("shares", &divided::shares(run)),
@@ -92,6 +93,18 @@ fn same(run: &RunResult) -> &'static str {
         _ if run.is_same_requests() => "The same requests on each. ",
         _ => "The same workload on each, but not the same requests: the warnings say why. ",
     }
+}
+
+/// The place of the chart of map hits, where a drive caches its map.
+fn map_hits(run: &RunResult) -> String {
+    if run.devices.iter().all(|device| device.timeline.map_hit_ratio.is_empty()) {
+        return String::new();
+    }
+    let caption = "Map pages asked for that were in RAM, as a share of all that were asked for in each interval.";
+    format!(
+        "<section class=\"card\"><h2>Map cache over time</h2><p class=\"caption\">{caption}</p>\n\
+         <div class=\"chart\" id=\"map-hits\"></div>\n</section>\n"
+    )
 }
 
 /// What was asked of the drives: of a path, which says where somebody keeps a trace, the last part.

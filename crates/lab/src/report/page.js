@@ -433,6 +433,9 @@
   buttons(lateKeys, ["latency_p99_ns", "latency_mean_ns", "latency_max_ns"], ["p99", "Mean", "Max"], (key) => { late.key = key; show(lateness); });
   const lateOps = kinds.filter((kind) => kind === "all" || drives.some((drive) => drive.timeline.latency_by_op?.[kind]));
   buttons(lateKinds, lateOps, lateOps.map((kind) => kind[0].toUpperCase() + kind.slice(1)), (kind) => { late.kind = kind; show(lateness); });
+  if (document.getElementById("map-hits")) {
+    place(document.getElementById("map-hits"), () => overTime((drive) => drive.timeline.map_hit_ratio ?? null, "hit ratio", (value) => `${trimmed(100 * value, 3)} %`, thin));
+  }
   if (document.getElementById("waited-parts")) {
     const ops = ["read", "write", "trim", "flush"].filter((op) => drives.some((drive) => drive.latency_breakdown?.ops[op]?.mean.mean_ns > 0));
     choices("waited-parts", Object.fromEntries(ops.map((op) => [op, () => waited(op)])), ops.map((op) => `${op[0].toUpperCase()}${op.slice(1)}s`));

@@ -31,7 +31,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         theory: None,
         erases: Erases::default(),
         buffer: Buffer::default(),
-        map_cache: MapCache::default(),
+        map_cache: None,
         gc: Gc::default(),
         utilization: Utilization::default(),
         memory: BTreeMap::from([("mapping_bytes".to_string(), 4096)]),

@@ -306,7 +306,7 @@ impl MapCache {
                 program.pages.push(page);
             }
         }
-        self.counters.moved += program.pages.len() as u64;
+        self.counters.moved_pages += program.pages.len() as u64;
         self.collections[group as usize].in_flight += 1;
         self.start(data, media, program, |data, media, owner| {
             data.move_metadata(media, &units, place, owner, false);

@@ -68,7 +68,6 @@ impl MapCache {
             count += 1;
             self.enqueue(page);
         }
-        self.counters.trim_flushes += u64::from(count);
         self.flush_pages(data, media);
         count
     }
@@ -116,10 +115,12 @@ impl MapCache {
             if pages.is_empty() {
                 continue;
             }
+            let trimmed = pages.iter().map(|page| self.pages[*page as usize].trimmed).collect();
             if self.program(data, media, &pages, None).is_none() {
                 pages.into_iter().rev().for_each(|page| self.flush.queue.push_front(page));
                 break;
             }
+            self.count_flushes(&pages, trimmed);
             for page in pages {
                 let state = &mut self.pages[page as usize];
                 state.flush = false;
@@ -132,6 +133,18 @@ impl MapCache {
         self.record_change(data, media);
     }
 
+    /// Pages were programmed, of which some had trims.
+    fn count_flushes(&mut self, pages: &[u32], trimmed: Vec<bool>) {
+        assert_eq!(pages.len(), trimmed.len(), "it is known of each page whether it had trims");
+        for (page, trimmed) in pages.iter().zip(trimmed) {
+            match self.pages[*page as usize].flushed_for.take() {
+                Some(user) => self.counters.of(user).flushes += 1,
+                None if trimmed => self.counters.flushed_for_trims += 1,
+                None => self.counters.flushed_for_blocks += 1,
+            }
+        }
+    }
+
     /// Reads the entries of a page that are not cached, for a program of it. `OnFlash` if it is in a program itself.
     fn read_base(&mut self, data: &PageFtl, media: &mut Media, page: u32) -> Base {
         let base = self.pages[page as usize].base;
@@ -142,7 +155,7 @@ impl MapCache {
             return base;
         }
         let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else { return Base::Read };
-        self.counters.base_reads += 1;
+        self.counters.update_reads += 1;
         let is_due = self.read_page(media, unit, false, MapOp::Base { page });
         let base = if is_due { Base::Reading } else { Base::Read };
         assert!(is_due <= media.flash.timed(), "map page {page} is read in time, and there is none");
@@ -189,7 +202,6 @@ impl MapCache {
                 self.enqueue(page);
             }
         }
-        self.counters.change_flushes += u64::from(left);
         self.ops.each_used(|op| {
             if let MapOp::Program(program) = op {
                 program.of_change += 1;
@@ -242,7 +254,7 @@ impl MapCache {
     pub(super) fn change_is_recorded(&mut self) {
         if let Some(change) = self.change.take_if(|change| change.recorded) {
             self.changed_at = change.opened;
-            self.counters.changes += 1;
+            self.counters.block_changes += 1;
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use ssdlab_flash::{Lpn, UnitId};
 
+use crate::MapUser;
 use crate::ftl::Asker;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
@@ -64,13 +65,14 @@ impl MapCache {
                 continue;
             }
             self.lines[line as usize].loading = true;
+            self.lines[line as usize].loaded_for = MapUser::Buffer;
             match self.make_room(data, media, line) {
                 Room::None => {
                     self.lines[line as usize].loading = false;
                     self.ahead.clear();
                 }
                 room => {
-                    self.counters.misses[1] += 1;
+                    self.counters.of(MapUser::Buffer).misses += 1;
                     self.lines[line as usize].ahead = true;
                     if matches!(room, Room::Now) {
                         self.read(data, media, line);
@@ -102,12 +104,13 @@ impl MapCache {
 
     /// A place for a line.
     fn make_room(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) -> Room {
+        debug_assert!(!self.lru.contains(line), "line {line} of the map is to be loaded, and is cached");
         if self.lru.len() + self.in_transit < self.shape.capacity + self.beside {
             self.in_transit += 1;
             return Room::Now;
         }
         if self.shape.by_entry {
-            return self.make_room_for_entry(data, media);
+            return self.make_room_for_entry(data, media, line);
         }
         let Some(victim) = self.lru.oldest_first().find(|page| self.may_leave(*page)) else {
             return self.make_room_beside();
@@ -126,21 +129,25 @@ impl MapCache {
                 self.lru.insert_oldest(victim);
                 return self.make_room_without_program(data, media);
             }
-            self.counters.companions += companions;
-            self.counters.dirty_evictions += 1;
+            self.counters.flushed_with_others += companions;
+            self.counters.of(self.lines[line as usize].loaded_for).flushes += 1;
             self.counters.evictions += 1;
+            self.lines[victim as usize].ahead = false;
             return Room::Later;
         }
         self.drop_clean(data, media, victim)
     }
 
     /// The entry that was used longest ago leaves, if it is clean; a dirty one has its page programmed first.
-    fn make_room_for_entry(&mut self, data: &mut PageFtl, media: &mut Media) -> Room {
+    fn make_room_for_entry(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) -> Room {
         let mut due = Vec::new();
         let mut victim = self.oldest_entry(&mut due);
         if !due.is_empty() {
-            self.counters.entry_flushes += due.len() as u64;
-            due.drain(..).for_each(|page| self.enqueue(page));
+            let user = self.lines[line as usize].loaded_for;
+            for page in due.drain(..) {
+                self.enqueue(page);
+                self.pages[page as usize].flushed_for = Some(user);
+            }
             self.flush_pages(data, media);
             // Without time they are clean by now.
             victim = self.oldest_entry(&mut due);
@@ -183,6 +190,7 @@ impl MapCache {
             "line {victim} of the map leaves, and is not what is on flash"
         );
         self.lru.remove(victim);
+        self.lines[victim as usize].ahead = false;
         self.in_transit += 1;
         self.counters.evictions += 1;
         Room::Now
@@ -246,7 +254,8 @@ impl MapCache {
         let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else {
             return self.loaded(data, media, line);
         };
-        self.counters.loads += 1;
+        assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody asked for it");
+        self.counters.of(self.lines[line as usize].loaded_for).loads += 1;
         let waited_for = self.jobs.waits_for(line, |asker| !matches!(asker, Asker::Gc(_) | Asker::Log));
         if self.read_page(media, unit, waited_for, MapOp::Load { line }) {
             self.pages[page as usize].reading = true;

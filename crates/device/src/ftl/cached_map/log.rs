@@ -14,10 +14,10 @@ use std::ops::Range;
 use ssdlab_flash::{BlockId, Lpn, UnitId};
 
 use super::{ENTRY_BYTES, MapCache};
-use crate::Check;
 use crate::ftl::Asker;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
+use crate::{Check, MapUser};
 
 /// Bytes of an entry: the logical unit and the physical one.
 pub(in crate::ftl) const LOG_ENTRY_BYTES: u32 = 8;
@@ -91,7 +91,7 @@ impl MapCache {
         }
         for page in pages {
             if self.lru.contains(*page) {
-                self.counters.hits[2] += 1;
+                self.counters.of(MapUser::Gc).hits += 1;
                 self.lru.touch(*page);
             }
         }
@@ -107,7 +107,7 @@ impl MapCache {
         }
         let unit = data.unit_of(lpn).unwrap_or_else(|| panic!("unit {lpn} was moved, and is mapped nowhere"));
         self.log.entries.insert(lpn, unit);
-        self.counters.logged += 1;
+        self.counters.log_entries += 1;
         self.pages[page as usize].unsettled += u32::from(unsettled);
         let (held, fit) = (self.log.entries.len(), self.shape.log_entries);
         assert!(held <= fit as usize, "{held} entries are in a map log for {fit}");
@@ -160,7 +160,7 @@ impl MapCache {
             assert_eq!(data.unit_of(*lpn), Some(*unit), "the log says where unit {lpn} is, and the map says otherwise");
             self.log.entries.remove(lpn);
         }
-        self.counters.log_applied += units.len() as u64;
+        self.counters.log_entries_applied += units.len() as u64;
         !units.is_empty()
     }
 

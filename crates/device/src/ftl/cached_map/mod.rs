@@ -49,7 +49,7 @@ use super::page::PageFtl;
 use super::page::metadata::Content;
 use crate::media::{Media, Place};
 use crate::slots::Slots;
-use crate::{Check, DriveConfig};
+use crate::{Check, DriveConfig, MapCacheStats, MapUser};
 
 pub(super) use blocks::quota;
 pub(super) use log::LOG_ENTRY_BYTES;
@@ -70,6 +70,8 @@ struct PageState {
     dirty: bool,
     /// A trim that it has is in no program yet.
     trimmed: bool,
+    /// For whom it is programmed so that entries may leave, where that is why.
+    flushed_for: Option<MapUser>,
     /// It is to be programmed while it stays in the cache.
     flush: bool,
     /// ... as soon as it is settled: what the host writes waits until then.
@@ -102,6 +104,8 @@ struct LineState {
     loading: bool,
     /// It was loaded before somebody asked for it, and counted then.
     ahead: bool,
+    /// Who asked first for the load that is due or in flight.
+    loaded_for: MapUser,
     /// Of a cache by entry: it differs from what is on flash.
     dirty: bool,
 }
@@ -122,34 +126,6 @@ enum MapOp {
     Record {
         before: Option<UnitId>,
     },
-}
-
-/// What the cache did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    /// Lines asked for that were cached, and that were not: by the host, what leaves the buffer, GC, and flushes of the log.
-    pub(super) hits: [u64; 4],
-    pub(super) misses: [u64; 4],
-    /// Pages read, and those read for a program of their dirty entries.
-    pub(super) loads: u64,
-    pub(super) base_reads: u64,
-    /// Lines that left the cache, and those of them that were dirty. Dirty entries are programmed before they leave.
-    pub(super) evictions: u64,
-    pub(super) dirty_evictions: u64,
-    /// Pages programmed with one that left; for trims; because active blocks were full.
-    pub(super) companions: u64,
-    pub(super) trim_flushes: u64,
-    pub(super) change_flushes: u64,
-    /// Pages programmed so that dirty entries may leave.
-    pub(super) entry_flushes: u64,
-    /// Times that active blocks became data blocks.
-    pub(super) changes: u64,
-    /// Pages moved out of map blocks.
-    pub(super) moved: u64,
-    /// Entries put into the log, and those that left it for their pages; flushes of the log.
-    pub(super) logged: u64,
-    pub(super) log_applied: u64,
-    pub(super) log_flushes: u64,
 }
 
 /// Entries of a map page that changed since it was programmed: the simulator need not copy the others.
@@ -226,7 +202,7 @@ pub(super) struct MapCache {
     changes: Vec<Changes>,
     /// Words of map pages that were superseded, to be used again.
     spare_words: Vec<Box<[u64]>>,
-    pub(super) counters: Counters,
+    pub(super) counters: MapCacheStats,
 }
 
 impl MapCache {
@@ -261,7 +237,7 @@ impl MapCache {
             found_dirty: Vec::new(),
             changes: vec![Changes::default(); shape.pages as usize],
             spare_words: Vec::new(),
-            counters: Counters::default(),
+            counters: MapCacheStats::default(),
         }
     }
 
@@ -336,6 +312,7 @@ impl MapCache {
                 if self.lru.contains(line) {
                     self.held_lines.entry(self.shape.page_of_line(line)).or_default().push(line);
                 } else if !std::mem::replace(&mut self.lines[line as usize].loading, true) {
+                    self.lines[line as usize].loaded_for = asker.user();
                     self.waiting.push_back(line);
                 }
             }
@@ -362,20 +339,15 @@ impl MapCache {
     }
 
     fn count(&mut self, asker: Asker, lines: &[u32]) {
-        let by = match asker {
-            Asker::Command(_) | Asker::Read(_) => 0,
-            Asker::Buffer => 1,
-            Asker::Gc(_) => 2,
-            Asker::Log => 3,
-        };
+        let counters = self.counters.of(asker.user());
         for line in lines {
             if std::mem::take(&mut self.lines[*line as usize].ahead) {
                 continue;
             }
             if self.lru.contains(*line) {
-                self.counters.hits[by] += 1;
+                counters.hits += 1;
             } else {
-                self.counters.misses[by] += 1;
+                counters.misses += 1;
             }
         }
     }
@@ -533,7 +505,7 @@ impl MapCache {
         if cfg!(debug_assertions) || self.shape.pages <= WHOLE_PAGES_COMPARED {
             return self.equals_flash_in(data, media, page, whole);
         }
-        let turn = (self.counters.loads + self.counters.evictions) as u32;
+        let turn = (self.counters.total().loads + self.counters.evictions) as u32;
         let first = whole.start + turn.wrapping_mul(ENTRIES_COMPARED) % self.shape.entries;
         self.equals_flash_in(data, media, page, first.min(whole.end)..(first + ENTRIES_COMPARED).min(whole.end))
     }
@@ -560,31 +532,6 @@ impl MapCache {
             ("map_directory_bytes", pages * u64::from(ENTRY_BYTES)),
             ("map_log_bytes", u64::from(self.shape.log_entries) * u64::from(LOG_ENTRY_BYTES)),
         ]
-    }
-
-    /// Counters by name.
-    pub(super) fn figures(&self) -> Vec<(String, f64)> {
-        let counters = &self.counters;
-        let asked = ["host", "buffer", "gc", "log"];
-        let by = |name: &str, counts: [u64; 4]| asked.map(|who| format!("map_{name}_{who}")).into_iter().zip(counts);
-        let single = [
-            ("map_loads", counters.loads),
-            ("map_pages_read_to_be_updated", counters.base_reads),
-            ("map_evictions", counters.evictions),
-            ("map_evictions_dirty", counters.dirty_evictions),
-            ("map_pages_programmed_with_others", counters.companions),
-            ("map_flushes_for_trims", counters.trim_flushes),
-            ("map_flushes_of_active_blocks", counters.change_flushes),
-            ("map_flushes_of_entries", counters.entry_flushes),
-            ("map_block_changes", counters.changes),
-            ("map_pages_moved", counters.moved),
-            ("map_log_entries", counters.logged),
-            ("map_log_entries_applied", counters.log_applied),
-            ("map_log_flushes", counters.log_flushes),
-        ];
-        let single = single.map(|(name, count)| (name.to_string(), count));
-        let all = by("hits", counters.hits).chain(by("misses", counters.misses)).chain(single);
-        all.map(|(name, count)| (name, count as f64)).collect()
     }
 
     /// The cache is no larger than it may be, and what is clean is on flash.

@@ -22,7 +22,7 @@ use super::{
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError, Parity};
+use crate::{Check, DriveConfig, DriveError, MapCacheStats, Parity};
 
 /// Pages of flash that relocation asks for at a time at most.
 const RELOCATED_TOGETHER: usize = 8;
@@ -436,9 +436,11 @@ impl Ftl for Dftl {
     }
 
     fn design(&self, media: &Media) -> Vec<(String, f64)> {
-        let mut figures = self.data.design(media);
-        figures.extend(self.map.figures());
-        figures
+        self.data.design(media)
+    }
+
+    fn map_stats(&self) -> Option<MapCacheStats> {
+        Some(self.map.counters)
     }
 
     fn reset_counters(&mut self) {
