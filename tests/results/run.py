@@ -38,7 +38,11 @@ VICTIMS = "greedy", "cost-benefit", "fifo", "random", "d-choices"
 
 def small(device, blocks=32, used=0.78):
     """Settings that make a shipped drive small: `blocks` blocks a plane of at most 64 pages, `used` of them the host's."""
-    flash = tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text())["flash"]
+    description = tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text())
+    flash, caches_map = description["flash"], "map_cache" in description.get("ftl", {})
+    if caches_map:
+        # Map blocks take some of a small drive.
+        used *= 0.85
     pages = min(flash["pages_per_block"], 64)
     size = flash["page_size"]
     page = int(size[:-1]) * 1024 if isinstance(size, str) else size
@@ -50,6 +54,8 @@ def small(device, blocks=32, used=0.78):
         f"flash.channels={channels}", f"flash.chips_per_channel={chips}", f"flash.pages_per_block={pages}",
         f"flash.blocks_per_plane={blocks}", f"capacity.user={user}",
     ]
+    if caches_map:
+        sets.append("ftl.map_cache=20%")
     if "buffer" in tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text()):
         sets.append("buffer.size=1m")
     return sets

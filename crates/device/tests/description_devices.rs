@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ssdlab_base::Nanos;
 use ssdlab_device::description::{idle_settings, keys, one_line, to_toml};
-use ssdlab_device::{Description, DriveConfig, InterfaceKind};
-use ssdlab_flash::{MultiPlane, presets};
+use ssdlab_device::{Description, Drive, DriveConfig, InterfaceKind, Options, Setting};
+use ssdlab_flash::{Contents, MultiPlane, presets};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -89,6 +89,7 @@ fn the_papers_drives_have_the_papers_capacities() {
         ("wa-ssd-m-64g", 64 << 30, None),
         ("wa-ssd-s-32g", 32 << 30, None),
         ("jasmine-openssd-256g", 256 << 30, None),
+        ("tlc-dramless-500g", 512 << 30, Some(500_107_862_016)),
     ] {
         let config = drive(name);
         assert_eq!(config.flash.geometry.bytes(), physical, "{name}");
@@ -118,6 +119,38 @@ fn the_demonstration_drives_hold_the_bundled_recordings() {
         assert_eq!(config.flash.geometry.bytes(), 9 << 30, "{name}");
         assert_eq!(config.ftl.mapping_unit, 4096, "{name}");
     }
+}
+
+#[test]
+fn drives_without_ram_for_their_map_cache_a_part_of_it() {
+    // 4 bytes for each unit of 4 KB: of the paper's drive 110 MB, and 1 MB of them is cached (section 5.1).
+    for (name, map) in [("shrd-sm843-120g", 110 << 20), ("tlc-dramless-500g", 500_107_862_016 / 1024)] {
+        let config = drive(name);
+        let whole = u64::from(config.user_units()) * 4;
+        assert!(whole.abs_diff(map) < 4096, "{name}: a map of {whole} bytes");
+        assert_eq!(config.own("ftl.map_cache"), Some(Setting::Number(1 << 20)), "{name}");
+        assert_eq!(config.own("ftl.map_page"), Some(Setting::Number(4096)), "{name}");
+        let counters =
+            Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("it is made").counters();
+        assert!(counters.map_cache.is_some(), "{name} caches its map");
+    }
+    let config = drive("shrd-sm843-120g");
+    let drive = Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("it is made");
+    let memory: std::collections::BTreeMap<&str, u64> = drive.memory().into_iter().collect();
+    // 256 of 28,160 map pages are cached; a bit for each of 31,457,280 physical units, and of map pages that are cached.
+    for (table, bytes) in [
+        ("map_cache_bytes", 1 << 20),
+        ("map_directory_bytes", 28_160 * 4),
+        ("map_order_bytes", 256 * 12),
+        ("map_state_bytes", 256 * 5),
+        ("map_log_bytes", 0),
+        ("trim_bitmap_bytes", 256 / 8),
+        ("valid_bitmap_bytes", 31_457_280 / 8),
+    ] {
+        assert_eq!(memory.get(table), Some(&bytes), "{table} of {memory:?}");
+    }
+    let shrd = config.flash.geometry;
+    assert_eq!((shrd.channels, shrd.chips_per_channel * shrd.dies_per_chip, shrd.planes_per_die), (4, 4, 4));
 }
 
 #[test]

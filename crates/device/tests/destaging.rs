@@ -8,20 +8,21 @@ use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Description, Destage, Drive, DriveConfig, InterfaceKind, Options};
 use ssdlab_flash::{Contents, OpKind};
 
-/// The shipped drives that destage.
+/// The shipped drives that destage and whose buffer holds more than the two stripes that may be on their way.
 const DESTAGING: [&str; 7] =
     ["demo-slc", "demo-tlc", "demo-qlc", "shrd-sm843-120g", "tlc-nvme-1t", "tlc-nvme-4t", "qlc-nvme-3840g"];
 
 /// How far a measured rate may be from the closed form.
 const TOLERANCE: f64 = 0.005;
 
-/// A shipped drive with so few blocks that its map is small; all else is the file's.
+/// A shipped drive with so few blocks that its map is small, and all of the map in RAM: misses would take chips from data. All else
+/// is the file's.
 fn shipped(name: &str, settings: &[&str]) -> DriveConfig {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices").join(format!("{name}.toml"));
     let mut description = Description::load(&path).unwrap_or_else(|error| panic!("{error}"));
     let planes = description.resolve().expect("it ships").flash.geometry.planes();
     let blocks = if planes < 32 { "flash.blocks_per_plane=512" } else { "flash.blocks_per_plane=64" };
-    for setting in [blocks, "capacity.over_provisioning=25%"].iter().chain(settings) {
+    for setting in [blocks, "capacity.over_provisioning=25%", "ftl.design=page"].iter().chain(settings) {
         description.set(setting).unwrap_or_else(|error| panic!("{error}"));
     }
     description.resolve().unwrap_or_else(|error| panic!("{error}"))
