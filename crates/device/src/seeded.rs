@@ -62,6 +62,22 @@ pub enum Bug {
     MergeKeepsNewestOnly,
     /// Recovery takes a copy that was interrupted for one that has everything.
     CopyTakenForWhole,
+    /// Recovery takes a moved map page for one that knows of everything before its move.
+    MoveMakesMapPageNew,
+    /// The record of what is active leaves out blocks that were written in part.
+    RecordForgetsOpenBlocks,
+    /// The record of what is active does not wait for the dirty map pages.
+    RecordBeforeMapPages,
+    /// The record of what is active has the number of its own program.
+    RecordIsLate,
+    /// Recovery believes copies in active blocks that are older than the map page.
+    MapPageForgotten,
+    /// Of several copies of a map page recovery takes the one that it reads last.
+    OlderMapPageWins,
+    /// A map page is programmed while what it names is not on flash.
+    MapPageNamesUnwritten,
+    /// What recovery finds beyond the map does not make map pages dirty.
+    RecoveryLeavesPageClean,
     /// A host that starts anew is not told of the first event that it did not acknowledge.
     EventForgotten,
     /// An event comes before an earlier one that was not delivered yet.
@@ -76,7 +92,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 33] = [
+    pub const ALL: [Bug; 41] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -105,6 +121,14 @@ impl Bug {
         Bug::HeaderForgetsTrims,
         Bug::MergeKeepsNewestOnly,
         Bug::CopyTakenForWhole,
+        Bug::MoveMakesMapPageNew,
+        Bug::RecordForgetsOpenBlocks,
+        Bug::RecordBeforeMapPages,
+        Bug::RecordIsLate,
+        Bug::MapPageForgotten,
+        Bug::OlderMapPageWins,
+        Bug::MapPageNamesUnwritten,
+        Bug::RecoveryLeavesPageClean,
         Bug::EventForgotten,
         Bug::EventOvertakes,
         Bug::AcknowledgedAgain,
@@ -143,6 +167,14 @@ impl Bug {
             Bug::HeaderForgetsTrims => "the header of a merged block forgets which pages were trimmed",
             Bug::MergeKeepsNewestOnly => "the older blocks of an interrupted merge are erased too early",
             Bug::CopyTakenForWhole => "recovery takes an interrupted copy for a whole one",
+            Bug::MoveMakesMapPageNew => "recovery takes a moved map page for one written anew",
+            Bug::RecordForgetsOpenBlocks => "the record of active blocks leaves out blocks written in part",
+            Bug::RecordBeforeMapPages => "the record of active blocks does not wait for the dirty map pages",
+            Bug::RecordIsLate => "the record of active blocks counts from its own program",
+            Bug::MapPageForgotten => "recovery believes copies that are older than their map page",
+            Bug::OlderMapPageWins => "recovery takes the copy of a map page that it reads last",
+            Bug::MapPageNamesUnwritten => "a map page is programmed before the data that it names",
+            Bug::RecoveryLeavesPageClean => "recovery leaves map pages clean that lack what it found",
             Bug::EventForgotten => "a host that starts anew misses the first event that it did not acknowledge",
             Bug::EventOvertakes => "an event overtakes an earlier one that was not delivered",
             Bug::AcknowledgedAgain => "an acknowledged event is delivered again",

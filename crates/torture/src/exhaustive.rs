@@ -120,6 +120,29 @@ fn sequence(mut number: u64) -> Vec<Request> {
     (0..length).map(|place| alphabet[(number / count.pow(place) % count) as usize]).collect()
 }
 
+/// Cuts the power at each event of a case from step `before` on, when `percent` of the time to the next event has passed; until a
+/// cut is not survived.
+pub fn every_event(case: &Case, before: usize, percent: u8, jobs: usize) -> Enumerated {
+    let (next, result) = (AtomicU64::new(0), Mutex::new(Enumerated::default()));
+    let over = AtomicBool::new(false);
+    over_threads(jobs, &|| {
+        while !over.load(Ordering::Relaxed) {
+            let events = next.fetch_add(1, Ordering::Relaxed) as u32;
+            let cut = Step::Cut(Cut { at: Moment::After(events), percent, recovery: [None; 3], unread: false });
+            let mut case = case.clone();
+            case.steps.insert(before, cut);
+            let mut totals = Totals::default();
+            let finding = run(&case, &mut totals).err();
+            let mut result = result.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // Without a cut there are no more events.
+            over.fetch_or(finding.is_some() || totals.cuts == 0, Ordering::Relaxed);
+            result.totals.add(&totals);
+            result.failed = finding.map(|finding| (case, finding)).or_else(|| result.failed.take());
+        }
+    });
+    result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 fn every_cut(drive: &DriveConfig, sequence: &[Request], totals: &mut Totals) -> Option<(Case, Finding)> {
     for depth in DEPTHS {
         for percent in PERCENTS {

@@ -283,6 +283,9 @@ impl Runner<'_> {
             (0, 1..) => CutKind::Program,
             (0, 0) => CutKind::Idle,
         });
+        for work in self.lives.drive().under_way() {
+            *self.totals.cuts_by_work.entry(work).or_default() += 1;
+        }
         self.note_faults();
         let start = Instant::now();
         let mut again = cut.recovery.into_iter().flatten();

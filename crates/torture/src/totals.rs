@@ -1,5 +1,6 @@
 //! What campaigns count.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ssdlab_flash::FaultKind;
@@ -30,6 +31,8 @@ pub struct Totals {
     pub cuts: u64,
     /// The same by [`CutKind`].
     pub cuts_by_kind: [u64; 4],
+    /// The same by the kinds of the design's own work that were under way.
+    pub cuts_by_work: BTreeMap<&'static str, u64>,
     /// Of stacks: crashes of the host alone, power cuts of one drive, and of everything.
     pub stack_cuts: [u64; 3],
     /// Stacks that did not come back, because what a layer keeps could not be read.
@@ -61,6 +64,9 @@ impl Totals {
         self.cuts += other.cuts;
         for (sum, more) in self.cuts_by_kind.iter_mut().zip(other.cuts_by_kind) {
             *sum += more;
+        }
+        for (work, more) in &other.cuts_by_work {
+            *self.cuts_by_work.entry(work).or_default() += more;
         }
         for (sum, more) in self.stack_cuts.iter_mut().zip(other.stack_cuts) {
             *sum += more;

@@ -9,7 +9,7 @@ use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 33] = [
+const ALLOWED: [(Bug, u64); 41] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -38,6 +38,14 @@ const ALLOWED: [(Bug, u64); 33] = [
     (Bug::HeaderForgetsTrims, 1000),
     (Bug::MergeKeepsNewestOnly, 2000),
     (Bug::CopyTakenForWhole, 2000),
+    (Bug::MoveMakesMapPageNew, 1200),
+    (Bug::RecordForgetsOpenBlocks, 100),
+    (Bug::RecordBeforeMapPages, 1000),
+    (Bug::RecordIsLate, 200),
+    (Bug::MapPageForgotten, 100),
+    (Bug::OlderMapPageWins, 100),
+    (Bug::MapPageNamesUnwritten, 400),
+    (Bug::RecoveryLeavesPageClean, 100),
     (Bug::EventForgotten, 100),
     (Bug::EventOvertakes, 100),
     (Bug::AcknowledgedAgain, 100),

@@ -171,6 +171,11 @@ impl Drive {
         figures
     }
 
+    /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
+    pub fn under_way(&mut self) -> Vec<&'static str> {
+        self.ftl.under_way(&self.media)
+    }
+
     /// Walks everything and checks the conservation laws.
     pub fn check(&self) -> Vec<Check> {
         let mut checks = self.ftl.check(&self.media);

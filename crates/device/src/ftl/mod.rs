@@ -256,6 +256,11 @@ pub(crate) trait Ftl: Send {
     /// The design's own figures by name, for results.
     fn design(&self, media: &Media) -> Vec<(String, f64)>;
 
+    /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
+    fn under_way(&mut self, _: &Media) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Forgets what was counted.
     fn reset_counters(&mut self);
 

@@ -16,6 +16,7 @@ use super::{Base, MapCache, MapOp};
 use crate::block_pool::BlockState;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
+use crate::seeded::{Bug, seeded};
 
 /// Flushes in flight.
 const FLUSHES_IN_FLIGHT: u32 = 32;
@@ -102,7 +103,7 @@ impl MapCache {
                 if !state.flush || pages.contains(&page) {
                     continue;
                 }
-                if state.unsettled > 0 {
+                if state.unsettled > 0 && !seeded(Bug::MapPageNamesUnwritten) {
                     state.held = true;
                     continue;
                 }
@@ -188,6 +189,9 @@ impl MapCache {
         let blocks = (0..media.flash.geometry().blocks()).map(BlockId);
         let is_open = |block: &BlockId| {
             let superblock = media.pool.superblocks.of(*block);
+            if seeded(Bug::RecordForgetsOpenBlocks) {
+                return logged.contains(block);
+            }
             logged.contains(block)
                 || (1..pages).contains(&media.flash.blocks.get(*block).programmed)
                 || superblock != NONE && matches!(media.pool.state(superblock), BlockState::Open | BlockState::Full)
@@ -216,13 +220,17 @@ impl MapCache {
     /// A page that the change waits for is not on flash though its program ended: another change begins later.
     pub(super) fn give_up_change(&mut self) {
         if self.change.take().is_some() {
-            self.pages.iter_mut().for_each(|page| page.in_change = false);
-            self.ops.each_used(|op| {
-                if let MapOp::Program(program) = op {
-                    program.of_change = 0;
-                }
-            });
+            self.end_waits_of_change();
         }
+    }
+
+    fn end_waits_of_change(&mut self) {
+        self.pages.iter_mut().for_each(|page| page.in_change = false);
+        self.ops.each_used(|op| {
+            if let MapOp::Program(program) = op {
+                program.of_change = 0;
+            }
+        });
     }
 
     /// Pages that the change waits for are on flash.
@@ -236,11 +244,12 @@ impl MapCache {
     /// Programs the record of what is active when all pages of the change are on flash.
     fn record_change(&mut self, data: &mut PageFtl, media: &mut Media) {
         let Some(change) = &self.change else { return };
-        if change.left > 0 || change.recorded {
+        if change.left > 0 && !seeded(Bug::RecordBeforeMapPages) || change.recorded {
             return;
         }
         let blocks = change.open.iter().map(|block| u64::from(block.0));
-        let words: Box<[u64]> = std::iter::once(change.sequence).chain(blocks).collect();
+        let since = if seeded(Bug::RecordIsLate) { media.sequence() } else { change.sequence };
+        let words: Box<[u64]> = std::iter::once(since).chain(blocks).collect();
         // Without time the change is over when this returns.
         self.change.as_mut().expect("a change").recorded = true;
         if !self.program_record(data, media, words)
@@ -255,6 +264,9 @@ impl MapCache {
         if let Some(change) = self.change.take_if(|change| change.recorded) {
             self.changed_at = change.opened;
             self.counters.block_changes += 1;
+            if seeded(Bug::RecordBeforeMapPages) {
+                self.end_waits_of_change();
+            }
         }
     }
 }

@@ -21,6 +21,7 @@
 //!   entries leave.
 //! - `recovery.rs`: the map from map blocks, and from data blocks that were active.
 //! - `saved.rs`: snapshots.
+//! - `under_way.rs`: what of this a power cut falls into.
 
 mod blocks;
 mod flush;
@@ -31,6 +32,7 @@ mod lru;
 mod recovery;
 mod saved;
 mod shape;
+mod under_way;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -16,6 +16,7 @@ use crate::ftl::RecoveryStep;
 use crate::ftl::page::PageFtl;
 use crate::media::{Media, Place};
 use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
 
 /// Numbers that programs in flight may have taken.
 const IN_FLIGHT: u64 = 1 << 20;
@@ -95,7 +96,7 @@ impl MapCache {
                 }
                 assert!(lpn.0 >= self.shape.user_units, "unit {unit} of a map block is of user unit {lpn}");
                 let before = data.unit_of(lpn).map_or(0, |unit| sequence_of(media, unit));
-                if sequence > before {
+                if sequence > before || seeded(Bug::OlderMapPageWins) {
                     data.found(lpn, Some(unit));
                 }
             }
@@ -150,7 +151,7 @@ impl MapCache {
                 let map_page = self.shape.page_of(lpn);
                 let known = data.unit_of(self.shape.lpn_of(map_page)).map_or(0, |unit| as_of(media, unit));
                 let newer = found.numbers.get(&lpn).is_none_or(|number| sequence > *number);
-                if sequence > known && newer {
+                if (sequence > known || seeded(Bug::MapPageForgotten)) && newer {
                     found.numbers.insert(lpn, sequence);
                     found.pages.insert(map_page);
                     data.found(lpn, Some(unit));
@@ -179,7 +180,7 @@ impl MapCache {
                     self.lru.insert(line);
                     self.lines[line as usize].dirty = true;
                 }
-                self.pages[page as usize].dirty = true;
+                self.pages[page as usize].dirty = !seeded(Bug::RecoveryLeavesPageClean);
                 self.changes[page as usize].are_many();
                 continue;
             }
@@ -246,6 +247,9 @@ struct Found {
 
 /// Programs before this one are known to a map page.
 fn as_of(media: &Media, unit: UnitId) -> u64 {
+    if seeded(Bug::MoveMakesMapPageNew) {
+        return sequence_of(media, unit);
+    }
     media.flash.oob.record(unit).map_or(0, |words| words[0])
 }
 

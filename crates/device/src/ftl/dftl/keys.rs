@@ -166,7 +166,8 @@ fn units_per_page(config: &DriveConfig) -> u32 {
 /// Draws caches from the smallest to one for the whole map, and logs from none to a larger one.
 pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     let (page, unit) = (config.flash.geometry.page_bytes, config.ftl.mapping_unit);
-    let mut map_page = 512_u32 << rng.random_range(0..4);
+    // Mostly the smallest: on a small drive only these are more than fit into the cache.
+    let mut map_page = 512_u32 << rng.random_range(0_u32..8).saturating_sub(4);
     while map_page.div_ceil(unit) * unit > page {
         map_page /= 2;
     }
@@ -174,7 +175,7 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
         map_page = 512;
     }
     let least = least_lines(config);
-    let lines = least + rng.random_range(0..=2 * least);
+    let lines = if rng.random_bool(0.5) { least } else { least + rng.random_range(0..=2 * least) };
     let by_entry = rng.random_bool(0.3);
     let (line, by) = if by_entry { (8, "entry") } else { (map_page, "page") };
     config.ftl.own.set(MAP_PAGE.name, map_page);

@@ -443,6 +443,10 @@ impl Ftl for Dftl {
         Some(self.map.counters)
     }
 
+    fn under_way(&mut self, media: &Media) -> Vec<&'static str> {
+        self.map.under_way(media)
+    }
+
     fn reset_counters(&mut self) {
         self.data.reset_counters();
         self.map.counters = Default::default();
