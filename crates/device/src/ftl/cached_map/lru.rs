@@ -1,10 +1,10 @@
-//! Which map pages are cached, in the order in which they were used last.
+//! Which lines of the map are cached, in the order in which they were used last.
 
 use ssdlab_flash::NONE;
 
-/// A list of pages, the one used last in front; all steps take constant time.
+/// A list of lines, the one used last in front; all steps take constant time.
 pub(super) struct Lru {
-    /// By page: its neighbours; a page that is not in the list is its own.
+    /// By line: its neighbours; a line that is not in the list is its own.
     links: Vec<Links>,
     head: u32,
     tail: u32,
@@ -17,12 +17,15 @@ struct Links {
     behind: u32,
 }
 
-/// A page that is in no list.
+/// Bytes of a line's neighbours.
+pub(super) const LINK_BYTES: usize = size_of::<Links>();
+
+/// A line that is in no list.
 const OUT: Links = Links { before: NONE - 1, behind: NONE - 1 };
 
 impl Lru {
-    pub(super) fn new(pages: u32) -> Lru {
-        Lru { links: vec![OUT; pages as usize], head: NONE, tail: NONE, len: 0 }
+    pub(super) fn new(lines: u32) -> Lru {
+        Lru { links: vec![OUT; lines as usize], head: NONE, tail: NONE, len: 0 }
     }
 
     pub(super) const fn len(&self) -> u32 {
@@ -30,46 +33,46 @@ impl Lru {
     }
 
     #[inline]
-    pub(super) fn contains(&self, page: u32) -> bool {
-        self.links[page as usize].before != OUT.before
+    pub(super) fn contains(&self, line: u32) -> bool {
+        self.links[line as usize].before != OUT.before
     }
 
-    /// A page is used.
+    /// A line is used.
     #[inline]
-    pub(super) fn touch(&mut self, page: u32) {
-        if self.head != page {
-            self.remove(page);
-            self.insert(page);
+    pub(super) fn touch(&mut self, line: u32) {
+        if self.head != line {
+            self.remove(line);
+            self.insert(line);
         }
     }
 
-    /// A page that was not in the list is used.
-    pub(super) fn insert(&mut self, page: u32) {
-        debug_assert!(!self.contains(page), "map page {page} is cached twice");
-        self.links[page as usize] = Links { before: NONE, behind: self.head };
+    /// A line that was not in the list is used.
+    pub(super) fn insert(&mut self, line: u32) {
+        debug_assert!(!self.contains(line), "line {line} is cached twice");
+        self.links[line as usize] = Links { before: NONE, behind: self.head };
         match self.head {
-            NONE => self.tail = page,
-            head => self.links[head as usize].before = page,
+            NONE => self.tail = line,
+            head => self.links[head as usize].before = line,
         }
-        self.head = page;
+        self.head = line;
         self.len += 1;
     }
 
-    /// A page that had just left comes back as the one that was used longest ago.
-    pub(super) fn insert_oldest(&mut self, page: u32) {
-        debug_assert!(!self.contains(page), "map page {page} is cached twice");
-        self.links[page as usize] = Links { before: self.tail, behind: NONE };
+    /// A line that had just left comes back as the one that was used longest ago.
+    pub(super) fn insert_oldest(&mut self, line: u32) {
+        debug_assert!(!self.contains(line), "line {line} is cached twice");
+        self.links[line as usize] = Links { before: self.tail, behind: NONE };
         match self.tail {
-            NONE => self.head = page,
-            tail => self.links[tail as usize].behind = page,
+            NONE => self.head = line,
+            tail => self.links[tail as usize].behind = line,
         }
-        self.tail = page;
+        self.tail = line;
         self.len += 1;
     }
 
-    pub(super) fn remove(&mut self, page: u32) {
-        let Links { before, behind } = self.links[page as usize];
-        assert!(self.contains(page), "map page {page} is dropped, and is not cached");
+    pub(super) fn remove(&mut self, line: u32) {
+        let Links { before, behind } = self.links[line as usize];
+        assert!(self.contains(line), "line {line} is dropped, and is not cached");
         match before {
             NONE => self.head = behind,
             before => self.links[before as usize].behind = behind,
@@ -78,14 +81,14 @@ impl Lru {
             NONE => self.tail = before,
             behind => self.links[behind as usize].before = before,
         }
-        self.links[page as usize] = OUT;
+        self.links[line as usize] = OUT;
         self.len -= 1;
     }
 
-    /// From the page that was used longest ago.
+    /// From the line that was used longest ago.
     pub(super) fn oldest_first(&self) -> impl Iterator<Item = u32> {
-        let next = |page: &u32| Some(self.links[*page as usize].before).filter(|page| *page != NONE);
-        std::iter::successors(Some(self.tail).filter(|page| *page != NONE), next)
+        let next = |line: &u32| Some(self.links[*line as usize].before).filter(|line| *line != NONE);
+        std::iter::successors(Some(self.tail).filter(|line| *line != NONE), next)
     }
 
     pub(super) fn clear(&mut self) {

@@ -103,6 +103,9 @@ enum Base {
     Read,
 }
 
+/// Bytes that the simulator has for a line, in the cache or not: its state, and its place in the order of use.
+pub(in crate::ftl) const LINE_STATE_BYTES: u64 = (size_of::<LineState>() + lru::LINK_BYTES) as u64;
+
 /// A line of the cache, as the controller sees it.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineState {

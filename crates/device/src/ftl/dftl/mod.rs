@@ -14,7 +14,7 @@ use ssdlab_base::Rng;
 use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 
 use self::keys::{KEYS, Sizes};
-use super::cached_map::{MapCache, quota};
+use super::cached_map::{LINE_STATE_BYTES, MapCache, quota};
 use super::page::PageFtl;
 use super::{
     Asker, CachedMap, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
@@ -81,7 +81,9 @@ fn handful(config: &mut DriveConfig, other: bool) {
 fn simulator_bytes(config: &DriveConfig) -> u64 {
     let shape = Sizes::of(config).shape(config);
     let words = u64::from(shape.pages) * u64::from(shape.page_bytes);
-    PageFtl::simulator_bytes(config) + 2 * words + u64::from(shape.metadata_units() + shape.log_entries) * 32
+    let state =
+        u64::from(shape.metadata_units() + shape.log_entries) * 32 + u64::from(shape.lines()) * LINE_STATE_BYTES;
+    PageFtl::simulator_bytes(config) + 2 * words + state
 }
 
 impl Dftl {
