@@ -85,55 +85,73 @@ fn random_commands(inbox: &Arc<Inbox>, seed: u64, count: u64, sectors: u64) -> V
         .collect()
 }
 
+/// A drive of a design behind a buffer.
+fn config_of(design: &str, buffer: &str) -> DriveConfig {
+    let mut config = config();
+    config.ftl.design = design.to_string();
+    config.buffer.policy = buffer.to_string();
+    config.buffer.bytes = 8192;
+    ssdlab_device::handful_for_design(&mut config, false);
+    // A design may take a block of one data page for each unit, and some for itself.
+    config.flash.geometry.blocks_per_plane += 24;
+    config
+}
+
 #[test]
 fn the_requests_that_were_served_do_the_same_on_flash_when_they_are_replayed() {
-    for (pace, buffer) in [(Pace::None, "none"), (Pace::None, "lru"), (Pace::Model { slower: 0.2 }, "none")] {
-        let mut config = config();
-        config.buffer.policy = buffer.to_string();
-        config.buffer.bytes = 8192;
-        let drive = Drive::new(&config, OPTIONS).expect("a drive");
-        let sectors = drive.user_sectors();
-        let engine = Engine::new(Member::alone(drive, OPTIONS), pace).expect("an engine");
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let tap = engine.add_tap(|_| Box::new(Listener(Arc::clone(&heard))));
-        let inbox = Arc::new(Inbox::default());
-        let mut commands = random_commands(&inbox, 1, 600, sectors);
-        let mut sent = 0;
-        while !commands.is_empty() {
-            let mut batch: Vec<Command> = commands.drain(..commands.len().min(7)).collect();
-            sent += batch.len();
-            engine.submit(&mut batch);
-            inbox.wait_for(sent);
+    for design in configs::names("ftl.design") {
+        for buffer in configs::names("buffer.policy") {
+            serve_and_replay(&config_of(design, buffer), Pace::None);
         }
-        engine.remove_tap(tap);
-        let mut again = Drive::new(&config, OPTIONS).expect("a drive");
-        for request in heard.lock().expect("the test holds").iter() {
-            again.run_until(request.at);
-            again.submit_with(request, Data::Nothing);
-        }
-        while again.outstanding() > 0 {
-            again.run_to_completion(Nanos::MAX);
-            again.completions().clear();
-        }
-        // Erases may still be in flight at the last answer, and end while nobody asks.
-        let at_last = format!("{:?}", again.counters().flash);
-        while let Some(at) = again.next_event() {
-            again.run_until(at);
-        }
-        let at_rest = format!("{:?}", again.counters().flash);
-        let patience = Instant::now() + Duration::from_secs(20);
-        let served = loop {
-            let served = engine.figures(false).counters;
-            let found = format!("{:?}", served.flash);
-            if found == at_last || found == at_rest {
-                break served;
-            }
-            let late = Instant::now() > patience;
-            assert!(!late, "{pace:?}, {buffer}: {found} served, {at_last} to {at_rest} replayed");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert!(served.flash.total(ssdlab_flash::OpKind::Erase) > 0, "nothing was erased: too little was asked");
+        serve_and_replay(&config_of(design, "none"), Pace::Model { slower: 0.2 });
     }
+}
+
+/// Serves random commands, and submits what the drive was asked for to another one.
+fn serve_and_replay(config: &DriveConfig, pace: Pace) {
+    let name = format!("{}, {}", config.ftl.design, config.buffer.policy);
+    let drive = Drive::new(config, OPTIONS).expect("a drive");
+    let sectors = drive.user_sectors();
+    let engine = Engine::new(Member::alone(drive, OPTIONS), pace).expect("an engine");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let tap = engine.add_tap(|_| Box::new(Listener(Arc::clone(&heard))));
+    let inbox = Arc::new(Inbox::default());
+    let mut commands = random_commands(&inbox, 1, 600, sectors);
+    let mut sent = 0;
+    while !commands.is_empty() {
+        let mut batch: Vec<Command> = commands.drain(..commands.len().min(7)).collect();
+        sent += batch.len();
+        engine.submit(&mut batch);
+        inbox.wait_for(sent);
+    }
+    engine.remove_tap(tap);
+    let mut again = Drive::new(config, OPTIONS).expect("a drive");
+    for request in heard.lock().expect("the test holds").iter() {
+        again.run_until(request.at);
+        again.submit_with(request, Data::Nothing);
+    }
+    while again.outstanding() > 0 {
+        again.run_to_completion(Nanos::MAX);
+        again.completions().clear();
+    }
+    // Erases may still be in flight at the last answer, and end while nobody asks.
+    let at_last = format!("{:?}", again.counters().flash);
+    while let Some(at) = again.next_event() {
+        again.run_until(at);
+    }
+    let at_rest = format!("{:?}", again.counters().flash);
+    let patience = Instant::now() + Duration::from_secs(20);
+    let served = loop {
+        let served = engine.figures(false).counters;
+        let found = format!("{:?}", served.flash);
+        if found == at_last || found == at_rest {
+            break served;
+        }
+        let late = Instant::now() > patience;
+        assert!(!late, "{pace:?}, {name}: {found} served, {at_last} to {at_rest} replayed");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(served.flash.total(ssdlab_flash::OpKind::Erase) > 0, "{name}: nothing was erased: too little was asked");
 }
 
 #[test]
