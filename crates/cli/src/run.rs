@@ -31,7 +31,9 @@ const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
-    let drives = entrants(&args)?;
+    let descriptions = described(&args)?;
+    let drives = entrants(&args, &descriptions)?;
+    let refused = |error| refused(error, &drives, &descriptions);
     let sending = sending(&args)?;
     let workload = TextSource::open(&args.workload, sending, args.seed)?;
     let steady_under = args.precondition.strip_prefix("steady:");
@@ -223,8 +225,8 @@ fn open_beside(text: &str, sending: Sending, seed: u64) -> Result<TextSource, So
     TextSource::open(text, Sending { fit, ..sending.whole() }, seed)
 }
 
-/// The drives, with their overrides.
-fn entrants(args: &Run) -> Result<Vec<Entrant>, Failure> {
+/// The descriptions of the drives, with their overrides.
+fn described(args: &Run) -> Result<Vec<Description>, Failure> {
     let mut descriptions = args.device.iter().map(|device| shipped::open(device)).collect::<Result<Vec<_>, _>>()?;
     for assignment in &args.set {
         let (scope, assignment) = scoped(assignment);
@@ -232,6 +234,11 @@ fn entrants(args: &Run) -> Result<Vec<Entrant>, Failure> {
             descriptions[index].set(assignment).map_err(Failure::input)?;
         }
     }
+    Ok(descriptions)
+}
+
+/// The drives that they describe, in their order.
+fn entrants(args: &Run, descriptions: &[Description]) -> Result<Vec<Entrant>, Failure> {
     let entrant = |description: &Description| -> Result<Entrant, Failure> {
         let config: DriveConfig = description.resolve().map_err(Failure::input)?;
         Ok(Entrant { label: config.name.clone(), config })
@@ -290,8 +297,13 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Description]) -> Resu
     Ok(places)
 }
 
-fn refused(error: RunError) -> Failure {
+/// Why an experiment cannot be run; what is wrong with a drive is told with its place in the description.
+fn refused(error: RunError, drives: &[Entrant], descriptions: &[Description]) -> Failure {
     match &error {
+        RunError::Drive { label, source } => match drives.iter().position(|drive| drive.label == *label) {
+            Some(index) => Failure::input(descriptions[index].place(source)),
+            None => Failure::input(&error),
+        },
         RunError::SameLabel { .. } => {
             Failure::input(&error).hint("give one another name, for example with --set 2:name=other")
         }

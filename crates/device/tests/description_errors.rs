@@ -334,7 +334,7 @@ fn a_cache_that_is_no_share_of_the_map_or_too_small_a_one_is_refused_with_the_nu
     let refused = Drive::new(&small, options).err().expect("a cache of one map page is refused");
     assert_eq!(
         refused.to_string(),
-        "ftl.map_cache: 7.8 KiB of a map of 56 KiB holds 1 map pages of 4 KiB: a command needs up to 2 at once, 8 KiB"
+        "ftl.map_cache: 7.8 KiB of a map of 56 KiB holds 1 map page of 4 KiB: a command needs up to 2 at once, 8 KiB"
     );
     let in_file = format!("{GOOD}[ftl]\ndesign = \"dftl\"\nmap_cache = \"101%\"\n");
     let message = resolve(&in_file, &[]).expect_err("it is wrong");

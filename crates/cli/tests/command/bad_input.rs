@@ -55,6 +55,25 @@ fn impossible_drives_are_refused_with_the_key() {
 }
 
 #[test]
+fn a_configuration_that_cannot_work_is_refused_with_the_place_of_the_key() {
+    let bench = Bench::new();
+    let text = format!("{TINY}\n[ftl]\ndesign = \"dftl\"\nmap_cache = \"4k\"\n");
+    let line = format!("small.toml:{}:13", text.lines().count());
+    bench.write("small.toml", &text);
+    let run = ["run", "-d", "small.toml", "-w", SPEC];
+    bench.refuses(&run, &[&line, "ftl.map_cache", "holds 1 map page of 4 KiB", "8 KiB"]);
+    let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--set", "ftl.design=dftl", "--set", "ftl.map_cache=4k"];
+    bench.refuses(&run, &["--set 'ftl.map_cache=4k'", "holds 1 map page of 4 KiB"]);
+    let wide = TINY.replace("user = \"12m\"", "user = \"15.9m\"");
+    let line = wide.lines().position(|line| line.starts_with("[capacity]")).expect("a table") + 1;
+    bench.write("wide.toml", &wide);
+    bench.refuses(
+        &["run", "-d", "wide.toml", "-w", SPEC],
+        &[&format!("wide.toml:{line}:1"), "too little over-provisioning"],
+    );
+}
+
+#[test]
 fn a_malformed_line_of_a_trace_is_named_and_leaves_nothing_behind() {
     let bench = Bench::new();
     bench.write("bad.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n1,W,4096,four\n");

@@ -46,7 +46,7 @@ pub use settings::{Setting, Settings};
 pub use tree::Tree;
 use tree::Value;
 
-use crate::{DriveConfig, InterfaceKind};
+use crate::{DriveConfig, DriveError, InterfaceKind};
 
 /// The longest description, in bytes.
 const LONGEST_TEXT: u64 = 1 << 20;
@@ -152,6 +152,21 @@ impl Description {
             flash,
             timed,
         })
+    }
+
+    /// The same as `error`, with the place of its key in the text or of the override, or of the table that would have it.
+    pub fn place(&self, error: &DriveError) -> DescriptionError {
+        let (mut table, mut origin) = (Some(&self.tree.root), None);
+        for key in error.key.split('.') {
+            let Some(node) = table.and_then(|table| table.get(key)) else { break };
+            origin = Some(node.origin);
+            table = if let Value::Table(inner) = &node.value { Some(inner) } else { None };
+        }
+        let place = match origin {
+            Some(origin) => self.tree.place(origin),
+            None => Place::Whole { file: self.tree.file.clone() },
+        };
+        DescriptionError { place, key: error.key.clone(), reason: error.reason.clone(), others: Vec::new() }
     }
 
     fn name(&self, root: &Section<'_>) -> Result<String, DescriptionError> {

@@ -121,7 +121,12 @@ impl Sizes {
                 "{} of a map of {} holds {cached} map {} of {}: a command needs up to {least} at once, {}",
                 format_size(self.map_cache),
                 format_size(map_bytes(config, self.map_page)),
-                if self.by_entry { "entries" } else { "pages" },
+                match (self.by_entry, cached) {
+                    (true, 1) => "entry",
+                    (true, _) => "entries",
+                    (false, 1) => "page",
+                    (false, _) => "pages",
+                },
                 format_size(line),
                 format_size(least * line)
             );
