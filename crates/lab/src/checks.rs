@@ -549,6 +549,8 @@ fn full_buffer(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<S
         "buffer.destage = \"on-demand\" evicts a page only when a write needs its space; \"watermark\" keeps the chips busy"
     } else if stalled {
         "they waited for garbage collection to free a block"
+    } else if result.map_cache.as_ref().is_some_and(|map| map.misses > 0) {
+        "what left the buffer waited for map pages that were not cached (ftl.map_cache)"
     } else {
         "a buffer of less than two stripes (a page of every plane each) cannot keep all dies busy, nor can pages that \
          are completed from flash before they are programmed"

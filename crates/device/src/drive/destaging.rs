@@ -98,9 +98,12 @@ impl Drive {
             debug_assert!(pages > 0, "a batch of no pages is destaged");
             let sent = self.destage_until(end);
             self.counters.buffer.destaged_pages += self.counters.buffer.evictions - before;
-            if sent.is_err() {
+            if let Err(why) = sent {
                 self.stage.destage_waits = self.media.flash.timed();
-                self.writes_wait_for_space();
+                // While map pages are loaded, they wait for the buffer as before.
+                if why == Stall::NoSpace {
+                    self.writes_wait_for_space();
+                }
                 return;
             }
         }
