@@ -107,6 +107,19 @@ fn queues_take_turns_when_several_have_room_again() {
     }
 }
 
+/// The slot of an earlier trim says nothing of what a later one finds.
+#[test]
+fn a_trim_of_a_part_of_an_unmapped_unit_programs_nothing() {
+    let mut host = overhead_only(InterfaceKind::Nvme, 1, 1);
+    host.write_page(0);
+    host.write_page(1);
+    host.run();
+    host.send(Op::Trim, 4, 8);
+    let start = host.run();
+    let of_nothing = host.send(Op::Trim, 9 * 8 + 2, 2);
+    host.assert_completes_at(of_nothing, start + OVERHEAD);
+}
+
 #[test]
 fn sata_drains_for_commands_that_are_not_queued() {
     for op in [Op::Trim, Op::WriteZeroes, Op::Flush] {

@@ -85,6 +85,7 @@ impl Command {
         self.remaining = 1;
         self.cursor = 0;
         self.covers = None;
+        self.holds_data = false;
         self.order = UNNUMBERED;
         self.stalled_since = Nanos::MAX;
         self.wanted_sectors = 0;
