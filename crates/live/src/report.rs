@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use ssdlab_device::{MapCacheStats, MapRequests, MapUser};
 use ssdlab_flash::{Cause, OpKind};
 
 use crate::engine::{Figures, Spread};
@@ -15,6 +16,29 @@ const KINDS: [(OpKind, &str); 4] =
 
 fn spread_json(spread: &Spread) -> Value {
     json!({ "count": spread.count, "mean": spread.mean, "p50": spread.p50, "p99": spread.p99, "max": spread.max })
+}
+
+/// As results name them.
+fn map_cache_json(stats: &MapCacheStats) -> Value {
+    let asked = |of: &MapRequests| json!({ "hits": of.hits, "misses": of.misses, "hit_ratio": of.hit_ratio(), "loads": of.loads, "flushes": of.flushes });
+    let by_asker: serde_json::Map<String, Value> =
+        MapUser::ALL.iter().map(|user| (user.key().to_string(), asked(&stats.by[*user as usize]))).collect();
+    let total = stats.total();
+    json!({
+        "hits": total.hits,
+        "misses": total.misses,
+        "hit_ratio": total.hit_ratio(),
+        "loads": total.loads,
+        "flushes": stats.flushes(),
+        "by_asker": by_asker,
+        "evictions": stats.evictions,
+        "block_changes": stats.block_changes,
+        "moved_pages": stats.moved_pages,
+        "log_entries": stats.log_entries,
+        "log_flushes": stats.log_flushes,
+        "waited_commands": stats.waits.commands,
+        "wait_ns": stats.waits.time.0,
+    })
 }
 
 impl Figures {
@@ -66,6 +90,7 @@ pub fn figures_json(figures: &Figures) -> String {
             "victims_wear_levelling": counters.victims[2],
             "stall_ns": counters.gc_stall.0,
         },
+        "map_cache": counters.map_cache.as_ref().map(map_cache_json),
         "grown_bad_blocks": counters.grown_bad_blocks,
         "read_only": figures.read_only,
         "image": { "bytes": figures.image_bytes, "broken": figures.broken },
@@ -124,6 +149,27 @@ pub fn prometheus(figures: &Figures) -> String {
         "Time that writes waited for garbage collection, summed over commands.",
         &one(counters.gc_stall.0 as f64 / 1e9),
     );
+    if let Some(map) = &counters.map_cache {
+        let by_asker = |value: fn(&MapRequests) -> u64| -> Vec<(String, f64)> {
+            let one = |user: MapUser| (format!("{{asker=\"{}\"}}", user.key()), value(&map.by[user as usize]) as f64);
+            MapUser::ALL.map(one).into()
+        };
+        metric("map_hits_total", "counter", "Map pages asked for that were cached.", &by_asker(|of| of.hits));
+        metric("map_misses_total", "counter", "Map pages asked for that were not.", &by_asker(|of| of.misses));
+        metric("map_loads_total", "counter", "Map pages read from flash.", &by_asker(|of| of.loads));
+        metric(
+            "map_flushes_total",
+            "counter",
+            "Map pages programmed since something changed in them.",
+            &one(map.flushes() as f64),
+        );
+        metric(
+            "map_wait_seconds_total",
+            "counter",
+            "Time that commands waited for map pages, summed over commands.",
+            &one(map.waits.time.0 as f64 / 1e9),
+        );
+    }
     metric(
         "read_only",
         "gauge",

@@ -5,10 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ssdlab_device::{Drive, Options};
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Drive, Options, Settings};
 use ssdlab_flash::Contents;
 use ssdlab_host::Member;
 use ssdlab_live::control::serve_metrics;
+use ssdlab_live::report::{figures_json, prometheus};
 use ssdlab_live::{Engine, Pace};
 use ssdlab_torture::configs;
 
@@ -42,4 +44,38 @@ fn idle_connections_do_not_block_scrapes_however_many_there_are() {
     }
     // A silent asker is waited for for 10 s: nobody waited for one.
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+/// Two map pages of four are cached: each is asked for once, and the first once more.
+#[test]
+fn what_the_cache_of_a_map_did_is_told() {
+    let mut config = configs::handful();
+    config.flash.geometry.blocks_per_plane = 64;
+    config.flash.geometry.pages_per_block = 16;
+    config.user_bytes = config.flash.geometry.bytes() / 2;
+    config.ftl.design = "dftl".to_string();
+    config.ftl.own = Settings::default().with("map_page", 512_u32).with("map_cache", 1024_u64);
+    let options = Options { seed: 1, contents: Contents::Bytes };
+    let figures = |drive: Drive| {
+        let engine = Engine::new(Member::alone(drive, options), Pace::None).expect("an engine");
+        engine.figures(false)
+    };
+    let mut drive = Drive::new(&config, options).expect("a drive");
+    for map_page in [0, 1, 2, 3, 0] {
+        drive.submit(&Request { at: drive.now(), ..Request::new(Op::Write, map_page * 128 * 2, 2) });
+        assert!(drive.run_to_completion(Nanos::MAX));
+        drive.completions().clear();
+    }
+    let told = figures(drive);
+    let json: serde_json::Value = serde_json::from_str(&figures_json(&told)).expect("JSON");
+    let map = &json["map_cache"];
+    assert_eq!((&map["hits"], &map["misses"], &map["loads"]), (&0.into(), &5.into(), &1.into()), "{map}");
+    assert_eq!(map["by_asker"]["host"]["misses"], 5, "{map}");
+    let text = prometheus(&told);
+    for line in ["ssdlab_map_misses_total{asker=\"host\"} 5", "ssdlab_map_loads_total{asker=\"gc\"} 0"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // One that has its map in RAM says nothing of it.
+    let without = figures(Drive::new(&configs::handful(), options).expect("a drive"));
+    assert!(figures_json(&without).contains("\"map_cache\":null") && !prometheus(&without).contains("ssdlab_map_"));
 }
