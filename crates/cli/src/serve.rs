@@ -150,6 +150,12 @@ impl Live {
         let config = description.resolve().map_err(Failure::input)?;
         let host = args.host.as_deref().map_or_else(|| Ok(Host::bare()), shipped::host)?;
         let drives: Vec<DriveConfig> = host.drives(&config).into_iter().map(|(_, config)| config).collect();
+        // Before an image is made.
+        for drive in &drives {
+            drive.validate().map_err(|error| {
+                if *drive == config { Failure::input(description.place(&error)) } else { Failure::input(&error) }
+            })?;
+        }
         allowed(args.memory.as_deref())?.check_served(&drives)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
             let why = format!(

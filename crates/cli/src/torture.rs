@@ -177,6 +177,7 @@ fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
         description.set(assignment).map_err(Failure::input)?;
     }
     let config = description.resolve().map_err(Failure::input)?;
+    config.validate().map_err(|error| Failure::input(description.place(&error)))?;
     let small = shape::small_like(&config).ok_or_else(|| {
         Failure::input(format!("no small drive of the kind of '{}' is accepted", config.name))
             .hint("fewer streams or a smaller gc.free_blocks leave more space")

@@ -39,7 +39,10 @@ impl DriveConfig {
     }
 
     /// Refuses what cannot work, with the numbers.
-    pub(crate) fn validate(&self) -> Result<(), DriveError> {
+    ///
+    /// # Errors
+    /// A value that no drive can have, or values that do not go together.
+    pub fn validate(&self) -> Result<(), DriveError> {
         let geometry = &self.flash.geometry;
         let unit = self.ftl.mapping_unit;
         if unit == 0 || !unit.is_multiple_of(512) || !(unit / 512).is_power_of_two() {

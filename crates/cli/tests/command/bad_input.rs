@@ -62,6 +62,10 @@ fn a_configuration_that_cannot_work_is_refused_with_the_place_of_the_key() {
     bench.write("small.toml", &text);
     let run = ["run", "-d", "small.toml", "-w", SPEC];
     bench.refuses(&run, &[&line, "ftl.map_cache", "holds 1 map page of 4 KiB", "8 KiB"]);
+    bench.refuses(&["torture", "-d", "small.toml", "--seeds", "1"], &[&line, "holds 1 map page of 4 KiB"]);
+    let serve = ["serve", "-d", "small.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
+    bench.refuses(&serve, &[&line, "holds 1 map page of 4 KiB"]);
+    assert!(!bench.path("image").exists(), "a drive that is refused leaves no image");
     let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--set", "ftl.design=dftl", "--set", "ftl.map_cache=4k"];
     bench.refuses(&run, &["--set 'ftl.map_cache=4k'", "holds 1 map page of 4 KiB"]);
     let wide = TINY.replace("user = \"12m\"", "user = \"15.9m\"");
