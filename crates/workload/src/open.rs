@@ -101,6 +101,12 @@ fn open_seeded(text: &str, seed: u64) -> Result<Trace, WorkloadError> {
     if is_model(text) {
         return Model::parse(text, seed)?.trace();
     }
+    if let Some((options, model)) = text.split_once(':').filter(|(head, rest)| head.contains('=') && is_model(rest)) {
+        return Err(WorkloadError(format!(
+            "'{options}' stands before a model, expected before a trace's path; write the model's requests to a file first: \
+             ssdlab trace convert {model} FILE"
+        )));
+    }
     Trace::open(text).map_err(|error| meant_for_fio(text).unwrap_or(error))
 }
 

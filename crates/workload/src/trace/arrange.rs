@@ -13,6 +13,7 @@ use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 
 use super::options::Order;
 use super::record::{CommandRecord, Flaw, Record};
+use super::reorder::Reorder;
 
 /// Requests held back to put stamps in order: 4 MiB of them.
 const WINDOW: usize = 1 << 16;
@@ -219,11 +220,12 @@ pub(super) struct Arrange {
     pub(super) gap: Option<Gap>,
     base_ns: Option<u64>,
     last_ns: u64,
+    reorder: Option<Reorder>,
     pub(super) counts: TraceCounts,
 }
 
 impl Arrange {
-    pub(super) fn new(order: Order, wild_clock: bool, layout: Layout) -> Arrange {
+    pub(super) fn new(order: Order, wild_clock: bool, layout: Layout, reorder: Option<u64>) -> Arrange {
         Arrange {
             order,
             clock: wild_clock.then(|| WildClock { believed: None, suspects: Vec::new() }),
@@ -235,6 +237,7 @@ impl Arrange {
             gap: None,
             base_ns: None,
             last_ns: 0,
+            reorder: reorder.map(Reorder::new),
             counts: TraceCounts::default(),
         }
     }
@@ -343,8 +346,11 @@ impl Arrange {
         for _ in 0..room {
             match self.window.pop() {
                 Some(Reverse(Held(record, _))) => self.emit(record, out),
-                None => return Ok(true),
+                None => break,
             }
+        }
+        if let Some(reorder) = self.reorder.as_mut().filter(|_| self.window.is_empty()) {
+            reorder.end_group(out);
         }
         Ok(self.window.is_empty())
     }
@@ -360,6 +366,9 @@ impl Arrange {
         let record = &command.record;
         if self.order != Order::File {
             return Err(Flaw::told("a command of a set", "block I/O alone where `order=time` is asked for"));
+        }
+        if self.reorder.is_some() {
+            return Err(Flaw::told("a command of a set", "block I/O alone where `reorder=` is asked for"));
         }
         self.place(record.at_ns, Some(line))?;
         let opcode = command.opcode;
@@ -414,7 +423,11 @@ impl Arrange {
             self.counts.rounded += 1;
         }
         self.counts.requests += 1;
-        out.push(Request { at: Nanos(at), fua: record.fua, ..Request::new(record.op, sector, sectors) });
+        let request = Request { at: Nanos(at), fua: record.fua, ..Request::new(record.op, sector, sectors) };
+        match &mut self.reorder {
+            None => out.push(request),
+            Some(reorder) => reorder.push(request, out),
+        }
     }
 }
 

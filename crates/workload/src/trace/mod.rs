@@ -19,6 +19,7 @@ mod number;
 mod options;
 mod recognise;
 mod record;
+mod reorder;
 mod source;
 mod standard_input;
 
@@ -344,7 +345,7 @@ impl Run {
             source,
             format,
             decoder: format.decoder(options),
-            arrange: Arrange::new(options.order.unwrap_or(spec.order), spec.wild_clock, layout),
+            arrange: Arrange::new(options.order.unwrap_or(spec.order), spec.wild_clock, layout, options.reorder),
             commands: Commands::default(),
             ended: false,
         }

@@ -3,9 +3,10 @@
 //! `fin1.spc`, `format=msr:/traces/hm_0.csv.gz`, `format=blkparse,event=D,device=8,16:run.txt`. The part before the
 //! first colon is options when every `key=` in it is a known one; a file whose name looks like that is written `./name`.
 
-use ssdlab_base::closest;
+use ssdlab_base::{closest, parse_size};
 
 use super::format::TraceFormat;
+use super::reorder;
 use crate::WorkloadError;
 
 /// Which point of a request's life in the block layer counts as its arrival.
@@ -57,14 +58,16 @@ pub(crate) struct Options {
     pub(super) event: Option<Event>,
     pub(super) order: Option<Order>,
     pub(super) skip_bad: bool,
+    /// Bytes of the groups that are sorted by address.
+    pub(super) reorder: Option<u64>,
 }
 
 /// The keys.
-const NAMES: [&str; 6] = ["format", "device", "event", "time", "order", "skip_bad"];
+const NAMES: [&str; 7] = ["format", "device", "event", "time", "order", "skip_bad", "reorder"];
 
 /// The keys, with what each takes, for messages.
 const KEYS: &str = "format=NAME, device=NAME or device=#N, event=Q|G|I|D|C, time=ns|100ns|us|ms|s, order=file|time, \
-                    skip_bad=yes|no";
+                    skip_bad=yes|no, reorder=SIZE";
 
 impl Options {
     /// Splits options and path; the whole text is a path if it does not begin with options.
@@ -135,6 +138,13 @@ impl Options {
                     "time" => Order::Time,
                     _ => return Err(unknown(value, "an order")),
                 });
+            }
+            "reorder" => {
+                let bytes = parse_size(value).map_err(|error| WorkloadError(format!("`reorder={value}`: {error}")))?;
+                if !reorder::BYTES.contains(&bytes) {
+                    return Err(WorkloadError(format!("`reorder={value}`: expected 512 to 1g")));
+                }
+                self.reorder = Some(bytes);
             }
             "skip_bad" => {
                 self.skip_bad = match value {
@@ -207,6 +217,9 @@ mod tests {
             ("format=msr:", "no path"),
             ("format=msr", "no path"),
             ("device=:x", "names no device"),
+            ("reorder=0:x", "512 to 1g"),
+            ("reorder=2g:x", "512 to 1g"),
+            ("reorder=much:x", "reorder=much"),
             ("skip_bad=perhaps:x", "yes|no"),
         ] {
             let error = Options::split(bad).expect_err(bad).to_string();
