@@ -128,7 +128,7 @@ fn heading(now: &Value) -> String {
     let name = now["name"].as_str().unwrap_or("");
     let bold = |text: String| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text };
     // Of a drive that caches its map.
-    let map = if now["map_cache"].is_null() { "" } else { " map hits" };
+    let map = if now["map"].is_null() { "" } else { " map hits" };
     bold(format!(
         "{name}\n{:>8} {:>8} {:>9} {:>9} {:>10} {:>10} {:>5} {:>7} {:>6} {:>9} {:>7}{map}",
         "read/s", "write/s", "read", "write", "read p99", "write p99", "depth", "WA", "free", "GC/s", "late"
@@ -142,8 +142,8 @@ fn row(before: &Value, now: &Value) -> String {
     let time = |path: &str| Nanos(number(now, path) as u64).to_string();
     let pages = rate("/flash/program/total") + rate("/flash/copyback/total");
     let host = rate("/flash/program/by_cause/host") + rate("/flash/program/by_cause/rmw");
-    let (hits, misses) = (rate("/map_cache/hits"), rate("/map_cache/misses"));
-    let map = match &now["map_cache"] {
+    let (hits, misses) = (rate("/map/hits"), rate("/map/misses"));
+    let map = match &now["map"] {
         Value::Null => String::new(),
         _ if hits + misses > 0.0 => format!(" {:>7.1}%", 100.0 * hits / (hits + misses)),
         _ => format!(" {:>8}", "-"),

@@ -19,7 +19,7 @@ fn spread_json(spread: &Spread) -> Value {
 }
 
 /// As results name them.
-fn map_cache_json(stats: &MapCacheStats) -> Value {
+fn map_json(stats: &MapCacheStats) -> Value {
     let asked = |of: &MapRequests| json!({ "hits": of.hits, "misses": of.misses, "hit_ratio": of.hit_ratio(), "loads": of.loads, "flushes": of.flushes });
     let by_asker: serde_json::Map<String, Value> =
         MapUser::ALL.iter().map(|user| (user.key().to_string(), asked(&stats.by[*user as usize]))).collect();
@@ -90,7 +90,7 @@ pub fn figures_json(figures: &Figures) -> String {
             "victims_wear_levelling": counters.victims[2],
             "stall_ns": counters.gc_stall.0,
         },
-        "map_cache": counters.map_cache.as_ref().map(map_cache_json),
+        "map": counters.map_cache.as_ref().map(map_json),
         "grown_bad_blocks": counters.grown_bad_blocks,
         "read_only": figures.read_only,
         "image": { "bytes": figures.image_bytes, "broken": figures.broken },

@@ -68,7 +68,7 @@ fn what_the_cache_of_a_map_did_is_told() {
     }
     let told = figures(drive);
     let json: serde_json::Value = serde_json::from_str(&figures_json(&told)).expect("JSON");
-    let map = &json["map_cache"];
+    let map = &json["map"];
     assert_eq!((&map["hits"], &map["misses"], &map["loads"]), (&0.into(), &5.into(), &1.into()), "{map}");
     assert_eq!(map["by_asker"]["host"]["misses"], 5, "{map}");
     let text = prometheus(&told);
@@ -77,5 +77,5 @@ fn what_the_cache_of_a_map_did_is_told() {
     }
     // One that has its map in RAM says nothing of it.
     let without = figures(Drive::new(&configs::handful(), options).expect("a drive"));
-    assert!(figures_json(&without).contains("\"map_cache\":null") && !prometheus(&without).contains("ssdlab_map_"));
+    assert!(figures_json(&without).contains("\"map\":null") && !prometheus(&without).contains("ssdlab_map_"));
 }

@@ -182,7 +182,12 @@ impl Drive {
                     self.forget_command(command);
                     self.waiting.stalled.remove(turn);
                 }
-                Err(stall) => self.stall_again(turn, command, stall),
+                Err(stall) => {
+                    if stall == Stall::Map {
+                        self.waiting.stalled.now_for_map(turn, command);
+                    }
+                    self.stall(command, stall);
+                }
             }
         }
         self.waiting.retrying = nested;
@@ -191,12 +196,6 @@ impl Drive {
             behind.into_iter().for_each(|command| self.wait_begins(command, Stage::Overlap));
         }
         self.collect_garbage();
-    }
-
-    /// A command still waits, perhaps for something else.
-    fn stall_again(&mut self, turn: Turn, command: u32, stall: Stall) {
-        self.waiting.stalled.waits_for_map(turn, stall == Stall::Map);
-        self.stall(command, stall);
     }
 
     /// The map pages that a command waited for are cached: it is tried again, and then what waited behind it.
@@ -212,7 +211,14 @@ impl Drive {
                     self.forget_command(retried);
                     turns.extend(self.waiting.stalled.remove(turn).into_iter().rev());
                 }
-                Err(stall) => self.stall_again(turn, retried, stall),
+                Err(stall) => {
+                    // One that came to be tried behind another waits for space.
+                    match stall {
+                        Stall::Map => self.waiting.stalled.now_for_map(turn, retried),
+                        Stall::NoSpace | Stall::BufferFull => self.waiting.stalled.now_for_space(turn, retried),
+                    }
+                    self.stall(retried, stall);
+                }
             }
         }
         self.waiting.retrying = nested;

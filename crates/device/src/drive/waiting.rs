@@ -136,16 +136,18 @@ impl Stalled {
         turns.into_iter().map(|(_, command)| command)
     }
 
-    /// A command that waited for space or for map pages does so, or for the other.
-    pub(super) fn waits_for_map(&mut self, turn: Turn, waits_for_map: bool) {
-        let command = self.all[&turn].0;
-        if waits_for_map {
-            self.for_space.remove(&turn);
-            self.for_map.insert(command, turn);
-        } else {
-            self.for_map.remove(&command);
-            self.for_space.insert(turn, command);
-        }
+    /// A command that waited for space or for map pages waits for map pages.
+    pub(super) fn now_for_map(&mut self, turn: Turn, command: u32) {
+        debug_assert_eq!(self.all[&turn].0, command, "turn {turn} is that of another command");
+        self.for_space.remove(&turn);
+        self.for_map.insert(command, turn);
+    }
+
+    /// ... waits for space.
+    pub(super) fn now_for_space(&mut self, turn: Turn, command: u32) {
+        debug_assert_eq!(self.all[&turn].0, command, "turn {turn} is that of another command");
+        self.for_map.remove(&command);
+        self.for_space.insert(turn, command);
     }
 
     /// The first that waits for space from `turn` on.
