@@ -109,6 +109,8 @@ struct Measured {
     map: f64,
     /// Misses for each access of the host's, and of collection's.
     misses: [f64; 2],
+    /// Effective over-provisioning as collection found it.
+    spare: f64,
 }
 
 fn measure(case: &Case, design: &str) -> Measured {
@@ -138,6 +140,7 @@ fn measure(case: &Case, design: &str) -> Measured {
         data: (flash.total(OpKind::Program) - map) as f64 / writes as f64,
         map: map as f64 / writes as f64,
         misses: [ratio(MapUser::Host), ratio(MapUser::Gc)],
+        spare: drive.spare_at_collection().expect("victims were chosen"),
     }
 }
 
@@ -180,6 +183,12 @@ fn write_amplification_is_that_of_page_and_the_traffic_of_misses() {
         );
         assert!((cached.data / page.data - 1.0).abs() < 0.01, "{} of data, page {}", cached.data, page.data);
         assert!((found / expected - 1.0).abs() < 0.02, "{found}, expected {expected}");
+        assert!(
+            (cached.spare - page.spare).abs() < 0.001,
+            "over-provisioning of {}, page {}",
+            cached.spare,
+            page.spare
+        );
         assert!((cached.misses[0] / misses - 1.0).abs() < 0.01, "{:?}, expected {misses}", cached.misses);
     }
 }

@@ -414,7 +414,8 @@ pub struct WriteAmplification {
 pub struct Theory {
     /// Which model was used, with its source.
     pub model: String,
-    /// The write amplification it gives: of the writes that the buffer lets through, and with the parity of the stripes.
+    /// The write amplification it gives: of the writes that the buffer lets through, with the parity of the stripes and
+    /// without programs of map pages.
     pub write_amplification: f64,
     /// The effective over-provisioning as collection found it.
     #[serde(default)]

@@ -132,7 +132,9 @@ impl Drive {
             return None;
         }
         let pages = f64::from(self.media.data_pages_per_superblock());
-        let usable: f64 = self.usable().iter().map(|usable| f64::from(*usable)).sum();
+        // Free superblocks that are kept for map pages are not among the empty ones.
+        let map_blocks = self.config.map_blocks();
+        let usable: f64 = self.usable().iter().map(|usable| f64::from(usable.saturating_sub(map_blocks))).sum();
         let empty = self.gc.empty_pages as f64 / victims as f64 * f64::from(self.media.pool.groups());
         let bytes = (usable * pages - empty) * f64::from(self.config.flash.geometry.page_bytes);
         let user = self.config.user_bytes as f64;

@@ -298,7 +298,8 @@ fn utilization(device: &dyn Administration, virtual_time_ns: u64) -> Utilization
 
 /// The closed form for the drive's victim policy, where there is one.
 ///
-/// It is of the writes that come to flash, at what holds data when victims are chosen; parity comes on top of both.
+/// It is of the writes that come to flash, at what holds data when victims are chosen; parity comes on top of both, and map
+/// pages come on top of what is measured.
 fn overwrites(
     entrant: &Entrant,
     spare: &OverProvisioning,
