@@ -27,8 +27,12 @@ pub enum AddressSpace {
     Logical,
     /// Places on flash, in sectors; the design says how many there are.
     Physical,
+    /// Sectors that a design keeps for its commands behind the drive's capacity.
+    Reserved,
     /// Nothing: the sender's address is ignored.
     Nothing,
+    /// Nothing, and what the command changes may be anywhere: it takes its turn among all others, and all others behind it.
+    Everything,
 }
 
 /// Which waiting commands a scheduler may join to one.
@@ -47,6 +51,13 @@ pub enum Words {
     Exactly(u16),
     /// 0 to so many.
     UpTo(u16),
+}
+
+impl AddressSpace {
+    /// Whether the sender's address means anything.
+    pub const fn is_addressed(self) -> bool {
+        !matches!(self, AddressSpace::Nothing | AddressSpace::Everything)
+    }
 }
 
 impl Words {

@@ -28,6 +28,14 @@ impl DriveConfig {
         DESIGNS.iter().find(|design| design.name == self.ftl.design).map_or(0, |design| (design.make.map_blocks)(self))
     }
 
+    /// Units behind the user's that the design keeps for commands of its own.
+    pub(crate) fn reserved_units(&self) -> u32 {
+        DESIGNS
+            .iter()
+            .find(|design| design.name == self.ftl.design)
+            .map_or(0, |design| (design.make.reserved_units)(self))
+    }
+
     /// Segments with unsaved trims that are tolerated before a trim saves them: what the reserve has room for.
     pub(crate) fn trim_backlog(&self) -> u32 {
         if self.gc_reserve() >= 2 { (self.flash.geometry.pages_per_block / 2).min(64) } else { 0 }

@@ -70,6 +70,11 @@ pub trait BlockDevice: Send {
     /// Capacity in sectors of 512 bytes.
     fn sectors(&self) -> u64;
 
+    /// Sectors behind the capacity that commands of [`command_set`](BlockDevice::command_set) address.
+    fn reserved_sectors(&self) -> u64 {
+        0
+    }
+
     /// Bytes that it keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
     fn cell_bytes(&self) -> usize;
 
@@ -355,6 +360,10 @@ impl BlockDevice for Drive {
     #[inline]
     fn sectors(&self) -> u64 {
         self.user_sectors()
+    }
+
+    fn reserved_sectors(&self) -> u64 {
+        Drive::reserved_sectors(self)
     }
 
     fn cell_bytes(&self) -> usize {

@@ -73,6 +73,10 @@ impl BlockDevice for Member {
         self.drive().user_sectors()
     }
 
+    fn reserved_sectors(&self) -> u64 {
+        self.drive().reserved_sectors()
+    }
+
     fn cell_bytes(&self) -> usize {
         self.drive().cell_bytes()
     }

@@ -263,6 +263,10 @@ impl BlockDevice for Scheduler {
         self.below.sectors()
     }
 
+    fn reserved_sectors(&self) -> u64 {
+        self.below.reserved_sectors()
+    }
+
     fn now(&self) -> Nanos {
         self.below.now()
     }
@@ -289,7 +293,8 @@ impl BlockDevice for Scheduler {
         self.outstanding += 1;
         self.taken.add(request);
         let cell = self.below.cell_bytes();
-        let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.below.sectors());
+        let sectors = self.below.sectors() + self.below.reserved_sectors();
+        let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
         let cells = match request.op {
             Op::Write if cell > 0 && in_range => data.cells(request, cell),
             _ => Vec::new(),

@@ -1,11 +1,12 @@
 //! Every command set: a file each, and a line in [`COMMAND_SETS`].
 
+pub mod shrd;
 pub mod tags;
 
 use crate::command_set::CommandSet;
 
 /// Every set beyond block I/O.
-pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS];
+pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD];
 
 #[cfg(test)]
 mod tests {
@@ -13,7 +14,7 @@ mod tests {
 
     use super::COMMAND_SETS;
     use crate::Op;
-    use crate::command_set::{AddressSpace, DataPhase, EVENT_WORDS, Merging, Opcode, Role, Words};
+    use crate::command_set::{DataPhase, EVENT_WORDS, Merging, Opcode, Role, Words};
 
     #[test]
     fn every_set_is_well_formed() {
@@ -37,7 +38,7 @@ mod tests {
                     assert_eq!(command.carrier, Op::Read, "{name}: what answers with bytes is carried by a read");
                 }
                 if command.merging == Merging::Neighbours {
-                    assert_ne!(command.address, AddressSpace::Nothing, "{name}: neighbours have addresses");
+                    assert!(command.address.is_addressed(), "{name}: neighbours have addresses");
                     assert_eq!(command.words_out, Words::NONE, "{name}: one answer cannot be given to two");
                     assert_ne!(command.data, DataPhase::Answer, "{name}: one answer cannot be given to two");
                 }

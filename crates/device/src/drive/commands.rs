@@ -122,11 +122,13 @@ impl Drive {
             return Some(Status::Invalid);
         }
         let sectors = match spec.address {
-            AddressSpace::Logical => self.user_sectors(),
-            AddressSpace::Physical => self.media.flash.geometry().bytes() / SECTOR_BYTES,
-            AddressSpace::Nothing => return None,
+            AddressSpace::Logical => 0..self.user_sectors(),
+            AddressSpace::Physical => 0..self.media.flash.geometry().bytes() / SECTOR_BYTES,
+            AddressSpace::Reserved => self.user_sectors()..self.user_sectors() + self.reserved_sectors(),
+            AddressSpace::Nothing | AddressSpace::Everything => return None,
         };
-        let fits = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
+        let end = request.sector.checked_add(request.sectors);
+        let fits = request.sector >= sectors.start && end.is_some_and(|end| end <= sectors.end);
         (!fits).then_some(Status::OutOfRange)
     }
 

@@ -257,6 +257,11 @@ impl Drive {
         self.config.user_bytes / SECTOR_BYTES
     }
 
+    /// Sectors behind the capacity that commands of the drive's own set address.
+    pub fn reserved_sectors(&self) -> u64 {
+        u64::from(self.config.reserved_units()) * self.sectors_per_unit
+    }
+
     /// Bytes that the drive keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
     pub fn cell_bytes(&self) -> usize {
         self.media.flash.store.cell_bytes()

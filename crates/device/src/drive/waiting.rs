@@ -41,7 +41,14 @@ pub(super) struct Extent {
 
 impl Extent {
     pub(super) fn of(request: &Request, space: AddressSpace) -> Extent {
-        Extent { space, first: request.sector, end: request.end() }
+        match space {
+            AddressSpace::Everything => Extent { space: AddressSpace::Logical, first: 0, end: u64::MAX },
+            // Reserved sectors are behind the others.
+            AddressSpace::Reserved => {
+                Extent { space: AddressSpace::Logical, first: request.sector, end: request.end() }
+            }
+            space => Extent { space, first: request.sector, end: request.end() },
+        }
     }
 
     fn overlaps(&self, other: &Extent) -> bool {

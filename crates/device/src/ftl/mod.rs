@@ -318,6 +318,9 @@ pub(crate) struct Make {
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
     /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.
     pub(crate) map_blocks: fn(&DriveConfig) -> u32,
+    /// Units that it keeps behind the user's for commands of its own set: what
+    /// [`AddressSpace::Reserved`](ssdlab_base::command_set::AddressSpace::Reserved) is.
+    pub(crate) reserved_units: fn(&DriveConfig) -> u32,
     /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
     pub(crate) uses_oob: bool,
     /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.

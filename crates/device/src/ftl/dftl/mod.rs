@@ -46,6 +46,7 @@ pub(super) const DESIGN: Design = Design {
         map_blocks: |config| {
             if Sizes::of(config).is_possible(config) { quota(config, &Sizes::of(config).shape(config)) } else { 1 }
         },
+        reserved_units: |_| 0,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
         drawing: Drawing { drive: draw, handful, one_in: 4, ..Drawing::ANY },

@@ -72,6 +72,7 @@ pub(super) const DESIGN: Design = Design {
         commands: None,
         simulator_bytes: PageFtl::simulator_bytes,
         map_blocks: |_| 0,
+        reserved_units: |_| 0,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
         drawing: Drawing::ANY,
