@@ -36,6 +36,33 @@ pub(crate) enum BlockState {
     Bad,
 }
 
+/// What a superblock holds. Those of a kind that is not data are no victims of collection, and each group sets a number of
+/// them aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum BlockKind {
+    /// Units of the user.
+    #[default]
+    Data,
+    /// Map pages.
+    Map,
+    /// Units whose names are not final, of a design that logs what the host writes.
+    Log,
+}
+
+/// Kinds of superblocks.
+const KINDS: usize = 3;
+
+/// Superblocks of a kind that each group sets aside.
+#[derive(Debug, Default)]
+struct SetAside {
+    quota: u32,
+    /// By group: how many of these are free or being erased: they are not for data.
+    owed: Vec<u32>,
+    /// By group: those that wait for the end of their erase.
+    erasing: Vec<u32>,
+}
+
 /// Marks the valid count of a block that is not closed, so that a plain minimum over counts finds victims only.
 const NOT_CLOSED: u32 = 1 << 31;
 
@@ -62,15 +89,16 @@ pub(crate) struct BlockPool {
     free: Vec<FreeList>,
     erasing: Vec<u32>,
     usable: Vec<u32>,
-    /// Superblocks that hold map pages: no victims of collection.
-    map_blocks: Vec<bool>,
-    /// Superblocks of each group for map pages, and how many of these are free or being erased: they are not for data.
-    map_quota: u32,
-    map_owed: Vec<u32>,
-    /// Map blocks of each group that wait for the end of their erase.
-    map_erasing: Vec<u32>,
+    /// What superblocks hold.
+    kinds: Vec<BlockKind>,
+    /// By kind; nothing for data.
+    set_aside: [SetAside; KINDS],
+    /// By group: what all kinds are owed.
+    owed: Vec<u32>,
     /// Superblocks opened for data since the drive was made.
     data_opened: u64,
+    /// Superblocks of another kind that became data blocks.
+    became_data: u64,
 }
 
 enum FreeList {
@@ -202,11 +230,15 @@ impl BlockPool {
             free: (0..groups).map(|_| list()).collect(),
             erasing: vec![0; groups],
             usable: vec![0; groups],
-            map_blocks: vec![false; count],
-            map_quota: config.map_blocks(),
-            map_owed: vec![config.map_blocks(); groups],
-            map_erasing: vec![0; groups],
+            kinds: vec![BlockKind::Data; count],
+            set_aside: [0, config.map_blocks(), config.log_blocks()].map(|quota| SetAside {
+                quota,
+                owed: vec![quota; groups],
+                erasing: vec![0; groups],
+            }),
+            owed: vec![config.map_blocks() + config.log_blocks(); groups],
             data_opened: 0,
+            became_data: 0,
         };
         for superblock in 0..count as u32 {
             if !pool.is_good(superblock, flash) {
@@ -306,49 +338,114 @@ impl BlockPool {
     /// Free superblocks of a group.
     #[inline]
     pub(crate) fn free_blocks(&self, group: u32) -> u32 {
-        (self.free[group as usize].len() as u32).saturating_sub(self.map_owed[group as usize])
+        (self.free[group as usize].len() as u32).saturating_sub(self.owed[group as usize])
     }
 
-    /// Whether superblocks are set aside for map pages.
-    pub(crate) fn has_map_blocks(&self) -> bool {
-        self.map_quota > 0
+    /// Whether superblocks are set aside for a kind.
+    pub(crate) fn has(&self, kind: BlockKind) -> bool {
+        self.set_aside[kind as usize].quota > 0
+    }
+
+    /// What a superblock holds.
+    #[inline]
+    pub(crate) fn kind(&self, superblock: u32) -> BlockKind {
+        self.kinds[superblock as usize]
+    }
+
+    /// The same of a block; data where it is in no superblock any more.
+    pub(crate) fn kind_of(&self, block: BlockId) -> BlockKind {
+        self.kinds.get(self.superblocks.of(block) as usize).copied().unwrap_or_default()
     }
 
     /// Whether a superblock holds map pages.
     #[inline]
     pub(crate) fn is_map_block(&self, superblock: u32) -> bool {
-        self.map_blocks[superblock as usize]
+        self.kind(superblock) == BlockKind::Map
     }
 
-    /// Superblocks of a group that can be opened for map pages.
-    pub(crate) fn free_map_blocks(&self, group: u32) -> u32 {
-        self.map_owed[group as usize].min(self.free[group as usize].len() as u32)
+    /// Superblocks of a group that can be opened for a kind that is not data.
+    pub(crate) fn free_of(&self, kind: BlockKind, group: u32) -> u32 {
+        let (owed, free) = (self.set_aside[kind as usize].owed[group as usize], self.free[group as usize].len() as u32);
+        // Map blocks come first: nothing can go on without them.
+        let before =
+            if kind == BlockKind::Log { self.set_aside[BlockKind::Map as usize].owed[group as usize] } else { 0 };
+        owed.min(free.saturating_sub(before))
     }
 
-    /// The same, with those that are on their way: map blocks to be erased, which wait for nothing but the chips.
+    /// Superblocks of a group that are set aside for a kind and not in use, free or not.
+    pub(crate) fn owed_to(&self, kind: BlockKind, group: u32) -> u32 {
+        self.set_aside[kind as usize].owed[group as usize]
+    }
+
+    /// The same of map pages, with those that are on their way: map blocks to be erased, which wait for nothing but the chips.
     pub(crate) fn coming_map_blocks(&self, group: u32) -> u32 {
         let group = group as usize;
-        self.map_owed[group].min(self.free[group].len() as u32 + self.map_erasing[group])
+        let map = &self.set_aside[BlockKind::Map as usize];
+        map.owed[group].min(self.free[group].len() as u32 + map.erasing[group])
     }
 
-    /// Opens a free superblock for map pages.
-    pub(crate) fn open_map_block(&mut self, group: u32) -> Option<u32> {
-        if self.free_map_blocks(group) == 0 {
+    /// Opens a free superblock for a kind that is not data.
+    pub(crate) fn open_of(&mut self, kind: BlockKind, group: u32) -> Option<u32> {
+        assert_ne!(kind, BlockKind::Data, "a block of group {group} for data is opened as one that is set aside");
+        if self.free_of(kind, group) == 0 {
             return None;
         }
         let superblock = self.take_free(group)?;
-        assert!(!self.map_blocks[superblock as usize], "free block {superblock} holds map pages");
-        self.map_blocks[superblock as usize] = true;
-        self.map_owed[group as usize] -= 1;
+        assert_eq!(self.kind(superblock), BlockKind::Data, "free block {superblock} is of a kind");
+        self.kinds[superblock as usize] = kind;
+        self.set_aside[kind as usize].owed[group as usize] -= 1;
+        self.owed[group as usize] -= 1;
         Some(superblock)
     }
 
-    /// Recovery found map pages in a superblock.
-    pub(crate) fn found_map_block(&mut self, superblock: u32) {
-        if !std::mem::replace(&mut self.map_blocks[superblock as usize], true) {
-            let owed = &mut self.map_owed[self.by_per_group.div(superblock) as usize];
+    /// Recovery found what a superblock holds that is not data.
+    pub(crate) fn found(&mut self, superblock: u32, kind: BlockKind) {
+        if std::mem::replace(&mut self.kinds[superblock as usize], kind) != kind {
+            let group = self.by_per_group.div(superblock) as usize;
+            let owed = &mut self.set_aside[kind as usize].owed[group];
+            self.owed[group] -= u32::from(*owed > 0);
             *owed = owed.saturating_sub(1);
         }
+    }
+
+    /// A closed data block is one of a kind that is set aside: it was about to become a data block when the power went.
+    pub(crate) fn becomes(&mut self, superblock: u32, kind: BlockKind) {
+        assert_eq!(self.state(superblock), BlockState::Closed, "block {superblock} becomes one of {kind:?}");
+        assert_eq!(self.kind(superblock), BlockKind::Data, "block {superblock} becomes one of {kind:?}");
+        self.found(superblock, kind);
+        self.valid[superblock as usize] |= NOT_CLOSED;
+    }
+
+    /// A closed superblock of another kind holds data from now on, and its group owes that kind another one. Only while a group
+    /// has one to spare.
+    pub(crate) fn becomes_data(&mut self, superblock: u32) {
+        let group = self.by_per_group.div(superblock) as usize;
+        let kind = std::mem::take(&mut self.kinds[superblock as usize]);
+        self.became_data += 1;
+        assert_ne!(kind, BlockKind::Data, "block {superblock} becomes a data block, and is one");
+        assert_eq!(self.state(superblock), BlockState::Closed, "block {superblock} becomes a data block");
+        self.valid[superblock as usize] &= !NOT_CLOSED;
+        if self.held_and_owed(kind, group) < self.set_aside[kind as usize].quota {
+            self.set_aside[kind as usize].owed[group] += 1;
+            self.owed[group] += 1;
+        }
+    }
+
+    /// Superblocks of another kind that became data blocks since the drive was made.
+    pub(crate) const fn became_data(&self) -> u64 {
+        self.became_data
+    }
+
+    /// Whether a kind has more superblocks of a group than are set aside for it: recovery may find more.
+    pub(crate) fn has_too_many(&self, kind: BlockKind, group: u32) -> bool {
+        self.held_and_owed(kind, group as usize) > self.set_aside[kind as usize].quota
+    }
+
+    fn held_and_owed(&self, kind: BlockKind, group: usize) -> u32 {
+        let of_kind = self.kinds[group * self.per_group as usize..][..self.per_group as usize].iter();
+        let held = of_kind.filter(|other| **other == kind).count() as u32;
+        // What is being erased is owed already.
+        held + self.set_aside[kind as usize].owed[group] - self.set_aside[kind as usize].erasing[group]
     }
 
     /// The closed map block of a group with the fewest valid units.
@@ -373,7 +470,7 @@ impl BlockPool {
     #[inline]
     pub(crate) fn free_or_erasing(&self, group: u32) -> u32 {
         let all = self.free[group as usize].len() as u32 + self.erasing[group as usize];
-        all.saturating_sub(self.map_owed[group as usize])
+        all.saturating_sub(self.owed[group as usize])
     }
 
     /// Good superblocks of a group.
@@ -421,7 +518,8 @@ impl BlockPool {
         self.states[block as usize] = state;
         let closed = state == BlockState::Closed;
         let valid = self.valid[block as usize] & !NOT_CLOSED;
-        self.valid[block as usize] = if closed && !self.is_map_block(block) { valid } else { valid | NOT_CLOSED };
+        self.valid[block as usize] =
+            if closed && self.kind(block) == BlockKind::Data { valid } else { valid | NOT_CLOSED };
         if closed {
             self.closings += 1;
             self.closed_order[block as usize] = self.closings;
@@ -507,7 +605,7 @@ impl BlockPool {
         assert_eq!(self.states[block as usize], BlockState::Full, "block {block} was full");
         assert!(self.valid[block as usize] >= NOT_CLOSED, "full block {block} could have been a victim");
         self.states[block as usize] = BlockState::Closed;
-        if !self.is_map_block(block) {
+        if self.kind(block) == BlockKind::Data {
             self.valid[block as usize] &= !NOT_CLOSED;
         }
         self.closings += 1;
@@ -518,7 +616,7 @@ impl BlockPool {
     pub(crate) fn collect(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Closed, "victim {block} was closed");
         let hidden = self.valid[block as usize] >= NOT_CLOSED;
-        assert_eq!(hidden, self.is_map_block(block), "victim {block} was hidden from the policies");
+        assert_eq!(hidden, self.kind(block) != BlockKind::Data, "victim {block} was hidden from the policies");
         self.states[block as usize] = BlockState::Collecting;
         self.valid[block as usize] |= NOT_CLOSED;
     }
@@ -530,8 +628,15 @@ impl BlockPool {
         self.states[block as usize] = BlockState::Erasing;
         let group = self.group_of(block);
         self.erasing[group as usize] += 1;
-        self.map_owed[group as usize] += u32::from(self.is_map_block(block));
-        self.map_erasing[group as usize] += u32::from(self.is_map_block(block));
+        let kind = self.kind(block);
+        if kind != BlockKind::Data {
+            self.set_aside[kind as usize].erasing[group as usize] += 1;
+            // Recovery may have found more than are set aside: the power went before the erase of some.
+            if self.held_and_owed(kind, group as usize) < self.set_aside[kind as usize].quota {
+                self.set_aside[kind as usize].owed[group as usize] += 1;
+                self.owed[group as usize] += 1;
+            }
+        }
     }
 
     /// The erase is done: the superblock is free, or bad.
@@ -543,7 +648,10 @@ impl BlockPool {
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "erased block {block} holds nothing valid");
         self.erasing[group] -= 1;
         self.trimmed[block as usize] = false;
-        self.map_erasing[group] -= u32::from(std::mem::take(&mut self.map_blocks[block as usize]));
+        let kind = std::mem::take(&mut self.kinds[block as usize]);
+        if kind != BlockKind::Data {
+            self.set_aside[kind as usize].erasing[group] -= 1;
+        }
         self.retiring[block as usize] &= !good;
         if good {
             self.states[block as usize] = BlockState::Free;
@@ -586,11 +694,14 @@ impl BlockPool {
         self.valid.fill(NOT_CLOSED);
         self.pins.fill(0);
         self.erasing.fill(0);
-        self.map_erasing.fill(0);
         self.retiring.fill(false);
         self.trimmed.fill(false);
-        self.map_blocks.fill(false);
-        self.map_owed.fill(self.map_quota);
+        self.kinds.fill(BlockKind::Data);
+        for set_aside in &mut self.set_aside {
+            set_aside.erasing.fill(0);
+            set_aside.owed.fill(set_aside.quota);
+        }
+        self.owed.fill(self.set_aside.iter().map(|set_aside| set_aside.quota).sum());
     }
 
     /// An operation in flight must end before the block is erased.
@@ -669,7 +780,7 @@ impl BlockPool {
             free += usize::from(state == BlockState::Free);
             erasing += u32::from(state == BlockState::Erasing);
             usable += u32::from(state != BlockState::Bad);
-            let victim = state == BlockState::Closed && !self.is_map_block(block);
+            let victim = state == BlockState::Closed && self.kind(block) == BlockKind::Data;
             assert_eq!(victim, valid < NOT_CLOSED, "block {block} is {state:?}: a victim or not");
             if matches!(state, BlockState::Free | BlockState::Erasing) {
                 assert_eq!(valid, NOT_CLOSED, "block {block} is {state:?} and holds valid units");

@@ -17,6 +17,11 @@ impl DriveConfig {
         (self.user_bytes / u64::from(self.ftl.mapping_unit)) as u32
     }
 
+    /// Mapping units of the user's capacity, and those that the design keeps behind them.
+    pub(crate) fn mapped_units(&self) -> u32 {
+        self.user_units() + self.reserved_units()
+    }
+
     /// Superblocks of each group that only relocation may open. One is enough to finish any job; with a threshold of three or
     /// more there are two, which leaves room for records of trims and for failed programs.
     pub(crate) const fn gc_reserve(&self) -> u32 {
@@ -26,6 +31,16 @@ impl DriveConfig {
     /// Superblocks of each group that the design sets aside for map pages.
     pub(crate) fn map_blocks(&self) -> u32 {
         DESIGNS.iter().find(|design| design.name == self.ftl.design).map_or(0, |design| (design.make.map_blocks)(self))
+    }
+
+    /// Superblocks of each group that the design sets aside for a log of units whose names are not final.
+    pub(crate) fn log_blocks(&self) -> u32 {
+        DESIGNS.iter().find(|design| design.name == self.ftl.design).map_or(0, |design| (design.make.log_blocks)(self))
+    }
+
+    /// Whether OOB areas have a second LPN and the number of the host's write for each unit.
+    pub fn keeps_origins(&self) -> bool {
+        self.log_blocks() > 0
     }
 
     /// Units behind the user's that the design keeps for commands of its own.

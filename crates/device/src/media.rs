@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
-use crate::block_pool::{BlockPool, BlockState};
+use crate::block_pool::{BlockKind, BlockPool, BlockState};
 use crate::event_queue::EventQueue;
 use crate::ftl::Asker;
 use crate::seeded::{Bug, seeded};
@@ -29,6 +29,28 @@ pub(crate) enum Frontier {
     Gc,
     /// Map pages, in blocks of their own.
     Map,
+    /// Units whose names are not final, in blocks of their own.
+    Log,
+}
+
+impl Frontier {
+    /// Where what is valid in a block of a kind is moved.
+    pub(crate) const fn of_relocation(kind: BlockKind) -> Frontier {
+        match kind {
+            BlockKind::Data => Frontier::Gc,
+            BlockKind::Map => Frontier::Map,
+            BlockKind::Log => Frontier::Log,
+        }
+    }
+
+    /// The kind of blocks that it is on.
+    const fn kind(self) -> BlockKind {
+        match self {
+            Frontier::Host(_) | Frontier::Gc => BlockKind::Data,
+            Frontier::Map => BlockKind::Map,
+            Frontier::Log => BlockKind::Log,
+        }
+    }
 }
 
 /// A write frontier: the superblock, and how many of its pages were given out.
@@ -102,7 +124,7 @@ pub(crate) struct Media {
     pub(crate) own_blocks: bool,
     separate_gc: bool,
     streams: u32,
-    /// Frontiers of a group: of each stream, of relocation, and of map pages where there are map blocks.
+    /// Frontiers of a group: of each stream, of relocation, of map pages where there are map blocks, and of a log.
     row: u32,
     frontiers: Vec<OpenBlock>,
     /// Pages of a frontier that power cuts left behind the others: they are given out first.
@@ -147,6 +169,10 @@ pub(crate) struct Media {
     pub(crate) map_has_room: bool,
     /// A block of map pages is full, and may be the one that their collection waited for.
     pub(crate) map_block_closed: bool,
+    /// Blocks were set aside for a log again.
+    pub(crate) log_has_room: bool,
+    /// Settled blocks of a log wait for free blocks that are set aside in their stead.
+    pub(crate) log_waits: bool,
 }
 
 /// The host's side of paced collection, by group.
@@ -212,12 +238,15 @@ impl Media {
         if config.ftl.parity != Parity::None {
             flash.hold_failed_reads();
         }
+        if config.keeps_origins() {
+            flash.oob.keep_origins();
+        }
         let (page, unit) = (geometry.page_bytes, config.ftl.mapping_unit);
         assert!(page.is_multiple_of(unit), "a page of {page} bytes in units of {unit}");
         let units = geometry.pages() * u64::from(page / unit);
         assert!(units < u64::from(NONE), "{units} units on flash, more than numbers for them");
         let pool = BlockPool::new(config, &mut flash);
-        let row = config.ftl.streams + 1 + u32::from(pool.has_map_blocks());
+        let row = config.ftl.streams + 1 + u32::from(pool.has(BlockKind::Map)) + u32::from(pool.has(BlockKind::Log));
         let frontiers = pool.groups() * row;
         let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
         let pages_per_superblock = geometry.pages_per_block * pool.superblocks.width();
@@ -262,6 +291,8 @@ impl Media {
             map_is_cached: Vec::new(),
             map_has_room: false,
             map_block_closed: false,
+            log_has_room: false,
+            log_waits: false,
         }
     }
 
@@ -365,8 +396,9 @@ impl Media {
             Frontier::Gc if self.separate_gc => self.streams,
             Frontier::Gc => 0,
             Frontier::Map => self.streams + 1,
+            Frontier::Log => self.streams + 2,
         };
-        debug_assert!(index < self.row, "a drive without map blocks has no frontier for them");
+        debug_assert!(index < self.row, "a drive without blocks of a kind has no frontier for them");
         (group * self.row + index) as usize
     }
 
@@ -378,8 +410,8 @@ impl Media {
         if frontier == Frontier::Gc {
             return open || self.pool.free_blocks(group) > 0 && self.can_open(group);
         }
-        if frontier == Frontier::Map {
-            return open || self.pool.free_map_blocks(group) > 0 && self.can_open(group);
+        if frontier.kind() != BlockKind::Data {
+            return open || self.pool.free_of(frontier.kind(), group) > 0 && self.can_open(group);
         }
         // Nothing can stand against an open frontier that is the host's alone.
         open && self.separate_gc && !self.host_pace.on || self.host_has_page(group, frontier, slot, open)
@@ -584,7 +616,7 @@ impl Media {
     #[inline(never)]
     fn open_superblock(&mut self, group: u32, frontier: Frontier) -> OpenBlock {
         let opened = match frontier {
-            Frontier::Map => self.pool.open_map_block(group),
+            Frontier::Map | Frontier::Log => self.pool.open_of(frontier.kind(), group),
             Frontier::Host(_) | Frontier::Gc => self.pool.open(group),
         };
         let superblock = opened.expect("a group that has a page has a superblock to open");
@@ -630,7 +662,7 @@ impl Media {
         self.gaps[slot].pop_front();
         let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together())
             || self.pool.superblocks.role(open.next_page) == Role::Parity;
-        if frontier != Frontier::Map {
+        if frontier.kind() == BlockKind::Data {
             self.host_row_open = frontier != Frontier::Gc && !ends_row;
         }
         (place, open.next_page == self.pages_per_superblock || !self.row_fits(slot, *open))
@@ -722,8 +754,11 @@ impl Media {
         // Relocation first: host data can wait for it, but not the other way round.
         let relocation = self.separate_gc.then_some(self.streams);
         let data = relocation.into_iter().chain(0..self.streams);
-        let map = self.pool.is_map_block(superblock).then_some(self.streams + 1);
-        let all: Vec<u32> = map.map_or_else(|| data.collect(), |map| vec![map]);
+        let all: Vec<u32> = match self.pool.kind(superblock) {
+            BlockKind::Data => data.collect(),
+            BlockKind::Map => vec![self.streams + 1],
+            BlockKind::Log => vec![self.streams + 2],
+        };
         let mut slots = all.into_iter().map(|index| row + index as usize);
         let Some(slot) = slots.find(|slot| self.frontiers[*slot].block == NONE) else { return false };
         // Members whose erase was cut are erased by now: an image's host must have space for them again.
@@ -780,7 +815,8 @@ impl Media {
         let used = self.separate_gc || index != self.streams;
         let taken = self.frontiers.iter().any(|open| open.block == superblock);
         let known = superblock < self.pool.superblocks_count() && self.pool.superblocks.is_whole(superblock);
-        let kind = known && self.pool.is_map_block(superblock) == (index > self.streams);
+        let kinds = [BlockKind::Data, BlockKind::Map, BlockKind::Log];
+        let kind = known && self.pool.kind(superblock) == kinds[index.saturating_sub(self.streams) as usize];
         if !used || taken || !kind || self.pool.group_of(superblock) != group {
             return false;
         }
@@ -947,13 +983,31 @@ impl Media {
     /// Pages that the map's frontier of a group can still give out, in what is open or free now.
     pub(crate) fn map_pages_left(&self, group: u32) -> u32 {
         let left = self.data_pages_left(self.slot(group, Frontier::Map));
-        left + self.pool.free_map_blocks(group) * self.data_pages_per_superblock
+        left + self.pool.free_of(BlockKind::Map, group) * self.data_pages_per_superblock
     }
 
     /// The same, with what is in map blocks that are about to be erased.
     pub(crate) fn map_pages_coming(&self, group: u32) -> u32 {
         let left = self.data_pages_left(self.slot(group, Frontier::Map));
         left + self.pool.coming_map_blocks(group) * self.data_pages_per_superblock
+    }
+
+    /// Pages that a log's frontiers can still give out, in what is open or free now.
+    pub(crate) fn log_pages_left(&self) -> u32 {
+        (0..self.pool.groups()).map(|group| self.log_pages_left_in(group)).sum()
+    }
+
+    /// The same, with what is set aside and not free yet.
+    pub(crate) fn log_pages_coming(&self) -> u32 {
+        let owed = |group: u32| self.pool.owed_to(BlockKind::Log, group) * self.data_pages_per_superblock;
+        let left = |group: u32| self.data_pages_left(self.slot(group, Frontier::Log));
+        (0..self.pool.groups()).map(|group| left(group) + owed(group)).sum()
+    }
+
+    /// Pages of one group that a log's frontier can still give out.
+    pub(crate) fn log_pages_left_in(&self, group: u32) -> u32 {
+        let left = self.data_pages_left(self.slot(group, Frontier::Log));
+        left + self.pool.free_of(BlockKind::Log, group) * self.data_pages_per_superblock
     }
 
     /// As [`Media::read`], of a class of the die's queue.

@@ -88,11 +88,29 @@ pub enum Bug {
     RefusedCommandActs,
     /// A command of a set that waited for a free block begins anew.
     ExecutedTwice,
+    /// The record of what is active leaves out log blocks with names that are not final.
+    UnsettledLogForgotten,
+    /// A unit that is moved gets the number of what the host writes then.
+    MoveRenumbers,
+    /// Recovery does not compare copies in the log with what the map has.
+    AutoremapAnyWins,
+    /// A remap leaves the map page of the oLPN clean.
+    RemapForgetsMapPage,
+    /// A trim forgets copies of its units that are in the log.
+    TrimForgetsLog,
+    /// After recovery the numbers of the host's writes begin anew.
+    NumbersBeginAnew,
+    /// An older copy of a unit stays in the write buffer while a newer one goes to the log.
+    BufferedCopyForgotten,
+    /// A remap does not wait for the programs of what it names.
+    RemapBeforeData,
+    /// Data for the log completes before it is on flash.
+    LogNotWrittenThrough,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 41] = [
+    pub const ALL: [Bug; 50] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -134,6 +152,15 @@ impl Bug {
         Bug::AcknowledgedAgain,
         Bug::RefusedCommandActs,
         Bug::ExecutedTwice,
+        Bug::UnsettledLogForgotten,
+        Bug::MoveRenumbers,
+        Bug::AutoremapAnyWins,
+        Bug::RemapForgetsMapPage,
+        Bug::TrimForgetsLog,
+        Bug::NumbersBeginAnew,
+        Bug::BufferedCopyForgotten,
+        Bug::RemapBeforeData,
+        Bug::LogNotWrittenThrough,
     ];
 
     /// What is wrong, in a few words.
@@ -180,6 +207,15 @@ impl Bug {
             Bug::AcknowledgedAgain => "an acknowledged event is delivered again",
             Bug::RefusedCommandActs => "a refused command changes something",
             Bug::ExecutedTwice => "a command of a set that waited for a free block is executed twice",
+            Bug::UnsettledLogForgotten => "the record of active blocks leaves out log blocks whose names are not final",
+            Bug::MoveRenumbers => "a moved unit counts as written by the host when it was moved",
+            Bug::AutoremapAnyWins => "recovery gives a unit's name to any copy in the log",
+            Bug::RemapForgetsMapPage => "a remap leaves the map page of the final name clean",
+            Bug::TrimForgetsLog => "a trim forgets the copies in the log",
+            Bug::NumbersBeginAnew => "after recovery the host's writes are numbered anew",
+            Bug::BufferedCopyForgotten => "an older copy leaves the write buffer after a newer one was logged",
+            Bug::RemapBeforeData => "a remap does not wait for the program of its data",
+            Bug::LogNotWrittenThrough => "data for the log completes before it is on flash",
         }
     }
 }

@@ -11,7 +11,12 @@ use ssdlab_torture::configs;
 const OPTIONS: Options = Options { seed: 7, contents: Contents::Bytes };
 
 fn open(config: &DriveConfig, dir: &Path) -> Result<Image, ImageError> {
-    Image::open(dir, &config.flash.geometry, config.flash.geometry.page_bytes / config.ftl.mapping_unit)
+    Image::open(
+        dir,
+        &config.flash.geometry,
+        config.flash.geometry.page_bytes / config.ftl.mapping_unit,
+        config.keeps_origins(),
+    )
 }
 
 fn on_image(config: &DriveConfig, dir: &Path) -> Drive {

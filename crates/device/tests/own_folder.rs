@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ssdlab_base::COMMAND_SETS;
 use ssdlab_device::description::{Group, KEYS, groups};
 use ssdlab_device::registered;
 
@@ -44,8 +45,13 @@ fn named(line: &str, designs: &[&str], keys: &[&str], bare: bool) -> Option<Stri
         let path = format!("{}::", word.replace('-', "_"));
         code.match_indices(&path).any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
-    // A name that is a word of storage as well counts where designs are spoken of.
-    let is_named = |name: &&&str| quoted(name) && (**name != "page" || code.contains("design")) || module(name);
+    // A name that is a word of storage as well, or that of a command set and of the layer that sends it, counts where designs are
+    // spoken of.
+    let is_shared = |name: &str| name == "page" || COMMAND_SETS.iter().any(|set| set.name == name);
+    let is_named = |name: &&&str| {
+        quoted(name) && (!is_shared(name) || code.contains("design"))
+            || module(name) && (!is_shared(name) || **name == "page")
+    };
     let key = keys.iter().find(|key| bare && quoted(key) || quoted(&format!("ftl.{key}")));
     designs.iter().find(is_named).or(key).map(|word| (*word).to_string())
 }

@@ -1,6 +1,6 @@
 //! What the pages hold: nothing, a stamp a sector, or all bytes; and the OOB area.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::array::HugeArray;
 use crate::blocks::Blocks;
@@ -131,6 +131,26 @@ pub struct Oob {
     records: Records,
     /// Units whose data was lost on the way here, by physical unit: a flag in a real OOB.
     poisoned: BTreeSet<UnitId>,
+    /// Where a design numbers the writes of the host.
+    origins: Option<Origins>,
+}
+
+/// What the OOB says of a unit beside its LPN, of a design that numbers the writes of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Origin {
+    /// The unit that the host wrote under another name for a while; [`Lpn::NONE`] where the LPN is its only one.
+    pub lpn: Lpn,
+    /// The number of the host's write, which the unit keeps wherever it is moved.
+    pub number: u32,
+}
+
+struct Origins {
+    of: HugeArray<Origin>,
+    /// The number of what the host writes now.
+    now: u32,
+    /// Of the units that are written next.
+    given: VecDeque<Origin>,
 }
 
 impl Oob {
@@ -144,7 +164,100 @@ impl Oob {
             pages_per_block: geometry.pages_per_block,
             records: Records::new(geometry.pages_per_block * units_per_page),
             poisoned: BTreeSet::new(),
+            origins: None,
         }
+    }
+
+    /// Keeps an [`Origin`] with each unit from now on.
+    pub fn keep_origins(&mut self) {
+        self.origins.get_or_insert_with(|| Origins {
+            of: HugeArray::new(self.lpns.len()),
+            now: 0,
+            given: VecDeque::new(),
+        });
+    }
+
+    /// Bytes that [`Oob::keep_origins`] takes.
+    pub fn origins_bytes(units: u64) -> u64 {
+        HugeArray::<Origin>::bytes_of(units)
+    }
+
+    /// The origin of a unit.
+    ///
+    /// # Panics
+    /// None are kept.
+    #[inline]
+    pub fn origin(&self, unit: UnitId) -> Origin {
+        self.origins.as_ref().expect("origins are kept").of.get(unit.index())
+    }
+
+    /// The number that what the host writes now gets.
+    pub fn set_write_number(&mut self, number: u32) {
+        if let Some(origins) = &mut self.origins {
+            origins.now = number;
+        }
+    }
+
+    /// The number that what the host writes now gets, where origins are kept.
+    pub fn write_number(&self) -> Option<u32> {
+        self.origins.as_ref().map(|origins| origins.now)
+    }
+
+    /// A unit is written now: under its own LPN, or with the next of the origins that were given.
+    #[inline]
+    pub fn number_write(&mut self, unit: UnitId) {
+        if let Some(origins) = &mut self.origins {
+            let own = Origin { lpn: Lpn::NONE, number: origins.now };
+            origins.of.as_mut_slice()[unit.index()] = origins.given.pop_front().unwrap_or(own);
+        }
+    }
+
+    /// The units that are written next have these origins.
+    ///
+    /// # Panics
+    /// None are kept.
+    pub fn give_origins(&mut self, given: impl Iterator<Item = Origin>) {
+        let origins = self.origins.as_mut().expect("origins are kept");
+        assert!(origins.given.is_empty(), "origins were given, and no unit was written");
+        origins.given.extend(given);
+    }
+
+    /// The map has a unit under another LPN now. The OOB area of a chip has both, the LPN and the origin; which of the two is
+    /// current, only the map tells, and recovery does not ask this.
+    pub fn rename(&mut self, unit: UnitId, lpn: Lpn) {
+        assert!(self.origins.is_some(), "unit {unit} has one name alone");
+        self.lpns.as_mut_slice()[unit.index()] = lpn;
+    }
+
+    /// An image tells of a unit's origin.
+    pub(crate) fn set_origin(&mut self, unit: UnitId, origin: Origin) {
+        if let Some(origins) = &mut self.origins {
+            origins.of.as_mut_slice()[unit.index()] = origin;
+        }
+    }
+
+    /// A unit is written anew as it is: it keeps its number.
+    pub fn keep_number(&mut self, from: UnitId, to: UnitId) {
+        if let Some(origins) = &mut self.origins
+            && from != UnitId::NONE
+        {
+            let of = origins.of.as_mut_slice();
+            of[to.index()].number = of[from.index()].number;
+        }
+    }
+
+    /// The LPN of a unit that was moved is its only name from now on.
+    #[inline]
+    pub fn has_final_name(&mut self, unit: UnitId) {
+        if let Some(origins) = &mut self.origins {
+            origins.of.as_mut_slice()[unit.index()].lpn = Lpn::NONE;
+        }
+    }
+
+    /// Whether origins are kept.
+    #[inline]
+    pub fn keeps_origins(&self) -> bool {
+        self.origins.is_some()
     }
 
     /// Bytes that [`Oob::new`] takes.
@@ -220,7 +333,7 @@ impl Oob {
     /// Whether nothing but LPNs and sequence numbers is stored.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.records.is_empty() && self.poisoned.is_empty()
+        self.records.is_empty() && self.poisoned.is_empty() && self.origins.is_none()
     }
 
     /// The sequence number of a page.
@@ -313,6 +426,10 @@ impl Oob {
         if self.is_poisoned(from) {
             self.poisoned.insert(to);
         }
+        if let Some(origins) = &mut self.origins {
+            let of = origins.of.as_mut_slice();
+            of[to.index()] = of[from.index()];
+        }
     }
 
     /// What was bound to pages whose programs never happened is gone with the RAM.
@@ -341,7 +458,15 @@ impl Oob {
         (self.lpns.as_slice(), self.sequence_low.as_slice(), &self.block_sequence, &self.records)
     }
 
-    pub(crate) fn parts_mut(&mut self) -> (&mut [Lpn], &mut [u32], &mut [u64], &mut Records) {
-        (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice(), &mut self.block_sequence, &mut self.records)
+    /// The origins of all units; nothing where none are kept.
+    pub(crate) fn origins(&self) -> &[Origin] {
+        self.origins.as_ref().map_or(&[], |origins| origins.of.as_slice())
+    }
+
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn parts_mut(&mut self) -> (&mut [Lpn], &mut [u32], &mut [u64], &mut [Origin], &mut Records) {
+        let origins = self.origins.as_mut().map_or(&mut [][..], |origins| origins.of.as_mut_slice());
+        let (lpns, low) = (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice());
+        (lpns, low, &mut self.block_sequence, origins, &mut self.records)
     }
 }

@@ -23,7 +23,7 @@ pub use blocks::{Block, Blocks};
 pub use config::{
     Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
 };
-pub use contents::{Oob, Store};
+pub use contents::{Oob, Origin, Store};
 pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
 pub use id::{BlockId, DieId, Lpn, PlaneId, Ppn, UnitId};

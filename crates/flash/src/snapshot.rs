@@ -18,6 +18,7 @@ impl Flash {
         to.write_all(bytemuck::cast_slice(lpns))?;
         to.write_all(bytemuck::cast_slice(low))?;
         to.write_all(bytemuck::cast_slice(base))?;
+        to.write_all(bytemuck::cast_slice(self.oob.origins()))?;
         to.write_all(&(records.len() as u64).to_le_bytes())?;
         for (unit, words) in records.iter() {
             to.write_all(&unit.0.to_le_bytes())?;
@@ -45,10 +46,11 @@ impl Flash {
         }
         let units_per_page = self.oob.units_per_page();
         let units = geometry.pages() * u64::from(units_per_page);
-        let (lpns, low, base, records) = self.oob.parts_mut();
+        let (lpns, low, base, origins, records) = self.oob.parts_mut();
         from.read_exact(bytemuck::cast_slice_mut(lpns))?;
         from.read_exact(bytemuck::cast_slice_mut(low))?;
         from.read_exact(bytemuck::cast_slice_mut(base))?;
+        from.read_exact(bytemuck::cast_slice_mut(origins))?;
         if base.iter().any(|sequence| *sequence >= 1 << 62) {
             return Err(damaged("a sequence number is out of its range"));
         }

@@ -114,7 +114,7 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
     let io = |error| OpenError::Io { path: path.clone(), error };
     let expected = to_toml(config);
     let geometry = &config.flash.geometry;
-    let image = Image::open(dir, geometry, geometry.page_bytes / config.ftl.mapping_unit)?;
+    let image = Image::open(dir, geometry, geometry.page_bytes / config.ftl.mapping_unit, config.keeps_origins())?;
     let fresh = image.is_fresh();
     if fresh {
         // Before the image counts as whole, so that no whole image is without it.

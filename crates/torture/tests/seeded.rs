@@ -5,11 +5,12 @@
 use std::sync::Mutex;
 
 use ssdlab_device::seeded::{self, Bug};
+use ssdlab_torture::shrd::LogCase;
 use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 41] = [
+const ALLOWED: [(Bug, u64); 50] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -27,7 +28,7 @@ const ALLOWED: [(Bug, u64); 41] = [
     (Bug::LostDataReadsGood, 400),
     (Bug::BadBlockUsed, 100),
     (Bug::OlderVersionWins, 100),
-    (Bug::MergeForgetsVersion, 400),
+    (Bug::MergeForgetsVersion, 1000),
     (Bug::ChainDropped, 200),
     (Bug::MembersInStep, 100),
     (Bug::FreeAtFirstErase, 100),
@@ -51,6 +52,15 @@ const ALLOWED: [(Bug, u64); 41] = [
     (Bug::AcknowledgedAgain, 100),
     (Bug::RefusedCommandActs, 100),
     (Bug::ExecutedTwice, 100),
+    (Bug::UnsettledLogForgotten, 1000),
+    (Bug::MoveRenumbers, 1000),
+    (Bug::AutoremapAnyWins, 1000),
+    (Bug::RemapForgetsMapPage, 1000),
+    (Bug::TrimForgetsLog, 1000),
+    (Bug::NumbersBeginAnew, 1000),
+    (Bug::BufferedCopyForgotten, 1000),
+    (Bug::RemapBeforeData, 4000),
+    (Bug::LogNotWrittenThrough, 1000),
 ];
 
 /// Found where reads fail far more often than they are drawn to: several pages of one stripe have to be lost.
@@ -60,12 +70,29 @@ const NEEDS_LOST_READS: [Bug; 1] = [Bug::ParityDoesNotWait];
 const OF_A_SET: [Bug; 5] =
     [Bug::EventForgotten, Bug::EventOvertakes, Bug::AcknowledgedAgain, Bug::RefusedCommandActs, Bug::ExecutedTwice];
 
+/// Bugs of drives of the set `shrd`: found by a host that sends its commands.
+const OF_A_LOG: [Bug; 9] = [
+    Bug::UnsettledLogForgotten,
+    Bug::MoveRenumbers,
+    Bug::AutoremapAnyWins,
+    Bug::RemapForgetsMapPage,
+    Bug::TrimForgetsLog,
+    Bug::NumbersBeginAnew,
+    Bug::BufferedCopyForgotten,
+    Bug::RemapBeforeData,
+    Bug::LogNotWrittenThrough,
+];
+
 /// Commands of a case.
 const COMMANDS: u64 = 200;
 
 /// The first seed that fails with the seeded bug, and what it shrinks to.
 fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
-    if OF_A_SET.contains(&bug) { hunt_of_set(bug, seeds) } else { hunt_block(bug, seeds) }
+    match bug {
+        bug if OF_A_SET.contains(&bug) => hunt_of_set(bug, seeds),
+        bug if OF_A_LOG.contains(&bug) => hunt_of_log(bug, seeds),
+        bug => hunt_block(bug, seeds),
+    }
 }
 
 fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
@@ -87,6 +114,22 @@ fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
                 "what seed {seed} shrinks to fails without {bug:?}, too"
             );
             return Some((seed, finding, shrunk.steps.len()));
+        }
+    }
+    None
+}
+
+fn hunt_of_log(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    for seed in 1..=seeds {
+        seeded::seed(None);
+        let Some(case) = LogCase::draw(seed) else { continue };
+        seeded::seed(Some(bug));
+        let found = case.run(&mut Totals::default());
+        seeded::seed(None);
+        if let Err(finding) = found {
+            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
+            let steps = finding.step;
+            return Some((seed, finding, steps));
         }
     }
     None

@@ -260,8 +260,13 @@ impl Drive {
         let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         let lpn = buffer.entry(slots[0]).lpn;
         assert!(block_units > 0, "a block of no units leaves padded");
+        let user_units = self.config.user_units();
+        if lpn.0 >= user_units {
+            // What the design keeps behind the user's units is in blocks of its own, in whatever order.
+            return self.evict(slots, None);
+        }
         let first = lpn.begin(block_units);
-        let end = Lpn(first.0.saturating_add(block_units).min(self.config.user_units()));
+        let end = Lpn(first.0.saturating_add(block_units).min(user_units));
         let mut at = self.stage.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
         let per_page = self.media.units_per_page;
         while at < end {

@@ -6,7 +6,7 @@ use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, S
 use super::dispatch::Stall;
 use super::{Drive, Payload};
 use crate::Status;
-use crate::ftl::SetCommand;
+use crate::ftl::{Asker, CannotYet, Outcome, SetCommand};
 use crate::seeded::{Bug, seeded};
 
 /// Bytes of a word on the link.
@@ -157,15 +157,16 @@ impl Drive {
             return Ok(());
         }
         if !of_set.carried_out {
-            let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words };
-            let design = self.ftl.commands().expect("a design with a set has commands");
-            let outcome = design.execute(&mut self.media, asked)?;
+            let asker = Asker::Command(command);
+            let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words, asker };
+            let outcome = self.execute(asked)?;
             of_set.answer.words = outcome.words;
             of_set.answer.bytes = outcome.bytes;
             of_set.carried_out = !seeded(Bug::ExecutedTwice);
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;
+            self.commands[command].request.fua |= outcome.write_through;
             if outcome.awaits_records {
                 self.await_metadata(command);
             }
@@ -177,6 +178,35 @@ impl Drive {
             Op::Read => self.read(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
+        }
+        Ok(())
+    }
+
+    /// The design executes a command, after what it needs on flash has left the write buffer.
+    fn execute(&mut self, asked: SetCommand<'_>) -> Result<Outcome, Stall> {
+        if self.stage.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
+            self.empty_buffer_for(&asked)?;
+        }
+        loop {
+            let asked = SetCommand { ..asked };
+            let design = self.ftl.commands().expect("a design with a set has commands");
+            match design.execute(&mut self.media, asked) {
+                Ok(outcome) => return Ok(outcome),
+                // Without time a map block is erased as soon as somebody waits for it.
+                Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.unpinned.is_empty() => {
+                    self.erase_emptied_superblocks();
+                }
+                Err(why) => return Err(why.into()),
+            }
+        }
+    }
+
+    #[cold]
+    fn empty_buffer_for(&mut self, asked: &SetCommand<'_>) -> Result<(), Stall> {
+        let design = self.ftl.commands().expect("a design with a set has commands");
+        for lpn in design.leaves_buffer(&self.media, asked) {
+            let Some(slot) = self.stage.buffer.as_ref().and_then(|buffer| buffer.find(lpn)) else { continue };
+            self.evict(&[slot], None)?;
         }
         Ok(())
     }

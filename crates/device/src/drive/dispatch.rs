@@ -8,7 +8,7 @@ use ssdlab_flash::{Cause, Lpn, Ppn};
 use super::waiting::{Extent, Turn, WaitsFor};
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::{Asker, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
+use crate::ftl::{Asker, CannotYet, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::media::Place;
 use crate::path::Stage;
 use crate::seeded::{Bug, seeded};
@@ -39,6 +39,15 @@ impl Stall {
 impl From<NoSpace> for Stall {
     fn from(_: NoSpace) -> Stall {
         Stall::NoSpace
+    }
+}
+
+impl From<CannotYet> for Stall {
+    fn from(why: CannotYet) -> Stall {
+        match why {
+            CannotYet::Space => Stall::NoSpace,
+            CannotYet::Map => Stall::Map,
+        }
     }
 }
 
@@ -444,7 +453,8 @@ impl Drive {
             return Ok(());
         }
         let first = request.sector / self.sectors_per_unit;
-        debug_assert!(request.end() <= self.user_sectors(), "sector {} is behind the drive's end", request.end());
+        let sectors = self.user_sectors() + self.reserved_sectors();
+        debug_assert!(request.end() <= sectors, "sector {} is behind the drive's end", request.end());
         let units = (request.end() - 1) / self.sectors_per_unit - first + 1;
         while u64::from(self.commands[command].cursor) < units {
             let cursor = self.commands[command].cursor;

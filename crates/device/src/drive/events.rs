@@ -249,10 +249,11 @@ impl Drive {
 
     /// What waits for free blocks, and how far it came: a command that trims several segments finds space for the records of
     /// some of them, and for more when it is tried again.
-    pub(super) fn waits_for_space(&self) -> (usize, usize, u64, u64, u32) {
+    pub(super) fn waits_for_space(&self) -> (usize, usize, u64, u64, u32, u64) {
         let (stalled, rewrites) = (self.waiting.stalled.len(), self.failures.pending_rewrites.len());
         let cursors = self.waiting.stalled.for_space().map(|command| u64::from(self.commands[command].cursor)).sum();
-        (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending())
+        let became_data = self.media.pool.became_data();
+        (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending(), became_data)
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.

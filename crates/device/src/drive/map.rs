@@ -191,12 +191,16 @@ impl Drive {
     /// Whether somebody may go on with map pages, or may have the place of one.
     #[inline]
     pub(super) fn map_asks(&self) -> bool {
-        self.media.map_has_room || self.media.map_block_closed || !self.media.map_is_cached.is_empty()
+        self.media.map_has_room
+            || self.media.map_block_closed
+            || self.media.log_has_room
+            || !self.media.map_is_cached.is_empty()
     }
 
     /// Whoever waited for map pages that are cached now goes on, in the order in which they came.
     pub(super) fn serve_map_askers(&mut self) {
         while self.map_asks() {
+            self.waiting.space_freed |= std::mem::take(&mut self.media.log_has_room);
             if std::mem::take(&mut self.media.map_block_closed) {
                 self.map_goes_on();
             }

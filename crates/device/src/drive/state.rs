@@ -7,7 +7,7 @@ use ssdlab_flash::{ArrayWork, BlockId, Cause, FaultKind, OpKind, ScriptedFault, 
 
 use super::buffering::make_buffer;
 use super::{Destager, Drive, Options};
-use crate::block_pool::{BlockPool, BlockState};
+use crate::block_pool::{BlockKind, BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
 use crate::{BufferCounters, Check, Counters, DriveConfig, MapCacheStats, MapWaits, Spare, Utilization, Wear};
 
@@ -19,6 +19,8 @@ const TRIMMED: u8 = 0x80;
 
 /// ... it holds map pages.
 const MAP_BLOCK: u8 = 0x40;
+/// ... a log.
+const LOG_BLOCK: u8 = 0x20;
 
 impl Drive {
     /// Counters.
@@ -309,8 +311,12 @@ impl Drive {
         let states: Vec<u8> = superblocks
             .map(|block| {
                 let trimmed = if self.media.pool.is_trimmed(block) { TRIMMED } else { 0 };
-                let map = if self.media.pool.is_map_block(block) { MAP_BLOCK } else { 0 };
-                self.media.pool.state(block) as u8 | trimmed | map
+                let kind = match self.media.pool.kind(block) {
+                    BlockKind::Data => 0,
+                    BlockKind::Map => MAP_BLOCK,
+                    BlockKind::Log => LOG_BLOCK,
+                };
+                self.media.pool.state(block) as u8 | trimmed | kind
             })
             .collect();
         to.write_all(&states)?;
@@ -365,11 +371,13 @@ impl Drive {
         from.read_exact(bytemuck::cast_slice_mut(&mut order))?;
         let closings = read_u64(from)?;
         drive.media.pool.forget();
-        for block in (0..blocks).filter(|block| states[*block as usize] & MAP_BLOCK != 0) {
-            if !drive.media.pool.has_map_blocks() {
-                return Err(bad("a block holds map pages of a drive that has none"));
+        for (flag, kind) in [(MAP_BLOCK, BlockKind::Map), (LOG_BLOCK, BlockKind::Log)] {
+            for block in (0..blocks).filter(|block| states[*block as usize] & flag != 0) {
+                if !drive.media.pool.has(kind) {
+                    return Err(bad("a block holds map pages, or a log, of a drive that has none"));
+                }
+                drive.media.pool.found(block, kind);
             }
-            drive.media.pool.found_map_block(block);
         }
         for slot in 0..drive.media.open_blocks().count() {
             let (mut block, mut next_page) = ([0; 4], [0; 4]);
@@ -383,8 +391,8 @@ impl Drive {
         drive.ftl.restore(&mut drive.media, from)?;
         for block in 0..blocks {
             let byte = states[block as usize];
-            let state =
-                block_state(byte & !(TRIMMED | MAP_BLOCK)).ok_or_else(|| bad("a block has an unknown state"))?;
+            let state = block_state(byte & !(TRIMMED | MAP_BLOCK | LOG_BLOCK))
+                .ok_or_else(|| bad("a block has an unknown state"))?;
             if !drive.state_fits(block, state, sequence) {
                 return Err(bad("a block's state does not agree with what is written in it"));
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ssdlab_flash::{Cause, Lpn};
 
-use super::{Asker, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
+use super::{Asker, CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
 use crate::media::{Media, Place};
 use crate::token::Owner;
 
@@ -61,8 +61,13 @@ pub(crate) trait OwnCollection {
 
 /// Commands of a set of its own.
 pub(crate) trait Commands {
-    /// Executes one. A refused one changes nothing; `Err` is tried again when there is space.
-    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace>;
+    /// Units that must not be in the write buffer when a command is executed.
+    fn leaves_buffer(&self, _: &Media, _: &SetCommand<'_>) -> Vec<Lpn> {
+        Vec::new()
+    }
+
+    /// Executes one. A refused one changes nothing; `Err` is tried again when what it waits for is there.
+    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
 }
 
 /// A map that is on flash, of which a part is cached. Whoever looks a unit up or changes its entry asks for its map page first;

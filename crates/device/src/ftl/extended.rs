@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use ssdlab_flash::{Cause, DieId, Lpn, Ppn};
 
 use super::{
-    Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, OwnCollection, Relocated, SetCommand, SteppedReads,
-    TrimTarget, UnitWrite,
+    CannotYet, Commands, Compacts, Found, Ftl, IdleWork, NoSpace, Outcome, OwnCollection, Relocated, SetCommand,
+    SteppedReads, TrimTarget, UnitWrite,
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -181,7 +181,7 @@ impl<E: Extension> Ftl for Extended<E> {
 }
 
 impl<E: Extension> Commands for Extended<E> {
-    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
-        self.extension.execute(&mut *self.ftl, media, command)
+    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
+        Ok(self.extension.execute(&mut *self.ftl, media, command)?)
     }
 }

@@ -7,6 +7,7 @@ mod bits;
 mod block_mapped;
 mod cached_map;
 mod capabilities;
+mod demand;
 mod dftl;
 mod drawing;
 mod durable_trims;
@@ -14,6 +15,7 @@ mod extended;
 pub(crate) mod mv;
 pub(crate) mod page;
 mod placement;
+mod shrd;
 mod tagged;
 mod trims;
 
@@ -122,6 +124,23 @@ pub(crate) struct SetCommand<'a> {
     pub(crate) opcode: Opcode,
     pub(crate) request: &'a Request,
     pub(crate) words: &'a [u64],
+    /// As whom it asks for map pages.
+    pub(crate) asker: Asker,
+}
+
+/// Why a command of the design's own set has to be executed again later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CannotYet {
+    /// It waits for a block.
+    Space,
+    /// It waits for map pages, or for programs in flight: its asker is put on [`Media::map_is_cached`] then.
+    Map,
+}
+
+impl From<NoSpace> for CannotYet {
+    fn from(_: NoSpace) -> CannotYet {
+        CannotYet::Space
+    }
 }
 
 /// What a command of the design's own set came to.
@@ -135,12 +154,21 @@ pub(crate) struct Outcome {
     pub(crate) awaits_records: bool,
     /// The range is read or written as block I/O now.
     pub(crate) block_io: bool,
+    /// What is written is on flash when the command completes.
+    pub(crate) write_through: bool,
 }
 
 impl Outcome {
     /// It ended, with nothing to tell.
     pub(crate) const fn new(status: Status) -> Outcome {
-        Outcome { status, words: Vec::new(), bytes: Vec::new(), awaits_records: false, block_io: false }
+        Outcome {
+            status,
+            words: Vec::new(),
+            bytes: Vec::new(),
+            awaits_records: false,
+            block_io: false,
+            write_through: false,
+        }
     }
 }
 
@@ -318,6 +346,8 @@ pub(crate) struct Make {
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
     /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.
     pub(crate) map_blocks: fn(&DriveConfig) -> u32,
+    /// The same for a log of units whose names are not final.
+    pub(crate) log_blocks: fn(&DriveConfig) -> u32,
     /// Units that it keeps behind the user's for commands of its own set: what
     /// [`AddressSpace::Reserved`](ssdlab_base::command_set::AddressSpace::Reserved) is.
     pub(crate) reserved_units: fn(&DriveConfig) -> u32,
@@ -371,4 +401,5 @@ impl Asker {
 pub(crate) type Design = registry::Entry<Make>;
 
 /// Every FTL design.
-pub(crate) const DESIGNS: &[Design] = &[page::DESIGN, mv::DESIGN, tagged::DESIGN, block_mapped::DESIGN, dftl::DESIGN];
+pub(crate) const DESIGNS: &[Design] =
+    &[page::DESIGN, mv::DESIGN, tagged::DESIGN, block_mapped::DESIGN, dftl::DESIGN, shrd::DESIGN];

@@ -12,7 +12,7 @@ pub(crate) mod victim;
 use ssdlab_base::Nanos;
 use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Ppn, Submit};
 
-use crate::block_pool::BlockState;
+use crate::block_pool::{BlockKind, BlockState};
 use crate::ftl::{Ftl, TrimTarget};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
@@ -247,7 +247,7 @@ impl Gc {
 
     /// Whether collection works at the host's pace now, and not until a threshold is reached.
     fn keeps_pace(&self, media: &Media) -> bool {
-        self.is_paced(media) && !self.background && !self.draining && !self.urgent
+        self.is_paced(media) && !self.background && !self.draining && !self.urgent && !media.log_waits
     }
 
     /// Relocations of a job that may start now.
@@ -326,8 +326,11 @@ impl Gc {
         let left = media.data_pages_per_superblock();
         let fits = |media: &Media, block: u32| match media.own_blocks {
             true => media.free_blocks() > 0,
-            false if media.pool.is_map_block(block) => pages_needed(media, block) <= media.map_pages_left(group),
-            false => pages_needed(media, block) + left <= media.relocation_room(group),
+            false => match media.pool.kind(block) {
+                BlockKind::Map => pages_needed(media, block) <= media.map_pages_left(group),
+                BlockKind::Log => pages_needed(media, block) <= media.log_pages_left_in(group),
+                BlockKind::Data => pages_needed(media, block) + left <= media.relocation_room(group),
+            },
         };
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
         if let Some(index) = retiring.iter().position(closed) {
@@ -382,7 +385,8 @@ impl Gc {
         let first = group * media.pool.per_group;
         let blocks = (first..first + media.pool.per_group).filter(|b| media.pool.state(*b) != BlockState::Bad);
         let most = blocks.clone().map(|block| media.pool.wear(block, &media.flash)).max()?;
-        let is_data = |block: &u32| media.pool.state(*block) == BlockState::Closed && !media.pool.is_map_block(*block);
+        let is_data =
+            |block: &u32| media.pool.state(*block) == BlockState::Closed && media.pool.kind(*block) == BlockKind::Data;
         let closed = blocks.filter(is_data);
         let (least, cold) = closed.map(|block| (media.pool.wear(block, &media.flash), block)).min()?;
         let room = choice::has_room_for(media, group, pages_needed(media, cold));

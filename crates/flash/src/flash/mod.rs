@@ -321,6 +321,9 @@ impl Flash {
             let blocks = flash.blocks.all().iter().enumerate();
             image.finish(blocks.filter(|(_, block)| block.bad).map(|(number, _)| BlockId(number as u32)))?;
         } else {
+            if image.keeps_origins() {
+                flash.oob.keep_origins();
+            }
             let loaded = image.load(&mut flash.oob)?;
             let (found, blocks) = (loaded.blocks.len(), flash.blocks.all().len());
             assert_eq!(found, blocks, "the image told of {found} blocks of {blocks}");

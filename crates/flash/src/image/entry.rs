@@ -11,6 +11,9 @@ const PAGE_HEAD: usize = 40;
 /// Bytes of each unit in a page's entry.
 const UNIT: usize = 8;
 
+/// Bytes of each unit's origin behind these, where origins are kept.
+const ORIGIN: usize = 8;
+
 /// Bytes of a block's entry.
 pub(super) const BLOCK_BYTES: usize = 16;
 
@@ -53,17 +56,19 @@ pub(super) struct PageEntry {
     pub(super) records: u64,
     /// LPN and the check of the data, for each unit.
     pub(super) units: Vec<[u32; 2]>,
+    /// For each unit its other LPN and the number of the host's write; empty where origins are not kept.
+    pub(super) origins: Vec<[u32; 2]>,
 }
 
 /// Bytes of a page's entry without padding.
-pub(super) const fn page_bytes(units_per_page: u32) -> usize {
-    PAGE_HEAD + units_per_page as usize * UNIT
+pub(super) const fn page_bytes(units_per_page: u32, origins: bool) -> usize {
+    PAGE_HEAD + units_per_page as usize * (UNIT + if origins { ORIGIN } else { 0 })
 }
 
 /// Bytes from one page's entry to the next: a power of two, so that no entry lies across the boundary at which the kernel
 /// cuts the write of a killed process short.
-pub(super) const fn page_stride(units_per_page: u32) -> usize {
-    page_bytes(units_per_page).next_power_of_two()
+pub(super) const fn page_stride(units_per_page: u32, origins: bool) -> usize {
+    page_bytes(units_per_page, origins).next_power_of_two()
 }
 
 impl PageEntry {
@@ -77,7 +82,7 @@ impl PageEntry {
         to.extend(self.sequence.to_le_bytes());
         to.extend(self.poisoned.to_le_bytes());
         to.extend(self.records.to_le_bytes());
-        for unit in &self.units {
+        for unit in self.units.iter().chain(&self.origins) {
             to.extend(unit[0].to_le_bytes());
             to.extend(unit[1].to_le_bytes());
         }
@@ -88,8 +93,8 @@ impl PageEntry {
     }
 
     /// The entry in `bytes`, which padding may follow: `Ok(None)` where none was ever written, `Err` where it is damaged.
-    pub(super) fn decode(bytes: &[u8], ppn: Ppn, units_per_page: u32) -> Result<Option<PageEntry>, ()> {
-        let bytes = &bytes[..page_bytes(units_per_page)];
+    pub(super) fn decode(bytes: &[u8], ppn: Ppn, units_per_page: u32, origins: bool) -> Result<Option<PageEntry>, ()> {
+        let bytes = &bytes[..page_bytes(units_per_page, origins)];
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
@@ -102,7 +107,9 @@ impl PageEntry {
             3 => PageState::Failed,
             _ => return Err(()),
         };
-        let units = bytes[PAGE_HEAD..].chunks_exact(UNIT).map(|unit| [word(unit, 0), word(unit, 4)]).collect();
+        let mut units: Vec<[u32; 2]> =
+            bytes[PAGE_HEAD..].chunks_exact(UNIT).map(|unit| [word(unit, 0), word(unit, 4)]).collect();
+        let origins = units.split_off(units_per_page as usize);
         Ok(Some(PageEntry {
             state,
             erases: word(bytes, 8),
@@ -110,6 +117,7 @@ impl PageEntry {
             poisoned: long(bytes, 24),
             records: long(bytes, 32),
             units,
+            origins,
         }))
     }
 }
@@ -177,14 +185,15 @@ mod tests {
             poisoned: 2,
             records: 1,
             units: vec![[7, 8], [u32::MAX, 9]],
+            origins: Vec::new(),
         }
     }
 
     #[test]
     fn no_entry_lies_where_the_kernel_may_cut_a_write() {
-        for units in 1..=64 {
-            let stride = page_stride(units);
-            assert!(stride >= page_bytes(units));
+        for (units, origins) in (1..=64).flat_map(|units| [(units, false), (units, true)]) {
+            let stride = page_stride(units, origins);
+            assert!(stride >= page_bytes(units, origins));
             let boundary = super::super::lifeline::CUT_BYTES as usize;
             assert!(boundary.is_multiple_of(stride) || stride.is_multiple_of(boundary), "{units} units: {stride}");
             assert!(stride <= boundary, "{units} units: an entry is longer than what is written at once");
@@ -197,13 +206,13 @@ mod tests {
         let mut bytes = Vec::new();
         page().encode(Ppn(11), 64, &mut bytes);
         assert_eq!(bytes.len(), 64);
-        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2), Ok(Some(page())), "padding says nothing");
-        bytes.truncate(page_bytes(2));
-        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2), Ok(Some(page())));
-        assert_eq!(PageEntry::decode(&bytes, Ppn(12), 2), Err(()), "the entry of another page");
+        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2, false), Ok(Some(page())), "padding says nothing");
+        bytes.truncate(page_bytes(2, false));
+        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2, false), Ok(Some(page())));
+        assert_eq!(PageEntry::decode(&bytes, Ppn(12), 2, false), Err(()), "the entry of another page");
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2), Err(()), "bit {bit}");
+            assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2, false), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7) };

@@ -138,7 +138,12 @@ fn lock(file: &File) -> bool {
 
 impl Files {
     /// Makes or opens the files in `dir`; the second is whether they are new. The image is locked until they are closed.
-    pub(super) fn open(dir: &Path, geometry: &Geometry, units_per_page: u32) -> Result<(Files, bool), ImageError> {
+    pub(super) fn open(
+        dir: &Path,
+        geometry: &Geometry,
+        units_per_page: u32,
+        origins: bool,
+    ) -> Result<(Files, bool), ImageError> {
         let io = |path: &Path| {
             let path = path.to_path_buf();
             move |error| ImageError::Io { path, error }
@@ -172,10 +177,16 @@ impl Files {
             return Err(ImageError::Locked { path: dir.to_path_buf() });
         }
         let (pages, oob, records) = (file("pages")?, file("oob")?, file("records")?);
-        let mut files =
-            Files { dir: dir.to_path_buf(), pages, oob, blocks, records, entry_bytes: page_stride(units_per_page) };
+        let mut files = Files {
+            dir: dir.to_path_buf(),
+            pages,
+            oob,
+            blocks,
+            records,
+            entry_bytes: page_stride(units_per_page, origins),
+        };
         if !fresh && files.check_header(&header)? == *MAGIC_PACKED {
-            files.entry_bytes = page_bytes(units_per_page);
+            files.entry_bytes = page_bytes(units_per_page, origins);
         }
         files.make_private()?;
         let lengths = [

@@ -27,7 +27,7 @@ use std::path::Path;
 
 use crate::array::HugeArray;
 use crate::contents::Oob;
-use crate::{Block, BlockId, Geometry, Lpn, Ppn, UnitId};
+use crate::{Block, BlockId, Geometry, Lpn, Origin, Ppn, UnitId};
 
 use behind::Behind;
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
@@ -49,6 +49,7 @@ pub struct Image {
     fresh: bool,
     geometry: Geometry,
     units_per_page: u32,
+    origins: bool,
     unit_bytes: u32,
     /// The check of each unit's data, by physical unit: of what is written and of what is in flight.
     checks: HugeArray<u32>,
@@ -90,9 +91,10 @@ pub(crate) struct Loaded {
 
 impl Image {
     /// Opens the image in `dir`, or makes a new one where there is none, for chips of `geometry` with `units_per_page`
-    /// mapping units in a page. It is locked until it is dropped.
-    pub fn open(dir: &Path, geometry: &Geometry, units_per_page: u32) -> Result<Image, ImageError> {
-        let (files, fresh) = Files::open(dir, geometry, units_per_page)?;
+    /// mapping units in a page, whose OOB areas have an [`Origin`] for each unit if `origins`. It is locked until it is
+    /// dropped.
+    pub fn open(dir: &Path, geometry: &Geometry, units_per_page: u32, origins: bool) -> Result<Image, ImageError> {
+        let (files, fresh) = Files::open(dir, geometry, units_per_page, origins)?;
         let path = dir.join("records");
         let (log, _) = RecordLog::read(&files.records).map_err(|error| ImageError::Io { path, error })?;
         Ok(Image {
@@ -100,6 +102,7 @@ impl Image {
             fresh,
             geometry: *geometry,
             units_per_page,
+            origins,
             unit_bytes: geometry.page_bytes / units_per_page,
             checks: HugeArray::new((geometry.pages() * u64::from(units_per_page)) as usize),
             log,
@@ -122,6 +125,11 @@ impl Image {
     /// Bytes of memory that [`Image::open`] takes.
     pub(crate) fn simulator_bytes(geometry: &Geometry, units_per_page: u32) -> u64 {
         HugeArray::<u32>::bytes_of(geometry.pages() * u64::from(units_per_page)) + u64::from(geometry.blocks())
+    }
+
+    /// Whether OOB areas have origins.
+    pub(crate) const fn keeps_origins(&self) -> bool {
+        self.origins
     }
 
     /// Whether the image was made just now.
@@ -229,7 +237,7 @@ impl Image {
         let mut ended = false;
         for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
             let ppn = Ppn::of(block, page, pages);
-            let entry = PageEntry::decode(bytes, ppn, self.units_per_page).map_err(|()| {
+            let entry = PageEntry::decode(bytes, ppn, self.units_per_page, self.origins).map_err(|()| {
                 self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
             })?;
             let Some(entry) = entry.filter(|entry| entry.erases >= state.erases) else {
@@ -245,6 +253,13 @@ impl Image {
             let lpns: Vec<Lpn> = entry.units.iter().map(|unit| Lpn(unit[0])).collect();
             oob.write(block, page, &lpns, entry.sequence);
             let first = ppn.first_unit(self.units_per_page);
+            for (unit, [lpn, number]) in UnitId::each(first..first + self.units_per_page).zip(&entry.origins) {
+                oob.set_origin(unit, Origin { lpn: Lpn(*lpn), number: *number });
+                if Lpn(*lpn) != Lpn::NONE {
+                    // The other name was the host's, which is gone.
+                    oob.rename(unit, Lpn(*lpn));
+                }
+            }
             for (index, [_, check]) in entry.units.iter().enumerate() {
                 let unit = first + index as u32;
                 self.checks.set(unit.index(), *check);
@@ -425,6 +440,11 @@ impl Image {
             poisoned,
             records,
             units: lpns.iter().zip(checks).map(|(lpn, check)| [lpn.0, *check]).collect(),
+            origins: UnitId::each(first..first + self.units_per_page)
+                .filter(|_| self.origins)
+                .map(|unit| oob.origin(unit))
+                .map(|origin| [origin.lpn.0, origin.number])
+                .collect(),
         };
         let mut bytes = std::mem::take(&mut self.scratch);
         entry.encode(ppn, self.files.entry_bytes, &mut bytes);

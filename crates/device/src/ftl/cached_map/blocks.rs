@@ -378,6 +378,6 @@ impl MapCache {
     /// Whether a page is one of map pages, by what its first unit says.
     pub(in crate::ftl) fn is_map(&self, media: &Media, place: Place) -> bool {
         let lpn = media.flash.oob.lpn(media.unit_at(place));
-        lpn != Lpn::NONE && !lpn.is_of_stripe() && lpn.0 >= self.shape.user_units
+        lpn != Lpn::NONE && !lpn.is_of_stripe() && lpn.0 >= self.shape.mapped_units
     }
 }

@@ -12,8 +12,8 @@
 use ssdlab_flash::{BlockId, NONE};
 use std::collections::VecDeque;
 
-use super::{Base, MapCache, MapOp};
-use crate::block_pool::BlockState;
+use super::{Base, Life, MapCache, MapOp};
+use crate::block_pool::{BlockKind, BlockState};
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
@@ -47,6 +47,10 @@ pub(super) struct Change {
     sequence: u64,
     /// Blocks that had been written in part, or held copies whose entries were only in the log.
     open: Vec<BlockId>,
+    /// Blocks of a log in which names were not final.
+    logs: Vec<BlockId>,
+    /// Superblocks of a log in which all were.
+    settled_logs: Vec<Life>,
     /// Superblocks that had been opened for data.
     opened: u64,
     /// Pages that have to be on flash first.
@@ -181,11 +185,40 @@ impl MapCache {
         }
     }
 
+    /// Active blocks become data blocks now, unless they are about to already.
+    pub(in crate::ftl) fn end_active_blocks_now(&mut self, data: &mut PageFtl, media: &mut Media) {
+        if self.change.is_none() {
+            self.begin_change(data, media);
+        }
+    }
+
+    /// Whether active blocks are about to become data blocks.
+    pub(in crate::ftl) const fn ends_active_blocks(&self) -> bool {
+        self.change.is_some()
+    }
+
+    /// Whether a superblock of a log holds units whose names are not final.
+    pub(in crate::ftl) fn has_open_names(&self, data: &PageFtl, media: &Media, superblock: u32) -> bool {
+        let mut current = data.current_units(media, superblock, 0);
+        current.any(|(_, unit)| media.flash.oob.lpn(unit).0 >= self.shape.reserved_from)
+    }
+
     #[cold]
     fn begin_change(&mut self, data: &mut PageFtl, media: &mut Media) {
         let Some(logged) = self.logged_blocks(media) else { return };
         // Whatever has pages left may be a frontier again after a power cut.
         let pages = media.pages_per_block();
+        let logs = (0..media.pool.superblocks_count())
+            .filter(|superblock| media.pool.has(BlockKind::Log) && media.pool.kind(*superblock) == BlockKind::Log);
+        let mut data_on_flash = std::mem::take(&mut self.data_on_flash);
+        data_on_flash.retain(|life| life.goes_on(media));
+        let (open_logs, settled_logs): (Vec<u32>, Vec<u32>) = logs
+            .filter(|superblock| !data_on_flash.iter().any(|life| life.superblock == *superblock))
+            .partition(|superblock| {
+                media.pool.state(*superblock) != BlockState::Closed || self.has_open_names(data, media, *superblock)
+            });
+        self.data_on_flash = data_on_flash;
+        let settled_logs: Vec<Life> = settled_logs.into_iter().map(|block| Life::of(media, block)).collect();
         let blocks = (0..media.flash.geometry().blocks()).map(BlockId);
         let is_open = |block: &BlockId| {
             let superblock = media.pool.superblocks.of(*block);
@@ -196,6 +229,9 @@ impl MapCache {
                 || (1..pages).contains(&media.flash.blocks.get(*block).programmed)
                 || superblock != NONE && matches!(media.pool.state(superblock), BlockState::Open | BlockState::Full)
         };
+        let of_log = |superblock: &u32| media.pool.superblocks.members(*superblock).collect::<Vec<BlockId>>();
+        let logs: Vec<BlockId> =
+            if seeded(Bug::UnsettledLogForgotten) { Vec::new() } else { open_logs.iter().flat_map(of_log).collect() };
         let open = blocks.filter(is_open).collect();
         let dirty: Vec<u32> = self.lru.oldest_first().filter(|line| self.is_dirty(*line)).collect();
         let mut left = 0;
@@ -213,7 +249,7 @@ impl MapCache {
             }
         });
         let (sequence, opened) = (media.sequence(), media.pool.data_opened());
-        self.change = Some(Change { sequence, open, opened, left, recorded: false });
+        self.change = Some(Change { sequence, open, logs, settled_logs, opened, left, recorded: false });
         self.flush_pages(data, media);
     }
 
@@ -247,9 +283,12 @@ impl MapCache {
         if change.left > 0 && !seeded(Bug::RecordBeforeMapPages) || change.recorded {
             return;
         }
-        let blocks = change.open.iter().map(|block| u64::from(block.0));
+        let blocks = change.logs.iter().chain(&change.open).map(|block| u64::from(block.0));
         let since = if seeded(Bug::RecordIsLate) { media.sequence() } else { change.sequence };
-        let words: Box<[u64]> = std::iter::once(since).chain(blocks).collect();
+        // What the host writes later has a higher number.
+        let number = media.flash.oob.write_number();
+        let number = number.map(|number| u64::from(number) | (change.logs.len() as u64) << 32);
+        let words: Box<[u64]> = std::iter::once(since).chain(number).chain(blocks).collect();
         // Without time the change is over when this returns.
         self.change.as_mut().expect("a change").recorded = true;
         if !self.program_record(data, media, words)
@@ -264,6 +303,8 @@ impl MapCache {
         if let Some(change) = self.change.take_if(|change| change.recorded) {
             self.changed_at = change.opened;
             self.counters.block_changes += 1;
+            self.data_on_flash.extend(&change.settled_logs);
+            self.settled_logs.extend(change.settled_logs);
             if seeded(Bug::RecordBeforeMapPages) {
                 self.end_waits_of_change();
             }

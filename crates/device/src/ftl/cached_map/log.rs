@@ -173,7 +173,7 @@ impl MapCache {
         let on_flash =
             |lpn: Lpn| words.map(|words| bytemuck::cast_slice::<u64, UnitId>(&words[1..])[lpn.index() - first]);
         let known = |lpn: Lpn| self.log.entries.get(&lpn).copied().or_else(|| on_flash(lpn)).unwrap_or(UnitId::NONE);
-        Lpn::each(range.clone()).zip(data.entries(range)).all(|(lpn, entry)| known(lpn) == *entry)
+        Lpn::each(range.clone()).zip(self.entries(data, range).iter()).all(|(lpn, entry)| known(lpn) == *entry)
     }
 
     /// The blocks of copies that no map page on flash names, which stay active. `None` if these are more than the record of what

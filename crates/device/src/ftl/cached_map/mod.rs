@@ -13,6 +13,7 @@
 //!
 //! - `shape.rs`: sizes.
 //! - `lru.rs`: the order of use.
+//! - `keys.rs`: what descriptions say of it.
 //! - `jobs.rs`: who waits for which lines.
 //! - `load.rs`: misses: a line leaves, another one comes.
 //! - `log.rs`: changes that relocation makes in pages that are not cached.
@@ -26,6 +27,7 @@
 mod blocks;
 mod flush;
 mod jobs;
+pub(super) mod keys;
 mod load;
 mod log;
 mod lru;
@@ -34,7 +36,8 @@ mod saved;
 mod shape;
 mod under_way;
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -55,6 +58,7 @@ use crate::{Check, DriveConfig, MapCacheStats, MapUser};
 
 pub(super) use blocks::quota;
 pub(super) use log::LOG_ENTRY_BYTES;
+pub(super) use recovery::{Found, Logged};
 pub(super) use shape::Shape;
 
 /// Map pages of a map that is compared with flash whole at each load, and entries that are looked at in a larger one.
@@ -66,6 +70,30 @@ const ORDER_BYTES: u64 = 12;
 
 /// Bytes of a cached line for its state: programs of data that it waits for, and whether it differs from flash.
 const STATE_BYTES: u64 = 5;
+
+/// A superblock from one erase to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Life {
+    pub(super) superblock: u32,
+    /// The number of its first program.
+    opened: u64,
+}
+
+impl Life {
+    /// What a superblock is in now; its first page was programmed.
+    pub(super) fn of(media: &Media, superblock: u32) -> Life {
+        let place = media.pool.superblocks.place(superblock, 0);
+        Life { superblock, opened: media.flash.oob.sequence(place.block, place.page) }
+    }
+
+    /// Whether the superblock was not erased since.
+    pub(super) fn goes_on(self, media: &Media) -> bool {
+        media.pool.superblocks.is_whole(self.superblock) && Life::of(media, self.superblock) == self
+    }
+}
+
+/// In the entry of a unit that holds nothing: the rest is the number of a write of the host.
+const TRIMMED: u32 = 1 << 31;
 
 /// A map page, as the controller sees it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -213,6 +241,13 @@ pub(super) struct MapCache {
     changes: Vec<Changes>,
     /// Words of map pages that were superseded, to be used again.
     spare_words: Vec<Box<[u64]>>,
+    /// Units that hold nothing, and whose entries say since which write of the host: copies of them that no map page names
+    /// are older.
+    trimmed_since: BTreeMap<Lpn, u32>,
+    /// Superblocks of a log of which all names were final when a change began that is on flash.
+    settled_logs: Vec<Life>,
+    /// All such, also before, that were not erased since: to recovery they are data blocks already.
+    data_on_flash: Vec<Life>,
     pub(super) counters: MapCacheStats,
 }
 
@@ -248,6 +283,9 @@ impl MapCache {
             found_dirty: Vec::new(),
             changes: vec![Changes::default(); shape.pages as usize],
             spare_words: Vec::new(),
+            trimmed_since: BTreeMap::new(),
+            settled_logs: Vec::new(),
+            data_on_flash: Vec::new(),
             counters: MapCacheStats::default(),
         }
     }
@@ -375,6 +413,52 @@ impl MapCache {
         self.changes[page as usize].push(lpn.0 % self.shape.entries);
     }
 
+    /// Copies of a unit that no map page names are older than a trim, of which the entry tells from now on; it is about to be
+    /// told of with [`MapCache::trimmed`].
+    pub(super) fn trimmed_since(&mut self, lpn: Lpn, number: u32) {
+        assert!(number < TRIMMED - 1, "write {number} of the host is behind what an entry has room for");
+        self.trimmed_since.insert(lpn, number);
+    }
+
+    /// A unit was written or remapped: its entry says where it is.
+    #[inline]
+    pub(super) fn is_mapped_again(&mut self, lpn: Lpn) {
+        if !self.trimmed_since.is_empty() {
+            self.trimmed_since.remove(&lpn);
+        }
+    }
+
+    /// Since which write of the host a unit holds nothing, if its entry tells.
+    pub(super) fn is_trimmed_since(&self, lpn: Lpn) -> Option<u32> {
+        self.trimmed_since.get(&lpn).copied()
+    }
+
+    /// The entries of a range as they are on flash.
+    fn entries<'a>(&self, data: &'a PageFtl, range: Range<Lpn>) -> Cow<'a, [UnitId]> {
+        let entries = data.entries(range.clone());
+        let mut trimmed = self.trimmed_since.range(range.clone()).peekable();
+        if trimmed.peek().is_none() {
+            return Cow::Borrowed(entries);
+        }
+        let mut entries = entries.to_vec();
+        for (lpn, number) in trimmed {
+            let entry = &mut entries[lpn.index() - range.start.index()];
+            assert_eq!(*entry, UnitId::NONE, "unit {lpn} was trimmed, and holds data");
+            *entry = UnitId(TRIMMED | number);
+        }
+        Cow::Owned(entries)
+    }
+
+    /// To recovery a superblock of a log is a data block, and it is still one of the log.
+    pub(super) fn is_data_on_flash(&mut self, life: Life) {
+        self.data_on_flash.push(life);
+    }
+
+    /// Superblocks of a log that may become data blocks: all that they hold has its final name, on flash.
+    pub(super) fn take_settled_logs(&mut self) -> Vec<Life> {
+        std::mem::take(&mut self.settled_logs)
+    }
+
     /// As [`super::CachedMap::set_read_only`].
     pub(super) fn set_read_only(&mut self) {
         self.read_only = true;
@@ -427,7 +511,7 @@ impl MapCache {
         let mut is_free = false;
         for index in 0..media.units_per_page {
             let lpn = media.flash.oob.lpn(first + index);
-            if lpn.0 >= self.shape.user_units {
+            if lpn.0 >= self.shape.mapped_units {
                 continue;
             }
             let page = self.shape.page_of(lpn);
@@ -471,12 +555,13 @@ impl MapCache {
         let before = data.unit_of(self.shape.lpn_of(page)).filter(|unit| media.flash.oob.can_be_put_over(*unit));
         // An image writes records down whole.
         let is_kept = media.flash.store.image().is_some();
+        let mapped = self.entries(data, self.shape.mapped_by(page));
         let known = self.changes[page as usize].take();
         let (Some(from), Some(entries), false) = (before, known, is_kept) else {
             self.changes[page as usize].entries.clear();
             return Content::Whole(self.words(data, as_of, page));
         };
-        let mapped: &[u32] = bytemuck::cast_slice(data.entries(self.shape.mapped_by(page)));
+        let mapped: &[u32] = bytemuck::cast_slice(&mapped);
         let half = |entry: u32| u64::from(mapped.get(entry as usize).copied().unwrap_or(UnitId::NONE.0));
         let word = |entry: u32| (1 + entry / 2, half(entry & !1) | half(entry | 1) << 32);
         let changes = std::iter::once((0, as_of)).chain(entries.drain(..).map(word)).collect();
@@ -485,12 +570,12 @@ impl MapCache {
 
     /// A map page as its words on flash: the number of its program, which it keeps where it is moved, and its entries.
     fn words(&mut self, data: &PageFtl, as_of: u64, page: u32) -> Box<[u64]> {
-        let entries = data.entries(self.shape.mapped_by(page));
+        let entries = self.entries(data, self.shape.mapped_by(page));
         let length = 1 + (self.shape.entries as usize).div_ceil(2);
         let mut words = self.spare_words.pop().unwrap_or_else(|| vec![0; length].into());
         words[0] = as_of;
         let (mapped, behind) = bytemuck::cast_slice_mut::<u64, UnitId>(&mut words[1..]).split_at_mut(entries.len());
-        mapped.copy_from_slice(entries);
+        mapped.copy_from_slice(&entries);
         behind.fill(UnitId::NONE);
         words
     }
@@ -522,7 +607,8 @@ impl MapCache {
     }
 
     fn equals_flash_in(&self, data: &PageFtl, media: &Media, page: u32, range: Range<Lpn>) -> bool {
-        let entries: &[u32] = bytemuck::cast_slice(data.entries(range.clone()));
+        let entries = self.entries(data, range.clone());
+        let entries: &[u32] = bytemuck::cast_slice(&entries);
         if self.log.has_entries_of(range.clone()) {
             return self.equals_flash_and_log(data, media, page, range);
         }

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 use ssdlab_flash::{BlockId, Lpn, UnitId};
 
-use super::MapCache;
+use super::{MapCache, TRIMMED};
+use crate::block_pool::BlockKind;
 use crate::ftl::RecoveryStep;
 use crate::ftl::page::PageFtl;
 use crate::media::{Media, Place};
@@ -24,6 +25,12 @@ const IN_FLIGHT: u64 = 1 << 20;
 impl MapCache {
     /// Finds the map, and which of its pages differ from what is on flash.
     pub(in crate::ftl) fn rebuild(&mut self, data: &mut PageFtl, media: &mut Media, reads: &mut RecoveryReads) {
+        let found = self.scan(data, media, reads);
+        self.scanned(data, media, found);
+    }
+
+    /// Reads map blocks and active blocks. Of blocks of a log it gives back what they hold, and does not map it.
+    pub(in crate::ftl) fn scan(&mut self, data: &mut PageFtl, media: &mut Media, reads: &mut RecoveryReads) -> Found {
         data.forget_map();
         let mut newest = 0;
         let mut data_blocks = Vec::new();
@@ -43,22 +50,37 @@ impl MapCache {
             if self.is_map(media, first) {
                 newest = newest.max(self.read_map_block(data, media, block, reads));
             } else {
-                data_blocks.push((block, first.page > 0));
+                data_blocks.push(first);
             }
         }
-        let (active_since, open) = self.read_record(data, media);
+        let Record { active_since, number, logs, open } = self.read_record(data, media);
         newest = newest.max(active_since);
-        self.read_map(data, media);
-        let mut found = Found::default();
-        for (block, first_is_lost) in data_blocks {
+        let mut found = Found { number, ..Found::default() };
+        self.read_map(data, media, &mut found);
+        for Place { block, page } in data_blocks {
             let opened = media.flash.oob.sequence(block, 0);
             newest = newest.max(opened);
-            if first_is_lost || opened >= active_since || open.contains(&block) {
-                newest = newest.max(self.read_active(data, media, block, reads, &mut found));
+            // The first page that can be read tells as much: what is written after the record is of an active block.
+            let is_log = media.flash.oob.sequence(block, page) >= active_since || logs.contains(&block);
+            if page > 0 || opened >= active_since || is_log || open.contains(&block) {
+                newest = newest.max(self.read_active(data, media, block, is_log, reads, &mut found));
             }
         }
         assert!(newest < 1 << 62, "a page has number {newest}");
         media.set_sequence(newest + IN_FLIGHT);
+        found
+    }
+
+    /// A unit is there, whatever was found before; nothing, where it is `None`.
+    pub(in crate::ftl) fn found(&mut self, data: &mut PageFtl, found: &mut Found, lpn: Lpn, unit: Option<UnitId>) {
+        self.trimmed_since.remove(&lpn);
+        found.pages.insert(self.shape.page_of(lpn));
+        found.numbers.insert(lpn, u64::MAX);
+        data.found(lpn, unit);
+    }
+
+    /// The map is whole: what it names is current, and pages that differ from flash are dirty.
+    pub(in crate::ftl) fn scanned(&mut self, data: &mut PageFtl, media: &mut Media, found: Found) {
         data.count_found(media);
         self.found_dirty = match self.shape.by_entry {
             true => found.numbers.into_keys().map(|lpn| lpn.0).collect::<BTreeSet<u32>>().into_iter().collect(),
@@ -77,7 +99,7 @@ impl MapCache {
     ) -> u64 {
         let superblock = media.pool.superblocks.of(block);
         if superblock != ssdlab_flash::NONE && !media.flash.blocks.get(block).bad {
-            media.pool.found_map_block(superblock);
+            media.pool.found(superblock, BlockKind::Map);
         }
         let mut newest = 0;
         for page in 0..media.flash.blocks.get(block).programmed {
@@ -94,7 +116,7 @@ impl MapCache {
                 if lpn == Lpn::NONE {
                     continue;
                 }
-                assert!(lpn.0 >= self.shape.user_units, "unit {unit} of a map block is of user unit {lpn}");
+                assert!(lpn.0 >= self.shape.mapped_units, "unit {unit} of a map block is of user unit {lpn}");
                 let before = data.unit_of(lpn).map_or(0, |unit| sequence_of(media, unit));
                 if sequence > before || seeded(Bug::OlderMapPageWins) {
                     data.found(lpn, Some(unit));
@@ -105,20 +127,34 @@ impl MapCache {
     }
 
     /// Since when blocks are active, and those that are though they were opened before.
-    fn read_record(&self, data: &PageFtl, media: &Media) -> (u64, BTreeSet<BlockId>) {
-        let Some(unit) = data.unit_of(self.shape.record_lpn()) else { return (0, BTreeSet::new()) };
+    fn read_record(&self, data: &PageFtl, media: &Media) -> Record {
+        let Some(unit) = data.unit_of(self.shape.record_lpn()) else { return Record::default() };
         let words = media.flash.oob.record(unit).expect("the record of what is active has words");
-        let (since, open) = words.split_first().expect("it says since when");
-        (*since, open.iter().map(|block| BlockId(*block as u32)).collect())
+        let (since, mut open) = words.split_first().expect("it says since when");
+        let (mut number, mut logs) = (0, &[][..]);
+        if media.flash.oob.keeps_origins() {
+            let (first, rest) = open.split_first().expect("it has the number of the host's write");
+            number = *first as u32;
+            (logs, open) = rest.split_at((*first >> 32) as usize);
+        }
+        let blocks = |words: &[u64]| words.iter().map(|block| BlockId(*block as u32)).collect();
+        Record { active_since: *since, number, logs: blocks(logs), open: blocks(open) }
     }
 
     /// What map pages say.
-    fn read_map(&self, data: &mut PageFtl, media: &Media) {
+    fn read_map(&mut self, data: &mut PageFtl, media: &Media, found: &mut Found) {
+        self.trimmed_since.clear();
         for page in 0..self.shape.pages {
             let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else { continue };
             let words = media.flash.oob.record(unit).unwrap_or_else(|| panic!("map page {page} has no words on flash"));
             let entries: &[UnitId] = bytemuck::cast_slice(&words[1..]);
             for (lpn, entry) in Lpn::each(self.shape.mapped_by(page)).zip(entries) {
+                if entry.0 & TRIMMED != 0 && *entry != UnitId::NONE {
+                    let number = entry.0 & !TRIMMED;
+                    found.number = found.number.max(number);
+                    self.trimmed_since.insert(lpn, number);
+                    continue;
+                }
                 data.found(lpn, Some(*entry));
             }
         }
@@ -126,10 +162,11 @@ impl MapCache {
 
     /// The pages of a data block that was active; returns the highest number.
     fn read_active(
-        &self,
+        &mut self,
         data: &mut PageFtl,
-        media: &Media,
+        media: &mut Media,
         block: BlockId,
+        is_log: bool,
         reads: &mut RecoveryReads,
         found: &mut Found,
     ) -> u64 {
@@ -148,12 +185,29 @@ impl MapCache {
                 if lpn == Lpn::NONE || lpn.is_of_stripe() {
                     continue;
                 }
+                if media.flash.oob.keeps_origins() {
+                    let origin = media.flash.oob.origin(unit);
+                    found.number = found.number.max(origin.number);
+                    // Of a log block that became a data block the map has the final names; a bad one was emptied.
+                    if origin.lpn != Lpn::NONE && (!is_log || media.flash.blocks.get(block).bad) {
+                        continue;
+                    }
+                    if origin.lpn != Lpn::NONE {
+                        let superblock = media.pool.superblocks.of(block);
+                        if superblock != ssdlab_flash::NONE {
+                            media.pool.found(superblock, BlockKind::Log);
+                        }
+                        found.logged.push(Logged { lpn: origin.lpn, number: origin.number, sequence, unit });
+                        continue;
+                    }
+                }
                 let map_page = self.shape.page_of(lpn);
                 let known = data.unit_of(self.shape.lpn_of(map_page)).map_or(0, |unit| as_of(media, unit));
                 let newer = found.numbers.get(&lpn).is_none_or(|number| sequence > *number);
                 if (sequence > known || seeded(Bug::MapPageForgotten)) && newer {
                     found.numbers.insert(lpn, sequence);
                     found.pages.insert(map_page);
+                    self.trimmed_since.remove(&lpn);
                     data.found(lpn, Some(unit));
                 }
             }
@@ -236,13 +290,40 @@ impl MapCache {
     }
 }
 
+/// The record of what is active.
+#[derive(Default)]
+struct Record {
+    active_since: u64,
+    /// The number of the host's write then, where they are numbered.
+    number: u32,
+    /// Blocks of a log whose names were not final then.
+    logs: BTreeSet<BlockId>,
+    open: BTreeSet<BlockId>,
+}
+
 /// What active blocks hold beyond the map.
 #[derive(Default)]
-struct Found {
+pub(in crate::ftl) struct Found {
     /// The number of the newest page by unit.
     numbers: FxHashMap<Lpn, u64>,
     /// Map pages that lack an entry.
     pages: BTreeSet<u32>,
+    /// Units in blocks of a log.
+    pub(in crate::ftl) logged: Vec<Logged>,
+    /// No write of the host on flash has a higher number.
+    pub(in crate::ftl) number: u32,
+}
+
+/// A unit in a block of a log.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ftl) struct Logged {
+    /// Its final name.
+    pub(in crate::ftl) lpn: Lpn,
+    /// The number of the host's write.
+    pub(in crate::ftl) number: u32,
+    /// The number of its program.
+    pub(in crate::ftl) sequence: u64,
+    pub(in crate::ftl) unit: UnitId,
 }
 
 /// Programs before this one are known to a map page.

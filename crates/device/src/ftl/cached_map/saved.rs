@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use ssdlab_flash::Lpn;
 
-use super::MapCache;
+use super::{MapCache, TRIMMED};
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 
@@ -32,6 +32,13 @@ impl MapCache {
         let trimmed = &self.flush.trimmed;
         to.write_all(&(trimmed.len() as u32).to_le_bytes())?;
         trimmed.iter().try_for_each(|page| to.write_all(&page.to_le_bytes()))?;
+        if self.shape.reserved_from < self.shape.mapped_units {
+            to.write_all(&(self.trimmed_since.len() as u32).to_le_bytes())?;
+            for (lpn, number) in &self.trimmed_since {
+                to.write_all(&lpn.0.to_le_bytes())?;
+                to.write_all(&number.to_le_bytes())?;
+            }
+        }
         if !self.has_log() {
             return Ok(());
         }
@@ -69,13 +76,22 @@ impl MapCache {
             }
             self.has_trims(page);
         }
+        if self.shape.reserved_from < self.shape.mapped_units {
+            for _ in 0..read_u32(from)? {
+                let (lpn, number) = (Lpn(read_u32(from)?), read_u32(from)?);
+                if lpn.0 >= self.shape.mapped_units || data.unit_of(lpn).is_some() || number >= TRIMMED - 1 {
+                    return Err(bad("a unit that is not mapped was trimmed, and it is mapped, or unknown"));
+                }
+                self.trimmed_since.insert(lpn, number);
+            }
+        }
         let logged = if self.has_log() { read_u32(from)? } else { 0 };
         if logged > self.shape.log_entries {
             return Err(bad("the map log has more entries than fit"));
         }
         for _ in 0..logged {
             let lpn = Lpn(read_u32(from)?);
-            let unit = if lpn.0 < self.shape.user_units { data.unit_of(lpn) } else { None };
+            let unit = if lpn.0 < self.shape.mapped_units { data.unit_of(lpn) } else { None };
             let Some(unit) = unit.filter(|_| !self.lru.contains(self.shape.page_of(lpn))) else {
                 return Err(bad("the map log has an entry of a unit that is not mapped, or whose map page is cached"));
             };

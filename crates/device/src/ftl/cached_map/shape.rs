@@ -12,8 +12,10 @@ pub(super) const ENTRY_BYTES: u32 = 4;
 /// Sizes, in the terms of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ftl) struct Shape {
-    /// The user's mapping units.
-    pub(in crate::ftl) user_units: u32,
+    /// The mapping units: the user's, and those that the design keeps behind them.
+    pub(in crate::ftl) mapped_units: u32,
+    /// Units from here on are names that are not final, of a design that has such.
+    pub(in crate::ftl) reserved_from: u32,
     /// Bytes of a map page, and its entries.
     pub(in crate::ftl) page_bytes: u32,
     pub(in crate::ftl) entries: u32,
@@ -41,10 +43,11 @@ impl Shape {
         let units = page_bytes.div_ceil(unit);
         let groups = config.flash.geometry.planes() / config.ftl.superblock.planes(&config.flash.geometry);
         Shape {
-            user_units: config.user_units(),
+            mapped_units: config.mapped_units(),
+            reserved_from: config.user_units(),
             page_bytes,
             entries,
-            pages: config.user_units().div_ceil(entries),
+            pages: config.mapped_units().div_ceil(entries),
             units,
             in_page: if share { (flash_page / unit / units).max(1) } else { 1 },
             by_entry: false,
@@ -67,7 +70,7 @@ impl Shape {
 
     /// Lines that the whole map would take.
     pub(in crate::ftl) const fn lines(&self) -> u32 {
-        if self.by_entry { self.user_units } else { self.pages }
+        if self.by_entry { self.mapped_units } else { self.pages }
     }
 
     /// Bytes of a line: with an entry, the cache keeps the number of its unit.
@@ -101,22 +104,22 @@ impl Shape {
     /// The units that a map page maps.
     pub(super) fn mapped_by(&self, page: u32) -> Range<Lpn> {
         let first = page * self.entries;
-        Lpn(first)..Lpn((first + self.entries).min(self.user_units))
+        Lpn(first)..Lpn((first + self.entries).min(self.mapped_units))
     }
 
     /// The number under which a map page is on flash.
     pub(super) fn lpn_of(&self, page: u32) -> Lpn {
-        Lpn(self.user_units + page * self.units)
+        Lpn(self.mapped_units + page * self.units)
     }
 
     /// The number of the record of what is active.
     pub(super) fn record_lpn(&self) -> Lpn {
-        Lpn(self.user_units + self.pages * self.units)
+        Lpn(self.mapped_units + self.pages * self.units)
     }
 
     /// The map page that is on flash under a number; `None` if it is another page's.
     pub(super) fn page_at(&self, lpn: Lpn) -> Option<u32> {
-        let of_map = lpn.0.checked_sub(self.user_units)?;
+        let of_map = lpn.0.checked_sub(self.mapped_units)?;
         (of_map < self.pages * self.units).then_some(of_map / self.units)
     }
 }

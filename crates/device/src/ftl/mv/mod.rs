@@ -67,6 +67,7 @@ pub(super) const DESIGN: Design = Design {
         commands: None,
         simulator_bytes: MvFtl::simulator_bytes,
         map_blocks: |_| 0,
+        log_blocks: |_| 0,
         reserved_units: |_| 0,
         uses_oob: true,
         partial_write: "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones \

@@ -186,7 +186,9 @@ impl MvFtl {
         let versions = if lpn == Lpn::NONE { self.valid_versions(media, ppn) } else { Vec::new() };
         let lead = versions.first().map_or(lpn, |version| version.lpn);
         let target = match frontier {
-            Frontier::Gc | Frontier::Map => media.take_page(media.group_of(place.block), frontier).ok_or(NoSpace)?,
+            Frontier::Gc | Frontier::Map | Frontier::Log => {
+                media.take_page(media.group_of(place.block), frontier).ok_or(NoSpace)?
+            }
             Frontier::Host(_) => self.take_page(media, lead, frontier)?,
         };
         self.space.rewritten(media, place, Some(target));

@@ -34,8 +34,8 @@ pub(in crate::ftl) enum Content {
 impl PageFtl {
     /// A mapping with `units` units of another design's metadata. It keeps no records of trims.
     pub(in crate::ftl) fn with_metadata(config: &DriveConfig, units: u32) -> PageFtl {
-        let trims = TrimState::of_segments(config.user_units(), u32::MAX, units);
-        PageFtl { records_trims: false, ..PageFtl::over(config, trims) }
+        let trims = TrimState::of_segments(config.mapped_units(), u32::MAX, units);
+        PageFtl { records_trims: false, ..PageFtl::over(config, config.mapped_units(), trims) }
     }
 
     /// Whether there is a page for a write of the host to a unit.
@@ -80,6 +80,35 @@ impl PageFtl {
             units.extend((0..count).map(|index| UnitWrite { lpn: lpn + index, mask: self.full_mask, cells: &cells }));
         }
         self.write_at(media, place, &units, Frontier::Map, cause, owner);
+    }
+
+    /// Programs units of a log into one page: whole ones, under names that are not final.
+    pub(in crate::ftl) fn write_log(
+        &mut self,
+        media: &mut Media,
+        place: Place,
+        units: &[UnitWrite<'_>],
+        cause: Cause,
+        owner: Owner,
+    ) {
+        self.write_at(media, place, units, Frontier::Log, cause, owner);
+        let empty = self.units_per_page as usize - units.len();
+        media.padding_bytes += empty as u64 * u64::from(media.unit_bytes);
+    }
+
+    /// The entry of a unit goes to another one, which loses what it had; the first holds nothing then.
+    pub(in crate::ftl) fn rename(&mut self, media: &mut Media, from: Lpn, to: Lpn) {
+        let unit = std::mem::replace(&mut self.map.as_mut_slice()[from.index()], UNMAPPED);
+        assert_ne!(unit, UNMAPPED, "the entry of unit {from} goes to {to}, and holds nothing");
+        self.trims.unmapped(from);
+        let old = std::mem::replace(&mut self.map.as_mut_slice()[to.index()], unit);
+        if old == UNMAPPED {
+            self.trims.mapped(to);
+        } else {
+            self.invalidate(media, old);
+            self.mapped_units -= 1;
+        }
+        media.flash.oob.rename(unit, to);
     }
 
     /// Moves units of metadata, all of one page or several, into one page.

@@ -72,6 +72,7 @@ pub(super) const DESIGN: Design = Design {
         commands: None,
         simulator_bytes: PageFtl::simulator_bytes,
         map_blocks: |_| 0,
+        log_blocks: |_| 0,
         reserved_units: |_| 0,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
@@ -83,13 +84,13 @@ impl PageFtl {
     pub(crate) fn new(config: &DriveConfig) -> PageFtl {
         let unit_bytes = config.ftl.mapping_unit;
         let user_units = config.user_units();
-        PageFtl::over(config, TrimState::new(user_units, unit_bytes))
+        PageFtl::over(config, user_units, TrimState::new(user_units, unit_bytes))
     }
 
     /// One with as many units behind the user's as `trims` has segments.
-    fn over(config: &DriveConfig, trims: TrimState) -> PageFtl {
+    fn over(config: &DriveConfig, user_units: u32, trims: TrimState) -> PageFtl {
         let geometry = &config.flash.geometry;
-        let (unit_bytes, user_units) = (config.ftl.mapping_unit, config.user_units());
+        let unit_bytes = config.ftl.mapping_unit;
         let entries = user_units as usize + trims.segments() as usize;
         let units_per_page = geometry.page_bytes / unit_bytes;
         let mut map = HugeArray::new(entries);
@@ -112,7 +113,7 @@ impl PageFtl {
     /// Bytes that [`PageFtl::new`] takes.
     pub(crate) fn simulator_bytes(config: &DriveConfig) -> u64 {
         let (geometry, unit_bytes) = (&config.flash.geometry, config.ftl.mapping_unit);
-        let user_units = config.user_units();
+        let user_units = config.mapped_units();
         let entries = u64::from(user_units) + u64::from(user_units.div_ceil(unit_bytes * 8));
         let units = geometry.pages() * u64::from(geometry.page_bytes / unit_bytes);
         HugeArray::<UnitId>::bytes_of(entries)
@@ -206,6 +207,7 @@ impl PageFtl {
         owner: Owner,
     ) {
         let unit = media.unit_at(place);
+        media.flash.oob.number_write(unit);
         let old = self.remap(media, lpn, unit, place.block);
         let pin = if old == UNMAPPED { BlockId::NONE } else { media.block_of(old) };
         let pins = if pin == BlockId::NONE { &[][..] } else { std::slice::from_ref(&pin) };
@@ -239,6 +241,11 @@ impl PageFtl {
             let current = self.map.get(write.lpn.index());
             let mut source = UnitId::NONE;
             self.keep_cells(media, write, unit, current);
+            media.flash.oob.number_write(unit);
+            if write.mask == 0 && frontier != Frontier::Log {
+                // The host did not write it now.
+                media.flash.oob.keep_number(current, unit);
+            }
             self.partial_page_writes += u64::from(write.mask != self.full_mask);
             if write.mask != self.full_mask && current != UNMAPPED {
                 program_cause = Cause::ReadModifyWrite;

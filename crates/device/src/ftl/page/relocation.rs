@@ -56,13 +56,14 @@ impl PageFtl {
             };
         }
         let group = media.pool.group_of(victim);
+        let frontier = Frontier::of_relocation(media.pool.kind(victim));
         let mut cursor = cursor;
         let mut started = 0;
         while started < limit {
             let Some((next, _)) = self.next_valid_of(media, victim, cursor) else {
                 return Relocated { cursor: media.units_per_superblock(), started, stuck: false };
             };
-            if !media.has_page(group, Frontier::Gc) {
+            if !media.has_page(group, frontier) {
                 return Relocated { cursor: next, started, stuck: true };
             }
             cursor = self.move_page_of_units(media, victim, next, cause, owner);
@@ -105,8 +106,9 @@ impl PageFtl {
         debug_assert!(!sources.is_empty(), "a page of nothing is moved out of {victim}");
         debug_assert!(at > cursor, "relocation of {victim} stays at unit {cursor}");
         let group = media.pool.group_of(victim);
-        let place = media.take_page(group, Frontier::Gc).expect("a page was seen to be there");
-        self.move_units(media, &sources, place, Move { cause, frontier: Frontier::Gc, owner, from_ram: false });
+        let frontier = Frontier::of_relocation(media.pool.kind(victim));
+        let place = media.take_page(group, frontier).expect("a page was seen to be there");
+        self.move_units(media, &sources, place, Move { cause, frontier, owner, from_ram: false });
         at
     }
 
@@ -174,6 +176,9 @@ impl PageFtl {
             let at_risk = read && lpn.0 < self.user_units;
             taken.push(if at_risk { *source } else { UnitId::NONE });
             self.copy_unit(media, *source, unit);
+            if frontier != Frontier::Log {
+                media.flash.oob.has_final_name(unit);
+            }
             if read_failed && at_risk {
                 media.flash.lose(unit);
             }
@@ -196,6 +201,9 @@ impl PageFtl {
             media.flash.oob.poison(to);
         }
         media.flash.oob.carry(from, to);
+        if seeded(Bug::MoveRenumbers) && media.flash.oob.keeps_origins() {
+            media.flash.oob.number_write(to);
+        }
     }
 
     /// The units of a page whose program failed go to another page, straight from RAM. False when none is current.
@@ -219,6 +227,10 @@ impl PageFtl {
         }
         let group = match frontier {
             Frontier::Gc | Frontier::Map => media.group_of(place.block),
+            Frontier::Log => {
+                let mut groups = 0..media.pool.groups();
+                groups.find(|group| media.has_page(*group, frontier)).ok_or(NoSpace)?
+            }
             Frontier::Host(_) => {
                 let lpn = media.flash.oob.lpn(sources[0]);
                 self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?

@@ -1,4 +1,4 @@
-//! The keys of `[ftl]` that only this design reads, and what they say of a drive.
+//! The keys of `[ftl]` of a cached map, and what they say of a drive.
 
 use rand::RngExt;
 use ssdlab_base::{Rng, format_size};
@@ -8,9 +8,9 @@ use crate::ftl::cached_map::{LOG_ENTRY_BYTES, Shape};
 use crate::{DriveConfig, DriveError};
 
 /// The table.
-pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOG];
+pub(in crate::ftl) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOG];
 
-const MAP_CACHE: Key = Key::new(
+pub(in crate::ftl) const MAP_CACHE: Key = Key::new(
     "map_cache",
     Kind::SizeOrShare { least: 16 },
     Default::number(1 << 20),
@@ -18,7 +18,7 @@ const MAP_CACHE: Key = Key::new(
      entries, and as many as there are mapping units in a page; more than the whole map takes is not used.",
 );
 
-const MAP_CACHE_BY: Key = Key::new(
+pub(in crate::ftl) const MAP_CACHE_BY: Key = Key::new(
     "map_cache_by",
     Kind::Word(words::<CacheBy>),
     Default::word("page"),
@@ -28,7 +28,7 @@ const MAP_CACHE_BY: Key = Key::new(
 
 /// What a cache of the map holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CacheBy {
+pub(in crate::ftl) enum CacheBy {
     /// Map pages.
     Page,
     /// Entries.
@@ -39,21 +39,21 @@ impl Words for CacheBy {
     const WORDS: &'static [(&'static str, CacheBy)] = &[("page", CacheBy::Page), ("entry", CacheBy::Entry)];
 }
 
-const MAP_PAGE: Key = Key::new(
+pub(in crate::ftl) const MAP_PAGE: Key = Key::new(
     "map_page",
     Kind::Size { least: 512, most: 64 << 10, step: 512 },
     Default::number(4096),
     "Bytes of a map page, of 4 bytes an entry: a power of two, at most a page.",
 );
 
-const MAP_PACKING: Key = Key::new(
+pub(in crate::ftl) const MAP_PACKING: Key = Key::new(
     "map_packing",
     Kind::Boolean,
     Default::ON,
     "Program as many dirty map pages together as fit into a page of flash. `false`: one.",
 );
 
-const MAP_LOG: Key = Key::new(
+pub(in crate::ftl) const MAP_LOG: Key = Key::new(
     "map_log",
     Kind::Size { least: 0, most: u64::MAX, step: 8 },
     Default::number(0),
@@ -63,7 +63,7 @@ const MAP_LOG: Key = Key::new(
 );
 
 /// What the keys say.
-pub(super) struct Sizes {
+pub(in crate::ftl) struct Sizes {
     map_cache: u64,
     by_entry: bool,
     map_page: u32,
@@ -72,7 +72,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn of(config: &DriveConfig) -> Sizes {
+    pub(in crate::ftl) fn of(config: &DriveConfig) -> Sizes {
         let (own, geometry) = (&config.ftl.own, &config.flash.geometry);
         let map_page = own.count(&MAP_PAGE, geometry);
         Sizes {
@@ -84,17 +84,17 @@ impl Sizes {
         }
     }
 
-    pub(super) fn shape(&self, config: &DriveConfig) -> Shape {
+    pub(in crate::ftl) fn shape(&self, config: &DriveConfig) -> Shape {
         let shape = Shape { by_entry: self.by_entry, ..Shape::new(config, self.map_page, self.packing) };
         let fit = u32::try_from(self.map_cache / u64::from(shape.line_bytes())).unwrap_or(u32::MAX);
         let capacity = fit.min(shape.lines().max(least_lines(config)));
         let log_entries =
-            (self.map_log / u64::from(LOG_ENTRY_BYTES)).min(config.user_units().max(units_per_page(config)).into());
+            (self.map_log / u64::from(LOG_ENTRY_BYTES)).min(config.mapped_units().max(units_per_page(config)).into());
         Shape { capacity, log_entries: log_entries as u32, ..shape }
     }
 
     /// Whether there is a map of this shape at all.
-    pub(super) fn is_possible(&self, config: &DriveConfig) -> bool {
+    pub(in crate::ftl) fn is_possible(&self, config: &DriveConfig) -> bool {
         self.check_page(config).is_ok()
     }
 
@@ -111,7 +111,7 @@ impl Sizes {
     }
 
     /// Refuses what cannot work, with the numbers.
-    pub(super) fn check(&self, config: &DriveConfig) -> Result<(), DriveError> {
+    pub(in crate::ftl) fn check(&self, config: &DriveConfig) -> Result<(), DriveError> {
         self.check_page(config)?;
         let line =
             u64::from(Shape { by_entry: self.by_entry, ..Shape::new(config, self.map_page, false) }.line_bytes());
@@ -156,7 +156,7 @@ impl Sizes {
 
 /// Bytes of all map pages.
 fn map_bytes(config: &DriveConfig, map_page: u32) -> u64 {
-    u64::from(config.user_units().div_ceil(map_page / 4)) * u64::from(map_page)
+    u64::from(config.mapped_units().div_ceil(map_page / 4)) * u64::from(map_page)
 }
 
 /// Map pages or entries that one page of data may need at once, and those at both ends of a command.
@@ -169,7 +169,7 @@ fn units_per_page(config: &DriveConfig) -> u32 {
 }
 
 /// Draws caches from the smallest to one for the whole map, and logs from none to a larger one.
-pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
+pub(in crate::ftl) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     let (page, unit) = (config.flash.geometry.page_bytes, config.ftl.mapping_unit);
     // Mostly the smallest: on a small drive only these are more than fit into the cache.
     let mut map_page = 512_u32 << rng.random_range(0_u32..8).saturating_sub(4);
@@ -200,7 +200,7 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
 }
 
 /// The smallest cache of a drive of a handful of pages, or one for a page more and the smallest log.
-pub(super) fn handful(config: &mut DriveConfig, other: bool) {
+pub(in crate::ftl) fn handful(config: &mut DriveConfig, other: bool) {
     config.flash.geometry.blocks_per_plane += 6;
     config.ftl.own.set(MAP_PAGE.name, 512_u32);
     config.ftl.own.set(MAP_CACHE.name, u64::from(least_lines(config) + u32::from(other)) * 512);

@@ -1,0 +1,426 @@
+//! Log blocks, and what is known of each tLPN.
+//!
+//! A log block is *settled* when all names in it are final: each of its units was remapped, was trimmed, or has been written
+//! again. RAM: the oLPN and the number of each tLPN, the headers, and the names in log blocks, which a trim looks through if its map
+//! page has any of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use rustc_hash::FxHashSet;
+use ssdlab_flash::{BlockId, Lpn, Origin, UnitId};
+
+use crate::Check;
+use crate::block_pool::{BlockKind, BlockState};
+use crate::ftl::cached_map::Life;
+use crate::ftl::page::PageFtl;
+use crate::media::{Frontier, Media, Place};
+
+/// Bytes of RAM for a tLPN: its oLPN and number, and that of a header.
+const TLPN_BYTES: u64 = 12;
+
+/// Bytes of RAM for a name in a log block.
+const NAME_BYTES: u64 = 4;
+
+/// The number of the first unit that is written to the log. These are even; what is written elsewhere, and a trim, has the odd
+/// number before the next of them.
+pub(super) const FIRST_NUMBER: u32 = 2;
+
+/// A tLPN that holds nothing.
+const EMPTY: Origin = Origin { lpn: Lpn::NONE, number: 0 };
+
+/// The random-write log buffer.
+pub(super) struct Rwlb {
+    /// The first tLPN, as a unit of the map.
+    first: Lpn,
+    /// By tLPN: what it holds.
+    held: Vec<Origin>,
+    /// Headers whose data has not come: first tLPN, and the oLPN of each unit.
+    headers: BTreeMap<u32, Vec<u32>>,
+    /// The number of the next unit that is written to the log.
+    number: u32,
+    /// Log blocks, and how many of their units have names that are not final.
+    blocks: BTreeMap<u32, u32>,
+    /// Settled ones whose group has no free block to spare yet.
+    due: Vec<Life>,
+    /// Map pages that oLPNs in log blocks are of.
+    copies: FxHashSet<u32>,
+    /// The group that took the last page.
+    last_group: u32,
+}
+
+impl Rwlb {
+    pub(super) fn new(user_units: u32, units: u32) -> Rwlb {
+        Rwlb {
+            first: Lpn(user_units),
+            held: vec![EMPTY; units as usize],
+            headers: BTreeMap::new(),
+            number: FIRST_NUMBER,
+            blocks: BTreeMap::new(),
+            due: Vec::new(),
+            copies: FxHashSet::default(),
+            last_group: 0,
+        }
+    }
+
+    pub(super) fn units(&self) -> u32 {
+        self.held.len() as u32
+    }
+
+    /// Units of the user.
+    pub(super) fn user_units(&self) -> u32 {
+        self.first.0
+    }
+
+    #[inline]
+    pub(super) fn is_tlpn(&self, lpn: Lpn) -> bool {
+        lpn >= self.first
+    }
+
+    /// A tLPN as a unit of the map.
+    pub(super) fn lpn(&self, tlpn: u32) -> Lpn {
+        assert!(tlpn < self.units(), "tLPN {tlpn} of {}", self.units());
+        self.first + tlpn
+    }
+
+    /// What a tLPN holds, if it does.
+    pub(super) fn held(&self, tlpn: u32) -> Option<Origin> {
+        self.held.get(tlpn as usize).copied().filter(|origin| origin.lpn != Lpn::NONE)
+    }
+
+    /// The origin of what is written to a tLPN.
+    pub(super) fn origin(&self, lpn: Lpn) -> Origin {
+        let origin = self.held[(lpn - self.first) as usize];
+        assert_ne!(origin.lpn, Lpn::NONE, "unit {lpn} of the log is written, and no header came");
+        origin
+    }
+
+    /// The number of a trim, or of a write elsewhere, now.
+    pub(super) const fn number_elsewhere(&self) -> u32 {
+        self.number - 1
+    }
+
+    pub(super) fn set_number(&mut self, media: &mut Media, number: u32) {
+        assert!(number >= FIRST_NUMBER && number.is_multiple_of(2), "{number} is no number of a unit in the log");
+        self.number = number;
+        media.flash.oob.set_write_number(number - 1);
+    }
+
+    // ---- headers ----
+
+    /// A header came; those that it overlaps are forgotten.
+    pub(super) fn announce(&mut self, first: u32, units: Vec<u32>) {
+        let end = first + units.len() as u32;
+        let overlaps = |other: &u32, units: &Vec<u32>| *other < end && first < *other + units.len() as u32;
+        self.headers.retain(|other, units| !overlaps(other, units));
+        self.headers.insert(first, units);
+    }
+
+    /// The oLPNs of data that comes, if a header said the same tLPN and length.
+    pub(super) fn announced(&self, first: u32, count: u32) -> Option<&[u32]> {
+        self.headers.get(&first).map(Vec::as_slice).filter(|units| units.len() == count as usize)
+    }
+
+    /// Data takes effect: its header is used up, and each unit has its number.
+    pub(super) fn take(&mut self, media: &mut Media, first: u32) {
+        let units = self.headers.remove(&first).expect("the header was there");
+        for (tlpn, lpn) in (first..).zip(&units) {
+            self.held[tlpn as usize] = Origin { lpn: Lpn(*lpn), number: self.number };
+            self.number += 2;
+        }
+        self.set_number(media, self.number);
+    }
+
+    /// A tLPN holds nothing any more.
+    pub(super) fn release(&mut self, tlpn: u32) {
+        self.held[tlpn as usize] = EMPTY;
+    }
+
+    /// A host begins anew: the headers of the one before say nothing.
+    pub(super) fn forget_headers(&mut self) {
+        self.headers.clear();
+    }
+
+    /// All tLPNs that hold something, with what they hold.
+    pub(super) fn all_held(&self) -> impl Iterator<Item = (u32, Origin)> {
+        (0..).zip(self.held.iter().copied()).filter(|(_, origin)| origin.lpn != Lpn::NONE)
+    }
+
+    // ---- blocks ----
+
+    pub(super) fn has_page(&self, media: &Media) -> bool {
+        (0..media.pool.groups()).any(|group| media.has_page(group, Frontier::Log))
+    }
+
+    /// The group that takes the next page: the one whose row was begun, else the next with a page.
+    pub(super) fn choose_group(&mut self, media: &Media) -> Option<u32> {
+        let groups = media.pool.groups();
+        if !media.is_within_row(self.last_group, Frontier::Log) || !media.has_page(self.last_group, Frontier::Log) {
+            let mut turns = (1..=groups).map(|step| (self.last_group + step) % groups);
+            self.last_group = turns.find(|group| media.has_page(*group, Frontier::Log))?;
+        }
+        Some(self.last_group)
+    }
+
+    /// A unit is written to a log block; its oLPN is of a map page.
+    pub(super) fn logged(&mut self, media: &Media, block: BlockId, page: u32) {
+        *self.blocks.entry(media.pool.superblocks.of(block)).or_default() += 1;
+        self.copies.insert(page);
+    }
+
+    /// The name of a unit in a log block is final now, or it holds nothing that counts.
+    pub(super) fn settled(&mut self, media: &Media, unit: UnitId) {
+        let superblock = media.pool.superblocks.of(media.block_of(unit));
+        let open = self.blocks.get_mut(&superblock).expect("a tLPN is in a log block");
+        assert!(*open > 0, "a name in block {superblock} becomes final, and all are");
+        *open -= 1;
+    }
+
+    /// Whether a closed log block is settled and is not known to be: it can become a data block after a flush of the map.
+    pub(super) fn has_settled(&self, media: &Media) -> bool {
+        let closed = |superblock: u32| media.pool.state(superblock) == BlockState::Closed;
+        self.blocks.iter().any(|(superblock, open)| {
+            *open == 0 && closed(*superblock) && !self.due.iter().any(|life| life.superblock == *superblock)
+        })
+    }
+
+    pub(super) fn due(&self) -> &[Life] {
+        &self.due
+    }
+
+    pub(super) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Settled blocks become data blocks, as far as their groups have free blocks to spare; returns how many.
+    pub(super) fn turn(&mut self, media: &mut Media, settled: Vec<Life>) -> u32 {
+        self.due.extend(&settled);
+        let mut turned = 0;
+        for life in std::mem::take(&mut self.due) {
+            let superblock = life.superblock;
+            let closed = media.pool.state(superblock) == BlockState::Closed && !media.pool.is_retiring(superblock);
+            if media.pool.kind(superblock) != BlockKind::Log || !closed || !life.goes_on(media) {
+                // Collection empties it, or has.
+                continue;
+            }
+            assert_eq!(self.blocks.get(&superblock), Some(&0), "block {superblock} becomes a data block");
+            let group = media.pool.group_of(superblock);
+            if media.pool.valid(superblock) == 0 && !media.pool.is_trimmed(superblock) {
+                self.erase(media, superblock);
+                continue;
+            }
+            let has_too_many = media.pool.has_too_many(BlockKind::Log, group);
+            if media.pool.free_blocks(group) <= media.gc_reserve && !has_too_many {
+                self.due.push(life);
+                // Collection looks once at a group that lacks one.
+                if settled.contains(&life) {
+                    media.opened.push(group);
+                }
+                continue;
+            }
+            media.pool.becomes_data(superblock);
+            media.opened.push(group);
+            self.blocks.remove(&superblock);
+            turned += 1;
+        }
+        media.log_waits = !self.due.is_empty();
+        turned
+    }
+
+    /// Recovery: blocks of the log that were settled and waited for a free block of their group are data blocks on flash. Where the
+    /// group has none to spare they wait again.
+    pub(super) fn take_back(&mut self, media: &mut Media) -> Vec<Life> {
+        let mut taken = Vec::new();
+        for superblock in 0..media.pool.superblocks_count() {
+            let group = media.pool.group_of(superblock);
+            if media.pool.free_blocks(group) > media.gc_reserve
+                || media.pool.owed_to(BlockKind::Log, group) == 0
+                || media.pool.kind(superblock) != BlockKind::Data
+                || media.pool.state(superblock) != BlockState::Closed
+                || media.pool.is_retiring(superblock)
+            {
+                continue;
+            }
+            let first = media.unit_in(superblock, 0);
+            if media.flash.oob.origin(first).lpn != Lpn::NONE {
+                media.pool.becomes(superblock, BlockKind::Log);
+                self.blocks.insert(superblock, 0);
+                self.due.push(Life::of(media, superblock));
+                taken.push(Life::of(media, superblock));
+            }
+        }
+        taken
+    }
+
+    /// A settled block that holds nothing need not become a data block first.
+    fn erase(&mut self, media: &mut Media, superblock: u32) {
+        self.blocks.remove(&superblock);
+        media.pool.collect(superblock);
+        media.pool.await_erase(superblock);
+        if media.pool.pins(superblock) == 0 {
+            media.unpinned.push(superblock);
+        }
+    }
+
+    /// Log blocks that there are, where others than twrites wrote to them.
+    pub(super) fn found_blocks(&mut self, media: &Media) {
+        let all = (0..media.pool.superblocks_count()).filter(|block| media.pool.kind(*block) == BlockKind::Log);
+        self.blocks = all.map(|superblock| (superblock, self.blocks.get(&superblock).copied().unwrap_or(0))).collect();
+    }
+
+    /// Names that are not final are counted anew.
+    pub(super) fn count_open(&mut self, media: &Media, open: impl Fn(u32) -> u32) {
+        for (superblock, count) in &mut self.blocks {
+            assert_eq!(media.pool.kind(*superblock), BlockKind::Log, "block {superblock} is one of the log");
+            *count = open(*superblock);
+        }
+    }
+
+    // ---- copies ----
+
+    /// The map pages of names in log blocks are told anew.
+    pub(super) fn count_copies(&mut self, media: &Media, page_of: impl Fn(Lpn) -> u32) {
+        let mut copies = std::mem::take(&mut self.copies);
+        copies.clear();
+        self.each_copy(media, |lpn, _| {
+            copies.insert(page_of(lpn));
+        });
+        self.copies = copies;
+    }
+
+    /// Whether an oLPN of a map page is in a log block.
+    pub(super) fn has_copies_of(&self, page: u32) -> bool {
+        self.copies.contains(&page)
+    }
+
+    /// Those oLPNs of a range that are in log blocks, which are trimmed: the erase of these blocks waits for that to be on flash.
+    pub(super) fn trim_copies(&self, media: &mut Media, range: Range<Lpn>) -> Vec<Lpn> {
+        let (mut copies, mut blocks) = (BTreeSet::new(), BTreeSet::new());
+        self.each_copy(media, |lpn, block| {
+            // Of a block that was retired meanwhile nothing is left.
+            if range.contains(&lpn) && media.pool.kind_of(block) == BlockKind::Log {
+                copies.insert(lpn);
+                blocks.insert(block);
+            }
+        });
+        blocks.into_iter().for_each(|block| media.pool.set_trimmed(block));
+        copies.into_iter().collect()
+    }
+
+    fn each_copy(&self, media: &Media, mut each: impl FnMut(Lpn, BlockId)) {
+        for superblock in self.blocks.keys() {
+            for block in media.pool.superblocks.members(*superblock) {
+                // Programs in flight are there as well: their OOB areas are in RAM.
+                let first = media.unit_at(Place { block, page: 0 });
+                for unit in UnitId::each(first..first + media.pages_per_block() * media.units_per_page) {
+                    let lpn = media.flash.oob.lpn(unit);
+                    let origin = media.flash.oob.origin(unit);
+                    if lpn != Lpn::NONE && origin.lpn != Lpn::NONE {
+                        each(origin.lpn, block);
+                    }
+                }
+            }
+        }
+    }
+
+    // ---- the rest ----
+
+    pub(super) fn memory(&self, map_pages: u32) -> Vec<(&'static str, u64)> {
+        let units = u64::from(self.units());
+        vec![
+            ("log_table_bytes", units * TLPN_BYTES),
+            // Of two rounds; and a bit for each map page.
+            ("log_names_bytes", 2 * units * NAME_BYTES + u64::from(map_pages).div_ceil(8)),
+        ]
+    }
+
+    pub(super) fn check(&self, media: &Media, data: &PageFtl) -> Vec<Check> {
+        let tlpns = (self.first.0..).zip(&self.held);
+        let wrong = tlpns.filter(|(lpn, origin)| {
+            let unit = data.unit_of(Lpn(*lpn));
+            let known = unit.map(|unit| media.flash.oob.origin(unit));
+            known.is_some_and(|known| known != **origin) || unit.is_none() && origin.lpn != Lpn::NONE
+        });
+        let wrong = wrong.count();
+        let counted = self.blocks.iter().filter(|(superblock, open)| {
+            let current = data.current_units(media, **superblock, 0);
+            let names = current.filter(|(_, unit)| self.is_tlpn(media.flash.oob.lpn(*unit))).count() as u32;
+            names != **open
+        });
+        let miscounted = counted.count();
+        vec![
+            Check {
+                name: "log_table_equals_map",
+                held: wrong == 0,
+                detail: format!("{wrong} of {} tLPNs are known to hold something else than the map says", self.units()),
+            },
+            Check {
+                name: "open_names_counted_in_log_blocks",
+                held: miscounted == 0,
+                detail: format!("{miscounted} of {} log blocks have other names than are counted", self.blocks.len()),
+            },
+        ]
+    }
+
+    pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(&self.number.to_le_bytes())?;
+        to.write_all(&self.last_group.to_le_bytes())?;
+        to.write_all(bytemuck::cast_slice(&self.held))?;
+        to.write_all(&(self.headers.len() as u32).to_le_bytes())?;
+        for (first, units) in &self.headers {
+            to.write_all(&first.to_le_bytes())?;
+            to.write_all(&(units.len() as u32).to_le_bytes())?;
+            to.write_all(bytemuck::cast_slice(units))?;
+        }
+        to.write_all(&(self.due.len() as u32).to_le_bytes())?;
+        self.due.iter().try_for_each(|life| to.write_all(&life.superblock.to_le_bytes()))
+    }
+
+    pub(super) fn restore(&mut self, media: &mut Media, data: &PageFtl, from: &mut dyn Read) -> io::Result<()> {
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
+        let number = read_u32(from)?;
+        self.last_group = read_u32(from)?;
+        let known = number >= FIRST_NUMBER && number.is_multiple_of(2) && number < 1 << 31;
+        if self.last_group >= media.pool.groups() || !known {
+            return Err(bad("the log's next group or number is not one of the drive's"));
+        }
+        self.set_number(media, number);
+        from.read_exact(bytemuck::cast_slice_mut(&mut self.held))?;
+        for (lpn, origin) in (self.first.0..).zip(&self.held) {
+            let known = data.unit_of(Lpn(lpn)).map_or(EMPTY, |unit| media.flash.oob.origin(unit));
+            if known != *origin {
+                return Err(bad("a tLPN holds something else than the map says"));
+            }
+        }
+        self.headers.clear();
+        for _ in 0..read_u32(from)? {
+            let (first, count) = (read_u32(from)?, read_u32(from)?);
+            if count == 0 || first.checked_add(count).is_none_or(|end| end > self.units()) {
+                return Err(bad("a header is behind the log's end"));
+            }
+            let mut units = vec![0_u32; count as usize];
+            from.read_exact(bytemuck::cast_slice_mut(&mut units))?;
+            self.headers.insert(first, units);
+        }
+        let count = read_u32(from)?;
+        if count > media.pool.superblocks_count() {
+            return Err(bad("more log blocks are settled than there are"));
+        }
+        self.due.clear();
+        for _ in 0..count {
+            let superblock = read_u32(from)?;
+            if superblock >= media.pool.superblocks_count() || !media.pool.superblocks.is_whole(superblock) {
+                return Err(bad("a settled log block is not one of the drive's"));
+            }
+            self.due.push(Life::of(media, superblock));
+        }
+        Ok(())
+    }
+}
+
+fn read_u32(from: &mut dyn Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    from.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
