@@ -68,6 +68,7 @@ torture: build ## Cut the power of every design, of a cached map alone, then of 
 	$(SSDLAB) torture --design dftl --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --stacks --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --command-sets --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
+	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test shrd -- --nocapture
 	$(SSDLAB) torture --exhaustive 4
 
 test-fuzz: need-rust

@@ -445,6 +445,8 @@ impl BlockPool {
         let of_kind = self.kinds[group * self.per_group as usize..][..self.per_group as usize].iter();
         let held = of_kind.filter(|other| **other == kind).count() as u32;
         // What is being erased is owed already.
+        let erasing = self.set_aside[kind as usize].erasing[group];
+        assert!(held >= erasing, "{erasing} blocks of {kind:?} are being erased in group {group}, of {held}");
         held + self.set_aside[kind as usize].owed[group] - self.set_aside[kind as usize].erasing[group]
     }
 

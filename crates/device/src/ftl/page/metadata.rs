@@ -91,6 +91,8 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) {
+        let whole = units.iter().all(|unit| unit.mask == self.full_mask || unit.mask == 0);
+        assert!(whole, "a unit of the log is written in part at {place:?}");
         self.write_at(media, place, units, Frontier::Log, cause, owner);
         let empty = self.units_per_page as usize - units.len();
         media.padding_bytes += empty as u64 * u64::from(media.unit_bytes);

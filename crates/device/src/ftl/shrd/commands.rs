@@ -133,6 +133,9 @@ impl Shrd {
         if self.rwlb.announced(first, count).is_none() {
             return Err(NO_HEADER);
         }
+        if !self.rwlb.has_numbers(count) {
+            return Err(NO_ROOM);
+        }
         // In the worst case each unit has a page of its own.
         if media.log_pages_left() < count + count {
             let is_turning = self.base.map.ends_active_blocks() || self.rwlb.has_due();

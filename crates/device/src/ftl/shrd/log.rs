@@ -101,6 +101,11 @@ impl Rwlb {
         self.number - 1
     }
 
+    /// Whether so many units of the log can still be told from all others by 31 bits.
+    pub(super) const fn has_numbers(&self, units: u32) -> bool {
+        self.number < (1 << 31) - 2 * (units + 1)
+    }
+
     pub(super) fn set_number(&mut self, media: &mut Media, number: u32) {
         assert!(number >= FIRST_NUMBER && number.is_multiple_of(2), "{number} is no number of a unit in the log");
         self.number = number;
@@ -112,6 +117,7 @@ impl Rwlb {
     /// A header came; those that it overlaps are forgotten.
     pub(super) fn announce(&mut self, first: u32, units: Vec<u32>) {
         let end = first + units.len() as u32;
+        assert!(!units.is_empty() && end <= self.units(), "a header of tLPNs {first} to {end} was accepted");
         let overlaps = |other: &u32, units: &Vec<u32>| *other < end && first < *other + units.len() as u32;
         self.headers.retain(|other, units| !overlaps(other, units));
         self.headers.insert(first, units);
@@ -126,6 +132,7 @@ impl Rwlb {
     pub(super) fn take(&mut self, media: &mut Media, first: u32) {
         let units = self.headers.remove(&first).expect("the header was there");
         for (tlpn, lpn) in (first..).zip(&units) {
+            assert!(*lpn < self.user_units(), "tLPN {tlpn} holds unit {lpn}, which is not the user's");
             self.held[tlpn as usize] = Origin { lpn: Lpn(*lpn), number: self.number };
             self.number += 2;
         }
@@ -134,6 +141,7 @@ impl Rwlb {
 
     /// A tLPN holds nothing any more.
     pub(super) fn release(&mut self, tlpn: u32) {
+        assert!(self.held(tlpn).is_some(), "tLPN {tlpn} is released, and holds nothing");
         self.held[tlpn as usize] = EMPTY;
     }
 
@@ -165,7 +173,9 @@ impl Rwlb {
 
     /// A unit is written to a log block; its oLPN is of a map page.
     pub(super) fn logged(&mut self, media: &Media, block: BlockId, page: u32) {
-        *self.blocks.entry(media.pool.superblocks.of(block)).or_default() += 1;
+        let superblock = media.pool.superblocks.of(block);
+        assert_eq!(media.pool.kind(superblock), BlockKind::Log, "a unit of the log is written to block {superblock}");
+        *self.blocks.entry(superblock).or_default() += 1;
         self.copies.insert(page);
     }
 
@@ -255,7 +265,8 @@ impl Rwlb {
 
     /// A settled block that holds nothing need not become a data block first.
     fn erase(&mut self, media: &mut Media, superblock: u32) {
-        self.blocks.remove(&superblock);
+        let open = self.blocks.remove(&superblock);
+        assert_eq!(open, Some(0), "block {superblock} of the log is erased, and has names that are not final");
         media.pool.collect(superblock);
         media.pool.await_erase(superblock);
         if media.pool.pins(superblock) == 0 {

@@ -105,6 +105,7 @@ impl Shrd {
         cause: Cause,
         owner: Owner,
     ) -> Result<(), NoSpace> {
+        assert!(units.iter().all(|unit| self.rwlb.is_tlpn(unit.lpn)), "a page of the log has a unit of the user");
         let group = self.rwlb.choose_group(media).ok_or(NoSpace)?;
         let place = media.take_seen_page(group, Frontier::Log);
         let origins: Vec<Origin> = units.iter().map(|unit| self.rwlb.origin(unit.lpn)).collect();

@@ -35,6 +35,7 @@ impl Shrd {
             self.counters.autoremapped += 1;
         }
         let number = if seeded(Bug::NumbersBeginAnew) { FIRST_NUMBER } else { (found.number | 1) + 1 };
+        assert!(number < 1 << 31, "write {number} of the host is behind what an entry has room for");
         self.rwlb.set_number(media, number);
         self.base.map.scanned(&mut self.base.data, media, found);
         self.rwlb.found_blocks(media);

@@ -136,6 +136,7 @@ impl Shrd {
             }
         }
         self.base.map.changed(from, false);
+        assert!(self.base.data.unit_of(from).is_none(), "tLPN {} was released, and is mapped", step.tlpn);
         Ok(())
     }
 }
