@@ -139,7 +139,9 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         };
         reproduce::try_out(&out)?;
         let mut scene = Scene::open(paper, &library, args.quick)?;
-        scene.host.clone_from(&host);
+        if let Some((file, host)) = &host {
+            scene.put_above(file, host.clone()).map_err(|error| Failure::input(format!("--host: {error}")))?;
+        }
         let line = Line::new(args.quiet);
         let snapshots = SnapshotCache::of_user();
         let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();

@@ -14,6 +14,8 @@ pub struct Experiment {
     pub seed: u64,
     /// The workload in whose steady state drives are that are prepared so, as `--precondition steady:WORKLOAD`.
     pub steady: Option<String>,
+    /// The job file of the paper's folder that ages drives which are prepared so, as `--precondition FILE`.
+    pub ageing: Option<String>,
     /// The description of each of the paper's drives, by the name that figures use (a page size, say).
     pub drives: BTreeMap<String, String>,
     /// The variants, by name.
@@ -30,6 +32,8 @@ pub struct Experiment {
 pub struct Variant {
     /// What it sets, as `--set` does.
     pub set: Vec<String>,
+    /// The host description in the paper's folder whose layers stand above its drive, as `--host` does.
+    pub host: Option<String>,
     /// What it is, in a line.
     pub about: String,
 }

@@ -1,5 +1,6 @@
 //! What a paper and a figure are to the frame.
 
+use super::ReproduceError;
 use super::drawn::Drawn;
 use super::plan::Run;
 use super::runner::Outcomes;
@@ -15,12 +16,37 @@ pub struct Paper {
     pub experiment: &'static str,
     /// The descriptions that the experiment names: name and text.
     pub devices: &'static [(&'static str, &'static str)],
+    /// The files of its folder that the experiment names, host descriptions and job files: name and text.
+    pub files: &'static [(&'static str, &'static str)],
     /// What tables call the experiment's drives: `page` where they differ by their page, else `drive`.
     pub drives_are: &'static str,
     /// Its published values: file name and text of each CSV.
     pub published: &'static [(&'static str, &'static str)],
     /// Its figures and tables, in the order of the report.
     pub figures: &'static [&'static dyn Figure],
+}
+
+impl Paper {
+    /// The text of a file that the experiment names.
+    ///
+    /// # Errors
+    /// A name that the paper does not have.
+    pub(super) fn file(&self, wanted: &str) -> Result<&'static str, ReproduceError> {
+        let found = self.files.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, text)| *text).ok_or_else(|| {
+            let names: Vec<&str> = self.files.iter().map(|(name, _)| *name).collect();
+            let names = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+            let file = format!("papers/{}/experiment.toml", self.name);
+            ReproduceError::new(format!(
+                "{file}: found the file '{wanted}', expected one of the paper's files: {names}"
+            ))
+        })
+    }
+
+    /// Where a file of its folder lies in the source tree.
+    pub(super) fn path(&self, file: &str) -> String {
+        format!("papers/{}/{file}", self.name)
+    }
 }
 
 /// A figure or table: the runs it needs, and how it is made of them.

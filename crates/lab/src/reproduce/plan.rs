@@ -30,6 +30,8 @@ pub enum Preparation {
     Fill,
     /// The steady state of the experiment's `steady` workload.
     Steady,
+    /// What the experiment's `ageing` leaves, once on a fresh drive.
+    Aged,
 }
 
 impl Preparation {
@@ -40,6 +42,7 @@ impl Preparation {
             Preparation::Touched => "footprint",
             Preparation::Fill => "fill",
             Preparation::Steady => "steady",
+            Preparation::Aged => "aged",
         }
     }
 }
@@ -51,6 +54,8 @@ pub struct Run {
     pub device: String,
     /// What is set on it, in this order, as `--set`.
     pub set: Vec<String>,
+    /// The file of the paper's folder that describes the layers above the drive; nothing where it has none.
+    pub host: Option<String>,
     /// The input's name.
     pub input: String,
     /// As `--replay`; nothing for the input's own way.
@@ -72,6 +77,9 @@ impl fmt::Display for Run {
         write!(f, "{} on {}", self.input, self.device)?;
         for set in &self.set {
             write!(f, ", {set}")?;
+        }
+        if let Some(host) = &self.host {
+            write!(f, ", below {host}")?;
         }
         if let Some(replay) = &self.replay {
             write!(f, ", {replay}")?;
@@ -128,17 +136,20 @@ impl Run {
 
     /// As `--precondition` has it.
     pub(super) fn precondition(&self, scene: &Scene) -> String {
-        match (self.preparation, &scene.experiment.steady) {
-            (Preparation::Steady, Some(workload)) => format!("steady:{workload}"),
-            (preparation, _) => preparation.name().to_string(),
+        match (self.preparation, &scene.experiment.steady, &scene.experiment.ageing) {
+            (Preparation::Steady, Some(workload), _) => format!("steady:{workload}"),
+            (Preparation::Aged, _, Some(file)) => scene.paper.path(file),
+            (preparation, ..) => preparation.name().to_string(),
         }
     }
 
     /// The command that does this run alone; traces lie under `TRACES/`.
     pub fn command(&self, scene: &Scene) -> String {
         let mut command = format!("ssdlab run --device {}", self.device);
-        if let Some((file, _)) = &scene.host {
-            command.push_str(&format!(" --host {file}"));
+        match (&self.host, &scene.host) {
+            (Some(file), _) => command.push_str(&format!(" --host {}", scene.paper.path(file))),
+            (None, Some((file, _))) => command.push_str(&format!(" --host {file}")),
+            (None, None) => {}
         }
         for set in &self.set {
             command.push_str(&format!(" --set {set}"));
@@ -173,6 +184,7 @@ impl Run {
     /// Makes the run ready: everything that can be wrong without running it is found here.
     pub(super) fn ready(&self, scene: &Scene) -> Result<Ready, ReproduceError> {
         let config = scene.config(self)?;
+        let host = scene.layers(self)?;
         let found = |name: &str| {
             let input = scene.inputs.iter().find(|input| input.name == name);
             let input = input.ok_or_else(|| ReproduceError::new(format!("the paper has no input '{name}'")))?;
@@ -189,6 +201,14 @@ impl Run {
                 format!("papers/{}/experiment.toml: found no `steady`, expected a workload", scene.paper.name);
             return Err(ReproduceError::new(sentence));
         }
+        let ageing = match (self.preparation, &scene.experiment.ageing) {
+            (Preparation::Aged, None) => {
+                let file = scene.paper.path("experiment.toml");
+                return Err(ReproduceError::new(format!("{file}: found no `ageing`, expected a job file")));
+            }
+            (Preparation::Aged, Some(file)) => Some((scene.paper.path(file), scene.paper.file(file)?)),
+            _ => None,
+        };
         let source = input.source(self.replay.as_deref(), self.seed)?;
         let of_initial = initial.as_ref().map(|initial| initial.source(None, self.seed)).transpose()?;
         let precondition = self.precondition(scene);
@@ -204,16 +224,17 @@ impl Run {
             &self.seed.to_string(),
             &format!("{:?} {volumes:?} {:?}", self.recording, of_initial.map(|initial| initial.identity())),
         ];
-        let host = scene.host.as_ref().map(|(_, host)| format!("{host:?}"));
-        for field in fields.into_iter().chain(host.as_deref()) {
+        let layers = host.as_ref().map(|(_, host)| format!("{host:?}"));
+        let aged_by = ageing.as_ref().map(|(_, text)| *text);
+        for field in fields.into_iter().chain(layers.as_deref()).chain(aged_by) {
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());
         }
         let key = hasher.finalize().to_hex()[..32].to_string();
         let steady = scene.experiment.steady.clone().filter(|_| self.preparation == Preparation::Steady);
         let command = self.command(scene);
-        let host = scene.host.clone();
-        Ok(Ready { run: self.clone(), config, host, input, initial, volumes, steady, precondition, command, key })
+        let run = self.clone();
+        Ok(Ready { run, config, host, input, initial, volumes, steady, ageing, precondition, command, key })
     }
 }
 
@@ -227,6 +248,8 @@ pub(super) struct Ready {
     pub(super) volumes: Option<Volumes>,
     /// The workload in whose steady state the drive is, where it is in one.
     pub(super) steady: Option<String>,
+    /// Path and text of the job file that ages the drive, where one does.
+    pub(super) ageing: Option<(String, &'static str)>,
     /// As `--precondition`.
     pub(super) precondition: String,
     pub(super) command: String,
@@ -246,15 +269,20 @@ impl Ready {
     }
 
     /// The workload that ages the drive, opened for this thread.
-    pub(super) fn steady_source(&self) -> Result<Option<TextSource>, ReproduceError> {
-        let open = |text: &String| TextSource::open(text, Sending::default(), self.run.seed);
-        self.steady.as_ref().map(open).transpose().map_err(ReproduceError::new)
+    pub(super) fn ageing_source(&self) -> Result<Option<TextSource>, ReproduceError> {
+        let source = match (&self.steady, &self.ageing) {
+            (Some(text), _) => Some(TextSource::open(text, Sending::default(), self.run.seed)),
+            (None, Some((file, text))) => Some(TextSource::of_jobs(text, file, self.run.seed)),
+            (None, None) => None,
+        };
+        source.transpose().map_err(ReproduceError::new)
     }
 
     /// What names the drive's age, for runs that share it; nothing where none is kept.
     pub(super) fn shared_age(&self) -> Option<String> {
-        let kept = matches!(self.run.preparation, Preparation::Fill | Preparation::Steady);
-        kept.then(|| format!("{:?} {} {}", self.config, self.precondition, self.run.seed))
+        let kept = matches!(self.run.preparation, Preparation::Fill | Preparation::Steady | Preparation::Aged);
+        let layers = self.host.as_ref().map(|(_, host)| host);
+        kept.then(|| format!("{:?} {layers:?} {} {}", self.config, self.precondition, self.run.seed))
     }
 
     /// Memory that the run takes at most, in bytes.

@@ -140,7 +140,8 @@ impl Outcomes {
 /// The run that takes the most memory, and how much that is in bytes; nothing where none can be made ready.
 pub fn largest(scene: &Scene, runs: &[Run]) -> Option<(Run, u64)> {
     let sized = runs.iter().filter_map(|run| {
-        Some((run.clone(), memory_bytes(&scene.config(run).ok()?, scene.host.as_ref().map(|(_, host)| host))))
+        let host = scene.layers(run).ok()?;
+        Some((run.clone(), memory_bytes(&scene.config(run).ok()?, host.as_ref().map(|(_, host)| host))))
     });
     sized.max_by_key(|(_, bytes)| *bytes)
 }
@@ -318,10 +319,11 @@ fn outcome(ready: &Ready, store: &Store, settings: &Settings<'_>) -> Outcome {
 fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, String> {
     let said = |error: super::ReproduceError| error.sentence;
     let source = ready.source().map_err(said)?;
-    let (initial, steady) = (ready.initial_source().map_err(said)?, ready.steady_source().map_err(said)?);
-    let age = match (ready.run.preparation, &steady) {
+    let (initial, ageing) = (ready.initial_source().map_err(said)?, ready.ageing_source().map_err(said)?);
+    let age = match (ready.run.preparation, &ageing) {
         (Preparation::Steady, Some(steady)) => Age::SteadyUnder(steady),
-        (Preparation::None | Preparation::Steady, _) => Age::None,
+        (Preparation::Aged, Some(jobs)) => Age::Workload(jobs),
+        (Preparation::None | Preparation::Steady | Preparation::Aged, _) => Age::None,
         (Preparation::Touched, _) => Age::Touched,
         (Preparation::Fill, _) => Age::Fill,
     };

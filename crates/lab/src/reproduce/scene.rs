@@ -82,6 +82,7 @@ impl Scene {
     pub fn run(&self, drive: &str, variant: &str, input: &Input, replay: &str) -> Run {
         let mut run = self.run_on(drive);
         run.set.extend(self.experiment.variants.get(variant).map(|variant| variant.set.clone()).unwrap_or_default());
+        run.host = self.experiment.variants.get(variant).and_then(|variant| variant.host.clone());
         run.input.clone_from(&input.name);
         run.replay = (!replay.is_empty()).then(|| replay.to_string());
         run
@@ -104,6 +105,7 @@ impl Scene {
             // A name that the experiment does not have is refused when the run is made ready.
             device: self.experiment.drives.get(drive).cloned().unwrap_or_else(|| drive.to_string()),
             set,
+            host: None,
             input: String::new(),
             replay: None,
             preparation: Preparation::Touched,
@@ -135,6 +137,34 @@ impl Scene {
         let mut run = self.run_on(drive);
         run.set.extend(found.set.iter().cloned().chain(set.iter().map(ToString::to_string)));
         self.config(&run)
+    }
+
+    /// Puts layers above the drive of every run, which the paper has not.
+    ///
+    /// # Errors
+    /// A paper whose variants have layers of their own: which of the two would stand above the other is not said.
+    pub fn put_above(&mut self, file: &str, host: Host) -> Result<(), ReproduceError> {
+        let own = self.experiment.variants.iter().find_map(|(name, variant)| Some((name, variant.host.as_ref()?)));
+        if let Some((name, own)) = own {
+            return Err(ReproduceError::new(format!(
+                "found layers from {file}, expected none: variant '{name}' of {} has those of {}",
+                self.paper.name,
+                self.paper.path(own)
+            )));
+        }
+        self.host = Some((file.to_string(), host));
+        Ok(())
+    }
+
+    /// The layers above the drive of a run, and the file that describes them.
+    ///
+    /// # Errors
+    /// A file that the paper does not have, or that is no host description.
+    pub(super) fn layers(&self, run: &Run) -> Result<Option<(String, Host)>, ReproduceError> {
+        let Some(file) = &run.host else { return Ok(self.host.clone()) };
+        let (path, text) = (self.paper.path(file), self.paper.file(file)?);
+        let host = Host::parse(text, &path).map_err(ReproduceError::new)?;
+        Ok(Some((path, host)))
     }
 
     /// A figure that was measured has the published values of another: those of `of` stand for those of `id`, too.

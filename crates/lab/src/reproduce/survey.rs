@@ -1,5 +1,7 @@
 //! What an input looks like: the numbers that stand beside its name in a report.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use ssdlab_base::{Op, SECTOR_BYTES};
 use ssdlab_workload::{Workload, WorkloadError};
@@ -22,6 +24,10 @@ pub struct Survey {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Pages of 4 KB that reads and writes touch any part of, each counted once, in bytes.
+    pub space_bytes: u64,
     /// From the first request to the last, nanoseconds; 0 for a closed loop, which has no times of its own.
     pub span_ns: u64,
     /// The largest read, bytes.
@@ -42,11 +48,13 @@ impl Survey {
         let mut survey = Survey::default();
         let mut first = None;
         let mut ended = None;
+        let mut space = Space::default();
         walk(workload, |request| {
             survey.requests += 1;
             survey.span_ns = request.at.0 - first.get_or_insert(request.at).0;
             if matches!(request.op, Op::Read | Op::Write) && request.sectors > 0 {
                 survey.sequential += u64::from(ended.replace(request.end()) == Some(request.sector));
+                space.touch(request.sector, request.end());
                 for (count, page) in survey.pages.iter_mut().zip(PAGES) {
                     let sectors = page / SECTOR_BYTES;
                     *count += (request.end() - 1) / sectors - request.sector / sectors + 1;
@@ -68,10 +76,12 @@ impl Survey {
                         *count += u64::from(!whole);
                     }
                 }
-                Op::Trim | Op::WriteZeroes | Op::Flush => {}
+                Op::Flush => survey.flushes += 1,
+                Op::Trim | Op::WriteZeroes => {}
             }
             most.is_none_or(|most| survey.requests < most)
         })?;
+        survey.space_bytes = space.bytes();
         Ok(survey)
     }
 
@@ -87,9 +97,44 @@ impl Survey {
         (self.span_ns > 0).then(|| pages / (self.span_ns as f64 / 1e9))
     }
 
+    /// The mean length of a write in bytes; nothing without writes.
+    pub fn mean_write_bytes(&self) -> Option<f64> {
+        (self.writes > 0).then(|| self.write_bytes as f64 / self.writes as f64)
+    }
+
+    /// Writes, per cent of reads and writes; nothing without either.
+    pub fn write_percent(&self) -> Option<f64> {
+        let both = self.reads + self.writes;
+        (both > 0).then(|| 100.0 * self.writes as f64 / both as f64)
+    }
+
+    /// Writes by flushes; nothing without a flush.
+    pub fn writes_a_flush(&self) -> Option<f64> {
+        (self.flushes > 0).then(|| self.writes as f64 / self.flushes as f64)
+    }
+
     /// Requests a second over the span; nothing for a closed loop.
     pub fn rate(&self) -> Option<f64> {
         (self.span_ns > 0).then(|| self.requests as f64 / (self.span_ns as f64 / 1e9))
+    }
+}
+
+/// Which pages of 4 KB were touched: words of 64, by the place of the word.
+#[derive(Default)]
+struct Space {
+    words: HashMap<u64, u64>,
+}
+
+impl Space {
+    fn touch(&mut self, sector: u64, end: u64) {
+        let sectors = PAGES[0] / SECTOR_BYTES;
+        for page in sector / sectors..=(end - 1) / sectors {
+            *self.words.entry(page / 64).or_default() |= 1 << (page % 64);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.words.values().map(|word| u64::from(word.count_ones())).sum::<u64>() * PAGES[0]
     }
 }
 

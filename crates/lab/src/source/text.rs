@@ -88,6 +88,12 @@ fn micro_benchmark(text: &str) -> Result<Option<String>, SourceError> {
     Ok(Some(benchmark.fio() + options))
 }
 
+/// A job file without the seeds that it states.
+fn unseeded(text: &str, file: &str) -> Result<FioJob, SourceError> {
+    let lines: Vec<&str> = text.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
+    FioJob::parse_text(&lines.join("\n"), file).map_err(SourceError::plain)
+}
+
 impl TextSource {
     /// Finds out what `text` is, and reads as much of it as can be wrong without a drive.
     ///
@@ -109,9 +115,7 @@ impl TextSource {
                 let job = FioJob::parse_file(Path::new(text)).map_err(SourceError::plain)?;
                 let whole =
                     std::fs::read_to_string(text).map_err(|error| SourceError::plain(format!("{text}: {error}")))?;
-                let unseeded: Vec<&str> = whole.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
-                let unseeded = FioJob::parse_text(&unseeded.join("\n"), text).map_err(SourceError::plain)?;
-                Kind::Fio { job, unseeded, line: None }
+                Kind::Fio { job, unseeded: unseeded(&whole, text)?, line: None }
             }
             WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(SourceError::plain)?),
             WorkloadKind::Trace => {
@@ -142,6 +146,17 @@ impl TextSource {
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
         Ok(TextSource { kind, sending, seed, notes: Mutex::new(notes) })
+    }
+
+    /// The text of a fio job file, sent as it says itself; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// Text that is no job file.
+    pub fn of_jobs(text: &str, file: &str, seed: u64) -> Result<TextSource, SourceError> {
+        let job = FioJob::parse_text(text, file).map_err(SourceError::plain)?;
+        let notes = job.notes().into_iter().map(|note| (None, note)).collect();
+        let kind = Kind::Fio { job, unseeded: unseeded(text, file)?, line: None };
+        Ok(TextSource { kind, sending: Sending::default(), seed, notes: Mutex::new(notes) })
     }
 
     /// The replay discipline, for the results.

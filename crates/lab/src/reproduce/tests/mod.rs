@@ -209,3 +209,81 @@ fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_fi
         assert_eq!(docs::markers("README.md", &page).expect("markers in pairs"), ["summary", "inputs"]);
     }
 }
+
+#[test]
+fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let input = scene.input("writes").expect("the toy's input");
+    let (bare, layered) = (scene.run("toy", "lru", input, ""), scene.run("toy", "layered", input, ""));
+    assert_ne!(bare, layered);
+    assert_eq!(layered.host.as_deref(), Some("scheduler.toml"));
+    let command = layered.command(&scene);
+    assert!(command.contains("--device toy --host papers/toy/scheduler.toml --set buffer.policy=lru"), "{command}");
+    assert!(layered.to_string().contains("below scheduler.toml"), "{layered}");
+
+    let settings = Settings {
+        jobs: 1,
+        memory_bytes: 1 << 30,
+        snapshots: None,
+        stop: &AtomicBool::new(false),
+        watch: &crate::Quiet,
+    };
+    let outcomes = execute(&scene, vec![bare.clone(), layered.clone()], folder.path(), &settings);
+    assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
+    let (bare, layered) = (outcomes.get(&bare).expect("a result"), outcomes.get(&layered).expect("a result"));
+    assert_eq!((bare.length("host_layers"), layered.length("host_layers")), (0, 1));
+    assert_eq!(layered.text("host_layers.0.kind"), Some("scheduler"));
+    assert_eq!(std::fs::read_dir(folder.path().join("runs")).expect("kept runs").count(), 2, "one key for both");
+}
+
+#[test]
+fn layers_that_the_paper_does_not_have_fail_their_run_alone_and_say_what_there_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let input = scene.input("writes").expect("the toy's input");
+    let settings = Settings {
+        jobs: 1,
+        memory_bytes: 1 << 30,
+        snapshots: None,
+        stop: &AtomicBool::new(false),
+        watch: &crate::Quiet,
+    };
+    let runs = ["lost", "lru"].map(|variant| scene.run("toy", variant, input, ""));
+    let outcomes = execute(&scene, runs.to_vec(), folder.path(), &settings);
+    assert_eq!(outcomes.counts(), (1, 1, 0));
+    let reason = &outcomes.failures()[0].reason;
+    for part in ["papers/toy/experiment.toml", "'no-such-host.toml'", "scheduler.toml"] {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+}
+
+#[test]
+fn layers_of_a_command_do_not_go_above_a_paper_whose_variants_have_their_own() {
+    let host = ssdlab_host::Host::parse("[[layer]]\nkind = \"scheduler\"\n", "mine.toml").expect("a host");
+    let error = scene().put_above("mine.toml", host).expect_err("the toy has layers of its own");
+    for part in ["mine.toml", "variant 'layered'", "papers/toy/scheduler.toml"] {
+        assert!(error.sentence.contains(part), "{part}: {}", error.sentence);
+    }
+}
+
+#[test]
+fn a_drive_aged_by_the_papers_job_file_has_been_written_as_it_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let input = scene.input("writes").expect("the toy's input");
+    let run = scene.run("toy", "none", input, "").prepared(Preparation::Aged);
+    assert!(run.command(&scene).contains("--precondition papers/toy/ageing.fio"), "{}", run.command(&scene));
+    let settings = Settings {
+        jobs: 1,
+        memory_bytes: 1 << 30,
+        snapshots: None,
+        stop: &AtomicBool::new(false),
+        watch: &crate::Quiet,
+    };
+    let outcomes = execute(&scene, vec![run.clone()], folder.path(), &settings);
+    let written = outcomes.get(&run).and_then(|run| run.number("precondition.written_bytes")).expect("a result");
+    // 60 % in order and 48 % at random of 12 MiB, each in whole requests.
+    let wanted = 1.08 * f64::from(12 << 20);
+    assert!((written / wanted - 1.0).abs() < 0.02, "{written} for {wanted}");
+}

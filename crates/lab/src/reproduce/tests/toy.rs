@@ -19,8 +19,14 @@ user = "12m"
 size = "256k"
 "#;
 
+const SCHEDULER: &str = "[[layer]]\nkind = \"scheduler\"\ndepth = 2\n";
+
+const AGEING: &str =
+    "[fill]\nrw=write\nbs=64k\nsize=60%\n[over]\nstonewall\nrw=randwrite\nbs=4k\nsize=60%\nio_size=80%\n";
+
 const EXPERIMENT: &str = r#"
 seed = 7
+ageing = "ageing.fio"
 [drives]
 toy = "toy"
 [variants.lru]
@@ -32,6 +38,14 @@ about = "FIFO"
 [variants.none]
 set = ["buffer.policy=none"]
 about = "no buffer"
+[variants.layered]
+set = ["buffer.policy=lru"]
+host = "scheduler.toml"
+about = "LRU under a scheduler"
+[variants.lost]
+set = []
+host = "no-such-host.toml"
+about = "layers that the paper does not have"
 [variants.wrong]
 set = ["buffer.policy=unheard-of"]
 about = "a policy that no ssdlab has"
@@ -64,6 +78,7 @@ pub(super) static TOY: Paper = Paper {
     title: "A toy",
     experiment: EXPERIMENT,
     devices: &[("toy", DRIVE)],
+    files: &[("scheduler.toml", SCHEDULER), ("ageing.fio", AGEING)],
     drives_are: "page",
     published: &[("figure01.csv", PUBLISHED)],
     figures: &[

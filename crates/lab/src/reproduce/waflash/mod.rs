@@ -49,6 +49,7 @@ pub(super) static PAPER: Paper = Paper {
     title: "WAFLASH: Taming Unaligned Writes in Solid-State Disks",
     experiment: paper_file!("experiment.toml"),
     devices: &[device!("waflash-256g-4k"), device!("waflash-256g-8k"), device!("waflash-256g-16k")],
+    files: &[],
     drives_are: "page",
     published: &[
         published!("table01.csv"),

@@ -45,6 +45,7 @@ pub(super) static PAPER: Paper = Paper {
     title: "Measuring and Analyzing Write Amplification Characteristics of Solid State Disks",
     experiment: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/write-amplification/experiment.toml")),
     devices: &[device!("wa-ssd-v-16g"), device!("wa-ssd-i-40g"), device!("wa-ssd-m-64g"), device!("wa-ssd-s-32g")],
+    files: &[],
     drives_are: "drive",
     published: &[
         published!("table01.csv"),
