@@ -115,3 +115,35 @@ fn a_host_that_lost_its_table_finds_all_data_after_restore() {
     host.log.clear();
     host.compare().expect("the power stays");
 }
+
+/// Of `entries` oLPNs spread evenly over `pages` map pages, sorted, each next one is in another page with the probability of
+/// (pages that hold any) to entries: so a remap of 128 changes 1 + 127 (M/N) (1 - e^(-N/M)) map pages of oLPNs.
+#[test]
+fn a_remap_changes_as_many_map_pages_as_its_entries_are_spread_over() {
+    for (log_units, user_units) in [(1024_u32, 32_768_u32), (2048, 16_384), (512, 32_768)] {
+        let mut config = config(1);
+        config.timed = false;
+        let geometry = &mut config.flash.geometry;
+        (geometry.page_bytes, geometry.pages_per_block, geometry.blocks_per_plane) = (4096, 64, 200);
+        config.ftl.mapping_unit = 512;
+        config.user_bytes = u64::from(user_units) * 512;
+        let own = [("map_cache", 512 * 64), ("map_page", 512), ("map_log", 0), ("rwlb", u64::from(log_units) * 512)];
+        own.into_iter().for_each(|(key, value)| config.ftl.own.set(key, value));
+        config.ftl.own.set("map_cache_by", "page");
+        let mut host = LogHost::new(&config, 1);
+        let mut rng = rng(7, "units");
+        for _ in 0..6 {
+            let units = rand::seq::index::sample(&mut rng, user_units as usize, log_units as usize).into_vec();
+            let units: Vec<u32> = units.into_iter().map(|unit| unit as u32).collect();
+            units.chunks(128).for_each(|units| host.twrite(units).expect("the power stays"));
+            let live: Vec<u32> = host.table.values().copied().collect();
+            assert_eq!(live.len(), log_units as usize, "each unit is in the log");
+            host.remap(&live).expect("the power stays");
+        }
+        let design: BTreeMap<String, f64> = host.drive().design().into_iter().collect();
+        let (entries, pages) = (f64::from(log_units), f64::from(user_units) / 128.0);
+        let expected = 1.0 + 127.0 * pages / entries * (1.0 - (-entries / pages).exp());
+        let found = design["remap_map_pages"] / design["remaps"];
+        assert!((found / expected - 1.0).abs() < 0.03, "{found} map pages a remap, expected {expected}");
+    }
+}
