@@ -476,7 +476,9 @@ impl Drive {
         let request = state.request;
         let (status, order) = (state.status, state.order);
         debug_assert!(request.at <= self.media.now, "command {command} came at {}, and ends before", request.at);
-        let bytes = request.sectors.saturating_mul(SECTOR_BYTES);
+        let addressed = state.of_set.as_ref().is_none_or(|of_set| of_set.space().is_addressed());
+        // The sectors that a sender gives to a command without addresses mean nothing.
+        let bytes = if addressed { request.sectors.saturating_mul(SECTOR_BYTES) } else { 0 };
         let kind = request.op.class();
         if request.op == Op::Read && !state.cells.is_empty() {
             let cells = std::mem::take(&mut state.cells);
