@@ -65,6 +65,36 @@ fn quick_runs_of_other_victims_have_a_row_for_each_sub_test() {
 }
 
 #[test]
+fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source() {
+    let bench = Bench::new();
+    let asked = ["reproduce", "shrd/2", "shrd/7", "shrd/10", "shrd/table01", "--quick", "--out", "out", "--json"];
+    let done = bench.command(&asked).env_remove("SSDLAB_TRACES").output().expect("it runs");
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let figure = |id: &str| {
+        let figures = report["figures"].as_array().expect("figures");
+        figures.iter().find(|figure| figure["id"] == id).expect("a figure").clone()
+    };
+    let values = |id: &str, series: &str| {
+        let points = figure(id)["points"].as_array().expect("points").clone();
+        let of = points.into_iter().filter(|point| point["series"] == series);
+        of.map(|point| point["value"].as_f64().expect("a value")).collect::<Vec<f64>>()
+    };
+    // No buffer and seven sizes of one, for each input.
+    let misses = values("figure02", "map misses");
+    assert!(misses.len() >= 8 && misses.len().is_multiple_of(8), "{misses:?}");
+    let remarks = figure("figure02")["remarks"].to_string();
+    assert!(remarks.contains("MSR Cambridge"), "{remarks}");
+    assert!(figure("figure02")["commands"].to_string().contains("--workload reorder=64m:TRACES/filebench"));
+    assert_eq!(values("figure07", "misses a write, DFTL").len(), 6);
+    let by_collection = values("figure10", "misses a write, GC");
+    assert!(by_collection[0] > 0.0 && by_collection[1] < by_collection[0], "{by_collection:?}");
+    assert!(figure("figure10")["commands"].to_string().contains("--precondition papers/shrd/ageing.fio"));
+    // fio's four jobs write 4 KB and nothing else.
+    assert_eq!((values("table01", "writes")[0], values("table01", "mean write")[0]), (100.0, 4.0));
+}
+
+#[test]
 fn a_figure_names_the_missing_inputs_that_it_uses_and_no_others() {
     let bench = Bench::new();
     let of = |figure: &str| {
@@ -85,6 +115,7 @@ fn papers_and_figures_are_listed() {
     let list = Bench::new().succeeds(&["reproduce", "--list"]);
     assert!(list.stdout.contains("waflash/figure08"));
     assert!(list.stdout.contains("write-amplification/figure05"));
+    assert!(list.stdout.contains("shrd/figure07"));
 }
 
 #[test]

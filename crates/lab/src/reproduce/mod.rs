@@ -27,6 +27,7 @@ mod plan;
 mod published;
 mod runner;
 mod scene;
+mod shrd;
 mod store;
 mod survey;
 #[cfg(test)]
@@ -56,7 +57,7 @@ pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid}
 use ssdlab_base::closest;
 
 /// Every paper that is reproduced.
-pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER];
+pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER, &shrd::PAPER];
 
 /// Why a reproduction cannot begin or go on; the input was wrong.
 #[derive(Debug, thiserror::Error)]

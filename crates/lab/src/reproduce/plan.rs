@@ -60,6 +60,8 @@ pub struct Run {
     pub input: String,
     /// As `--replay`; nothing for the input's own way.
     pub replay: Option<String>,
+    /// Groups of the trace that are sorted by address, as `reorder=SIZE`; nothing for its own order.
+    pub reorder: Option<String>,
     /// The drive's age.
     pub preparation: Preparation,
     /// The seed of everything random.
@@ -84,6 +86,9 @@ impl fmt::Display for Run {
         if let Some(replay) = &self.replay {
             write!(f, ", {replay}")?;
         }
+        if let Some(size) = &self.reorder {
+            write!(f, ", reorder={size}")?;
+        }
         if let Some(subtests) = &self.subtests {
             write!(f, ", {subtests}")?;
         }
@@ -96,6 +101,13 @@ impl Run {
     #[must_use]
     pub fn with(mut self, set: impl Into<String>) -> Run {
         self.set.push(set.into());
+        self
+    }
+
+    /// With the trace sorted by address in groups of this size.
+    #[must_use]
+    pub fn reordered(mut self, size: impl Into<String>) -> Run {
+        self.reorder = Some(size.into());
         self
     }
 
@@ -156,7 +168,8 @@ impl Run {
         }
         let input = scene.inputs.iter().find(|input| input.name == self.input);
         if let Some(input) = input {
-            command.push_str(&format!(" --workload {}", input.spoken()));
+            let order = self.reorder.as_ref().map(|size| format!("reorder={size}:")).unwrap_or_default();
+            command.push_str(&format!(" --workload {order}{}", input.spoken()));
             if input.fit != ssdlab_workload::replay::Fit::Exact {
                 command.push_str(&format!(" --{}", input.fit));
             }
@@ -193,7 +206,10 @@ impl Run {
                 None => Ok(input.clone()),
             }
         };
-        let input = found(&self.input)?;
+        let mut input = found(&self.input)?;
+        if let Some(size) = &self.reorder {
+            input.text = format!("reorder={size}:{}", input.text);
+        }
         let initial = self.initial.as_deref().map(found).transpose()?;
         let volumes = self.subtests.as_deref().map(volumes).transpose().map_err(ReproduceError::new)?;
         if self.preparation == Preparation::Steady && scene.experiment.steady.is_none() {

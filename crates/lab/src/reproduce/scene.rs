@@ -108,6 +108,7 @@ impl Scene {
             host: None,
             input: String::new(),
             replay: None,
+            reorder: None,
             preparation: Preparation::Touched,
             seed: self.experiment.seed,
             recording: None,

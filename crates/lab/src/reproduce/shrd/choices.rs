@@ -1,0 +1,69 @@
+//! What our choices do to fio's rate, where the paper is silent.
+
+use super::common::{Column, DRIVE, busy_dies, columns, misses_a_write, write_rate};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
+
+pub(super) struct Choices;
+
+const COLUMNS: [Column; 4] = [
+    ("rate", "K/s", write_rate),
+    ("misses a write", "", misses_a_write),
+    ("busy dies", "%", busy_dies),
+    ("write amplification", "", |run| run.number("write_amplification.total")),
+];
+
+/// A choice: what it is called, the variant, and what it sets.
+type Choice = (&'static str, &'static str, &'static [&'static str]);
+
+const BUFFERS: [Choice; 3] =
+    [("no buffer", "DFTL", &[]), ("LRU, 16 MB", "DFTL, buffer", &[]), ("FIFO, 1 MB", "DFTL, FIFO", &[])];
+
+const DRIVES: [Choice; 4] = [
+    ("map pages of 8 KB", "DFTL", &["ftl.map_page=8k"]),
+    ("one map page a page of flash", "DFTL", &["ftl.map_packing=false"]),
+    ("cache by entry", "DFTL", &["ftl.map_cache_by=entry"]),
+    ("10 us of processing a command", "DFTL", &["interface.processing=10us"]),
+];
+
+fn runs<'s>(scene: &'s Scene) -> Vec<(&'s Input, &'static str, Run)> {
+    let of = |input: &'s Input, (name, variant, set): Choice| {
+        let run = set.iter().fold(scene.run(DRIVE, variant, input, ""), |run, set| run.with(*set));
+        (input, name, run)
+    };
+    let depths = scene.inputs("fio depth").flat_map(|input| BUFFERS.map(|choice| of(input, choice)));
+    let fio =
+        scene.inputs("fio").flat_map(|input| BUFFERS.into_iter().chain(DRIVES).map(move |choice| of(input, choice)));
+    fio.chain(depths).collect()
+}
+
+impl Figure for Choices {
+    fn id(&self) -> &'static str {
+        "choices"
+    }
+
+    fn title(&self) -> &'static str {
+        "what our choices do to fio's random writes, with a cache of 1 MB"
+    }
+
+    fn about(&self) -> &'static str {
+        "Each row changes one choice from the first row's: no data buffer, map pages of 4 KB, several of them in a page of flash, cached by \
+         page, and no processing time."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
+        &NAMES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        runs(scene).into_iter().map(|(_, _, run)| run).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for (input, setting, run) in runs(scene) {
+            columns(&mut drawn, outcomes, (&run, input, setting), &COLUMNS);
+        }
+        drawn
+    }
+}

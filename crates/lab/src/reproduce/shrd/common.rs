@@ -1,0 +1,86 @@
+//! What several figures need: the systems that are compared, and how columns are read from a run.
+
+use crate::reproduce::{Drawn, Input, Measured, Outcomes, Run, Scene, point};
+
+/// The paper's drive.
+pub(super) const DRIVE: &str = "SM843";
+
+/// The systems that Figures 7 and 8 compare, by their variants.
+pub(super) const SYSTEMS: [&str; 2] = ["DFTL", "DFTL, buffer"];
+
+/// Bytes of data that a byte of the map is for: an entry of 4 bytes for 4 KB (section 1).
+pub(super) const DATA_BY_MAP: u64 = 1024;
+
+/// Bytes of a map page (section 2).
+pub(super) const MAP_PAGE: u64 = 4096;
+
+/// A column: its name, its unit, and how it is read from a run.
+pub(super) type Column = (&'static str, &'static str, Read);
+
+/// How a value is read from a run.
+pub(super) type Read = fn(&Measured) -> Option<f64>;
+
+/// Draws columns of a run; what it does not have is left out.
+pub(super) fn columns(
+    drawn: &mut Drawn,
+    outcomes: &Outcomes,
+    (run, input, setting): (&Run, &Input, &str),
+    columns: &[Column],
+) {
+    let Some(measured) = outcomes.get(run) else { return };
+    for &(series, unit, read) in columns {
+        drawn.points.extend(read(measured).map(|value| point(input, "", setting, series, value, unit)));
+    }
+}
+
+/// Writes of a second, thousands.
+pub(super) fn write_rate(run: &Measured) -> Option<f64> {
+    run.number("throughput.write_iops").map(|rate| rate / 1e3)
+}
+
+/// Map pages that were loaded for the host, by its writes.
+pub(super) fn misses_a_write(run: &Measured) -> Option<f64> {
+    misses_by(run, &["host", "buffer"])
+}
+
+/// Map pages that were loaded for these, by the host's writes: what asks for a page that is on its way shares its load.
+pub(super) fn misses_by(run: &Measured, askers: &[&str]) -> Option<f64> {
+    let writes = run.number("latency_ns.write.count").filter(|&writes| writes > 0.0)?;
+    let misses = askers.iter().map(|asker| run.number(&format!("map_cache.by_asker.{asker}.loads")));
+    Some(misses.sum::<Option<f64>>()? / writes)
+}
+
+/// The share of time in which a die works, per cent, on average over the dies.
+pub(super) fn busy_dies(run: &Measured) -> Option<f64> {
+    run.mean("utilization.dies").map(|share| 100.0 * share)
+}
+
+/// Misses a write of uniform writes over data whose map takes `map` bytes, `cache` of them cached: the share that is not.
+pub(super) fn misses_of_uniform(cache: u64, map: u64) -> f64 {
+    1.0 - (cache as f64 / map as f64).min(1.0)
+}
+
+/// The share of the map that 1 MB is for the paper's workload of `paper_space_gb`, of the map of what `input` touches: a map takes
+/// 1 MB for each GB. Whole map pages, and at least as many as a cache can work with.
+pub(super) fn cache_of(input: &Input, paper_space_gb: u64) -> Option<u64> {
+    const LEAST: u64 = 16;
+    let map = input.survey.as_ref()?.space_bytes / DATA_BY_MAP;
+    Some((map / paper_space_gb / MAP_PAGE).max(LEAST) * MAP_PAGE)
+}
+
+/// The inputs of Table 1 and Figure 8: fio, and the programs that were recorded.
+pub(super) fn workloads(scene: &Scene) -> Vec<&Input> {
+    ["fio", "filebench", "recording", "at hand"].into_iter().flat_map(|group| scene.inputs(group)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closed_form_of_misses_is_the_share_of_the_map_that_is_not_cached() {
+        let misses: Vec<f64> = [1, 2, 4, 8, 16, 32, 64].map(|mb| misses_of_uniform(mb << 20, 32 << 20)).to_vec();
+        let wanted = [0.969, 0.938, 0.875, 0.75, 0.5, 0.0, 0.0];
+        assert!(misses.iter().zip(wanted).all(|(ours, wanted)| (ours - wanted).abs() < 6e-4), "{misses:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Figure 2: what a buffer that sorts requests would do for DFTL.
+
+use super::common::{Column, DRIVE, busy_dies, columns};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
+
+pub(super) struct Figure02;
+
+/// Sizes of the buffer; the text does not give the axis. Without one: the trace as it is.
+const SIZES: [&str; 7] = ["64k", "256k", "1m", "4m", "16m", "64m", "256m"];
+
+/// Section 3.
+const CACHE: &str = "ftl.map_cache=128k";
+
+const COLUMNS: [Column; 2] = [("map misses", "%", misses), ("busy dies", "%", busy_dies)];
+
+/// Map pages loaded, per cent of those asked for. Sorted requests ask for one page together and share its load, which the cache
+/// counts as a miss of each.
+fn misses(run: &Measured) -> Option<f64> {
+    let asked = run.number("map_cache.hits")? + run.number("map_cache.misses")?;
+    (asked > 0.0).then_some(100.0 * run.number("map_cache.loads")? / asked)
+}
+
+/// MSR's excerpts, then recordings: two that hardly flush, and one that does.
+fn inputs(scene: &Scene) -> impl Iterator<Item = &Input> {
+    let flushing = scene.inputs("recording").filter(|input| ["PostgreSQL"].contains(&input.name.as_str()));
+    scene.inputs("msr").chain(scene.inputs("filebench")).chain(flushing)
+}
+
+/// The run of each size, with the buffer's bytes; the first is without one.
+fn runs(scene: &Scene, input: &Input) -> Vec<(&'static str, Run)> {
+    let plain = scene.run(DRIVE, "DFTL", input, "closed:32").with(CACHE);
+    let sorted = SIZES.map(|size| (size, plain.clone().reordered(size)));
+    std::iter::once(("none", plain)).chain(sorted).collect()
+}
+
+impl Figure for Figure02 {
+    fn id(&self) -> &'static str {
+        "figure02"
+    }
+
+    fn title(&self) -> &'static str {
+        "map misses of DFTL and busy dies, by the size of a buffer that sorts requests by address"
+    }
+
+    fn about(&self) -> &'static str {
+        "A cache of 128 KB and 64 planes (section 3), on the drive of section 5 without a data buffer, 32 requests in flight. Groups of \
+         the buffer's size are sorted by address before they are sent (`reorder=`). Map misses: map pages loaded, of those asked for. Busy dies: \
+         the mean over 16 dies of four planes; results do not tell planes apart. A flush ends a group. The paper uses MSR Cambridge \
+         and does not name the volumes."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
+        &NAMES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        inputs(scene).flat_map(|input| runs(scene, input)).map(|(_, run)| run).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for input in inputs(scene) {
+            for (size, run) in runs(scene, input) {
+                columns(&mut drawn, outcomes, (&run, input, size), &COLUMNS);
+            }
+        }
+        for (series, _, read) in COLUMNS {
+            drawn.curves.extend(chart(scene, outcomes, series, read));
+        }
+        if scene.inputs("msr").next().is_none() {
+            drawn.remark("no excerpt of MSR Cambridge is at hand (--traces): the recordings stand alone");
+        }
+        drawn
+    }
+}
+
+/// A chart of one column with a line for each input, over the buffer's size from none, drawn at 16 KB.
+fn chart(scene: &Scene, outcomes: &Outcomes, series: &'static str, read: super::common::Read) -> Option<Curves> {
+    let line = |input: &Input| {
+        let sized = runs(scene, input).into_iter().enumerate();
+        let points =
+            sized.filter_map(|(step, (_, run))| Some((f64::from(16 << (2 * step)), read(outcomes.get(&run)?)?)));
+        Curve { name: input.name.clone(), points: points.collect() }
+    };
+    let curves: Vec<Curve> = inputs(scene).map(line).filter(|curve| !curve.points.is_empty()).collect();
+    (!curves.is_empty()).then(|| Curves {
+        title: format!("{series} by the size of the buffer"),
+        x: "buffer, KB (16: none)",
+        x_log: true,
+        y: if series == "busy dies" { "busy dies, %" } else { "map misses, %" },
+        input: "each line's own".to_string(),
+        curves,
+    })
+}

@@ -1,0 +1,56 @@
+//! Figure 10: what a log of map entries saves when collection moves pages.
+
+use super::common::{Column, DRIVE, columns, misses_by, write_rate};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene, names};
+
+pub(super) struct Figure10;
+
+const SYSTEMS: [&str; 2] = ["DFTL", "DFTL, map log"];
+
+const COLUMNS: [Column; 6] = [
+    ("rate", "K/s", write_rate),
+    ("misses a write, host", "", |run| misses_by(run, &["host", "buffer"])),
+    ("misses a write, GC", "", |run| misses_by(run, &["gc"])),
+    ("misses a write, log", "", |run| misses_by(run, &["log"])),
+    ("write amplification", "", |run| run.number("write_amplification.total")),
+    ("victims", "", |run| Some(run.number("gc.foreground_victims")? + run.number("gc.background_victims")?)),
+];
+
+fn run(scene: &Scene, system: &str, input: &Input) -> Run {
+    scene.run(DRIVE, system, input, "").prepared(Preparation::Aged)
+}
+
+impl Figure for Figure10 {
+    fn id(&self) -> &'static str {
+        "figure10"
+    }
+
+    fn title(&self) -> &'static str {
+        "map logging in collection, on an aged drive"
+    }
+
+    fn about(&self) -> &'static str {
+        "Ageing (section 5.2): 60 % of the user's space written in order, then 80 % of that overwritten at random; then fio. A log of \
+         96 KB takes the entries of relocated pages whose map page is not cached. Misses by who asked: the host's commands, relocation, and \
+         flushes of the log. The paper shows SHRD with and without the log; this is DFTL's side."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
+        &NAMES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        scene.inputs("fio").flat_map(|input| SYSTEMS.map(|system| run(scene, system, input))).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for input in scene.inputs("fio") {
+            for system in SYSTEMS {
+                columns(&mut drawn, outcomes, (&run(scene, system, input), input, system), &COLUMNS);
+            }
+        }
+        drawn
+    }
+}

@@ -1,0 +1,52 @@
+//! Table 1: the workloads, counted from their requests.
+
+use super::common::workloads;
+use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene, Survey, names, point};
+
+pub(super) struct Table01;
+
+/// A column, its unit, and how it is read.
+type Column = (&'static str, &'static str, fn(&Survey) -> Option<f64>);
+
+const COLUMNS: [Column; 4] = [
+    ("space", "GB", |survey| Some(survey.space_bytes as f64 / f64::from(1 << 30))),
+    ("mean write", "KB", |survey| survey.mean_write_bytes().map(|bytes| bytes / 1024.0)),
+    ("writes", "%", Survey::write_percent),
+    ("writes a flush", "", Survey::writes_a_flush),
+];
+
+impl Figure for Table01 {
+    fn id(&self) -> &'static str {
+        "table01"
+    }
+
+    fn title(&self) -> &'static str {
+        "workload characteristics"
+    }
+
+    fn about(&self) -> &'static str {
+        "Counted from the requests as they reach the drive. Space: the pages of 4 KB that reads and writes touch, each once; the \
+         paper calls its own 'logical space'. Recordings are of a device of 8 GB (Filebench: 48 GB), and of other sizes and hosts than the \
+         paper's. YCSB is not at hand."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
+        &NAMES
+    }
+
+    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+        Vec::new()
+    }
+
+    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for input in workloads(scene) {
+            let Some(survey) = &input.survey else { continue };
+            for (series, unit, read) in COLUMNS {
+                drawn.points.extend(read(survey).map(|value| point(input, "", "", series, value, unit)));
+            }
+        }
+        drawn
+    }
+}
