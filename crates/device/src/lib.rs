@@ -37,7 +37,9 @@ pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
     CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
 };
-pub use ftl::{design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
+pub use ftl::{
+    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost,
+};
 pub use gc::victim::VictimPolicy;
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};
 pub use registry::{Registered, registered};

@@ -128,12 +128,12 @@ pub trait Words: Copy + PartialEq + 'static {
 }
 
 /// The words of a type.
-pub(crate) fn words<T: Words>() -> Vec<&'static str> {
+pub fn words<T: Words>() -> Vec<&'static str> {
     T::WORDS.iter().map(|(word, _)| *word).collect()
 }
 
 /// The word of a value.
-pub(super) fn word<T: Words>(value: T) -> &'static str {
+pub fn word<T: Words>(value: T) -> &'static str {
     T::WORDS.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
 

@@ -36,8 +36,8 @@ use ssdlab_base::format_size;
 pub use error::{DescriptionError, Place};
 pub use expand::expanded;
 pub use idle::idle_settings;
-pub(crate) use key::words;
-pub use key::{Default, Family, Key, Kind, Words};
+
+pub use key::{Default, Family, Key, Kind, Words, word, words};
 pub use keys::ROOT as KEYS;
 pub use list::{Group, TablesError, groups, tables, with_tables};
 pub use reader::{Field, Section};

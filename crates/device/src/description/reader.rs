@@ -128,7 +128,7 @@ impl<'t> Section<'t> {
     }
 
     /// Whether `key` is true, by itself or by default.
-    pub(super) fn flag(&self, key: &'static str) -> Result<bool, DescriptionError> {
+    pub fn flag(&self, key: &'static str) -> Result<bool, DescriptionError> {
         self.setting(key).map(Setting::flag)
     }
 
@@ -153,7 +153,7 @@ impl<'t> Section<'t> {
     }
 
     /// The value of the word under `key`, or of its default.
-    pub(super) fn choice<T: Words>(&self, key: &'static str) -> Result<T, DescriptionError> {
+    pub fn choice<T: Words>(&self, key: &'static str) -> Result<T, DescriptionError> {
         self.word(key).map(of_word)
     }
 

@@ -2,6 +2,7 @@
 
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
+use ssdlab_flash::Lpn;
 
 use super::dispatch::Stall;
 use super::{Drive, Payload};
@@ -146,8 +147,9 @@ impl Drive {
 
     fn carry_out(&mut self, command: u32, request: &Request, of_set: &mut OfSet) -> Result<(), Stall> {
         let spec = of_set.spec.expect("an unknown command does not enter the drive");
-        if self.failures.read_only && request.op == Op::Write {
+        if self.failures.read_only && request.op == Op::Write && !self.has_begun(command) {
             self.commands[command].status = Status::ReadOnly;
+            self.never_written(request, of_set);
             return Ok(());
         }
         if spec.role == Role::Acknowledge {
@@ -182,9 +184,30 @@ impl Drive {
         Ok(())
     }
 
+    /// Whether the design has done a part of a command of the set: the rest follows, in RAM where flash takes no more.
+    pub(super) fn has_begun(&mut self, command: u32) -> bool {
+        self.ftl.commands().is_some_and(|design| design.has_begun(Asker::Command(command)))
+    }
+
+    /// A command of the set ends that was executed and has not written all of its units: the design hears which.
+    pub(super) fn never_written(&mut self, request: &Request, of_set: &OfSet) {
+        if !of_set.carried_out || !of_set.brings_data(request) {
+            return;
+        }
+        let units =
+            (request.sector / self.sectors_per_unit) as u32..request.end().div_ceil(self.sectors_per_unit) as u32;
+        let buffer = self.stage.buffer.as_ref();
+        let is_buffered = |lpn: &Lpn| buffer.is_some_and(|buffer| buffer.find(*lpn).is_some());
+        let lpns: Vec<Lpn> = units.map(Lpn).filter(|lpn| !is_buffered(lpn)).collect();
+        if let Some(design) = self.ftl.commands() {
+            design.never_written(&self.media, &lpns);
+        }
+    }
+
     /// The design executes a command, after what it needs on flash has left the write buffer.
     fn execute(&mut self, asked: SetCommand<'_>) -> Result<Outcome, Stall> {
-        if self.stage.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
+        // A drive that takes no more writes keeps what it has in the buffer, which is newer than what is on flash.
+        if !self.failures.read_only && self.stage.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
             self.empty_buffer_for(&asked)?;
         }
         loop {

@@ -72,8 +72,9 @@ impl Drive {
         }
         self.destage();
         self.collect_garbage();
-        if self.caches_map && self.map_asks() && !self.waiting.retrying {
-            // A map page that was never programmed comes at once.
+        let has_work = || self.map_asks() || !self.media.unpinned.is_empty();
+        if self.caches_map && has_work() && !self.waiting.retrying {
+            // A map page that was never programmed comes at once; what waits for a map block waits for an erase to begin.
             self.work();
         }
         if !self.media.failed_untimed.is_empty() {
@@ -174,7 +175,7 @@ impl Drive {
     }
 
     /// What a command touches. A flush covers completed writes only: it touches nothing.
-    fn extent(&self, command: u32) -> Extent {
+    pub(super) fn extent(&self, command: u32) -> Extent {
         let command = &self.commands[command];
         let space = command.of_set.as_ref().map_or(AddressSpace::Logical, |of_set| of_set.space());
         Extent::of(&command.request, space)

@@ -21,6 +21,11 @@ impl Drive {
         (next != u64::MAX).then_some(Nanos(next))
     }
 
+    /// The same, without the work of idle time.
+    fn next_of_commands(&self) -> Option<Nanos> {
+        self.media.flash.next_event().into_iter().chain(self.timers.next()).min()
+    }
+
     /// Runs every event up to and including `until`; virtual time is `until` then.
     pub fn run_until(&mut self, until: Nanos) {
         loop {
@@ -46,10 +51,11 @@ impl Drive {
                 return true;
             }
             match self.next_event() {
+                Some(at) if at <= until && self.idle.at != Some(at) => self.step(at),
+                // Commands that wait for nothing do not wait for idle time either.
+                _ if self.break_deadlock() => {}
                 Some(at) if at <= until => self.step(at),
-                Some(_) => return false,
-                None if self.break_deadlock() => {}
-                None => return false,
+                _ => return false,
             }
         }
     }
@@ -147,7 +153,7 @@ impl Drive {
         } else {
             0
         };
-        if self.next_event().is_some() || self.waiting.stalled.is_empty() && pending == 0 {
+        if self.next_of_commands().is_some() || self.waiting.stalled.is_empty() && pending == 0 {
             return false;
         }
         let in_flight = self.media.flash.in_flight();
@@ -160,7 +166,7 @@ impl Drive {
         self.media.host_pace.release();
         self.waiting.space_freed = true;
         self.work();
-        if self.next_event().is_none() && self.waits_for_space() == before {
+        if self.next_of_commands().is_none() && self.waits_for_space() == before {
             let mut groups = 0..self.media.pool.groups();
             if !self.media.own_blocks && groups.any(|group| self.media.give_up_frontier(group)) {
                 return true;
@@ -176,6 +182,6 @@ impl Drive {
                 self.retry_stalled();
             }
         }
-        self.next_event().is_some() || self.waits_for_space() != before
+        self.next_of_commands().is_some() || self.waits_for_space() != before
     }
 }

@@ -4,6 +4,7 @@ use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
 use super::Drive;
 use super::paths::Ends;
+use super::waiting::WaitsFor;
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::media::Place;
@@ -264,9 +265,19 @@ impl Drive {
     /// Whoever waits for room is refused.
     pub(super) fn give_up_stalled(&mut self, status: Status) {
         for command in self.waiting.stalled.take() {
+            if self.has_begun(command) {
+                let extent = self.extent(command);
+                self.waiting.stalled.push(command, extent, WaitsFor::Map);
+                continue;
+            }
             assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
             self.wants_no_more(command);
             self.forget_command(command);
+            if let Some(of_set) = self.commands[command].of_set.take() {
+                let request = self.commands[command].request;
+                self.never_written(&request, &of_set);
+                self.commands[command].of_set = Some(of_set);
+            }
             self.commands[command].status = status;
             self.commands.number(command);
             self.release_command(command);

@@ -68,6 +68,14 @@ pub(crate) trait Commands {
 
     /// Executes one. A refused one changes nothing; `Err` is tried again when what it waits for is there.
     fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
+
+    /// Whether a command has changed something, and is not done: it is not refused any more.
+    fn has_begun(&self, _: Asker) -> bool {
+        false
+    }
+
+    /// Units that a command which was executed was to write never will be: the drive takes no more writes.
+    fn never_written(&mut self, _: &Media, _: &[Lpn]) {}
 }
 
 /// A map that is on flash, of which a part is cached. Whoever looks a unit up or changes its entry asks for its map page first;

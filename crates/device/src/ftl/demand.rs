@@ -13,6 +13,7 @@ use super::cached_map::keys::Sizes;
 use super::cached_map::{LINE_STATE_BYTES, MapCache, quota};
 use super::page::PageFtl;
 use super::{Asker, CachedMap, Found, Ftl, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite};
+use crate::MapUser;
 use crate::block_pool::BlockKind;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -231,7 +232,7 @@ impl CachedMap for DemandFtl {
     }
 
     fn load_ahead(&mut self, media: &mut Media, lpns: &[Lpn]) {
-        self.map.load_ahead(&mut self.data, media, lpns);
+        self.map.load_ahead(&mut self.data, media, lpns, MapUser::Buffer);
     }
 
     fn has_room(&mut self, media: &mut Media) {

@@ -41,6 +41,11 @@ pub fn design_with(set: &CommandSet) -> Option<&'static str> {
     DESIGNS.iter().find(takes).map(|design| design.name)
 }
 
+/// The commands of a design, if it is one and has any.
+pub fn design_commands(name: &str) -> Option<&'static CommandSet> {
+    DESIGNS.iter().find(|design| design.name == name).and_then(|design| design.make.commands)
+}
+
 /// Gives a drawn drive another design, and draws what that wants of its own.
 pub fn draw_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     config.ftl.design = design.to_string();

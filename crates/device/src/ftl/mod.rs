@@ -28,7 +28,9 @@ use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, MapCacheStats, MapUser, Status, registry};
 
 pub(crate) use drawing::Drawing;
-pub use drawing::{design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost};
+pub use drawing::{
+    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost,
+};
 
 pub(crate) use capabilities::{CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 

@@ -66,14 +66,14 @@ impl MapCache {
                 continue;
             }
             self.lines[line as usize].loading = true;
-            self.lines[line as usize].loaded_for = MapUser::Buffer;
+            self.lines[line as usize].loaded_for = self.ahead_for;
             match self.make_room(data, media, line) {
                 Room::None => {
                     self.lines[line as usize].loading = false;
                     self.ahead.clear();
                 }
                 room => {
-                    self.counters.of(MapUser::Buffer).misses += 1;
+                    self.counters.of(self.ahead_for).misses += 1;
                     self.lines[line as usize].ahead = true;
                     if matches!(room, Room::Now) {
                         self.read(data, media, line);
@@ -83,9 +83,10 @@ impl MapCache {
         }
     }
 
-    /// Loads the lines of units that leave the write buffer soon, until half of the cache is taken by such.
-    pub(in crate::ftl) fn load_ahead(&mut self, data: &mut PageFtl, media: &mut Media, lpns: &[Lpn]) {
+    /// Loads the lines of units that a user needs soon, until half of the cache is taken by such.
+    pub(in crate::ftl) fn load_ahead(&mut self, data: &mut PageFtl, media: &mut Media, lpns: &[Lpn], user: MapUser) {
         self.ahead.clear();
+        self.ahead_for = user;
         let most = (self.shape.capacity / 2).min(AHEAD) as usize;
         let mut ahead: Vec<u32> = Vec::new();
         for line in lpns.iter().map(|lpn| self.shape.line_of(*lpn)) {

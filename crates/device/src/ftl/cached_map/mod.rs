@@ -217,6 +217,8 @@ pub(super) struct MapCache {
     waiting: VecDeque<u32>,
     /// Lines that nobody has asked for yet, and that are loaded when no other waits.
     ahead: VecDeque<u32>,
+    /// Who needs them.
+    ahead_for: MapUser,
     /// Lines that have a place, and wait for a program of their page.
     placed: Vec<u32>,
     /// By page: lines that come with a load in flight which another line asked for.
@@ -268,6 +270,7 @@ impl MapCache {
             read_only: false,
             waiting: VecDeque::new(),
             ahead: VecDeque::new(),
+            ahead_for: MapUser::Buffer,
             placed: Vec::new(),
             joined: FxHashMap::default(),
             held_lines: FxHashMap::default(),
@@ -462,6 +465,10 @@ impl MapCache {
     /// As [`super::CachedMap::set_read_only`].
     pub(super) fn set_read_only(&mut self) {
         self.read_only = true;
+    }
+
+    pub(in crate::ftl) const fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// Entries of cached lines, of one map page, were unmapped.

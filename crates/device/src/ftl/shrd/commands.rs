@@ -13,7 +13,7 @@ use ssdlab_flash::Lpn;
 use super::Shrd;
 use super::work::Work;
 use crate::Status;
-use crate::ftl::{CannotYet, Commands, Outcome, SetCommand};
+use crate::ftl::{Asker, CannotYet, Commands, Outcome, SetCommand};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
 
@@ -53,8 +53,8 @@ impl Commands for Shrd {
 
     fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
         let refused = |refusal: Refusal| Ok(Outcome::new(Status::Refused(refusal)));
-        if self.work.as_ref().is_some_and(|work| work.asker == command.asker) {
-            return self.go_on_with_work(media);
+        if self.works_for(command.asker) {
+            return self.go_on_with_work(media, command.asker);
         }
         match plain(command.opcode) {
             TWRITE_HEADER => match self.header(command.words) {
@@ -72,12 +72,12 @@ impl Commands for Shrd {
             REMAP => match self.remap(command.words) {
                 Ok(entries) => {
                     self.counters.remaps += 1;
-                    self.begin_work(media, Work::remap(command.asker, entries))
+                    self.begin_work(media, Work::remap(command.asker, &self.rwlb, entries))
                 }
                 Err(refusal) => refused(refusal),
             },
             TRIM_LOG => match self.trim_log(command.words) {
-                Ok(tlpns) => self.begin_work(media, Work::trim(command.asker, tlpns)),
+                Ok(tlpns) => self.begin_work(media, Work::trim(command.asker, &self.rwlb, tlpns)),
                 Err(refusal) => refused(refusal),
             },
             RESTORE => {
@@ -86,6 +86,16 @@ impl Commands for Shrd {
                 self.begin_work(media, work)
             }
             other => unreachable!("{other:?} is no command of the set"),
+        }
+    }
+
+    fn has_begun(&self, asker: Asker) -> bool {
+        self.works_for(asker)
+    }
+
+    fn never_written(&mut self, media: &Media, lpns: &[Lpn]) {
+        for lpn in lpns {
+            self.rwlb.is_as_mapped(media, &self.base.data, *lpn);
         }
     }
 }
@@ -137,13 +147,15 @@ impl Shrd {
             return Err(NO_ROOM);
         }
         // In the worst case each unit has a page of its own.
-        if media.log_pages_left() < count + count {
+        let left = |media: &Media, promised: u32| media.log_pages_left().saturating_sub(promised);
+        let promised = self.rwlb.promised();
+        if left(media, promised) < count + count {
             let is_turning = self.base.map.ends_active_blocks() || self.rwlb.has_due();
             if media.log_pages_coming() < count && !is_turning && !self.rwlb.has_settled(media) {
                 return Err(NO_ROOM);
             }
             self.make_room(media);
-            self.wants_room = media.log_pages_left() < count;
+            self.wants_room = left(media, promised) < count;
             if self.wants_room {
                 return Ok(Err(CannotYet::Space));
             }

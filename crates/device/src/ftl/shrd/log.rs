@@ -40,8 +40,12 @@ pub(super) struct Rwlb {
     headers: BTreeMap<u32, Vec<u32>>,
     /// The number of the next unit that is written to the log.
     number: u32,
+    /// Units whose data took effect and was not given a page yet.
+    promised: u32,
     /// Log blocks, and how many of their units have names that are not final.
     blocks: BTreeMap<u32, u32>,
+    /// Empty ones that wait for their erase: until then a power cut brings back what was written there.
+    erasing: Vec<u32>,
     /// Settled ones whose group has no free block to spare yet.
     due: Vec<Life>,
     /// Map pages that oLPNs in log blocks are of.
@@ -57,8 +61,10 @@ impl Rwlb {
             held: vec![EMPTY; units as usize],
             headers: BTreeMap::new(),
             number: FIRST_NUMBER,
+            promised: 0,
             blocks: BTreeMap::new(),
             due: Vec::new(),
+            erasing: Vec::new(),
             copies: FxHashSet::default(),
             last_group: 0,
         }
@@ -136,13 +142,34 @@ impl Rwlb {
             self.held[tlpn as usize] = Origin { lpn: Lpn(*lpn), number: self.number };
             self.number += 2;
         }
+        self.promised += units.len() as u32;
         self.set_number(media, self.number);
+    }
+
+    /// Units whose data took effect and has no page yet: each may take one of its own.
+    pub(super) const fn promised(&self) -> u32 {
+        self.promised
+    }
+
+    /// So many units get a page.
+    pub(super) const fn gets_page(&mut self, units: u32) {
+        // What a buffer holds when the drive comes back is not counted.
+        self.promised = self.promised.saturating_sub(units);
     }
 
     /// A tLPN holds nothing any more.
     pub(super) fn release(&mut self, tlpn: u32) {
         assert!(self.held(tlpn).is_some(), "tLPN {tlpn} is released, and holds nothing");
         self.held[tlpn as usize] = EMPTY;
+    }
+
+    /// Data that took effect for a unit of the log is never written: what was there before is.
+    pub(super) fn is_as_mapped(&mut self, media: &Media, data: &PageFtl, lpn: Lpn) {
+        let held = &mut self.held[(lpn - self.first) as usize];
+        let before = data.unit_of(lpn).map_or(EMPTY, |unit| media.flash.oob.origin(unit));
+        if std::mem::replace(held, before) != before {
+            self.gets_page(1);
+        }
     }
 
     /// A host begins anew: the headers of the one before say nothing.
@@ -189,7 +216,10 @@ impl Rwlb {
 
     /// Whether a closed log block is settled and is not known to be: it can become a data block after a flush of the map.
     pub(super) fn has_settled(&self, media: &Media) -> bool {
-        let closed = |superblock: u32| media.pool.state(superblock) == BlockState::Closed;
+        // Collection empties a block that goes bad.
+        let is_log =
+            |superblock: u32| media.pool.kind(superblock) == BlockKind::Log && !media.pool.is_retiring(superblock);
+        let closed = |superblock: u32| is_log(superblock) && media.pool.state(superblock) == BlockState::Closed;
         self.blocks.iter().any(|(superblock, open)| {
             *open == 0 && closed(*superblock) && !self.due.iter().any(|life| life.superblock == *superblock)
         })
@@ -206,6 +236,7 @@ impl Rwlb {
     /// Settled blocks become data blocks, as far as their groups have free blocks to spare; returns how many.
     pub(super) fn turn(&mut self, media: &mut Media, settled: Vec<Life>) -> u32 {
         self.due.extend(&settled);
+        self.blocks.retain(|superblock, _| media.pool.kind(*superblock) == BlockKind::Log);
         let mut turned = 0;
         for life in std::mem::take(&mut self.due) {
             let superblock = life.superblock;
@@ -267,6 +298,8 @@ impl Rwlb {
     fn erase(&mut self, media: &mut Media, superblock: u32) {
         let open = self.blocks.remove(&superblock);
         assert_eq!(open, Some(0), "block {superblock} of the log is erased, and has names that are not final");
+        self.erasing.retain(|other| *other != superblock && Rwlb::is_erasing(media, *other));
+        self.erasing.push(superblock);
         media.pool.collect(superblock);
         media.pool.await_erase(superblock);
         if media.pool.pins(superblock) == 0 {
@@ -276,8 +309,14 @@ impl Rwlb {
 
     /// Log blocks that there are, where others than twrites wrote to them.
     pub(super) fn found_blocks(&mut self, media: &Media) {
-        let all = (0..media.pool.superblocks_count()).filter(|block| media.pool.kind(*block) == BlockKind::Log);
+        let is_log = |block: &u32| media.pool.kind(*block) == BlockKind::Log && !Rwlb::is_erasing(media, *block);
+        let all = (0..media.pool.superblocks_count()).filter(is_log);
         self.blocks = all.map(|superblock| (superblock, self.blocks.get(&superblock).copied().unwrap_or(0))).collect();
+    }
+
+    /// Whether a log block waits for its erase: it holds nothing, and is none any more but for the copies in it.
+    fn is_erasing(media: &Media, superblock: u32) -> bool {
+        media.pool.kind(superblock) == BlockKind::Log && media.pool.state(superblock) == BlockState::Erasing
     }
 
     /// Names that are not final are counted anew.
@@ -320,7 +359,8 @@ impl Rwlb {
     }
 
     fn each_copy(&self, media: &Media, mut each: impl FnMut(Lpn, BlockId)) {
-        for superblock in self.blocks.keys() {
+        let erasing = self.erasing.iter().filter(|superblock| Rwlb::is_erasing(media, **superblock));
+        for superblock in self.blocks.keys().chain(erasing) {
             for block in media.pool.superblocks.members(*superblock) {
                 // Programs in flight are there as well: their OOB areas are in RAM.
                 let first = media.unit_at(Place { block, page: 0 });
@@ -348,13 +388,18 @@ impl Rwlb {
 
     pub(super) fn check(&self, media: &Media, data: &PageFtl) -> Vec<Check> {
         let tlpns = (self.first.0..).zip(&self.held);
-        let wrong = tlpns.filter(|(lpn, origin)| {
-            let unit = data.unit_of(Lpn(*lpn));
-            let known = unit.map(|unit| media.flash.oob.origin(unit));
-            known.is_some_and(|known| known != **origin) || unit.is_none() && origin.lpn != Lpn::NONE
+        let other = tlpns.filter(|(lpn, origin)| {
+            let known = data.unit_of(Lpn(*lpn)).map_or(EMPTY, |unit| media.flash.oob.origin(unit));
+            known != **origin
         });
-        let wrong = wrong.count();
+        // A drive that takes no more writes may have some in its write buffer.
+        let wrong = (other.count() as u32).saturating_sub(self.promised);
+        // Collection may have emptied one, and it was written anew for something else.
+        let is_log = |superblock: &u32| media.pool.kind(*superblock) == BlockKind::Log;
         let counted = self.blocks.iter().filter(|(superblock, open)| {
+            if !is_log(superblock) {
+                return false;
+            }
             let current = data.current_units(media, **superblock, 0);
             let names = current.filter(|(_, unit)| self.is_tlpn(media.flash.oob.lpn(*unit))).count() as u32;
             names != **open

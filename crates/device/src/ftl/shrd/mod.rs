@@ -67,7 +67,8 @@ pub(super) const DESIGN: Design = Design {
 pub(crate) struct Shrd {
     base: DemandFtl,
     rwlb: Rwlb,
-    work: Option<Work>,
+    /// Commands that have begun and wait for map pages, in the order in which they came.
+    works: Vec<Work>,
     /// Commands that wait for programs in flight.
     for_programs: Vec<Asker>,
     /// Data for the log waits for a block.
@@ -94,7 +95,14 @@ impl Shrd {
         let base = DemandFtl::new(config);
         let rwlb = Rwlb::new(config.user_units(), keys::rwlb_units(config));
         assert_eq!(base.map.shape.mapped_units, config.user_units() + rwlb.units(), "the map has the log's units");
-        Shrd { base, rwlb, work: None, for_programs: Vec::new(), wants_room: false, counters: Counters::default() }
+        Shrd {
+            base,
+            rwlb,
+            works: Vec::new(),
+            for_programs: Vec::new(),
+            wants_room: false,
+            counters: Counters::default(),
+        }
     }
 
     /// Writes whole units to log blocks, under their tLPNs.
@@ -108,6 +116,7 @@ impl Shrd {
         assert!(units.iter().all(|unit| self.rwlb.is_tlpn(unit.lpn)), "a page of the log has a unit of the user");
         let group = self.rwlb.choose_group(media).ok_or(NoSpace)?;
         let place = media.take_seen_page(group, Frontier::Log);
+        self.rwlb.gets_page(units.len() as u32);
         let origins: Vec<Origin> = units.iter().map(|unit| self.rwlb.origin(unit.lpn)).collect();
         let failed = media.failed_untimed.len();
         for (unit, origin) in units.iter().zip(&origins) {
@@ -192,9 +201,7 @@ impl CachedMap for Shrd {
     }
 
     fn forget(&mut self, media: &mut Media, asker: Asker) {
-        if self.work.as_ref().is_some_and(|work| work.asker == asker) {
-            self.work = None;
-        }
+        self.works.retain(|work| work.asker != asker);
         self.for_programs.retain(|other| *other != asker);
         self.base.forget(media, asker);
     }
@@ -322,8 +329,9 @@ impl Ftl for Shrd {
         cause: Cause,
         owner: Owner,
     ) -> Relocated {
+        let is_log = media.pool.kind(victim) == BlockKind::Log;
         let moved = self.base.relocate(media, victim, cursor, limit, cause, owner);
-        if media.pool.kind(victim) == BlockKind::Log {
+        if is_log {
             self.rwlb.found_blocks(media);
             self.count_open_names(media);
         }
@@ -339,8 +347,9 @@ impl Ftl for Shrd {
         cause: Cause,
         owner: Owner,
     ) -> Result<bool, NoSpace> {
+        let is_log = media.pool.kind_of(place.block) == BlockKind::Log;
         let written = self.base.rewrite(media, place, frontier, cause, owner);
-        if media.pool.kind_of(place.block) == BlockKind::Log {
+        if is_log {
             self.rwlb.found_blocks(media);
             self.count_open_names(media);
         }
@@ -413,7 +422,7 @@ impl Ftl for Shrd {
 
     fn under_way(&mut self, media: &Media) -> Vec<&'static str> {
         let mut kinds = self.base.under_way(media);
-        kinds.extend(self.work.as_ref().map(Work::kind));
+        kinds.extend(self.works.iter().map(Work::kind));
         kinds
     }
 

@@ -3,18 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Lpn, Origin, UnitId};
 
 use super::Shrd;
-use crate::Status;
+use super::log::Rwlb;
 use crate::ftl::{Asker, CachedMap, CannotYet, Outcome};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
+use crate::{MapUser, Status};
+
+/// Steps whose map pages are loaded ahead.
+const STEPS_AHEAD: usize = 128;
 
 /// What is done with a tLPN.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     tlpn: u32,
+    /// The number of what it holds: what was written there since the command came is left alone.
+    number: u32,
     /// The unit that gets its entry; `None` where it is dropped.
     to: Option<Lpn>,
 }
@@ -31,13 +37,15 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn remap(asker: Asker, entries: Vec<(u32, Lpn)>) -> Work {
-        let steps = entries.into_iter().map(|(tlpn, lpn)| Step { tlpn, to: Some(lpn) }).collect();
+    pub(super) fn remap(asker: Asker, rwlb: &Rwlb, entries: Vec<(u32, Lpn)>) -> Work {
+        let number = |tlpn| rwlb.held(tlpn).map_or(0, |origin| origin.number);
+        let steps = entries.into_iter().map(|(tlpn, lpn)| Step { tlpn, number: number(tlpn), to: Some(lpn) }).collect();
         Work { asker, kind: "remap", steps, next: 0, page: None }
     }
 
-    pub(super) fn trim(asker: Asker, tlpns: Vec<u32>) -> Work {
-        let steps = tlpns.into_iter().map(|tlpn| Step { tlpn, to: None }).collect();
+    pub(super) fn trim(asker: Asker, rwlb: &Rwlb, tlpns: Vec<u32>) -> Work {
+        let number = |tlpn| rwlb.held(tlpn).map_or(0, |origin| origin.number);
+        let steps = tlpns.into_iter().map(|tlpn| Step { tlpn, number: number(tlpn), to: None }).collect();
         Work { asker, kind: "trim of the log", steps, next: 0, page: None }
     }
 
@@ -51,7 +59,9 @@ impl Shrd {
     /// one at home is newer.
     pub(super) fn restore_work(&self, media: &Media, asker: Asker) -> Work {
         let mut newest: BTreeMap<Lpn, (u32, u32)> = BTreeMap::new();
-        for (tlpn, origin) in self.rwlb.all_held() {
+        // What a drive that takes no more writes has in its buffer was never acknowledged.
+        let is_written = |(tlpn, origin): &(u32, Origin)| self.unit_of(media, *tlpn, *origin).is_some();
+        for (tlpn, origin) in self.rwlb.all_held().filter(is_written) {
             let newer = newest.entry(origin.lpn).or_insert((origin.number, tlpn));
             *newer = (*newer).max((origin.number, tlpn));
         }
@@ -62,17 +72,24 @@ impl Shrd {
         };
         let mut steps: Vec<Step> = Vec::new();
         for (tlpn, origin) in self.rwlb.all_held() {
-            let moves = newest[&origin.lpn].1 == tlpn && is_current(origin.lpn, origin.number);
-            steps.push(Step { tlpn, to: moves.then_some(origin.lpn) });
+            let moves =
+                newest.get(&origin.lpn).is_some_and(|newest| newest.1 == tlpn) && is_current(origin.lpn, origin.number);
+            steps.push(Step { tlpn, number: origin.number, to: moves.then_some(origin.lpn) });
         }
         steps.sort_by_key(|step| (step.to.is_none(), step.to, step.tlpn));
         Work { asker, kind: "restore", steps, next: 0, page: None }
     }
 
     pub(super) fn begin_work(&mut self, media: &mut Media, work: Work) -> Result<Outcome, CannotYet> {
-        assert!(self.work.is_none(), "{:?} begins, and {:?} is not done", work.kind, self.work);
-        self.work = Some(work);
-        self.go_on_with_work(media)
+        let asker = work.asker;
+        assert!(!self.works_for(asker), "{:?} begins, and one of the same command is not done", work.kind);
+        self.works.push(work);
+        self.go_on_with_work(media, asker)
+    }
+
+    /// Whether a command has begun, and is not done.
+    pub(super) fn works_for(&self, asker: Asker) -> bool {
+        self.works.iter().any(|work| work.asker == asker)
     }
 
     /// A command waits until programs in flight have ended.
@@ -83,13 +100,14 @@ impl Shrd {
         CannotYet::Map
     }
 
-    pub(super) fn go_on_with_work(&mut self, media: &mut Media) -> Result<Outcome, CannotYet> {
-        while let Some(work) = &self.work
-            && let Some(step) = work.steps.get(work.next).copied()
-        {
-            let asker = work.asker;
-            self.take_step(media, asker, step)?;
-            let work = self.work.as_mut().expect("it was there");
+    pub(super) fn go_on_with_work(&mut self, media: &mut Media, asker: Asker) -> Result<Outcome, CannotYet> {
+        let at = self.works.iter().position(|work| work.asker == asker).expect("a command that has begun");
+        while let Some(step) = self.works[at].steps.get(self.works[at].next).copied() {
+            if let Err(why) = self.take_step(media, asker, step) {
+                self.load_next_steps(media, at);
+                return Err(why);
+            }
+            let work = &mut self.works[at];
             work.next += 1;
             if let Some(page) = step.to.map(|lpn| self.base.map.shape.page_of(lpn))
                 && work.page.replace(page) != Some(page)
@@ -98,22 +116,42 @@ impl Shrd {
                 self.counters.remap_pages += 1;
             }
         }
-        self.work = None;
+        self.works.remove(at);
         self.end_active_blocks(media);
         Ok(Outcome::new(Status::Success))
     }
 
+    /// The map pages of the steps that follow are loaded side by side: a map page in a chip is not far behind another.
+    fn load_next_steps(&mut self, media: &mut Media, at: usize) {
+        let work = &self.works[at];
+        let next = work.steps[work.next..].iter().filter_map(|step| step.to).take(STEPS_AHEAD).collect::<Vec<_>>();
+        if media.flash.timed() && !next.is_empty() {
+            self.base.map.load_ahead(&mut self.base.data, media, &next, MapUser::Host);
+        }
+    }
+
+    /// Where the data of a tLPN is, if what it holds is there already.
+    fn unit_of(&self, media: &Media, tlpn: u32, held: Origin) -> Option<UnitId> {
+        let unit = self.base.data.unit_of(self.rwlb.lpn(tlpn))?;
+        (media.flash.oob.origin(unit) == held).then_some(unit)
+    }
+
     /// An entry goes from a tLPN to a unit of the user, or is dropped.
     fn take_step(&mut self, media: &mut Media, asker: Asker, step: Step) -> Result<(), CannotYet> {
-        let Some(origin) = self.rwlb.held(step.tlpn) else { return Ok(()) };
+        let origin = self.rwlb.held(step.tlpn).filter(|origin| origin.number == step.number);
+        let Some(origin) = origin else { return Ok(()) };
         let from = self.rwlb.lpn(step.tlpn);
-        let Some(unit) = self.base.data.unit_of(from) else {
-            unreachable!("tLPN {} holds unit {}, and is not mapped", step.tlpn, origin.lpn)
+        let Some(unit) = self.unit_of(media, step.tlpn, origin) else {
+            // Its data took effect and is in the write buffer alone: the drive takes no more writes, and nobody was told that it
+            // is there.
+            assert!(self.rwlb.promised() > 0, "tLPN {} holds unit {}, and is not mapped", step.tlpn, origin.lpn);
+            return Ok(());
         };
         // What is dropped or superseded may leave flash as soon as the newer copy is there.
         let is_there = |lpn: Lpn| self.is_on_flash(media, lpn);
         let all_is_there = is_there(from) && is_there(origin.lpn);
-        if !all_is_there && !seeded(Bug::RemapBeforeData) {
+        // A drive that takes no more writes erases nothing, and keeps what it could not program in RAM.
+        if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
             return Err(self.wait_for_programs(asker));
         }
         let lpns = [from, step.to.unwrap_or(from)];
