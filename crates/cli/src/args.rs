@@ -407,8 +407,12 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) stacks: bool,
 
+    /// Draw drivers that need commands of their drive, such as `shrd`
+    #[arg(long, conflicts_with_all = ["host", "stacks", "design", "buffer", "exhaustive", "replay"])]
+    pub(crate) drivers: bool,
+
     /// Draw commands, answers and events of the command set `tags` beside block I/O
-    #[arg(long, conflicts_with_all = ["host", "stacks", "device", "set", "design", "buffer", "exhaustive", "replay"])]
+    #[arg(long, conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) command_sets: bool,
 
     /// Override a key of the drive's description

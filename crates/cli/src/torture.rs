@@ -31,7 +31,7 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     match &args.replay {
         Some(file) => replay(args, file),
         None if args.command_sets => of_set::campaign(args),
-        None if args.host.is_some() || args.stacks => stacks::campaign(args),
+        None if args.host.is_some() || args.stacks || args.drivers => stacks::campaign(args),
         None => campaign(args),
     }
 }

@@ -6,12 +6,12 @@
 
 use std::path::Path;
 
-use ssdlab_base::SECTOR_BYTES;
+use ssdlab_base::{CommandSet, SECTOR_BYTES};
 use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Place, Section, Tree};
-use ssdlab_device::{Description, DriveConfig};
+use ssdlab_device::{Description, DriveConfig, design_commands};
 
 use crate::layers::{LAYERS, LayerConfig, LayerKind};
-use crate::{Device, HostError, Member, StackError, UnknownDrive};
+use crate::{Device, HostError, LayerError, Member, StackError, UnknownDrive};
 
 /// Finds the description of a drive by what a host's description calls it.
 pub type Drives<'a> = dyn Fn(&str) -> Result<Description, UnknownDrive> + 'a;
@@ -26,7 +26,15 @@ pub struct Host {
 enum Node {
     /// `None` is the drive that the command names.
     Drive(Option<Box<DriveConfig>>),
-    Layer(Box<dyn LayerConfig>, Vec<Node>),
+    Layer(Layer),
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    config: Box<dyn LayerConfig>,
+    below: Vec<Node>,
+    /// Where its kind is named.
+    place: Place,
 }
 
 /// Depth to which layers may be nested, and drives that a stack may have.
@@ -140,10 +148,23 @@ impl Host {
         loop {
             match node {
                 Node::Drive(_) => return true,
-                Node::Layer(config, below) if config.is_transparent() && below.len() == 1 => node = &below[0],
+                Node::Layer(layer) if layer.config.is_transparent() && layer.below.len() == 1 => node = &layer.below[0],
                 Node::Layer(..) => return false,
             }
         }
+    }
+
+    /// The command set that a layer needs of the drive below it.
+    pub fn commands(&self) -> Option<&'static CommandSet> {
+        let mut nodes = vec![&self.root];
+        while let Some(node) = nodes.pop() {
+            let Node::Layer(layer) = node else { continue };
+            if let Some(set) = layer.config.commands() {
+                return Some(set);
+            }
+            nodes.extend(&layer.below);
+        }
+        None
     }
 
     /// Puts the layers above drives, which are those of [`Host::drives`], new or as a stack of this host left them. What a
@@ -163,14 +184,14 @@ impl Node {
     fn drives(&self, named: &DriveConfig, to: &mut Vec<DriveConfig>) {
         match self {
             Node::Drive(config) => to.push(config.as_deref().unwrap_or(named).clone()),
-            Node::Layer(_, below) => below.iter().for_each(|node| node.drives(named, to)),
+            Node::Layer(layer) => layer.below.iter().for_each(|node| node.drives(named, to)),
         }
     }
 
     fn count(&self) -> usize {
         match self {
             Node::Drive(_) => 1,
-            Node::Layer(_, below) => below.iter().map(Node::count).sum(),
+            Node::Layer(layer) => layer.below.iter().map(Node::count).sum(),
         }
     }
 
@@ -180,11 +201,13 @@ impl Node {
                 let config = config.as_deref().unwrap_or(named);
                 Ok((config.user_bytes / SECTOR_BYTES, config.ftl.mapping_unit))
             }
-            Node::Layer(config, below) => {
-                let below = below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
+            Node::Layer(layer) => {
+                if let Some(set) = layer.config.commands() {
+                    layer.below.iter().try_for_each(|node| node.knows(set, layer, named))?;
+                }
+                let below = layer.below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
                 let unit = below.iter().map(|(_, unit)| *unit).max().unwrap_or(SECTOR_BYTES as u32);
-                let sectors = config.sectors(&below).map_err(|source| StackError { layer: config.kind(), source })?;
-                Ok((sectors, unit))
+                Ok((layer.config.sectors(&below).map_err(|source| layer.error(source))?, unit))
             }
         }
     }
@@ -192,11 +215,28 @@ impl Node {
     fn build(&self, drives: &mut dyn Iterator<Item = Member>) -> Result<Box<dyn Device>, StackError> {
         match self {
             Node::Drive(_) => Ok(Box::new(drives.next().expect("as many drives as the host has"))),
-            Node::Layer(config, below) => {
-                let below = below.iter().map(|node| node.build(drives)).collect::<Result<Vec<_>, _>>()?;
-                config.make(below).map_err(|source| StackError { layer: config.kind(), source })
+            Node::Layer(layer) => {
+                let below = layer.below.iter().map(|node| node.build(drives)).collect::<Result<Vec<_>, _>>()?;
+                layer.config.make(below).map_err(|source| layer.error(source))
             }
         }
+    }
+
+    /// Whether it is a drive that knows the command set of the layer above.
+    fn knows(&self, set: &CommandSet, above: &Layer, named: &DriveConfig) -> Result<(), StackError> {
+        let layer = above.config.kind();
+        let Node::Drive(config) = self else { return Err(above.error(LayerError::NoDrive { layer })) };
+        let design = &config.as_deref().unwrap_or(named).ftl.design;
+        if design_commands(design).is_some_and(|known| known.name == set.name) {
+            return Ok(());
+        }
+        Err(above.error(LayerError::UnknownSet { layer, set: set.name, design: design.clone() }))
+    }
+}
+
+impl Layer {
+    fn error(&self, source: LayerError) -> StackError {
+        StackError { place: self.place.to_string(), layer: self.config.kind(), source }
     }
 }
 
@@ -215,7 +255,7 @@ fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
         if !(kind.devices.0..=kind.devices.1).contains(&1) {
             return Err(field.expected(&format!("a {} last in the list: it stands on several devices", kind.name)));
         }
-        node = Node::Layer(config, vec![node]);
+        node = Node::Layer(Layer { config, below: vec![node], place: place_of(field) });
     }
     if node.count() > DRIVES_MAX {
         return Err(list.expected(&format!("at most {DRIVES_MAX} drives in all")));
@@ -231,6 +271,11 @@ fn kind_of(field: &Field<'_>) -> Result<(&'static LayerKind, Box<dyn LayerConfig
     };
     let kind = LAYERS.iter().find(|kind| kind.name == named).expect("it is one of them");
     Ok((kind, (kind.read)(&field.section_of(LAYER.iter().chain(kind.keys).collect())?)?))
+}
+
+/// Where a layer's kind is named.
+fn place_of(field: &Field<'_>) -> Place {
+    field.entry("kind").unwrap_or_else(|| field.clone()).expected("").place
 }
 
 /// A layer and what is below it.
@@ -258,7 +303,7 @@ fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, D
         };
         return Err(place.expected(&format!("{expected} below a {}", kind.name)));
     }
-    Ok(Node::Layer(config, devices))
+    Ok(Node::Layer(Layer { config, below: devices, place: place_of(field) }))
 }
 
 /// A device below a layer.
@@ -321,7 +366,7 @@ mod tests {
             ("[layer]\nkind = \"scheduler\"\n", "h.toml:1:1: layer: found a table, expected a [[layer]]"),
             ("[[layer]]\nkind = \"schedular\"\n", "h.toml:2:8: layer[0].kind: found \"schedular\", expected scheduler"),
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
-            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler, stripe or mirror"),
+            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler, stripe, mirror or shrd"),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (
                 "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"scheduler\"\ndepht = 4\n",
@@ -355,6 +400,12 @@ mod tests {
             (
                 "[[layer]]\nkind = \"stripe\"\nbelow = [{ set = [] }]\n",
                 "layer[0].below[0].set: found a list of 0, expected set beside drive",
+            ),
+            ("[[layer]]\nkind = \"shrd\"\nthreshold = \"1m\"\n", "h.toml:3:13: layer[0].threshold: found \"1m\""),
+            ("[[layer]]\nkind = \"shrd\"\nremap_entries = 512\n", "h.toml:3:17: layer[0].remap_entries: found 512"),
+            (
+                "[[layer]]\nkind = \"shrd\"\nwhen_full = \"drop\"\n",
+                "h.toml:3:13: layer[0].when_full: found \"drop\", expected wait or direct",
             ),
             ("nonsense\n", "h.toml:1:"),
         ] {

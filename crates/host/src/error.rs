@@ -36,8 +36,10 @@ pub struct UnknownDrive(pub String);
 
 /// Why a stack cannot be made: a layer of it cannot stand on its devices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the layer {layer}: {source}")]
+#[error("{place}: the layer {layer}: {source}")]
 pub struct StackError {
+    /// Where the host's description names it.
+    pub place: String,
     /// The layer's name in descriptions.
     pub layer: &'static str,
     /// Why.
@@ -74,6 +76,22 @@ pub enum LayerError {
     /// None of the devices that are there was in sync.
     #[error("no side that was in sync is there")]
     NoneInSync,
+    /// It stands on a layer, and needs the drive itself.
+    #[error("a {layer} stands on a drive, with no layer between")]
+    NoDrive {
+        /// The layer's name in descriptions.
+        layer: &'static str,
+    },
+    /// The drive below does not know the layer's commands.
+    #[error("a {layer} stands on a drive that knows the command set {set}; found the design {design}")]
+    UnknownSet {
+        /// The layer's name in descriptions.
+        layer: &'static str,
+        /// The set that it needs.
+        set: &'static str,
+        /// The design of the drive.
+        design: String,
+    },
     /// A device does not complete a command.
     #[error("device {device} never answers")]
     Silent {

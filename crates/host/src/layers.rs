@@ -2,12 +2,13 @@
 
 use std::fmt::Debug;
 
+use ssdlab_base::CommandSet;
 use ssdlab_device::description::{DescriptionError, Key, Section};
 
-use crate::{Device, LayerError, mirror, scheduler, stripe};
+use crate::{Device, LayerError, mirror, scheduler, shrd, stripe};
 
 /// Every layer.
-pub const LAYERS: &[LayerKind] = &[scheduler::LAYER, stripe::LAYER, mirror::LAYER];
+pub const LAYERS: &[LayerKind] = &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER];
 
 /// What the registry knows of a layer.
 pub struct LayerKind {
@@ -37,6 +38,11 @@ pub trait LayerConfig: Debug + Send + Sync {
     /// Whether every sector of the one device below is the sector of that number above, and the layer keeps nothing.
     fn is_transparent(&self) -> bool {
         false
+    }
+
+    /// The command set that the drives below it have to know.
+    fn commands(&self) -> Option<&'static CommandSet> {
+        None
     }
 
     /// Puts it above devices: new ones, or those that it stood on before, where it finds what it kept there.

@@ -13,6 +13,8 @@ mod member;
 mod mirror;
 mod scheduler;
 pub mod seeded;
+mod sequentializing;
+mod shrd;
 mod stripe;
 
 pub use description::{Drives, Host, KEYS};
@@ -24,4 +26,5 @@ pub use layers::{LAYERS, LayerConfig, LayerKind};
 pub use member::Member;
 pub use mirror::{Mirror, MirrorConfig};
 pub use scheduler::{Scheduler, SchedulerConfig};
+pub use shrd::{Shrd, ShrdConfig};
 pub use stripe::{Stripe, StripeConfig};

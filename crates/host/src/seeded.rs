@@ -4,7 +4,7 @@
 //! this is compiled in: `seeded` is `false` for the compiler as well.
 
 /// A bug that can be seeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub enum LayerBug {
     /// A mirror's write does not wait for the bits of its regions.
     BitAfterWrite,
@@ -24,11 +24,33 @@ pub enum LayerBug {
     FlushOfOneDevice,
     /// A stripe's command ends well although a device that had done its part has lost it.
     LostPartUnnoticed,
+    /// SHRD's driver reads from the log before the data is there.
+    TableBeforeData,
+    /// SHRD's driver trims the new copy of a unit in the log, and keeps the old one.
+    NewCopyTrimmed,
+    /// SHRD's driver remaps or trims a unit in the log that is being read.
+    ReadOvertaken,
+    /// SHRD's driver reads all of a request where its first unit is.
+    FirstUnitDecides,
+    /// SHRD's driver sends a write of part of a unit home while the unit is in the log.
+    PartOverOldCopy,
+    /// SHRD's driver reads a unit from the log after it was written or trimmed elsewhere.
+    OldEntryKept,
+    /// SHRD's driver lets commands touch units that a remap moves.
+    RemapNotWaitedFor,
+    /// SHRD's driver remaps a unit while a change of its own address is in the drive.
+    RemapOverChange,
+    /// SHRD's driver gives places out again before what is in them was remapped.
+    PlacesFreedEarly,
+    /// SHRD's driver keeps its table when the drive has lost its power.
+    TableKeptAfterCut,
+    /// SHRD's driver begins above a drive whose log another host filled, and does not restore it.
+    LogNotRestored,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 9] = [
+    pub const ALL: [LayerBug; 20] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -38,6 +60,17 @@ impl LayerBug {
         LayerBug::LastSideForgotten,
         LayerBug::FlushOfOneDevice,
         LayerBug::LostPartUnnoticed,
+        LayerBug::TableBeforeData,
+        LayerBug::NewCopyTrimmed,
+        LayerBug::ReadOvertaken,
+        LayerBug::FirstUnitDecides,
+        LayerBug::PartOverOldCopy,
+        LayerBug::OldEntryKept,
+        LayerBug::RemapNotWaitedFor,
+        LayerBug::RemapOverChange,
+        LayerBug::PlacesFreedEarly,
+        LayerBug::TableKeptAfterCut,
+        LayerBug::LogNotRestored,
     ];
 }
 

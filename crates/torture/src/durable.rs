@@ -342,6 +342,8 @@ impl Durable {
             if effect.status == Status::Success && effect.request.op != Op::Read {
                 effect.status = Status::Aborted;
             }
+            // What it saw was there before; what is there now is compared with later reads.
+            effect.read = None;
         }
         for sector in &mut self.sectors {
             if !sector.later.is_empty() || !sector.doubtful.is_empty() {

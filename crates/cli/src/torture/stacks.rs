@@ -30,7 +30,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     if let (Some(file), Some((_, host)), Some(drive)) = (&args.host, &host, &drive) {
         host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
     }
-    let scope = StackScope { host, drive, commands: args.ops, faults: true };
+    let scope = StackScope { host, drive, commands: args.ops, drivers: args.drivers, faults: true };
     let until = until(args)?;
     let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
     let campaign = Campaign { scope: Scope::everything(args.ops), first: args.seed, seeds, until, jobs: jobs(args) };
@@ -56,7 +56,8 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let (small, shrunk) = stacks::shrink(&case, &host, TRIES);
     let shrunk = shrunk.unwrap_or_else(|| finding.clone());
     let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
-    command += &args.host.as_ref().map_or(" --stacks".to_string(), |file| format!(" --host {}", file.display()));
+    let drawn = if args.drivers { " --drivers" } else { " --stacks" };
+    command += &args.host.as_ref().map_or(drawn.to_string(), |file| format!(" --host {}", file.display()));
     args.device.iter().for_each(|device| command += &format!(" --device {device}"));
     args.set.iter().for_each(|set| command += &format!(" --set '{set}'"));
     let failed = Failed {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ssdlab_base::{Nanos, Request};
 use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Data};
+use ssdlab_device::{Completion, Data, Payload};
 
 use crate::device::Again;
 use crate::{Device, Identity, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
@@ -149,6 +149,11 @@ impl Array {
 
     /// Sends a command to a device now; `cells` is what a write brings, empty where contents are not kept.
     pub(crate) fn send(&mut self, index: usize, request: Request, cells: &[u8], owner: u64) {
+        self.send_of_set(index, request, cells, &[], owner);
+    }
+
+    /// The same of a command of the device's own set, which words go with.
+    pub(crate) fn send_of_set(&mut self, index: usize, request: Request, cells: &[u8], words: &[u64], owner: u64) {
         let below = &mut self.below[index];
         if below.device.now() < self.now {
             below.device.run_until(self.now);
@@ -160,7 +165,8 @@ impl Array {
         let request = Request { at: self.now, tag, ..request };
         below.sent[tag as usize] = Some((owner, request));
         below.in_flight += 1;
-        below.device.submit(&request, if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) });
+        let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) };
+        below.device.submit_command(&request, Payload { data, words });
     }
 
     /// What has ended since the last call, device after device.
@@ -202,6 +208,14 @@ impl Array {
             }
         }
         true
+    }
+
+    /// Runs events of the only device up to `until`, and stops as soon as a completion is there; true if one is.
+    pub(crate) fn run_to_completion(&mut self, until: Nanos) -> bool {
+        let device = &mut self.below[0].device;
+        let any = device.run_to_completion(until);
+        self.now = self.now.max(device.now());
+        any
     }
 
     /// Commands may wait in a device in which nothing will happen: it finds out when it is run. True if that changed anything.

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Rng, SECTOR_BYTES, rng};
-use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::Host;
 
@@ -24,6 +24,8 @@ pub struct StackScope {
     pub drive: Option<DriveConfig>,
     /// Commands of a case.
     pub commands: u64,
+    /// The layers drawn are a driver that needs commands of its drive's, and perhaps a scheduler above it.
+    pub drivers: bool,
     /// In some cases reads fail; the others are the same without.
     pub faults: bool,
 }
@@ -33,19 +35,18 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
     let (mut rng, mut faults) = (rng(seed, "stack torture"), rng(seed, "stack faults"));
     let faulty = scope.faults && faults.random_bool(0.3);
     loop {
+        let drawn = match &scope.host {
+            Some((text, host)) => Some((text.clone(), host.clone())),
+            None if scope.drivers => Some(parsed(driver(&mut rng))),
+            None => None,
+        };
+        let commands = drawn.as_ref().and_then(|(_, host)| host.commands());
         let drive = match &scope.drive {
             Some(drive) => drive.clone(),
-            None => small_drive(&mut rng),
+            None => small_drive(&mut rng, commands.and_then(design_with)),
         };
         let drive = if faulty && scope.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
-        let (text, host) = match &scope.host {
-            Some((text, host)) => (text.clone(), host.clone()),
-            None => {
-                let text = format!("[[layer]]\n{}", layer(&mut rng, "layer", 0));
-                let host = Host::parse(&text, "drawn").expect("a drawn host is one");
-                (text, host)
-            }
-        };
+        let (text, host) = drawn.unwrap_or_else(|| parsed(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0))));
         let Ok(sectors) = host.sectors(&drive) else { continue };
         if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() && scope.drive.is_none() {
             continue;
@@ -55,6 +56,29 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
         let steps = if faulty { with_failures(steps, drive.gc.free_blocks >= 3, &mut faults) } else { steps };
         return (StackCase { seed, host: text, drive, steps }, host);
     }
+}
+
+fn parsed(text: String) -> (String, Host) {
+    let host = Host::parse(&text, "drawn").expect("a drawn host is one");
+    (text, host)
+}
+
+/// A driver that needs commands of its drive's, and perhaps a scheduler above it.
+fn driver(rng: &mut Rng) -> String {
+    let above = one_of(rng, &["", "", "[[layer]]\nkind = \"scheduler\"\ndepth = 4\n"]);
+    let (when_full, ordering) = (one_of(rng, &["wait", "wait", "direct"]), one_of(rng, &["host", "host", "drive"]));
+    format!(
+        "{above}[[layer]]\nkind = \"shrd\"\nthreshold = {}\npack = {}\ntwrites = {}\nremap_entries = {}\nremaps = {}\n\
+         range = {}\nwhen_full = \"{when_full}\"\ntrim_tlpn = {}\nordering = \"{ordering}\"\ncommands = \"{}\"\n",
+        one_of(rng, &[4096, 8192, 32 << 10, 128 << 10]),
+        one_of(rng, &[4096, 16 << 10, 512 << 10]),
+        one_of(rng, &[0, 0, 1, 2]),
+        one_of(rng, &[1, 3, 16, 128, 511]),
+        one_of(rng, &[1, 1, 2, 4]),
+        one_of(rng, &[8192, 64 << 10, 64 << 20]),
+        rng.random_bool(0.8),
+        one_of(rng, &["writes", "writes", "vendor"]),
+    )
 }
 
 /// A layer's keys, and the layers below it, as text below the header of the layer at `path`.
@@ -83,10 +107,13 @@ fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
     text
 }
 
-/// A drive of some hundred pages, without faults, mostly as full as is accepted.
-fn small_drive(rng: &mut Rng) -> DriveConfig {
+/// A drive of some hundred pages, without faults, mostly as full as is accepted; of a design of its own where one is named.
+fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
     loop {
         let mut config = configs::draw(rng);
+        if let Some(design) = design {
+            draw_design(&mut config, design, rng);
+        }
         config.flash.faults = Default::default();
         config.timed = rng.random_bool(0.95);
         if config.flash.geometry.pages() > 700 {
