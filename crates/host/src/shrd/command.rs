@@ -201,6 +201,11 @@ impl Shrd {
     pub(super) fn change(&mut self, slot: u32) {
         let command = self.command(slot);
         let (request, number) = (command.request, command.number);
+        // A remap may have begun since the command did.
+        if !seeded(LayerBug::RemapNotWaitedFor) && self.is_moving(&self.units_of(&request)) {
+            self.held.push(slot);
+            return;
+        }
         if !seeded(LayerBug::PartOverOldCopy) && self.edges(&request).next().is_some() {
             match self.stuck {
                 Some(status) => self.answer(slot, status),
