@@ -6,7 +6,7 @@ use crate::reproduce::{Drawn, Input, Measured, Outcomes, Run, Scene, point};
 pub(super) const DRIVE: &str = "SM843";
 
 /// The systems that Figures 7 and 8 compare, by their variants.
-pub(super) const SYSTEMS: [&str; 2] = ["DFTL", "DFTL, buffer"];
+pub(super) const SYSTEMS: [&str; 3] = ["DFTL", "DFTL, buffer", "SHRD"];
 
 /// Bytes of data that a byte of the map is for: an entry of 4 bytes for 4 KB (section 1).
 pub(super) const DATA_BY_MAP: u64 = 1024;
@@ -48,6 +48,17 @@ pub(super) fn misses_by(run: &Measured, askers: &[&str]) -> Option<f64> {
     let writes = run.number("latency_ns.write.count").filter(|&writes| writes > 0.0)?;
     let misses = askers.iter().map(|asker| run.number(&format!("map_cache.by_asker.{asker}.loads")));
     Some(misses.sum::<Option<f64>>()? / writes)
+}
+
+/// A figure of SHRD's driver, by its name.
+pub(super) fn of_driver(run: &Measured, name: &str) -> Option<f64> {
+    run.number(&format!("host_layers.0.metrics.{name}"))
+}
+
+/// One of the driver's figures by another, if there is any of that.
+pub(super) fn share_of_driver(run: &Measured, name: &str, by: &str) -> Option<f64> {
+    let by = of_driver(run, by).filter(|&by| by > 0.0)?;
+    of_driver(run, name).map(|count| count / by)
 }
 
 /// The share of time in which a die works, per cent, on average over the dies.

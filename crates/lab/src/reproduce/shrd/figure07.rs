@@ -12,8 +12,9 @@ const CACHES: [u64; 6] = [1, 2, 4, 8, 16, 32];
 const SPACE: u64 = 32 << 30;
 
 /// Each system's columns, rate and misses, in the order of [`SYSTEMS`].
-const RATES: [&str; SYSTEMS.len()] = ["rate, DFTL", "rate, DFTL with buffer"];
-const MISSES: [&str; SYSTEMS.len()] = ["misses a write, DFTL", "misses a write, DFTL with buffer"];
+const RATES: [&str; SYSTEMS.len()] = ["rate, DFTL", "rate, DFTL with buffer", "rate, SHRD"];
+const MISSES: [&str; SYSTEMS.len()] =
+    ["misses a write, DFTL", "misses a write, DFTL with buffer", "misses a write, SHRD"];
 
 fn run(scene: &Scene, system: &str, input: &Input, cache: u64) -> Run {
     scene.run(DRIVE, system, input, "").with(format!("ftl.map_cache={cache}m"))
@@ -40,8 +41,10 @@ impl Figure for Figure07 {
             "closed form",
             "misses a write, DFTL",
             "misses a write, DFTL with buffer",
+            "misses a write, SHRD",
             "rate, DFTL",
             "rate, DFTL with buffer",
+            "rate, SHRD",
         ]
     }
 

@@ -20,7 +20,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// The run of each system, with what its row is called.
-fn runs(scene: &Scene, input: &Input) -> Vec<(String, Run)> {
+pub(super) fn runs(scene: &Scene, input: &Input) -> Vec<(String, Run)> {
     let space = SPACES.into_iter().find(|(name, _)| *name == input.stands_for).map_or(OTHER, |(_, space)| space);
     // fio writes a part of its 32 GB only, and its map is that of all of them.
     let cache = if input.group == "fio" { Some(1 << 20) } else { cache_of(input, space) };

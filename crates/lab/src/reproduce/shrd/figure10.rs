@@ -5,7 +5,7 @@ use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene, 
 
 pub(super) struct Figure10;
 
-const SYSTEMS: [&str; 2] = ["DFTL", "DFTL, map log"];
+const SYSTEMS: [&str; 4] = ["DFTL", "DFTL, map log", "SHRD", "SHRD, map log"];
 
 const COLUMNS: [Column; 6] = [
     ("rate", "K/s", write_rate),
@@ -32,7 +32,7 @@ impl Figure for Figure10 {
     fn about(&self) -> &'static str {
         "Ageing (section 5.2): 60 % of the user's space written in order, then 80 % of that overwritten at random; then fio. A log of \
          96 KB takes the entries of relocated pages whose map page is not cached. Misses by who asked: the host's commands, relocation, and \
-         flushes of the log. The paper shows SHRD with and without the log; this is DFTL's side."
+         flushes of the log. SHRD is aged through its driver."
     }
 
     fn series(&self) -> &'static [&'static str] {

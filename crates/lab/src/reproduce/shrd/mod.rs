@@ -1,6 +1,5 @@
 //! SHRD (`papers/shrd`): sequentializing in the host, randomizing in the drive. Section 3's motivation and section 5's
-//! evaluation, as far as the demand-loading FTL alone goes: a system that is compared with it is one more line of the
-//! experiment's variants and of `common::SYSTEMS`.
+//! evaluation. A system that is compared is a line of the experiment's variants and of `common::SYSTEMS`.
 //!
 //! One file a figure; `common.rs` has what several need.
 
@@ -10,8 +9,12 @@ mod figure02;
 mod figure07;
 mod figure08;
 mod figure10;
+mod figure13;
+mod figure14;
 mod section5;
 mod table01;
+mod table02;
+mod table03;
 
 use super::figure::Paper;
 
@@ -38,16 +41,32 @@ pub(super) static PAPER: Paper = Paper {
         "shrd-sm843-120g",
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/shrd-sm843-120g.toml")),
     )],
-    files: &[paper_file!("ageing.fio")],
+    files: &[
+        paper_file!("ageing.fio"),
+        paper_file!("shrd.toml"),
+        paper_file!("threshold-4k.toml"),
+        paper_file!("threshold-32k.toml"),
+        paper_file!("threshold-512k.toml"),
+    ],
     drives_are: "drive",
-    published: &[published!("section5.csv"), published!("table01.csv"), published!("figure07.csv")],
+    published: &[
+        published!("section5.csv"),
+        published!("table01.csv"),
+        published!("figure07.csv"),
+        published!("table02.csv"),
+        published!("table03.csv"),
+    ],
     figures: &[
         &section5::Section5,
         &table01::Table01,
+        &table02::Table02,
+        &table03::Table03,
         &figure02::Figure02,
         &figure07::Figure07,
         &figure08::Figure08,
         &figure10::Figure10,
+        &figure13::Figure13,
+        &figure14::Figure14,
         &choices::Choices,
     ],
 };
