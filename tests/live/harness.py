@@ -135,6 +135,12 @@ class Bench:
         self.later(end, process)
         return process
 
+    def with_driver(self):
+        """Options of a server that has SHRD's driver above a drive with a small log."""
+        host = self.path("shrd.toml")
+        host.write_text('[[layer]]\nkind = "shrd"\nremap_entries = 16\n')
+        return ["--host", str(host), "--set", "ftl.design=shrd", "--set", "ftl.rwlb=256k"]
+
     def serve(self, device="small", **options):
         """A served drive."""
         return Server(self, device, **options)

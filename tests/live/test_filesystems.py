@@ -50,11 +50,11 @@ class Files:
             check(latest[16:] == file_writer.contents(number), f"`latest` is torn: {number}")
 
 
-def cuts(bench, kind, count, pace="none"):
+def cuts(bench, kind, count, pace="none", options=()):
     """Cuts the power `count` times under a writer of files."""
     need_attach(kind)
     rng = random.Random(f"{bench.seed} {kind}")
-    server = bench.serve("medium", pace=pace)
+    server = bench.serve("medium", pace=pace, options=list(options))
     attached = Attached(bench, server, kind).attach().mkfs().mount()
     files = Files()
     done = trims = 0
@@ -89,6 +89,11 @@ def cuts(bench, kind, count, pace="none"):
 def test_ext4_power_cuts(bench):
     """ext4: after each power cut it checks clean, and every file that was synced is there."""
     return cuts(bench, "ext4", 4)
+
+
+def test_ext4_power_cuts_with_driver(bench):
+    """ext4 with SHRD's driver between the socket and a drive with a log: the same."""
+    return cuts(bench, "ext4", 3, options=[*bench.with_driver(), "--set", "capacity.user=288m"])
 
 
 def test_xfs_power_cuts(bench):

@@ -55,6 +55,19 @@ def test_verify_any_size(bench):
     return f"{writes} writes, {reads} reads"
 
 
+def test_verify_with_driver(bench):
+    """512 bytes to 128 KB with SHRD's driver between the socket and a drive with a log."""
+    need(fio="fio")
+    server = bench.serve(options=bench.with_driver())
+    reads, writes = verified(
+        bench, server, "--rw=randwrite", "--bsrange=512-128k", "--iodepth=16", "--serialize_overlap=1", "--size=40m",
+        "--fsync=64",
+    )
+    verified(bench, server, "--rw=randwrite", "--bs=4k", "--iodepth=32", "--size=12m")
+    server.stop()
+    return f"{writes} writes, {reads} reads"
+
+
 def test_verify_four_connections(bench):
     """Four connections to one export, each with its own part of the drive."""
     need(fio="fio")

@@ -9,10 +9,10 @@ from harness import Failed, check
 from oracle import SECTOR, Oracle, Writer, pattern
 
 
-def cuts(bench, count, seconds, pace, connections, buffer):
+def cuts(bench, count, seconds, pace, connections, buffer, device="tiny", options=()):
     """Kills a server `count` times while it is written to, and looks at every sector each time."""
     rng = random.Random(f"{bench.seed} {pace} {buffer}")
-    server = bench.serve("tiny", pace=pace, options=["--set", f"buffer.policy={buffer}"])
+    server = bench.serve(device, pace=pace, options=["--set", f"buffer.policy={buffer}", *options])
     client = nbd.Client(server.socket)
     oracle = Oracle(client.size // SECTOR)
     # Full from the start, so that garbage is collected all the time.
@@ -72,6 +72,12 @@ def test_kill_in_model_time(bench):
 def test_kill_without_buffer(bench):
     """The same without a write buffer."""
     return cuts(bench, 4, 0.4, "model*0.1", connections=1, buffer="none")
+
+
+def test_kill_with_driver(bench):
+    """The same with SHRD's driver between the socket and a drive with a log."""
+    options = [*bench.with_driver(), "--set", "ftl.map_cache=16k"]
+    return cuts(bench, 6, 0.5, "model*0.1", connections=2, buffer="fifo", device="small", options=options)
 
 
 def test_the_check_can_fail(bench):

@@ -255,7 +255,8 @@ impl Image {
             let first = ppn.first_unit(self.units_per_page);
             for (unit, [lpn, number]) in UnitId::each(first..first + self.units_per_page).zip(&entry.origins) {
                 oob.set_origin(unit, Origin { lpn: Lpn(*lpn), number: *number });
-                if Lpn(*lpn) != Lpn::NONE {
+                // A page that is not full has units that nobody wrote.
+                if Lpn(*lpn) != Lpn::NONE && oob.lpn(unit) != Lpn::NONE {
                     // The other name was the host's, which is gone.
                     oob.rename(unit, Lpn(*lpn));
                 }

@@ -300,6 +300,12 @@ impl MapCache {
             self.use_all(lines);
             return true;
         }
+        // A drive that takes no more writes programs nothing: no page is held back for that.
+        if self.read_only && lines.iter().all(|line| self.lru.contains(*line)) {
+            self.let_go(media, asker);
+            self.use_all(lines);
+            return true;
+        }
         if let Some(job) = self.jobs.of(asker) {
             if job.lines == lines {
                 if !job.granted || job.missing > 0 {
