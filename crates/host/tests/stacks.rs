@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Opcode, Request, rng};
-use ssdlab_device::{Data, DriveConfig, Options, Payload, Status};
+use ssdlab_device::{Data, DriveConfig, Options, Payload, Status, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::{Device, Host, Loss, Member, Traffic, seed_of};
 use ssdlab_torture::configs;
@@ -356,4 +356,32 @@ fn an_array_answers_commands_of_a_set_as_unsupported() {
             device.completions().drain(..).map(|completion| (completion.tag, completion.status)).collect();
         assert_eq!((answers, device.outstanding()), (vec![(7, Status::Unsupported)], 0), "{kind}");
     }
+}
+
+const DRIVERS: [&str; 3] = [
+    "[[layer]]\nkind = \"shrd\"\n",
+    "[[layer]]\nkind = \"shrd\"\npack = \"16k\"\ntwrites = 1\nremap_entries = 3\nremaps = 2\nordering = \"drive\"\n",
+    "[[layer]]\nkind = \"scheduler\"\ndepth = 5\n[[layer]]\nkind = \"shrd\"\nwhen_full = \"direct\"\ncommands = \"vendor\"\n",
+];
+
+#[test]
+fn a_driver_gives_back_what_was_written() {
+    let (mut compared, mut twrites) = (0, 0.0);
+    for seed in 0..60 {
+        let host = Host::parse(DRIVERS[seed as usize % 3], "host.toml").expect("a host");
+        let set = host.commands().expect("the driver needs commands");
+        let mut config = drive(seed);
+        draw_design(&mut config, design_with(set).expect("a design has them"), &mut rng(seed, "driver drive"));
+        let Some(units) = configs::most_user_units(&config) else { continue };
+        config.user_bytes = units.min(400) * u64::from(config.ftl.mapping_unit);
+        let mut device = stack(&host, &config, seed);
+        compared += work(&mut *device, seed, 300);
+        // What the driver does by itself comes to its end.
+        while let Some(at) = device.next_event() {
+            device.run_until(at);
+        }
+        assert_handed_down(&*device);
+        twrites += device.layers().last().expect("the driver").figures["twrites"];
+    }
+    assert!(compared > 900 && twrites > 500.0, "only {compared} reads were compared, and {twrites} packs written");
 }
