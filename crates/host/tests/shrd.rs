@@ -120,6 +120,30 @@ fn a_trim_of_a_unit_in_the_log_takes_it_out_of_the_table_and_of_block_status() {
     assert_eq!(figure(&*device, "table_entries"), 2.0);
 }
 
+/// What replaced a copy in the log may be in the drive's write buffer only: the copy's place is not used again before that is on
+/// flash.
+#[test]
+fn a_place_is_used_again_when_what_replaced_its_copy_is_on_flash() {
+    let large = Request::new(Op::Write, 0, 64);
+    for (change, flushes) in [
+        (None, 0.0),
+        (Some(Request { fua: true, ..large }), 0.0),
+        (Some(large), 1.0),
+        (Some(Request::new(Op::Trim, 0, 64)), 1.0),
+    ] {
+        let mut device = driver("threshold = \"4k\"\n");
+        at_once(&mut *device, &[Request::new(Op::Write, 16, 8)], 1);
+        if let Some(change) = change {
+            at_once(&mut *device, &[change], 2);
+        }
+        // 64 places, of which one has been taken.
+        for index in 0..64 {
+            at_once(&mut *device, &[Request::new(Op::Write, 80 + 8 * index, 8)], 3);
+        }
+        assert_eq!((figure(&*device, "passes"), figure(&*device, "flushes")), (1.0, flushes), "{change:?}");
+    }
+}
+
 #[test]
 fn a_full_log_is_remapped_by_address_and_writes_wait_for_it_or_not() {
     for (keys, waits) in [("remap_entries = 16\n", true), ("remap_entries = 16\nwhen_full = \"direct\"\n", false)] {

@@ -45,6 +45,8 @@ pub(super) struct Command {
     was_refused: bool,
     /// It changes units that are in the log, too.
     is_changing: bool,
+    /// Changes that a flush covers, of those that replaced a copy in the log.
+    covers: u64,
 }
 
 impl Shrd {
@@ -68,6 +70,7 @@ impl Shrd {
             parts: Vec::new(),
             was_refused: false,
             is_changing: false,
+            covers: 0,
         };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.commands.push(None);
@@ -231,8 +234,9 @@ impl Shrd {
     /// Sends a command as it came.
     fn send_home(&mut self, slot: u32) {
         self.takes_effect(slot);
+        let replaced = self.replaced;
         let command = self.command(slot);
-        (command.left, command.next) = (1, Next::Answer);
+        (command.left, command.next, command.covers) = (1, Next::Answer, replaced);
         let (request, cells) = (command.request, std::mem::take(&mut command.cells));
         self.array.send(0, request, &cells, u64::from(slot));
     }
@@ -324,13 +328,14 @@ impl Shrd {
     fn answer(&mut self, slot: u32, status: Status) {
         self.takes_effect(slot);
         let command = self.commands[slot as usize].take().expect("a command ends once");
-        let Command { request, number, order, cells, path, was_refused, is_changing, .. } = command;
+        let Command { request, number, order, cells, path, was_refused, is_changing, covers, .. } = command;
         self.free.push(slot);
         let mut status = status;
         if was_refused && status.is_error() && status != Status::Aborted {
             self.in_doubt = Some(status);
         }
         if request.op == Op::Flush && status == Status::Success {
+            self.is_on_flash(covers);
             status = self.in_doubt.unwrap_or(status);
         }
         self.overlaps.remove(number, &self.whole(&request));

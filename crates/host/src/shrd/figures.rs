@@ -8,6 +8,7 @@ use super::Shrd;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) direct_when_full: u64,
+    pub(super) flushes: u64,
     pub(super) packed_requests: u64,
     pub(super) packed_units: u64,
     pub(super) passes: u64,
@@ -36,6 +37,7 @@ impl Shrd {
         let (entries, most) = self.table.len();
         [
             ("direct_when_full", counts.direct_when_full),
+            ("flushes", counts.flushes),
             ("packed_requests", counts.packed_requests),
             ("packed_units", counts.packed_units),
             ("packs_below_32k", self.packing.below_32k),

@@ -22,7 +22,7 @@ mod twrites;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use ssdlab_base::command_sets::shrd::{RESTORE, SHRD};
+use ssdlab_base::command_sets::shrd::{MOST_ENTRIES, RESTORE, SHRD};
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Counters, Data, Payload, Status};
@@ -40,7 +40,7 @@ use command::Command;
 pub(crate) use config::LAYER;
 pub use config::ShrdConfig;
 use figures::Counts;
-use randomizer::{Moving, Pass};
+use randomizer::{Dead, Moving, Pass};
 
 /// Whose a command below is, in the bits above the number of it.
 const KIND: u32 = 60;
@@ -48,6 +48,7 @@ const HEADER: u64 = 1;
 const DATA: u64 = 2;
 const REMAP: u64 = 3;
 const TRIM: u64 = 4;
+const FLUSH: u64 = 5;
 
 /// A twrite in the drive, and the epoch of the host's in which it was packed.
 struct Twrite {
@@ -96,7 +97,13 @@ pub struct Shrd {
     pass: Option<Pass>,
     moving: Vec<Moving>,
     /// Places that hold a copy which is not needed any more, and of which the drive was not told.
-    dead: Vec<u32>,
+    dead: Vec<Dead>,
+    /// Changes that made such a copy, so far; how many of them are on flash; and whether a flush for them is in the drive.
+    replaced: u64,
+    replaced_on_flash: u64,
+    flushes: bool,
+    /// So many dead places are worth a command.
+    trims_at: usize,
     trims_in_flight: u32,
     /// Reads of the log in flight, by first sector and length.
     log_reads: BTreeMap<(u64, u64), u32>,
@@ -169,6 +176,10 @@ impl Shrd {
             pass: None,
             moving: Vec::new(),
             dead: Vec::new(),
+            replaced: 0,
+            replaced_on_flash: 0,
+            flushes: false,
+            trims_at: MOST_ENTRIES,
             trims_in_flight: 0,
             log_reads: BTreeMap::new(),
             stuck: None,
@@ -210,6 +221,7 @@ impl Shrd {
                     DATA => self.data_ended(part),
                     REMAP => self.remap_ended(&part),
                     TRIM => self.trims_in_flight -= 1,
+                    FLUSH => self.own_flush_ended(&part),
                     _ => self.part_ended(part),
                 }
             }

@@ -7,7 +7,7 @@ use ssdlab_base::command_sets::shrd::{MOST_ENTRIES, Pairs, REMAP as REMAP_COMMAN
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
-use super::{KIND, REMAP, Shrd, TRIM};
+use super::{FLUSH, KIND, REMAP, Shrd, TRIM};
 use crate::array::Ended;
 use crate::seeded::{LayerBug, seeded};
 
@@ -22,6 +22,13 @@ pub(super) struct Pass {
     entries: Vec<(u32, u32)>,
     /// All have left, and the drive was told of what is not needed.
     is_trimmed: bool,
+}
+
+/// A copy in the log that is not needed any more, once the change that replaced it is on flash.
+pub(super) struct Dead {
+    place: u32,
+    /// The number of that change; 0 if it was on flash when it completed.
+    replaced: u64,
 }
 
 /// A remap in the drive.
@@ -49,7 +56,7 @@ impl Shrd {
                 self.send_remaps();
             }
         }
-        if self.dead.len() >= MOST_ENTRIES && self.trims_in_flight == 0 {
+        if self.dead.len() >= self.trims_at && self.trims_in_flight == 0 && self.stuck.is_none() {
             self.send_trims();
         }
     }
@@ -197,23 +204,24 @@ impl Shrd {
             return false;
         }
         if !is_trimmed && !seeded(LayerBug::PlacesFreedEarly) {
-            let any = self.ring.oldest(count).any(|place| self.table.unit_at(place).is_some());
-            let entries = self.live(count);
-            let is_done = !any;
-            if let Some(pass) = &mut self.pass {
-                (pass.entries, pass.is_trimmed) = (entries, is_done);
-            }
-            if !is_done {
+            if self.ring.oldest(count).any(|place| self.table.unit_at(place).is_some()) {
+                let entries = self.live(count);
+                self.pass.iter_mut().for_each(|pass| pass.entries.clone_from(&entries));
                 self.send_remaps();
                 return false;
             }
+            if !self.is_replaced_on_flash(count) {
+                self.send_own_flush();
+                return false;
+            }
+            self.pass.iter_mut().for_each(|pass| pass.is_trimmed = true);
             self.send_trims();
         }
         if self.trims_in_flight > 0 || self.ring.oldest(count).any(|place| self.is_read(place)) {
             return false;
         }
         let (ring, dead) = (&self.ring, &mut self.dead);
-        dead.retain(|place| ring.before(*place) >= count);
+        dead.retain(|dead| ring.before(dead.place) >= count);
         self.ring.release(count);
         self.pass = None;
         true
@@ -231,28 +239,67 @@ impl Shrd {
         }
     }
 
-    /// The copy at a place is not needed any more.
-    pub(super) fn dies(&mut self, place: u32) {
+    /// The copy at a place is not needed any more when a change is on flash; 0 if that is.
+    pub(super) fn dies(&mut self, place: u32, replaced: u64) {
         let is_moving = self.moving.iter().flat_map(|moving| &moving.entries).any(|(_, at)| *at == place);
-        if self.config.trim_tlpn && !is_moving {
-            self.dead.push(place);
+        if !is_moving {
+            self.dead.push(Dead { place, replaced });
         }
     }
 
     /// A change of whole units has completed: their copies in the log are old.
     pub(super) fn units_are_home(&mut self, request: &Request) {
+        self.replaced += 1;
+        let replaced = if request.fua { 0 } else { self.replaced };
         for unit in self.table.in_range(self.whole_units_of(request)) {
             if let Some(place) = self.table.remove(unit) {
-                self.dies(place);
+                self.dies(place, replaced);
             }
         }
     }
 
-    /// Tells the drive of all that is not needed, but for what is being read.
+    /// Whether what replaced copies in the oldest places is on flash. A place that is written again before is lost with what
+    /// replaced it when the power goes.
+    fn is_replaced_on_flash(&self, count: u32) -> bool {
+        let is_lost = |dead: &Dead| dead.replaced > self.replaced_on_flash && self.ring.before(dead.place) < count;
+        !self.dead.iter().any(is_lost)
+    }
+
+    /// So many changes that replaced copies in the log are on flash.
+    pub(super) fn is_on_flash(&mut self, replaced: u64) {
+        self.replaced_on_flash = self.replaced_on_flash.max(replaced);
+        self.trims_at = MOST_ENTRIES;
+    }
+
+    fn send_own_flush(&mut self) {
+        if !std::mem::replace(&mut self.flushes, true) {
+            self.counts.flushes += 1;
+            self.array.send(0, Request::new(Op::Flush, 0, 0), &[], FLUSH << KIND | self.replaced);
+        }
+    }
+
+    pub(super) fn own_flush_ended(&mut self, part: &Ended) {
+        self.flushes = false;
+        match part.completion.status {
+            Status::Success => {
+                self.is_on_flash(part.owner & ((1 << KIND) - 1));
+            }
+            Status::Aborted => {}
+            status => self.gives_up(status),
+        }
+    }
+
+    /// Tells the drive of all that is not needed, but for what is being read or may still be.
     fn send_trims(&mut self) {
-        let dead = std::mem::take(&mut self.dead);
-        let (later, mut places): (Vec<u32>, Vec<u32>) = dead.into_iter().partition(|place| self.is_read(*place));
+        if !self.config.trim_tlpn {
+            return;
+        }
+        let (now, later) = std::mem::take(&mut self.dead)
+            .into_iter()
+            .partition::<Vec<Dead>, _>(|dead| dead.replaced <= self.replaced_on_flash && !self.is_read(dead.place));
         self.dead = later;
+        self.trims_at = self.dead.len() + MOST_ENTRIES;
+        let mut places: Vec<u32> = now.into_iter().map(|dead| dead.place).collect();
         places.sort_unstable();
         let runs: Vec<_> = places.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32)).collect();
         for runs in runs.chunks(MOST_ENTRIES) {

@@ -149,7 +149,7 @@ impl Shrd {
         let units = std::mem::take(&mut twrite.pack.units);
         for (&unit, place) in units.iter().zip(first..) {
             if let Some(before) = self.table.insert(unit, place) {
-                self.dies(if seeded(LayerBug::NewCopyTrimmed) { place } else { before });
+                self.dies(if seeded(LayerBug::NewCopyTrimmed) { place } else { before }, 0);
             }
         }
         self.twrites[index as usize].as_mut().expect("it is there").pack.units = units;
