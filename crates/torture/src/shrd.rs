@@ -43,6 +43,8 @@ pub struct LogHost {
     pub log: BTreeMap<u32, u32>,
     next_stamp: u32,
     next_tlpn: u32,
+    /// A unit in the log was replaced at its own address, and no flush came since: the copy in the log is needed.
+    needs_flush: bool,
     /// Events until the power goes.
     pub events_left: Option<u32>,
 }
@@ -77,6 +79,7 @@ impl LogHost {
             log: BTreeMap::new(),
             next_stamp: 0,
             next_tlpn: 0,
+            needs_flush: false,
             events_left: None,
         }
     }
@@ -181,6 +184,7 @@ impl LogHost {
             let all: Vec<u32> = (0..self.log_units).filter(|tlpn| self.is_live(*tlpn)).collect();
             self.remap(&all)?;
         }
+        self.flush_replaced()?;
         let header = TwriteHeader { first, units: units.to_vec() };
         assert_eq!(self.of_set(TWRITE_HEADER, 0, 0, &header.encode(), 0)?, Status::Success, "{header:?}");
         let stamp = self.stamp();
@@ -227,6 +231,7 @@ impl LogHost {
     pub fn trim_dead(&mut self) -> Result<(), Stop> {
         let dead: Vec<(u32, u32)> =
             self.log.keys().copied().filter(|tlpn| !self.is_live(*tlpn)).map(|tlpn| (tlpn, 1)).collect();
+        self.flush_replaced()?;
         for runs in dead.chunks(500) {
             assert_eq!(self.of_set(TRIM_LOG, 0, 0, &Pairs(runs.to_vec()).encode(), 0)?, Status::Success, "{runs:?}");
             for (tlpn, _) in runs {
@@ -249,12 +254,16 @@ impl LogHost {
         let (status, _) = self.run(Request { fua, ..Request::new(op, sector, sectors) }, &[], stamp)?;
         assert_eq!(status, Status::Success);
         for unit in first..first + units {
-            self.table.remove(&unit);
+            self.needs_flush |= self.table.remove(&unit).is_some() && !fua;
             if fua {
                 self.is_durable(unit);
             }
         }
         Ok(())
+    }
+
+    fn flush_replaced(&mut self) -> Result<(), Stop> {
+        if self.needs_flush { self.flush() } else { Ok(()) }
     }
 
     /// Flushes.
@@ -264,6 +273,7 @@ impl LogHost {
     pub fn flush(&mut self) -> Result<(), Stop> {
         let (status, _) = self.run(Request::new(Op::Flush, 0, 0), &[], 0)?;
         assert_eq!(status, Status::Success);
+        self.needs_flush = false;
         self.all_durable();
         Ok(())
     }
@@ -334,6 +344,7 @@ impl LogHost {
         self.drive = Some(Drive::recover(&self.config, options, flash).expect("an accepted drive").0);
         self.table.clear();
         self.log.clear();
+        self.needs_flush = false;
         self.events_left = None;
         for unit in 0..self.user_units {
             let Ok(found) = self.read(unit) else { unreachable!("no cut is due") };

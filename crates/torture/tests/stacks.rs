@@ -1,7 +1,11 @@
 //! Stacks under crashes of the host, power cuts of one drive, and cuts of everything.
 
+use ssdlab_base::command_sets::shrd::SHRD;
+use ssdlab_base::{Op, Request};
+use ssdlab_host::Host;
 use ssdlab_torture::Totals;
-use ssdlab_torture::stacks::{StackScope, draw, run, shrink};
+use ssdlab_torture::configs::handful;
+use ssdlab_torture::stacks::{Sequences, StackScope, draw, run, shrink};
 
 #[test]
 fn drawn_stacks_keep_what_they_promise() {
@@ -30,4 +34,42 @@ fn keep_what_they_promise(drivers: bool) {
     if seeds >= 150 {
         assert!(totals.stack_cuts.iter().all(|count| *count > 100), "{:?}", totals.stack_cuts);
     }
+}
+
+/// Through the driver above a drive of eight units with a log of four pages: a pack of two units, one of one, a write that is too large for the
+/// log, one of a part of a unit, trims, a flush.
+#[test]
+fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survived() {
+    let alphabet = [
+        Request::new(Op::Write, 0, 4),
+        Request { fua: true, ..Request::new(Op::Write, 2, 2) },
+        Request::new(Op::Write, 0, 6),
+        Request::new(Op::Write, 3, 1),
+        Request::new(Op::Trim, 0, 4),
+        Request { fua: true, ..Request::new(Op::WriteZeroes, 2, 5) },
+        Request::new(Op::Flush, 0, 0),
+    ];
+    let mut cuts = 0;
+    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let layer = "[[layer]]\nkind = \"shrd\"\nthreshold = \"2k\"\npack = \"4k\"\nremap_entries = 2\n";
+    for (buffer, keys) in [("none", ""), ("lru", ""), ("lru", "ordering = \"drive\"\nwhen_full = \"direct\"\n")] {
+        let text = &format!("{layer}{keys}");
+        let host = Host::parse(text, "host.toml").expect("a host");
+        let mut drive = handful();
+        drive.user_bytes = 8192;
+        drive.flash.geometry.blocks_per_plane += 2;
+        drive.ftl.design = ssdlab_device::design_with(&SHRD).expect("a design").to_string();
+        drive.buffer.policy = buffer.to_string();
+        drive.buffer.bytes = 2048;
+        ssdlab_device::handful_for_design(&mut drive, false);
+        let sequences = Sequences { host: &host, text, drive: &drive, alphabet: &alphabet, length };
+        let (totals, failed) = sequences.run(std::thread::available_parallelism().map_or(1, usize::from));
+        if let Some((case, finding)) = failed {
+            let steps: Vec<String> = case.steps.iter().map(ToString::to_string).collect();
+            panic!("{buffer}: {} at {}\n{}", finding.message, finding.place, steps.join("\n"));
+        }
+        println!("{buffer}, {keys:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+        cuts += totals.stack_cuts.iter().sum::<u64>();
+    }
+    assert!(cuts > 80_000, "{cuts} cuts");
 }

@@ -1,15 +1,17 @@
 //! Stacks under torture: the host crashes, one drive loses its power, or everything does, each at moments of its own.
 //!
 //! ```text
-//! draw      a stack and what happens to it, from a seed
-//! script    the same as text
-//! system    the stack and the oracle, over crashes and cuts
+//! draw        a stack and what happens to it, from a seed
+//! script      the same as text
+//! system      the stack and the oracle, over crashes and cuts
+//! exhaustive  every cut of every short sequence of commands
 //! ```
 //!
 //! The oracle looks at the stack from above, through its layers, and knows nothing of them but what each says of a power
 //! cut below it: whether completed commands may be lost ([`ssdlab_host::Loss`]).
 
 mod draw;
+mod exhaustive;
 mod script;
 mod system;
 
@@ -21,6 +23,7 @@ use ssdlab_flash::FaultKind;
 use ssdlab_host::Host;
 
 pub use draw::{StackScope, draw};
+pub use exhaustive::Sequences;
 pub use system::{Refused, System};
 
 use crate::catch::{Caught, catch};
