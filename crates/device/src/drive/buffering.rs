@@ -125,8 +125,7 @@ impl Drive {
                 return Err(Stall::BufferFull);
             }
             let mut slots = std::mem::take(&mut self.stage.slots);
-            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
-            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
+            self.choose_victims(&mut slots);
             let left = match self.stage.pads {
                 Some(block_units) => self.evict_padded(&slots, block_units),
                 None => self.evict(&slots, None),
@@ -146,15 +145,38 @@ impl Drive {
     /// planes: one by one the die would begin each alone.
     fn fill_row(&mut self, slots: &mut Vec<Slot>) {
         for _ in 1..self.media.pool.superblocks.together() {
-            let Some(buffer) = self.stage.buffer.as_mut().filter(|buffer| !buffer.is_empty()) else { return };
-            if !self.media.host_row_open {
+            let is_empty = self.stage.buffer.as_ref().is_none_or(|buffer| buffer.is_empty());
+            if is_empty || !self.media.host_row_open {
                 return;
             }
-            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
-            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, slots);
+            self.choose_victims(slots);
             if self.evict(slots, None).is_err() {
                 return;
             }
+        }
+    }
+
+    /// Units that leave the buffer next, to make room.
+    #[inline]
+    pub(super) fn choose_victims(&mut self, slots: &mut Vec<Slot>) {
+        let buffer = self.stage.buffer.as_mut().expect("what leaves was in a buffer");
+        let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
+        buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, slots);
+        self.prefer_awaiting(slots);
+    }
+
+    /// Units whose map pages were asked for leave before others: a policy that looks at the chips would choose others by then, and a
+    /// small cache would load the pages of both in turns for ever.
+    #[inline]
+    pub(super) fn prefer_awaiting(&mut self, slots: &mut Vec<Slot>) {
+        if self.stage.awaiting_map.is_empty() {
+            return;
+        }
+        let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
+        let awaiting = self.stage.awaiting_map.drain(..).filter_map(|lpn| buffer.find(lpn));
+        let dirty: Vec<Slot> = awaiting.filter(|slot| buffer.entry(*slot).dirty() != 0).collect();
+        if !dirty.is_empty() {
+            *slots = dirty;
         }
     }
 
@@ -282,6 +304,11 @@ impl Drive {
             }
             if let Err(stall) = self.send(&here, &pads, false, None) {
                 self.stage.padded_to = Some(at);
+                if stall == Stall::Map {
+                    let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
+                    let rest = Lpn::each(at..end).filter(|lpn| buffer.find(*lpn).is_some());
+                    self.stage.awaiting_map = rest.collect();
+                }
                 return Err(stall);
             }
             self.counters.buffer.padded_pages += pads.len() as u64;
@@ -301,7 +328,12 @@ impl Drive {
             let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);
             let lpns: ArrayVec<Lpn, MAX_UNITS> = leaving.chain(pads.iter().copied()).collect();
             let asker = self.waiting.current.map_or(Asker::Buffer, Asker::Command);
-            self.ask_for_map_to_write(asker, &lpns, stream)?;
+            let asked = self.ask_for_map_to_write(asker, &lpns, stream);
+            self.stage.awaiting_map.clear();
+            if asked == Err(Stall::Map) {
+                self.stage.awaiting_map.extend(&lpns[..slots.len()]);
+            }
+            asked?;
         }
         let buffer = self.stage.buffer.as_mut().expect("what leaves was in a buffer");
         let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);

@@ -148,6 +148,7 @@ impl Drive {
             let Some(buffer) = self.stage.buffer.as_mut() else { break };
             let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
             buffer.destaged(per_page, &chips, &mut self.counters.buffer, &mut slots);
+            self.prefer_awaiting(&mut slots);
             let left = match self.stage.pads {
                 Some(block_units) => self.evict_padded(&slots, block_units),
                 None => self.evict(&slots, None),

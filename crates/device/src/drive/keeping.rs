@@ -2,7 +2,6 @@
 
 use ssdlab_flash::{Lpn, UnitId};
 
-use super::buffering::DriveChips;
 use super::{Drive, ReadToKeep};
 use crate::Status;
 use crate::ftl::Found;
@@ -62,8 +61,8 @@ impl Drive {
                 return false;
             }
             let mut slots = std::mem::take(&mut self.stage.slots);
-            let chips = DriveChips { media: &self.media, ftl: &*self.ftl };
-            buffer.victims(self.media.units_per_page as usize, &chips, &mut self.counters.buffer, &mut slots);
+            self.choose_victims(&mut slots);
+            let buffer = self.stage.buffer.as_ref().expect("reads are kept in a buffer");
             let clean = slots.iter().all(|slot| buffer.entry(*slot).dirty() == 0);
             // With pages on their way already there will be room. If flash has none, a write will wait for it.
             let sent = if clean || self.stage.leaving_sectors == 0 { self.evict(&slots, None) } else { Ok(()) };

@@ -219,6 +219,8 @@ pub(super) struct BufferStage {
     /// Units of the blocks that leave the buffer padded, if they do, and where padding is to go on.
     pub(super) pads: Option<u32>,
     pub(super) padded_to: Option<Lpn>,
+    /// Units that were to leave the buffer, and wait for their map pages.
+    pub(super) awaiting_map: Vec<Lpn>,
     /// The buffer keeps what is read from flash.
     pub(super) caches_reads: bool,
     /// By command: what it fetches from flash, where the buffer keeps reads.
