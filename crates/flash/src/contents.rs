@@ -145,6 +145,9 @@ pub struct Origin {
     pub number: u32,
 }
 
+/// What a page has that was not written.
+const NO_ORIGIN: Origin = Origin { lpn: Lpn::NONE, number: 0 };
+
 struct Origins {
     of: HugeArray<Origin>,
     /// The number of what the host writes now.
@@ -441,14 +444,24 @@ impl Oob {
         };
         self.records.retain(written);
         self.poisoned.retain(|unit| written(*unit));
+        if let Some(origins) = &mut self.origins {
+            for (origin, unit) in origins.of.as_mut_slice().iter_mut().zip((0..).map(UnitId)) {
+                if !written(unit) {
+                    *origin = NO_ORIGIN;
+                }
+            }
+        }
     }
 
     pub(crate) fn erase(&mut self, block: BlockId) {
+        let units = self.pages_per_block * self.units_per_page;
+        let first = UnitId(block.0 * units);
+        if let Some(origins) = &mut self.origins {
+            origins.of.as_mut_slice()[first.index()..(first + units).index()].fill(NO_ORIGIN);
+        }
         if self.records.is_empty() && self.poisoned.is_empty() {
             return;
         }
-        let units = self.pages_per_block * self.units_per_page;
-        let first = UnitId(block.0 * units);
         let last = first + (units - 1);
         self.records.remove_block(block.0);
         self.poisoned.retain(|unit| *unit < first || *unit > last);

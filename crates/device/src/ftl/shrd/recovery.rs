@@ -66,6 +66,10 @@ impl Shrd {
             return true;
         }
         reads.oob(place);
+        // Its block was erased since, and the power went while the page was written again.
+        if media.flash.blocks.get(place.block).torn || !media.flash.blocks.readable(media.ppn_at(place)) {
+            return true;
+        }
         let origin = media.flash.oob.origin(home);
         // An entry whose unit was remapped since, by a map page that is not on flash, may name what was erased and written again.
         let is_of_it = media.flash.oob.lpn(home) == copy.lpn || origin.lpn == copy.lpn;
