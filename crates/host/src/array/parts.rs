@@ -103,6 +103,7 @@ impl Array {
             unit_bytes: identities.iter().map(|identity| identity.unit_bytes).max().unwrap_or(512),
             is_timed: identities.iter().all(|identity| identity.is_timed),
             has_write_cache: identities.iter().any(|identity| identity.has_write_cache),
+            has_host_cache: identities.iter().any(|identity| identity.has_host_cache),
         }
     }
 
