@@ -170,6 +170,11 @@ impl Array {
         below.device.submit_command(&request, Payload { data, words });
     }
 
+    /// Whether something has ended in a device that [`take`](Array::take) has not given.
+    pub(crate) fn has_ended(&mut self, index: usize) -> bool {
+        !self.below[index].device.completions().is_empty()
+    }
+
     /// What has ended since the last call, device after device.
     pub(crate) fn take(&mut self, to: &mut Vec<Ended>) {
         for (index, below) in self.below.iter_mut().enumerate() {

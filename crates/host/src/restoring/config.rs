@@ -192,7 +192,7 @@ impl RestoringConfig {
             ("writes", self.writes.to_string()),
             ("restore", word(self.restore).to_string()),
             ("range", format_size(self.range)),
-            ("live", self.live.to_string()),
+            ("live", format!("{}%", self.live)),
             ("copies", self.copies.to_string()),
             ("when_full", word(self.when_full).to_string()),
             ("table", word(self.table).to_string()),

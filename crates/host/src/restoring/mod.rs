@@ -252,7 +252,7 @@ impl Restoring {
             self.restore();
             self.commit_if_due();
             self.send_packs();
-            if !any && !self.has_ended {
+            if !any && !self.has_ended && !self.array.has_ended(0) {
                 return;
             }
         }

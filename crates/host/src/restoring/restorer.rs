@@ -135,7 +135,8 @@ impl Restoring {
         }
         self.counts.passes += 1;
         let live = self.live_in(count).count() as u64;
-        let is_little = live * 100 <= u64::from(self.config.live) * u64::from(count);
+        // A segment of which all is live gains nothing at the head of the log.
+        let is_little = live < u64::from(count) && live * 100 <= u64::from(self.config.live) * u64::from(count);
         self.pass = Some(Pass {
             count,
             phase: Phase::Copying,

@@ -114,7 +114,7 @@ fn restoring(rng: &mut Rng) -> String {
     let log = 512 * one_of(rng, &[8_u64, 32, 64, 256]);
     format!(
         "kind = \"restoring\"\nlog = {log}\nthreshold = {}\npack = {}\nwrites = {}\nrestore = \"{restore}\"\n\
-         range = {}\nlive = {}\ncopies = {}\nwhen_full = \"{when_full}\"\n",
+         range = {}\nlive = \"{}%\"\ncopies = {}\nwhen_full = \"{when_full}\"\n",
         one_of(rng, &[512, 4096, 8192, 128 << 10]),
         one_of(rng, &[4096, 16 << 10, 512 << 10]),
         one_of(rng, &[0, 0, 1, 2]),
