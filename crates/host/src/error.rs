@@ -64,10 +64,8 @@ pub enum LayerError {
         lacking: String,
     },
     /// Its log has too few places.
-    #[error("a log of {log} has {places} places of {unit}, the device's unit; a {layer} needs {least}")]
+    #[error("a log of {log} has {places} places of {unit}, the device's unit; expected at least {least}")]
     SmallLog {
-        /// The layer's name in descriptions.
-        layer: &'static str,
         /// The size of the log, with its unit.
         log: String,
         /// The device's unit.
@@ -78,20 +76,16 @@ pub enum LayerError {
         least: u64,
     },
     /// Its device is larger than its table can say.
-    #[error("the device has {size}; a {layer} has a table for {most} at most")]
+    #[error("the device has {size}; its table can name the units of {most}")]
     TooLarge {
-        /// The layer's name in descriptions.
-        layer: &'static str,
         /// The size of the device, with its unit.
         size: String,
-        /// The largest that it stands on.
+        /// The largest that it can stand on.
         most: String,
     },
     /// The device has the log of a layer with other settings.
-    #[error("the device has the log of a {layer} with {found} places; the description says {expected}")]
+    #[error("the device has a log with {found} places, which may hold data; the description says {expected}")]
     OtherLog {
-        /// The layer's name in descriptions.
-        layer: &'static str,
         /// Places of the log that is there.
         found: u64,
         /// Places that the description gives it.

@@ -7,7 +7,7 @@ use ssdlab_torture::Totals;
 use ssdlab_torture::stacks::{StackScope, draw, run};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 20] = [
+const ALLOWED: [(LayerBug, u64); 26] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -28,6 +28,12 @@ const ALLOWED: [(LayerBug, u64); 20] = [
     (LayerBug::PlacesFreedEarly, 400),
     (LayerBug::TableKeptAfterCut, 400),
     (LayerBug::LogNotRestored, 400),
+    (LayerBug::TableUnflushed, 400),
+    (LayerBug::FreedUnflushed, 400),
+    (LayerBug::RemovalNotWritten, 400),
+    (LayerBug::CopyOverChange, 400),
+    (LayerBug::PartOverHome, 400),
+    (LayerBug::TableKeptAfterLoss, 400),
 ];
 
 /// Those that seeds with drivers look for.

@@ -336,7 +336,8 @@ impl Restoring {
         if !was_in_log {
             self.is_home(&request);
         }
-        let all_is_written = self.commit.is_none() && self.records.is_clean() && self.pending.is_empty();
+        let is_clean = self.records.is_clean() && !self.header_is_stale;
+        let all_is_written = self.commit.is_none() && is_clean && self.pending.is_empty();
         if request.fua && !all_is_written { self.join(slot, is_partial) } else { self.answer(slot, status) }
     }
 

@@ -128,6 +128,7 @@ impl Restoring {
                 self.table.remove(unit);
             }
             self.records.free(self.tail + u64::from(frees));
+            self.header_is_stale = self.config.table == TableIn::Drive;
             if let Some(pass) = &mut self.pass {
                 pass.phase = Phase::Freed;
             }
@@ -189,8 +190,7 @@ impl Restoring {
 
     /// The header follows the slots: what freed places held must be found elsewhere before.
     fn slots_are_written(&mut self) {
-        let commit = self.commit();
-        if commit.frees == 0 || commit.status != Status::Success || self.config.table == TableIn::Ram {
+        if !self.header_is_stale || self.commit().status != Status::Success {
             return self.end_commit();
         }
         self.commit().stage = Stage::Header;
@@ -212,6 +212,8 @@ impl Restoring {
         match part.completion.status {
             Status::Aborted => self.send_header(),
             status => {
+                // A header that the device refused is due again: slots of the places that it frees were not written.
+                self.header_is_stale = status.is_error();
                 self.commit().status = status;
                 self.end_commit();
             }

@@ -9,7 +9,6 @@
 
 use ssdlab_base::{SECTOR_BYTES, format_size};
 
-use super::config::LAYER;
 use crate::LayerError;
 
 /// Sectors of the header: how much of the log was made free, and how large the log is.
@@ -40,7 +39,6 @@ impl Layout {
         let places = log / (per_unit * SECTOR_BYTES);
         if places < LEAST_PLACES {
             return Err(LayerError::SmallLog {
-                layer: LAYER.name,
                 log: format_size(log),
                 unit: format_size(u64::from(unit_bytes)),
                 places,
@@ -57,7 +55,6 @@ impl Layout {
         let units = user / per_unit;
         if units >= u64::from(u32::MAX) {
             return Err(LayerError::TooLarge {
-                layer: LAYER.name,
                 size: format_size(sectors * SECTOR_BYTES),
                 most: format_size(u64::from(u32::MAX) * per_unit * SECTOR_BYTES),
             });

@@ -111,6 +111,8 @@ pub struct Restoring {
     stuck: Option<Status>,
 
     records: Records,
+    /// The device has a header that frees fewer places.
+    header_is_stale: bool,
     /// What the table has gained and lost since the last commit, by unit; and what the commit's flush covers.
     pending: FxHashMap<u32, Pending>,
     flushing: FxHashMap<u32, Pending>,
@@ -186,6 +188,7 @@ impl Restoring {
             is_blocked: false,
             stuck,
             records,
+            header_is_stale: false,
             pending: FxHashMap::default(),
             flushing: FxHashMap::default(),
             commit: None,

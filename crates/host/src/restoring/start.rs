@@ -29,19 +29,13 @@ impl Found {
 /// Reads what is kept on the device, which has `cell` bytes of a sector; a device that has nothing, or keeps no contents, gets
 /// an empty table.
 pub(super) fn find(array: &mut Array, layout: &Layout, cell: usize) -> Result<Found, LayerError> {
-    if cell > 0 {
-        let words = read_words(array, layout.header, HEADER_SECTORS, cell)?;
-        if let Some((freed, places)) = read_header([words[0], words[1]]) {
-            if places != u64::from(layout.places) {
-                return Err(LayerError::OtherLog {
-                    layer: LAYER.name,
-                    found: places,
-                    expected: u64::from(layout.places),
-                });
-            }
-            let found = read_words(array, layout.slots, u64::from(layout.places), cell)?;
-            return Ok(Found { records: Records::new(layout, freed, Some(found)), stuck: None });
+    let words = read_words(array, layout.header, HEADER_SECTORS, cell)?;
+    if let Some((freed, places)) = read_header([words[0], words[1]]) {
+        if places != u64::from(layout.places) {
+            return Err(LayerError::OtherLog { found: places, expected: u64::from(layout.places) });
         }
+        let found = read_words(array, layout.slots, u64::from(layout.places), cell)?;
+        return Ok(Found { records: Records::new(layout, freed, Some(found)), stuck: None });
     }
     // The header comes last: without it there is no table.
     let slots = Request::new(Op::WriteZeroes, layout.slots, layout.header - layout.slots);
@@ -70,16 +64,21 @@ pub(super) fn sectors_of(words: &[u64], per_unit: u64, cell: usize) -> Vec<u8> {
     cells
 }
 
-/// Reads words that stand in sectors of their own.
+/// Reads words that stand in sectors of their own; 0 for each where contents are not kept.
 fn read_words(array: &mut Array, first: u64, count: u64, cell: usize) -> Result<Vec<u64>, LayerError> {
     let mut words = Vec::with_capacity(count as usize);
     for from in (0..count).step_by(MOST_SECTORS as usize) {
         let read = Request::new(Op::Read, first + from, MOST_SECTORS.min(count - from));
         let (status, cells) = alone(array, read, &[])?;
-        let cells = cells.filter(|_| status == Status::Success);
-        let cells = cells.ok_or(LayerError::Unreadable { layer: LAYER.name, device: 0, status })?;
+        if status != Status::Success {
+            return Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status });
+        }
+        let cells = cells.unwrap_or_default();
         let word = |sector: &[u8]| sector[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
-        words.extend(cells.chunks_exact(cell).map(word));
+        words.extend(cells.chunks_exact(cell.max(1)).map(word));
+    }
+    if cell == 0 {
+        words.resize(count as usize, 0);
     }
     assert_eq!(words.len() as u64, count, "a read brings every sector");
     Ok(words)
