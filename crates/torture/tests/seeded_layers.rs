@@ -16,7 +16,7 @@ const ALLOWED: [(LayerBug, u64); 26] = [
     (LayerBug::ResyncUnflushed, 400),
     (LayerBug::LastSideForgotten, 400),
     (LayerBug::FlushOfOneDevice, 400),
-    (LayerBug::LostPartUnnoticed, 400),
+    (LayerBug::LostPartUnnoticed, 2000),
     (LayerBug::TableBeforeData, 400),
     (LayerBug::NewCopyTrimmed, 400),
     (LayerBug::ReadOvertaken, 6000),

@@ -83,7 +83,7 @@ fn driver(rng: &mut Rng) -> String {
 
 /// A layer's keys, and the layers below it, as text below the header of the layer at `path`.
 fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
-    let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring", "restoring"]);
+    let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring"]);
     let mut text = match kind {
         "stripe" => format!("kind = \"stripe\"\nchunk = {}\n", 512 * one_of(rng, &[1_u64, 2, 8, 24])),
         "mirror" => format!("kind = \"mirror\"\nregion = {}\n", 512 * one_of(rng, &[1_u64, 8, 32, 1000])),
