@@ -366,7 +366,7 @@ mod tests {
             ("[layer]\nkind = \"scheduler\"\n", "h.toml:1:1: layer: found a table, expected a [[layer]]"),
             ("[[layer]]\nkind = \"schedular\"\n", "h.toml:2:8: layer[0].kind: found \"schedular\", expected scheduler"),
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
-            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler, stripe, mirror or shrd"),
+            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler, stripe, mirror, shrd or restoring"),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (
                 "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"scheduler\"\ndepht = 4\n",

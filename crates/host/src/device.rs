@@ -183,6 +183,8 @@ pub struct Identity {
     pub is_timed: bool,
     /// A completed write may be lost with the power until it is flushed.
     pub has_write_cache: bool,
+    /// A completed write may be lost with the host alone until it is flushed.
+    pub has_host_cache: bool,
 }
 
 /// A drive at the bottom of a stack.
@@ -435,6 +437,7 @@ impl Administration for Drive {
             unit_bytes: config.ftl.mapping_unit,
             is_timed: config.timed,
             has_write_cache: config.buffer.policy != "none",
+            has_host_cache: false,
         }
     }
 

@@ -63,6 +63,34 @@ pub enum LayerError {
         /// What it does not suffice for, as the rest of the sentence.
         lacking: String,
     },
+    /// Its log has too few places.
+    #[error("a log of {log} has {places} places of {unit}, the device's unit; expected at least {least}")]
+    SmallLog {
+        /// The size of the log, with its unit.
+        log: String,
+        /// The device's unit.
+        unit: String,
+        /// Places that it has.
+        places: u64,
+        /// Places that it needs.
+        least: u64,
+    },
+    /// Its device is larger than its table can say.
+    #[error("the device has {size}; its table can name the units of {most}")]
+    TooLarge {
+        /// The size of the device, with its unit.
+        size: String,
+        /// The largest that it can stand on.
+        most: String,
+    },
+    /// The device has the log of a layer with other settings.
+    #[error("the device has a log with {found} places, which may hold data; the description says {expected}")]
+    OtherLog {
+        /// Places of the log that is there.
+        found: u64,
+        /// Places that the description gives it.
+        expected: u64,
+    },
     /// What the layer keeps on a device cannot be read back.
     #[error("device {device}: what a {layer} keeps cannot be read: {status:?}")]
     Unreadable {

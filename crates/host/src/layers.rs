@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use ssdlab_base::CommandSet;
 use ssdlab_device::description::{DescriptionError, Key, Section};
 
-use crate::{Device, LayerError, mirror, scheduler, shrd, stripe};
+use crate::{Device, LayerError, mirror, restoring, scheduler, shrd, stripe};
 
 /// Every layer.
-pub const LAYERS: &[LayerKind] = &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER];
+pub const LAYERS: &[LayerKind] = &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER, restoring::LAYER];
 
 /// What the registry knows of a layer.
 pub struct LayerKind {

@@ -46,11 +46,23 @@ pub enum LayerBug {
     TableKeptAfterCut,
     /// SHRD's driver begins above a drive whose log another host filled, and does not restore it.
     LogNotRestored,
+    /// Restoring in the host writes table entries for FUA writes, and with them those of data that no flush has covered.
+    TableUnflushed,
+    /// Restoring in the host frees places before the copies of what is in them are flushed.
+    FreedUnflushed,
+    /// Restoring in the host does not write to the device that a unit has left the log.
+    RemovalNotWritten,
+    /// Restoring in the host copies a unit home while a change of it is below, and changes one that it copies.
+    CopyOverChange,
+    /// Restoring in the host writes a part of a unit at home while the unit is in the log.
+    PartOverHome,
+    /// Restoring in the host keeps its table when a device below has lost what was not flushed.
+    TableKeptAfterLoss,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 20] = [
+    pub const ALL: [LayerBug; 26] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -71,6 +83,12 @@ impl LayerBug {
         LayerBug::PlacesFreedEarly,
         LayerBug::TableKeptAfterCut,
         LayerBug::LogNotRestored,
+        LayerBug::TableUnflushed,
+        LayerBug::FreedUnflushed,
+        LayerBug::RemovalNotWritten,
+        LayerBug::CopyOverChange,
+        LayerBug::PartOverHome,
+        LayerBug::TableKeptAfterLoss,
     ];
 }
 

@@ -385,3 +385,39 @@ fn a_driver_gives_back_what_was_written() {
     }
     assert!(compared > 900 && twrites > 500.0, "only {compared} reads were compared, and {twrites} packs written");
 }
+
+const RESTORING: [&str; 4] = [
+    "[[layer]]\nkind = \"restoring\"\nlog = \"64k\"\n",
+    "[[layer]]\nkind = \"restoring\"\nlog = \"64k\"\nrestore = \"lsdm\"\nrange = \"16k\"\npack = \"16k\"\nwrites = 1\n",
+    "[[layer]]\nkind = \"scheduler\"\ndepth = 5\n[[layer]]\nkind = \"restoring\"\nlog = \"128k\"\nrange = \"32k\"\n\
+     when_full = \"direct\"\ncopies = 1\n[[layer]]\nkind = \"stripe\"\nchunk = \"2k\"\ndrives = 2\n",
+    "[[layer]]\nkind = \"mirror\"\nregion = \"4k\"\n[[layer.below]]\n[[layer.below]]\nkind = \"restoring\"\nlog = \"64k\"\n\
+     table = \"ram\"\n",
+];
+
+#[test]
+fn restoring_in_the_host_gives_back_what_was_written() {
+    let (mut compared, mut packs, mut copied) = (0, 0.0, 0.0);
+    for seed in 0..80 {
+        let host = Host::parse(RESTORING[seed as usize % 4], "host.toml").expect("a host");
+        let mut config = drive(seed);
+        config.timed = seed % 9 > 0;
+        let Ok(sectors) = host.sectors(&config) else { continue };
+        let mut device = stack(&host, &config, seed);
+        assert_eq!(device.sectors(), sectors);
+        compared += work(&mut *device, seed, 300);
+        // What the layers do by themselves comes to its end.
+        while let Some(at) = device.next_event() {
+            device.run_until(at);
+        }
+        assert_handed_down(&*device);
+        let layers = device.layers();
+        let figures = &layers.iter().find(|layer| layer.kind == "restoring").expect("the layer").figures;
+        packs += figures["log_writes"];
+        copied += figures["copied_units"] + figures["moved_units"];
+    }
+    assert!(
+        compared > 900 && packs > 500.0 && copied > 300.0,
+        "{compared} reads, {packs} packs, {copied} units copied"
+    );
+}

@@ -7,7 +7,7 @@ use ssdlab_torture::Totals;
 use ssdlab_torture::stacks::{StackScope, draw, run};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 20] = [
+const ALLOWED: [(LayerBug, u64); 26] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -16,7 +16,7 @@ const ALLOWED: [(LayerBug, u64); 20] = [
     (LayerBug::ResyncUnflushed, 400),
     (LayerBug::LastSideForgotten, 400),
     (LayerBug::FlushOfOneDevice, 400),
-    (LayerBug::LostPartUnnoticed, 400),
+    (LayerBug::LostPartUnnoticed, 2000),
     (LayerBug::TableBeforeData, 400),
     (LayerBug::NewCopyTrimmed, 400),
     (LayerBug::ReadOvertaken, 6000),
@@ -28,6 +28,12 @@ const ALLOWED: [(LayerBug, u64); 20] = [
     (LayerBug::PlacesFreedEarly, 400),
     (LayerBug::TableKeptAfterCut, 400),
     (LayerBug::LogNotRestored, 400),
+    (LayerBug::TableUnflushed, 400),
+    (LayerBug::FreedUnflushed, 400),
+    (LayerBug::RemovalNotWritten, 400),
+    (LayerBug::CopyOverChange, 400),
+    (LayerBug::PartOverHome, 400),
+    (LayerBug::TableKeptAfterLoss, 400),
 ];
 
 /// Those that seeds with drivers look for.

@@ -103,6 +103,7 @@ impl Array {
             unit_bytes: identities.iter().map(|identity| identity.unit_bytes).max().unwrap_or(512),
             is_timed: identities.iter().all(|identity| identity.is_timed),
             has_write_cache: identities.iter().any(|identity| identity.has_write_cache),
+            has_host_cache: identities.iter().any(|identity| identity.has_host_cache),
         }
     }
 
@@ -167,6 +168,11 @@ impl Array {
         below.in_flight += 1;
         let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) };
         below.device.submit_command(&request, Payload { data, words });
+    }
+
+    /// Whether something has ended in a device that [`take`](Array::take) has not given.
+    pub(crate) fn has_ended(&mut self, index: usize) -> bool {
+        !self.below[index].device.completions().is_empty()
     }
 
     /// What has ended since the last call, device after device.

@@ -17,6 +17,12 @@ impl Ring {
         Ring { places, seq_ptr: 0, rand_ptr: 0, used: 0 }
     }
 
+    /// One in which the `used` places from `rand_ptr` on are in use.
+    pub(crate) const fn resumed(places: u32, rand_ptr: u32, used: u32) -> Ring {
+        assert!(rand_ptr < places && used <= places, "places in use are places of the ring");
+        Ring { places, seq_ptr: (rand_ptr + used) % places, rand_ptr, used }
+    }
+
     /// Places that can be given out one behind the other now.
     const fn room(&self) -> u32 {
         let (free, before_wrap) = (self.places - self.used, self.places - self.seq_ptr);

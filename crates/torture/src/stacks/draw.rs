@@ -83,10 +83,11 @@ fn driver(rng: &mut Rng) -> String {
 
 /// A layer's keys, and the layers below it, as text below the header of the layer at `path`.
 fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
-    let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler"]);
+    let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring"]);
     let mut text = match kind {
         "stripe" => format!("kind = \"stripe\"\nchunk = {}\n", 512 * one_of(rng, &[1_u64, 2, 8, 24])),
         "mirror" => format!("kind = \"mirror\"\nregion = {}\n", 512 * one_of(rng, &[1_u64, 8, 32, 1000])),
+        "restoring" => restoring(rng),
         _ => format!(
             "kind = \"scheduler\"\ndepth = {}\nmerge_size = {}\n",
             one_of(rng, &[1, 2, 8]),
@@ -94,7 +95,7 @@ fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
         ),
     };
     let devices = match kind {
-        "scheduler" => 1,
+        "scheduler" | "restoring" => 1,
         "stripe" => rng.random_range(1..=3),
         _ => one_of(rng, &[2, 2, 2, 3]),
     };
@@ -105,6 +106,22 @@ fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
         }
     }
     text
+}
+
+/// Restoring in the host, with a log that is full soon.
+fn restoring(rng: &mut Rng) -> String {
+    let (restore, when_full) = (one_of(rng, &["ressd", "ressd", "lsdm"]), one_of(rng, &["wait", "wait", "direct"]));
+    let log = 512 * one_of(rng, &[8_u64, 32, 64, 256]);
+    format!(
+        "kind = \"restoring\"\nlog = {log}\nthreshold = {}\npack = {}\nwrites = {}\nrestore = \"{restore}\"\n\
+         range = {}\nlive = \"{}%\"\ncopies = {}\nwhen_full = \"{when_full}\"\n",
+        one_of(rng, &[512, 4096, 8192, 128 << 10]),
+        one_of(rng, &[4096, 16 << 10, 512 << 10]),
+        one_of(rng, &[0, 0, 1, 2]),
+        log / one_of(rng, &[2, 2, 4, 8]),
+        one_of(rng, &[0, 50, 75, 100]),
+        one_of(rng, &[1, 2, 16]),
+    )
 }
 
 /// A drive of some hundred pages, without faults, mostly as full as is accepted; of a design of its own where one is named.

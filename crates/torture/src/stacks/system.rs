@@ -180,6 +180,7 @@ impl System {
             }
             Cut::Host | Cut::All => {
                 let now = self.device().now();
+                let has_host_cache = self.device().identify().has_host_cache;
                 let mut members = self.device.take().expect("the power is on").into_members();
                 if what == Cut::All {
                     self.oracle.power_lost();
@@ -195,7 +196,11 @@ impl System {
                         forget_answers(member);
                     }
                 } else {
-                    self.oracle.host_lost();
+                    if has_host_cache {
+                        self.oracle.power_lost();
+                    } else {
+                        self.oracle.host_lost();
+                    }
                     let mut end = now;
                     for member in &mut members {
                         finish(member);

@@ -1,0 +1,378 @@
+//! Commands on their way through the layer.
+
+use std::ops::Range;
+
+use ssdlab_base::{Op, Request};
+use ssdlab_device::path::{Part, Path, Segment, Stage};
+use ssdlab_device::{Data, Status};
+
+use super::{KIND, Restoring};
+use crate::array::{Ended, changes, completion, waited_before};
+use crate::seeded::{LayerBug, seeded};
+use crate::sequentializing::Reason;
+
+/// An order of effect that was not given yet.
+const UNNUMBERED: u64 = u64::MAX;
+
+/// A command from above.
+pub(super) struct Command {
+    pub(super) request: Request,
+    /// Its place in the order of arrival.
+    number: u64,
+    order: u64,
+    /// What a write brings, or a read has found.
+    pub(super) cells: Vec<u8>,
+    /// Parts that have not ended: packs, or commands below.
+    left: u32,
+    /// The device has not taken it into the log: it goes to its own address.
+    was_refused: bool,
+    status: Status,
+    path: Option<Path>,
+    /// Where the parts of a read that was split begin in it, in sectors.
+    parts: Vec<u64>,
+    /// It changes units that are in the log.
+    is_changing: bool,
+    /// It has changed a part of a unit in the log.
+    is_partial: bool,
+}
+
+impl Command {
+    /// Whether a part of it is below, or in a pack.
+    pub(super) const fn is_below(&self) -> bool {
+        self.left > 0
+    }
+
+    /// A device below has lost its power: of a change that was begun a part may be gone that had ended.
+    pub(super) fn lost_its_parts(&mut self) {
+        if changes(self.request.op) && self.order != UNNUMBERED && self.left > 0 {
+            self.status = Status::Aborted;
+        }
+    }
+}
+
+impl Restoring {
+    pub(super) fn command(&mut self, slot: u32) -> &mut Command {
+        self.commands[slot as usize].as_mut().expect("the command has not ended")
+    }
+
+    /// A command arrives, and begins unless one before it is on the same units.
+    pub(super) fn arrive(&mut self, request: Request, data: Data<'_>) {
+        self.numbers += 1;
+        let cells = if self.cell > 0 && request.op == Op::Write { data.cells(&request, self.cell) } else { Vec::new() };
+        let command = Command {
+            request,
+            number: self.numbers,
+            order: UNNUMBERED,
+            cells,
+            left: 0,
+            was_refused: false,
+            status: Status::Success,
+            path: None,
+            parts: Vec::new(),
+            is_changing: false,
+            is_partial: false,
+        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.commands.push(None);
+            self.commands.len() as u32 - 1
+        });
+        self.commands[slot as usize] = Some(command);
+        let whole = self.whole(&request);
+        self.overlaps.add(self.numbers, &whole);
+        if self.overlaps.is_blocked(self.numbers, &whole) {
+            self.counts.waited_for_overlaps += 1;
+            self.waiting.push_back(slot);
+        } else {
+            self.begin(slot);
+        }
+    }
+
+    /// The request, as wide as the units that it touches.
+    fn whole(&self, request: &Request) -> Request {
+        if request.sectors == 0 {
+            return *request;
+        }
+        let (units, per_unit) = (self.units_of(request), self.layout.per_unit);
+        let (sector, sectors) = (u64::from(units.start) * per_unit, units.len() as u64 * per_unit);
+        Request { sector, sectors, ..*request }
+    }
+
+    /// Begins what no longer waits for others, or for copies.
+    pub(super) fn begin_unblocked(&mut self) {
+        for slot in std::mem::take(&mut self.held) {
+            self.begin(slot);
+        }
+        let mut index = 0;
+        while index < self.waiting.len() {
+            let slot = self.waiting[index];
+            let command = self.command(slot);
+            let (number, request) = (command.number, command.request);
+            if self.overlaps.is_blocked(number, &self.whole(&request)) {
+                index += 1;
+                continue;
+            }
+            self.waiting.remove(index);
+            self.begin(slot);
+        }
+    }
+
+    /// Nothing before it is on its units.
+    fn begin(&mut self, slot: u32) {
+        let command = self.command(slot);
+        let (request, was_refused) = (command.request, command.was_refused);
+        if request.op == Op::Flush {
+            self.packing.close(Reason::Flush);
+            self.send_packs();
+            self.takes_effect(slot);
+            return self.join(slot, true);
+        }
+        if request.sectors == 0 {
+            return self.send_home(slot);
+        }
+        if request.op == Op::Read {
+            self.read(slot);
+        } else if self.is_small(&request) && !was_refused {
+            self.sequentialize(slot);
+        } else {
+            self.change(slot);
+        }
+    }
+
+    /// It takes its place in the order of effect.
+    pub(super) fn takes_effect(&mut self, slot: u32) {
+        let order = self.order;
+        let command = self.command(slot);
+        if command.order == UNNUMBERED {
+            command.order = order;
+            self.order += 1;
+        }
+    }
+
+    /// It waits for a copy of its units, or for the flush of those that were copied.
+    fn hold(&mut self, slot: u32) {
+        self.counts.waited_for_copies += 1;
+        self.held.push(slot);
+    }
+
+    /// A read: where its units are, in as few parts as there can be.
+    fn read(&mut self, slot: u32) {
+        let request = self.command(slot).request;
+        let units = self.units_of(&request);
+        if self.is_written_by_void(&units) {
+            return self.hold(slot);
+        }
+        if !self.any_in_log(&units) {
+            return self.send_home(slot);
+        }
+        self.takes_effect(slot);
+        self.counts.reads_of_log += 1;
+        let parts = self.parts_of(&request, &units, |_| true);
+        self.counts.reads_split += u64::from(parts.len() > 1);
+        let cell = self.cell;
+        self.command(slot).cells = vec![0; request.sectors as usize * cell];
+        for (_, part) in &parts {
+            for place in self.places_of(part) {
+                self.readers[place as usize] += 1;
+            }
+        }
+        self.send_parts(slot, parts, &[]);
+    }
+
+    /// The places of the log that a command below touches.
+    fn places_of(&self, part: &Request) -> Range<u32> {
+        match self.layout.place_at(part.sector) {
+            Some(first) if part.sectors > 0 => {
+                first..self.layout.place_at(part.end() - 1).expect("it ends in the log, too") + 1
+            }
+            _ => 0..0,
+        }
+    }
+
+    /// A request in parts, with where they begin in it, in sectors: of units in the log that `from_log` names those are in the
+    /// log, and all others at home.
+    fn parts_of(&self, request: &Request, units: &Range<u32>, from_log: impl Fn(u32) -> bool) -> Vec<(u64, Request)> {
+        let per_unit = self.layout.per_unit;
+        let place_of = |unit: u32| self.table.place_of(unit).filter(|_| from_log(unit));
+        let mut parts = Vec::new();
+        let mut unit = units.start;
+        while unit < units.end {
+            let first = place_of(unit);
+            let follows = |next: &u32| match (first, place_of(*next)) {
+                (None, None) => true,
+                (Some(first), Some(place)) => place == first + (next - unit),
+                _ => false,
+            };
+            let end = (unit + 1..units.end).find(|next| !follows(next)).unwrap_or(units.end);
+            let from = request.sector.max(u64::from(unit) * per_unit);
+            let to = request.end().min(u64::from(end) * per_unit);
+            assert!(from < to, "a part has sectors");
+            let within = from - u64::from(unit) * per_unit;
+            let sector = first.map_or(from, |place| self.layout.sector_of(place) + within);
+            parts.push((from - request.sector, Request { sector, sectors: to - from, ..*request }));
+            unit = end;
+        }
+        parts
+    }
+
+    /// Sends the parts of a command; `cells` is what a write brings.
+    fn send_parts(&mut self, slot: u32, parts: Vec<(u64, Request)>, cells: &[u8]) {
+        let cell = self.cell;
+        let command = self.command(slot);
+        command.left = parts.len() as u32;
+        command.parts = parts.iter().map(|(offset, _)| *offset).collect();
+        for (index, (offset, part)) in parts.into_iter().enumerate() {
+            let (from, to) = (offset as usize * cell, (offset + part.sectors) as usize * cell);
+            let cells = if cells.is_empty() { cells } else { &cells[from..to] };
+            self.array.send(0, part, cells, (index as u64) << 32 | u64::from(slot));
+        }
+    }
+
+    /// A change that does not go to the log as a whole: what it covers in part is changed where it is, the rest at home.
+    pub(super) fn change(&mut self, slot: u32) {
+        let request = self.command(slot).request;
+        let (units, whole) = (self.units_of(&request), self.whole_units_of(&request));
+        if !seeded(LayerBug::CopyOverChange) && (self.is_moving(&units) || self.is_settling(&units)) {
+            return self.hold(slot);
+        }
+        self.begins_changing(slot);
+        if self.any_in_log(&units) {
+            // Whether it succeeds or not: what was copied home of these is not the newest any more.
+            self.must_be_copied_again(&units);
+        }
+        let is_edge = |unit: u32| !whole.contains(&unit) && !seeded(LayerBug::PartOverHome);
+        let is_partial = [units.start, units.end - 1].into_iter().any(|unit| is_edge(unit) && self.is_named(unit));
+        self.command(slot).is_partial = is_partial;
+        let parts = self.parts_of(&request, &units, is_edge);
+        self.takes_effect(slot);
+        let cells = std::mem::take(&mut self.command(slot).cells);
+        self.send_parts(slot, parts, &cells);
+    }
+
+    /// Whether the table, or what is to be written of it, names a unit.
+    fn is_named(&self, unit: u32) -> bool {
+        let is_pending = self.pending.contains_key(&unit) || self.flushing.contains_key(&unit);
+        is_pending || self.table.place_of(unit).is_some()
+    }
+
+    /// A command changes its units from now on.
+    pub(super) fn begins_changing(&mut self, slot: u32) {
+        let command = self.command(slot);
+        let (number, request, is_changing) = (command.number, command.request, command.is_changing);
+        if !is_changing && self.any_in_log(&self.units_of(&request)) {
+            self.changing.add(number, &request);
+            self.command(slot).is_changing = true;
+        }
+    }
+
+    /// Sends a command as it came.
+    fn send_home(&mut self, slot: u32) {
+        self.takes_effect(slot);
+        let command = self.command(slot);
+        command.left = 1;
+        let (request, cells) = (command.request, std::mem::take(&mut command.cells));
+        self.array.send(0, request, &cells, u64::from(slot));
+    }
+
+    /// A command below has ended that is one from above, or a part of it.
+    pub(super) fn part_ended(&mut self, part: Ended) {
+        let (slot, index) = (part.owner as u32, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
+        if part.request.op == Op::Read {
+            for place in self.places_of(&part.request) {
+                assert!(self.readers[place as usize] > 0, "a read of place {place} ends once");
+                self.readers[place as usize] -= 1;
+            }
+        }
+        let cell = self.cell;
+        let command = self.command(slot);
+        command.path = part.path.or(command.path.take());
+        match (part.completion.status, part.cells) {
+            (Status::Success, Some(cells)) => match command.parts.get(index) {
+                None => command.cells = cells,
+                Some(offset) => command.cells[*offset as usize * cell..][..cells.len()].copy_from_slice(&cells),
+            },
+            (Status::Success, None) => {}
+            (status, _) => command.status = status,
+        }
+        self.one_less(slot);
+    }
+
+    /// A command has so many parts more.
+    pub(super) fn has_parts(&mut self, slot: u32, parts: u32) {
+        self.command(slot).left += parts;
+    }
+
+    /// A pack of the command's is in the log, or ended otherwise.
+    pub(super) fn in_log(&mut self, slot: u32, status: Status, path: Option<&Path>) {
+        let command = self.command(slot);
+        command.path = path.cloned().or(command.path.take());
+        match status {
+            Status::Success => {}
+            Status::Aborted => command.status = status,
+            _ => command.was_refused = true,
+        }
+        self.one_less(slot);
+    }
+
+    /// A part of a command has ended; with the last one the command goes on.
+    fn one_less(&mut self, slot: u32) {
+        let command = self.command(slot);
+        assert!(command.left > 0, "a part ends once");
+        command.left -= 1;
+        if command.left > 0 {
+            return;
+        }
+        let (request, status, is_partial) = (command.request, command.status, command.is_partial);
+        let was_in_log = command.parts.is_empty();
+        if status != Status::Success {
+            return self.answer(slot, status);
+        }
+        if command.was_refused && was_in_log {
+            self.counts.sent_home_instead += 1;
+            return self.change(slot);
+        }
+        if !changes(request.op) || request.sectors == 0 {
+            return self.answer(slot, status);
+        }
+        if !was_in_log {
+            self.is_home(&request);
+        }
+        let is_clean = self.records.is_clean() && !self.header_is_stale;
+        let all_is_written = self.commit.is_none() && is_clean && self.pending.is_empty();
+        if request.fua && !all_is_written { self.join(slot, is_partial) } else { self.answer(slot, status) }
+    }
+
+    /// A command is done.
+    pub(super) fn answer(&mut self, slot: u32, status: Status) {
+        self.takes_effect(slot);
+        let command = self.commands[slot as usize].take().expect("a command ends once");
+        let Command { request, number, order, cells, path, is_changing, .. } = command;
+        self.free.push(slot);
+        self.overlaps.remove(number, &self.whole(&request));
+        self.has_ended |= !self.waiting.is_empty();
+        if is_changing {
+            self.changing.remove(number, &request);
+            self.look_again();
+        }
+        self.outstanding -= 1;
+        if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
+            self.read_data.push((request.tag, cells));
+        }
+        let now = self.array.now();
+        if self.records_paths {
+            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_before(&request, &path)));
+        }
+        self.completions.push(completion(&request, status, now, order));
+    }
+
+    /// What a command waited for last.
+    pub(super) fn waited_for(&mut self, slot: u32, path: Option<&Path>) {
+        let command = self.command(slot);
+        command.path = path.cloned().or(command.path.take());
+    }
+}
+
+/// The path of a command that did nothing but wait.
+fn waited(request: &Request, until: ssdlab_base::Nanos) -> Path {
+    let segment = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: until };
+    Path { request: *request, segments: (until > request.at).then_some(segment).into_iter().collect() }
+}
