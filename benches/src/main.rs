@@ -3,14 +3,18 @@
 //! Each figure is requests per second of CPU time on one core, start-up and ageing left out: the kernel's own account
 //! of this process (`/proc/self/schedstat`), not the wall clock, since machines are shared.
 
+mod at_once;
+mod driver;
+
 use std::fs;
 use std::io::BufWriter;
 use std::sync::atomic::AtomicBool;
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
-use ssdlab_device::{Description, Drive, DriveConfig, Options};
+use ssdlab_device::{Data, Description, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, OpKind};
+use ssdlab_host::{Administration, BlockDevice};
 use ssdlab_measure::capture::{Capture, Select};
 use ssdlab_measure::vcd::VcdWriter;
 use ssdlab_measure::{Edge, Levels};
@@ -48,7 +52,7 @@ fn drive(config: &DriveConfig) -> Drive {
 const BATCH: u64 = 32;
 
 /// Keeps `depth` requests outstanding until `count` have completed.
-fn closed_loop(drive: &mut Drive, depth: u64, count: u64, mut next: impl FnMut(u64) -> Request) {
+fn closed_loop<D: BlockDevice + ?Sized>(drive: &mut D, depth: u64, count: u64, mut next: impl FnMut(u64) -> Request) {
     let (mut sent, mut completed) = (0, 0);
     // As in a replay, requests are made some at a time, so that what they need is fetched side by side.
     let mut ahead: std::collections::VecDeque<Request> = std::collections::VecDeque::new();
@@ -60,7 +64,7 @@ fn closed_loop(drive: &mut Drive, depth: u64, count: u64, mut next: impl FnMut(u
             }
             let mut request = ahead.pop_front().expect("just filled");
             request.at = drive.now();
-            drive.submit(&request);
+            drive.submit(&request, Data::Nothing);
             sent += 1;
         }
         if !drive.run_to_completion(Nanos::MAX) {
@@ -106,7 +110,13 @@ struct Figure {
     detail: String,
 }
 
-fn measure(name: &'static str, drive: &mut Drive, count: u64, timed: bool, next: impl FnMut(u64) -> Request) -> Figure {
+fn measure<D: BlockDevice + Administration + ?Sized>(
+    name: &'static str,
+    drive: &mut D,
+    count: u64,
+    timed: bool,
+    next: impl FnMut(u64) -> Request,
+) -> Figure {
     drive.set_timed(timed);
     drive.reset_statistics();
     let start = cpu_seconds();
@@ -368,7 +378,7 @@ fn capture_figure() -> Figure {
 }
 
 /// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
-/// recovery, parsing, captures, torture.
+/// driver, shrd, recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|name| name == group);
@@ -385,6 +395,12 @@ fn main() {
     }
     if wanted("cached-map") {
         figures.extend(cached_map_figures());
+    }
+    if wanted("driver") {
+        figures.extend(driver::driver_figures());
+    }
+    if wanted("shrd") {
+        figures.extend(driver::beside_dftl_figures());
     }
     if wanted("recovery") {
         figures.push(recovery_figure());

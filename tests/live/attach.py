@@ -33,9 +33,11 @@ def need_attach(kind):
 class Attached:
     """A server's export as a loop device, and perhaps mounted."""
 
-    def __init__(self, bench, server, kind):
+    def __init__(self, bench, server, kind, mount="defaults"):
         need_attach(kind)
         self.bench, self.server, self.kind = bench, server, kind
+        # Options of mount.
+        self.options = mount
         self.fuse = bench.path("fuse")
         self.fuse.mkdir(exist_ok=True)
         self.mountpoint = bench.path("mnt")
@@ -63,7 +65,7 @@ class Attached:
 
     def mount(self):
         """Mounts it, which replays its journal."""
-        self.bench.run("mount", "-t", self.kind, self.loop, self.mountpoint, timeout=120)
+        self.bench.run("mount", "-t", self.kind, "-o", self.options, self.loop, self.mountpoint, timeout=120)
         return self
 
     def unmount(self, good=True):

@@ -135,11 +135,12 @@ class Bench:
         self.later(end, process)
         return process
 
-    def with_driver(self):
-        """Options of a server that has SHRD's driver above a drive with a small log."""
+    def with_driver(self, user=None):
+        """Options of a server, or a run, that has SHRD's driver above a drive with a small log, and perhaps less capacity."""
         host = self.path("shrd.toml")
         host.write_text('[[layer]]\nkind = "shrd"\nremap_entries = 16\n')
-        return ["--host", str(host), "--set", "ftl.design=shrd", "--set", "ftl.rwlb=256k"]
+        sets = ["ftl.design=shrd", "ftl.rwlb=256k", *([f"capacity.user={user}"] if user else [])]
+        return ["--host", str(host), *(word for one in sets for word in ("--set", one))]
 
     def serve(self, device="small", **options):
         """A served drive."""

@@ -16,17 +16,17 @@ from attach import Attached, need_attach
 from harness import Failed, Skipped, check, need, wait_for
 
 
-def mounted(bench, kind="ext4"):
+def mounted(bench, kind="ext4", options=()):
     """A served drive with a file system."""
     need_attach(kind)
-    server = bench.serve("medium")
+    server = bench.serve("medium", options=options)
     return server, Attached(bench, server, kind).attach().mkfs().mount()
 
 
-def sqlite(bench, kind, journal, synchronous, count):
+def sqlite(bench, kind, journal, synchronous, count, options=()):
     """Cuts the power under a program that commits, and looks for what was committed."""
     rng = random.Random(f"{bench.seed} sqlite {journal}")
-    server, attached = mounted(bench, kind)
+    server, attached = mounted(bench, kind, options)
     path = attached.mountpoint / "database"
     committed = done = 0
     for cut in bench.rounds(count):
@@ -69,6 +69,11 @@ def look_at_sqlite(path, committed):
 def test_sqlite_wal(bench):
     """SQLite with a write-ahead log and synchronous=full, on ext4: every committed row is there, and the file is whole."""
     return sqlite(bench, "ext4", "wal", "full", 3)
+
+
+def test_sqlite_wal_with_driver(bench):
+    """The same with SHRD's driver between the socket and a drive with a log."""
+    return sqlite(bench, "ext4", "wal", "full", 3, bench.with_driver(user="288m"))
 
 
 def test_sqlite_rollback_journal(bench):
@@ -171,25 +176,25 @@ def processes_below(folder):
             pass
 
 
-def test_postgresql_pgbench(bench):
-    """PostgreSQL with pgbench on ext4: every acknowledged transaction is in the history, and the balances agree."""
+def pgbench(bench, count, options=()):
+    """Cuts the power under PostgreSQL, and looks for the transactions that pgbench was answered."""
     need(pgbench="postgresql")
     need_attach("ext4")
     postgres_programs()
     rng = random.Random(f"{bench.seed} pgbench")
-    server, attached = mounted(bench)
+    server, attached = mounted(bench, options=options)
     postgres = Postgres(bench, attached.mountpoint)
     postgres.init()
     postgres.start()
     bench.later(lambda: postgres.stop("immediate"))
-    pgbench = ("-h", postgres.sockets, "postgres")
-    bench.run(*postgres.program("pgbench", "-q", "-i", "-s", "1", *pgbench), timeout=180)
+    database = ("-h", postgres.sockets, "postgres")
+    bench.run(*postgres.program("pgbench", "-q", "-i", "-s", "1", *database), timeout=180)
     clients, acknowledged, done = 4, 0, 0
-    for cut in bench.rounds(3):
+    for cut in bench.rounds(count):
         logs = postgres.sockets / f"log.{cut}"
         # pgbench writes a line for each transaction whose commit was answered, outside the drive.
         client = bench.start(
-            *postgres.program("pgbench", "-n", "-T", "600", "-c", clients, "-l", "--log-prefix", logs, *pgbench),
+            *postgres.program("pgbench", "-n", "-T", "600", "-c", clients, "-l", "--log-prefix", logs, *database),
         )
         time.sleep(rng.uniform(0.8, 2.5))
         check(client.poll() is None, "pgbench ended by itself: " + client.log.read_text()[-500:])
@@ -224,6 +229,16 @@ def test_postgresql_pgbench(bench):
     attached.detach()
     server.stop()
     return f"{done} cuts, {acknowledged} transactions"
+
+
+def test_postgresql_pgbench(bench):
+    """PostgreSQL with pgbench on ext4: every acknowledged transaction is in the history, and the balances agree."""
+    return pgbench(bench, 3)
+
+
+def test_postgresql_pgbench_with_driver(bench):
+    """The same with SHRD's driver between the socket and a drive with a log."""
+    return pgbench(bench, 2, bench.with_driver(user="288m"))
 
 
 # ---- RocksDB ----

@@ -50,12 +50,12 @@ class Files:
             check(latest[16:] == file_writer.contents(number), f"`latest` is torn: {number}")
 
 
-def cuts(bench, kind, count, pace="none", options=()):
+def cuts(bench, kind, count, pace="none", options=(), mount="defaults"):
     """Cuts the power `count` times under a writer of files."""
     need_attach(kind)
     rng = random.Random(f"{bench.seed} {kind}")
     server = bench.serve("medium", pace=pace, options=list(options))
-    attached = Attached(bench, server, kind).attach().mkfs().mount()
+    attached = Attached(bench, server, kind, mount).attach().mkfs().mount()
     files = Files()
     done = trims = 0
     for cut in bench.rounds(count):
@@ -92,13 +92,18 @@ def test_ext4_power_cuts(bench):
 
 
 def test_ext4_power_cuts_with_driver(bench):
-    """ext4 with SHRD's driver between the socket and a drive with a log: the same."""
-    return cuts(bench, "ext4", 3, options=[*bench.with_driver(), "--set", "capacity.user=288m"])
+    """ext4 with SHRD's driver between the socket and a drive with a log, and trims of all that is deleted: the same."""
+    return cuts(bench, "ext4", 3, options=bench.with_driver(user="288m"), mount="discard")
 
 
 def test_xfs_power_cuts(bench):
     """xfs: the same."""
     return cuts(bench, "xfs", 3)
+
+
+def test_xfs_power_cuts_with_driver(bench):
+    """xfs with SHRD's driver, and trims of all that is deleted: the same."""
+    return cuts(bench, "xfs", 2, options=bench.with_driver(user="304m"), mount="discard")
 
 
 def test_btrfs_power_cuts(bench):

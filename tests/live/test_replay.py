@@ -11,11 +11,11 @@ from test_fio import fio
 KINDS = {"read": "reads", "program": "programs", "erase": "erases", "copyback": "copybacks"}
 
 
-def same(bench, pace, device, name, *job):
-    """Serves fio, records it, replays the recording, and compares."""
+def same(bench, pace, device, name, *job, stack=()):
+    """Serves fio, records it, replays the recording on the same stack, and compares."""
     need(fio="fio")
     trace = bench.path(name)
-    server = bench.serve(device, pace=pace, options=["--record", trace])
+    server = bench.serve(device, pace=pace, options=["--record", trace, *stack])
     fio(bench, server, *job, timeout=180)
     # A last request after the drive has come to rest, so that all work in the background is counted on both sides.
     client = nbd.Client(server.socket)
@@ -30,20 +30,28 @@ def same(bench, pace, device, name, *job):
     said = server.stop()
     check("recorded " in said, f"nothing about the recording: {said}")
     run = json.loads(bench.run(
-        bench.ssdlab, "run", "-d", server.device, "-w", trace, "--replay", "timed", "--json", "--quiet", timeout=180,
+        bench.ssdlab, "run", "-d", server.device, "-w", trace, "--replay", "timed", "--json", "--quiet", *stack,
+        timeout=180,
     ))
     check(run["complete"] is True, "the replay is not complete")
     replayed = run["devices"][0]
     counts = {kind: sum(served["commands"][kind] for kind in kinds)
               for kind, kinds in {"read": ["read"], "write": ["write"], "trim": ["trim"], "flush": ["flush"]}.items()}
     requests = sum(1 for _ in open_trace(trace)) - 1
-    check(sum(counts.values()) == requests, f"the drive counts {counts}, the recording has {requests} requests")
+    layers = served["host_layers"]
+    if layers:
+        counts = dict(zip(counts, layers[0]["taken"]["requests"]))
+    check(sum(counts.values()) == requests, f"the server counts {counts}, the recording has {requests} requests")
     differences = []
     for kind, plural in KINDS.items():
         live = {cause.replace("-", "_"): count for cause, count in served["flash"][kind]["by_cause"].items()}
         again = {cause: count for cause, count in replayed["flash"][plural]["by_cause"].items() if count}
         if live != again:
             differences.append(f"{plural}: served {live}, replayed {again}")
+    for live, again in zip(layers, replayed["host_layers"], strict=True):
+        for name, value in live["metrics"].items():
+            if value != again["metrics"][name]:
+                differences.append(f"{live['kind']}: {name}: served {value:.0f}, replayed {again['metrics'][name]:.0f}")
     check(not differences, "; ".join(differences))
     flash = {plural: replayed["flash"][plural]["total"] for plural in KINDS.values()}
     check(flash["erases"] > 0 or device != "tiny", "nothing was erased: the comparison is about little")
@@ -57,6 +65,11 @@ def open_trace(path):
 
 
 JOB = ("--rw=randtrimwrite", "--bsrange=512-32k", "--iodepth=8", "--size=12m", "--fsync=50", "--time_based=0")
+
+
+# Whole pages for the most part, which the driver sequentializes.
+PAGES = ("--rw=randrw", "--bssplit=4k/80:16k/10:512/5:256k/5", "--rwmixread=30", "--iodepth=8", "--size=8m", "--io_size=24m",
+         "--fsync=50")
 
 
 def test_at_once(bench):
@@ -73,6 +86,16 @@ def test_reads_and_writes(bench):
     """Reads among the writes, on a drive with a large buffer."""
     job = ("--rw=randrw", "--bs=4k", "--iodepth=16", "--size=8m", "--fsync=100")
     return same(bench, "model", "small", "trace.csv", *job)
+
+
+def test_at_once_with_driver(bench):
+    """With SHRD's driver between the socket and a drive with a log, answered at once: the driver's metrics are the same, too."""
+    return same(bench, "none", "tiny", "trace.csv", *PAGES, stack=bench.with_driver(user="8m"))
+
+
+def test_in_model_time_with_driver(bench):
+    """The same in the model's time."""
+    return same(bench, "model*0.1", "tiny", "trace.csv", *PAGES, stack=bench.with_driver(user="8m"))
 
 
 def test_recorded_from_outside(bench):

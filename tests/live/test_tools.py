@@ -2,9 +2,11 @@
 
 import json
 import random
+import re
+import urllib.request
 
 import nbd
-from harness import MIB, check, need
+from harness import MIB, check, need, wait_for
 
 
 def random_file(bench, name, size, seed):
@@ -85,3 +87,104 @@ def test_qemu_img(bench):
     client.close()
     bench.run("qemu-img", "compare", "-f", "raw", "-F", "raw", source, server.uri, status=1)
     server.stop()
+
+
+def mapped(bench, server):
+    """What nbdinfo says is data, as (offset, length)."""
+    extents = json.loads(bench.run("nbdinfo", "--map", "--json", server.uri))
+    check(sum(one["length"] for one in extents) == 48 * MIB, "the map has gaps")
+    return [(one["offset"], one["length"]) for one in extents if one["type"] == 0]
+
+
+def test_block_status_with_driver(bench):
+    """Block status follows the redirection table of SHRD's driver: before remaps, after them, and after a power cut."""
+    need(nbdinfo="libnbd-bin")
+    server = bench.serve(options=bench.with_driver())
+    client = nbd.Client(server.socket)
+    page = 4096
+    pages = set()
+
+    def write(first, count=1):
+        client.write(first * page, b"\xa5" * (count * page))
+        pages.update(range(first, first + count))
+
+    def trim(first, count=1):
+        client.trim(first * page, count * page)
+        pages.difference_update(range(first, first + count))
+
+    def wanted():
+        runs = []
+        for one in sorted(pages):
+            if runs and sum(runs[-1]) == one * page:
+                runs[-1] = (runs[-1][0], runs[-1][1] + page)
+            else:
+                runs.append((one * page, page))
+        return runs
+
+    def look(when):
+        found = mapped(bench, server)
+        check(found == wanted(), f"{when}: the map is {found}, expected {wanted()}")
+
+    look("empty")
+    rng = random.Random(bench.seed)
+    some = rng.sample(range(2000), 24)
+    for one in some:
+        write(one)
+    # Beyond the threshold, at its own address; two of its pages are in the log after that, and one of them beside it.
+    write(4096, 64)
+    write(4100)
+    write(4159, 2)
+    look("in the log")
+    trim(some[0])
+    trim(4100)
+    trim(4160)
+    look("trimmed")
+    write(some[0])
+    look("written again")
+    metrics = server.figures()["host_layers"][0]["metrics"]
+    check(metrics["remaps"] == 0 and metrics["table_entries"] == 25, f"the driver has {metrics}")
+    # More than the log holds.
+    for one in rng.sample(range(6000, 8000), 120):
+        write(one)
+    look("remapped")
+    trim(some[1])
+    client.flush()
+    remaps = server.figures()["host_layers"][0]["metrics"]["remaps"]
+    check(remaps > 0, "nothing was remapped")
+    client.close()
+    server.kill()
+    server.start()
+    look("after a power cut")
+    server.stop()
+    return f"{len(pages)} pages, {remaps:.0f} remaps"
+
+
+def test_stat_with_driver(bench):
+    """`stat`, its JSON and the metrics for Prometheus say what SHRD's driver did."""
+    server = bench.serve(options=[*bench.with_driver(), "--prometheus", "127.0.0.1:0"])
+    stat = bench.start(bench.ssdlab, "stat", "-i", "0.05", server.control)
+    wait_for(lambda: "read/s" in stat.log.read_text(), "the first line of stat")
+    client = nbd.Client(server.socket)
+    for one in range(200):
+        client.write(one % 50 * 3 * 4096, bytes([one]) * 4096)
+    client.read(199 % 50 * 3 * 4096, 4096)
+    client.flush()
+    client.close()
+    [layer] = server.figures()["host_layers"]
+    taken, own = layer["taken"]["requests"], layer["metrics"]
+    check((layer["kind"], layer["configuration"]["remap_entries"]) == ("shrd", "16"), f"the layer is {layer}")
+    check(taken == [1, 200, 0, 1], f"it took {taken}")
+    check(own["small_writes"] == own["packed_requests"] == 200, f"its metrics are {own}")
+    check(own["remaps"] > 0 and own["reads_of_log"] == 1, f"its metrics are {own}")
+    address = re.search(r"http://\S+/metrics", server.said())[0]
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        text = answer.read().decode()
+    for name, value in own.items():
+        line = f'ssdlab_layer_metric{{layer="shrd",number="0",metric="{name}"}} {value:g}\n'
+        check(line in text, f"no line {line!r} in {text}")
+    line = 'ssdlab_layer_requests_total{layer="shrd",number="0",way="taken",command="write"} 200\n'
+    check(line in text, f"no line {line!r} in {text}")
+    line = wait_for(lambda: re.search(r"  shrd: took \d+ requests, sent .*, small_writes 200.*\n", stat.log.read_text()),
+                    "stat to tell of 200 writes")
+    server.stop()
+    return line[0].strip()

@@ -95,6 +95,9 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
                 say(&heading(&now))?;
             }
             say(&row(before, &now))?;
+            for line in layers(before, &now) {
+                say(&line)?;
+            }
             shown += 1;
         }
         last = Some(now);
@@ -163,6 +166,28 @@ fn row(before: &Value, now: &Value) -> String {
         rate("/gc/victims_foreground") + rate("/gc/victims_background"),
         time("/lateness_ns/mean"),
     )
+}
+
+/// What each layer of the host has taken and sent so far, and those of its own metrics that have changed.
+fn layers(before: &Value, now: &Value) -> Vec<String> {
+    let requests = |layer: &Value, way: &str| -> u64 {
+        layer[way]["requests"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum()
+    };
+    let line = |(number, layer): (usize, &Value)| {
+        let mut line = format!(
+            "  {}: took {} requests, sent {}",
+            layer["kind"].as_str().unwrap_or(""),
+            requests(layer, "taken"),
+            requests(layer, "sent")
+        );
+        for (name, value) in layer["metrics"].as_object().into_iter().flatten() {
+            if before["host_layers"][number]["metrics"][name] != *value {
+                line += &format!(", {name} {}", value.as_f64().unwrap_or(0.0));
+            }
+        }
+        line
+    };
+    now["host_layers"].as_array().into_iter().flatten().enumerate().map(line).collect()
 }
 
 /// Records until it is told to stop or the server ends.

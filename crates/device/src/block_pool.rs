@@ -61,6 +61,8 @@ struct SetAside {
     owed: Vec<u32>,
     /// By group: those that wait for the end of their erase.
     erasing: Vec<u32>,
+    /// By group: those of the kind.
+    held: Vec<u32>,
 }
 
 /// Marks the valid count of a block that is not closed, so that a plain minimum over counts finds victims only.
@@ -95,6 +97,8 @@ pub(crate) struct BlockPool {
     set_aside: [SetAside; KINDS],
     /// By group: what all kinds are owed.
     owed: Vec<u32>,
+    /// What superblocks are has changed so often: their states and kinds, and whether they hold something.
+    state_changes: u64,
     /// Superblocks opened for data since the drive was made.
     data_opened: u64,
     /// Superblocks of another kind that became data blocks.
@@ -235,8 +239,10 @@ impl BlockPool {
                 quota,
                 owed: vec![quota; groups],
                 erasing: vec![0; groups],
+                held: vec![0; groups],
             }),
             owed: vec![config.map_blocks() + config.log_blocks(); groups],
+            state_changes: 0,
             data_opened: 0,
             became_data: 0,
         };
@@ -295,6 +301,7 @@ impl BlockPool {
                 self.valid[superblock as usize], NOT_CLOSED,
                 "superblock {superblock} was mended, and holds data"
             );
+            self.state_changes += 1;
             self.states[superblock as usize] = BlockState::Free;
             self.retiring[superblock as usize] = false;
             self.usable[group as usize] += 1;
@@ -392,7 +399,7 @@ impl BlockPool {
         }
         let superblock = self.take_free(group)?;
         assert_eq!(self.kind(superblock), BlockKind::Data, "free block {superblock} is of a kind");
-        self.kinds[superblock as usize] = kind;
+        self.set_kind(superblock, kind);
         self.set_aside[kind as usize].owed[group as usize] -= 1;
         self.owed[group as usize] -= 1;
         Some(superblock)
@@ -400,7 +407,7 @@ impl BlockPool {
 
     /// Recovery found what a superblock holds that is not data.
     pub(crate) fn found(&mut self, superblock: u32, kind: BlockKind) {
-        if std::mem::replace(&mut self.kinds[superblock as usize], kind) != kind {
+        if self.set_kind(superblock, kind) != kind {
             let group = self.by_per_group.div(superblock) as usize;
             let owed = &mut self.set_aside[kind as usize].owed[group];
             self.owed[group] -= u32::from(*owed > 0);
@@ -420,7 +427,7 @@ impl BlockPool {
     /// has one to spare.
     pub(crate) fn becomes_data(&mut self, superblock: u32) {
         let group = self.by_per_group.div(superblock) as usize;
-        let kind = std::mem::take(&mut self.kinds[superblock as usize]);
+        let kind = self.set_kind(superblock, BlockKind::Data);
         self.became_data += 1;
         assert_ne!(kind, BlockKind::Data, "block {superblock} becomes a data block, and is one");
         assert_eq!(self.state(superblock), BlockState::Closed, "block {superblock} becomes a data block");
@@ -442,12 +449,30 @@ impl BlockPool {
     }
 
     fn held_and_owed(&self, kind: BlockKind, group: usize) -> u32 {
-        let of_kind = self.kinds[group * self.per_group as usize..][..self.per_group as usize].iter();
-        let held = of_kind.filter(|other| **other == kind).count() as u32;
+        let set_aside = &self.set_aside[kind as usize];
         // What is being erased is owed already.
-        let erasing = self.set_aside[kind as usize].erasing[group];
+        let (held, erasing) = (set_aside.held[group], set_aside.erasing[group]);
         assert!(held >= erasing, "{erasing} blocks of {kind:?} are being erased in group {group}, of {held}");
-        held + self.set_aside[kind as usize].owed[group] - self.set_aside[kind as usize].erasing[group]
+        held + set_aside.owed[group] - erasing
+    }
+
+    /// A superblock is of another kind from now on; returns that of before.
+    fn set_kind(&mut self, superblock: u32, kind: BlockKind) -> BlockKind {
+        let group = self.by_per_group.div(superblock) as usize;
+        let before = std::mem::replace(&mut self.kinds[superblock as usize], kind);
+        self.state_changes += 1;
+        if before != BlockKind::Data {
+            self.set_aside[before as usize].held[group] -= 1;
+        }
+        if kind != BlockKind::Data {
+            self.set_aside[kind as usize].held[group] += 1;
+        }
+        before
+    }
+
+    /// A number that is another one after the state or the kind of a superblock changed, or it was left with nothing valid.
+    pub(crate) const fn state_changes(&self) -> u64 {
+        self.state_changes
     }
 
     /// The closed map block of a group with the fewest valid units.
@@ -509,6 +534,7 @@ impl BlockPool {
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "free block {block} holds nothing valid");
         assert_eq!(self.pins[block as usize], 0, "free block {block} is not pinned");
         assert!(!self.retiring[block as usize], "free block {block} is not about to go bad");
+        self.state_changes += 1;
         self.states[block as usize] = BlockState::Open;
         Some(block)
     }
@@ -517,6 +543,7 @@ impl BlockPool {
     pub(crate) fn adopt(&mut self, block: u32, state: BlockState) {
         let at_rest = matches!(state, BlockState::Free | BlockState::Open | BlockState::Closed | BlockState::Bad);
         assert!(at_rest, "block {block} is found as {state:?}, which nothing at rest is");
+        self.state_changes += 1;
         self.states[block as usize] = state;
         let closed = state == BlockState::Closed;
         let valid = self.valid[block as usize] & !NOT_CLOSED;
@@ -586,6 +613,7 @@ impl BlockPool {
         assert_eq!(self.states[block as usize], BlockState::Open, "block {block} was open");
         assert!(issued > 0, "block {block} is full, and no page of it was given out");
         self.issued[block as usize] = issued;
+        self.state_changes += 1;
         self.states[block as usize] = BlockState::Full;
     }
 
@@ -606,6 +634,7 @@ impl BlockPool {
     fn close(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Full, "block {block} was full");
         assert!(self.valid[block as usize] >= NOT_CLOSED, "full block {block} could have been a victim");
+        self.state_changes += 1;
         self.states[block as usize] = BlockState::Closed;
         if self.kind(block) == BlockKind::Data {
             self.valid[block as usize] &= !NOT_CLOSED;
@@ -619,6 +648,7 @@ impl BlockPool {
         assert_eq!(self.states[block as usize], BlockState::Closed, "victim {block} was closed");
         let hidden = self.valid[block as usize] >= NOT_CLOSED;
         assert_eq!(hidden, self.kind(block) != BlockKind::Data, "victim {block} was hidden from the policies");
+        self.state_changes += 1;
         self.states[block as usize] = BlockState::Collecting;
         self.valid[block as usize] |= NOT_CLOSED;
     }
@@ -627,6 +657,7 @@ impl BlockPool {
     pub(crate) fn await_erase(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Collecting, "block {block} was being emptied");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "block {block} to be erased holds nothing valid");
+        self.state_changes += 1;
         self.states[block as usize] = BlockState::Erasing;
         let group = self.group_of(block);
         self.erasing[group as usize] += 1;
@@ -650,16 +681,18 @@ impl BlockPool {
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "erased block {block} holds nothing valid");
         self.erasing[group] -= 1;
         self.trimmed[block as usize] = false;
-        let kind = std::mem::take(&mut self.kinds[block as usize]);
+        let kind = self.set_kind(block, BlockKind::Data);
         if kind != BlockKind::Data {
             self.set_aside[kind as usize].erasing[group] -= 1;
         }
         self.retiring[block as usize] &= !good;
         if good {
+            self.state_changes += 1;
             self.states[block as usize] = BlockState::Free;
             self.free[group].push(block, erases);
         } else {
             assert!(self.usable[group] > 0, "block {block} goes bad, and group {group} has no good one");
+            self.state_changes += 1;
             self.states[block as usize] = BlockState::Bad;
             self.usable[group] -= 1;
         }
@@ -679,6 +712,7 @@ impl BlockPool {
         let block = self.superblocks.of(block);
         debug_assert!(self.valid(block) > 0, "block {block} has something valid to lose");
         self.valid[block as usize] -= 1;
+        self.state_changes += u64::from(self.valid(block) == 0);
     }
 
     /// `count` valid units go from one block to another.
@@ -688,6 +722,7 @@ impl BlockPool {
         debug_assert_ne!(from, to, "{count} units go to another block");
         debug_assert_eq!(self.states[from as usize], BlockState::Collecting, "block {from} gives {count} units away");
         self.valid[from as usize] -= count;
+        self.state_changes += u64::from(self.valid(from) == 0);
         self.valid[to as usize] += count;
     }
 
@@ -701,6 +736,7 @@ impl BlockPool {
         self.kinds.fill(BlockKind::Data);
         for set_aside in &mut self.set_aside {
             set_aside.erasing.fill(0);
+            set_aside.held.fill(0);
             set_aside.owed.fill(set_aside.quota);
         }
         self.owed.fill(self.set_aside.iter().map(|set_aside| set_aside.quota).sum());
@@ -745,6 +781,7 @@ impl BlockPool {
     pub(crate) fn set_retiring(&mut self, block: u32) {
         assert_ne!(self.states[block as usize], BlockState::Free, "block {block} holds nothing that must leave");
         self.retiring[block as usize] = true;
+        self.state_changes += 1;
     }
 
     /// Whether the block is in that line.
@@ -790,6 +827,11 @@ impl BlockPool {
             if state == BlockState::Free {
                 assert_eq!(self.pins[block as usize], 0, "free block {block} is pinned");
             }
+        }
+        for kind in [BlockKind::Map, BlockKind::Log] {
+            let of_group = self.kinds[(group * self.per_group) as usize..][..self.per_group as usize].iter();
+            let held = of_group.filter(|other| **other == kind).count() as u32;
+            assert_eq!(self.set_aside[kind as usize].held[group as usize], held, "group {group}: blocks of {kind:?}");
         }
         let listed = self.free_list(group);
         assert_eq!(listed.len(), free, "group {group}: the free list and the free blocks");

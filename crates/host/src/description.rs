@@ -173,9 +173,17 @@ impl Host {
     /// # Errors
     /// A layer cannot stand on what is below it.
     pub fn build(&self, drives: Vec<Member>) -> Result<Box<dyn Device>, StackError> {
-        let mut drives = drives.into_iter().map(Member::for_a_new_host);
-        let device = self.root.build(&mut drives)?;
-        assert!(drives.next().is_none(), "as many drives as the host has");
+        self.above(drives.into_iter().map(|drive| Box::new(drive.for_a_new_host()) as Box<dyn Device>).collect())
+    }
+
+    /// The same above other devices than drives of a description.
+    ///
+    /// # Errors
+    /// As [`Host::build`].
+    pub fn above(&self, devices: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, StackError> {
+        let mut devices = devices.into_iter();
+        let device = self.root.build(&mut devices)?;
+        assert!(devices.next().is_none(), "as many devices as the host has");
         Ok(device)
     }
 }
@@ -212,11 +220,11 @@ impl Node {
         }
     }
 
-    fn build(&self, drives: &mut dyn Iterator<Item = Member>) -> Result<Box<dyn Device>, StackError> {
+    fn build(&self, devices: &mut dyn Iterator<Item = Box<dyn Device>>) -> Result<Box<dyn Device>, StackError> {
         match self {
-            Node::Drive(_) => Ok(Box::new(drives.next().expect("as many drives as the host has"))),
+            Node::Drive(_) => Ok(devices.next().expect("as many devices as the host has")),
             Node::Layer(layer) => {
-                let below = layer.below.iter().map(|node| node.build(drives)).collect::<Result<Vec<_>, _>>()?;
+                let below = layer.below.iter().map(|node| node.build(devices)).collect::<Result<Vec<_>, _>>()?;
                 layer.config.make(below).map_err(|source| layer.error(source))
             }
         }

@@ -91,6 +91,7 @@ pub fn figures_json(figures: &Figures) -> String {
             "stall_ns": counters.gc_stall.0,
         },
         "map": counters.map_cache.as_ref().map(map_json),
+        "host_layers": figures.layers,
         "grown_bad_blocks": counters.grown_bad_blocks,
         "read_only": figures.read_only,
         "image": { "bytes": figures.image_bytes, "broken": figures.broken },
@@ -169,6 +170,24 @@ pub fn prometheus(figures: &Figures) -> String {
             "Time that commands waited for map pages, summed over commands.",
             &one(map.waits.time.0 as f64 / 1e9),
         );
+    }
+    if !figures.layers.is_empty() {
+        let (mut requests, mut own) = (Vec::new(), Vec::new());
+        for (number, layer) in figures.layers.iter().enumerate() {
+            let of = format!("layer=\"{}\",number=\"{number}\"", layer.kind);
+            for (way, traffic) in [("taken", &layer.taken), ("sent", &layer.sent)] {
+                let values = CLASSES.iter().zip(traffic.requests);
+                requests.extend(
+                    values.map(|(command, value)| {
+                        (format!("{{{of},way=\"{way}\",command=\"{command}\"}}"), value as f64)
+                    }),
+                );
+            }
+            let named = |(name, value): (&String, &f64)| (format!("{{{of},metric=\"{name}\"}}"), *value);
+            own.extend(layer.figures.iter().map(named));
+        }
+        metric("layer_requests_total", "counter", "Requests that a layer of the host took and sent.", &requests);
+        metric("layer_metric", "gauge", "A layer's own metrics by name.", &own);
     }
     metric(
         "read_only",

@@ -1,17 +1,17 @@
-//! Metrics for Prometheus: idle connections keep no scrape out.
+//! Metrics: what they tell of drives and layers, and that idle connections keep no scrape out.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Drive, Options, Settings};
+use ssdlab_device::{Description, Drive, Options, Settings};
 use ssdlab_flash::Contents;
-use ssdlab_host::Member;
+use ssdlab_host::{Host, Member};
 use ssdlab_live::control::serve_metrics;
 use ssdlab_live::report::{figures_json, prometheus};
-use ssdlab_live::{Engine, Pace};
+use ssdlab_live::{Answer, Command, Engine, Pace, Sink, Target};
 use ssdlab_torture::configs;
 
 fn scrape(address: SocketAddr) -> String {
@@ -78,4 +78,62 @@ fn what_the_cache_of_a_map_did_is_told() {
     // One that has its map in RAM says nothing of it.
     let without = figures(Drive::new(&configs::handful(), options).expect("a drive"));
     assert!(figures_json(&without).contains("\"map\":null") && !prometheus(&without).contains("ssdlab_map_"));
+}
+
+/// Keeps answers.
+#[derive(Default)]
+struct Inbox(Mutex<Vec<Answer>>);
+
+impl Sink for Inbox {
+    fn answers(&self, answers: &mut Vec<Answer>) {
+        self.0.lock().expect("the test holds").append(answers);
+    }
+}
+
+/// Commands that come together arrive at one instant, so that a driver sends them on as one; the next ones do not.
+#[test]
+fn what_a_driver_above_the_drive_did_is_told() {
+    let text = "name = \"small\"\n[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 64\npages_per_block = 16\npage_size = \"8k\"\ncell = \"slc\"\n[capacity]\nuser = \"4m\"\n\
+                [buffer]\npolicy = \"none\"\n[ftl]\ndesign = \"shrd\"\nrwlb = \"256k\"\nmapping_unit = \"4k\"\n";
+    let config = Description::parse(text, "small.toml").and_then(|small| small.resolve()).expect("a drive");
+    let host = Host::parse("[[layer]]\nkind = \"shrd\"\n", "host.toml").expect("a host");
+    let options = Options { seed: 1, contents: Contents::Bytes };
+    let stack = || host.build(vec![Member::new("small", &config, options).expect("a drive")]).expect("a stack");
+    for pace in [Pace::None, Pace::Model { slower: 0.1 }] {
+        let engine = Engine::new(stack(), pace).expect("an engine");
+        let inbox = Arc::new(Inbox::default());
+        for batch in [0..5, 5..7] {
+            let write = |cookie| Command {
+                request: Request::new(Op::Write, cookie * 80, 8),
+                data: vec![1; 4096],
+                cookie,
+                sink: Arc::clone(&inbox) as Arc<dyn Sink>,
+            };
+            let wanted = batch.end as usize;
+            engine.submit(&mut batch.map(write).collect());
+            let until = Instant::now() + Duration::from_secs(60);
+            while inbox.0.lock().expect("the test holds").len() < wanted {
+                assert!(Instant::now() < until, "answers are missing");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let told = engine.figures(false);
+        let json: serde_json::Value = serde_json::from_str(&figures_json(&told)).expect("JSON");
+        let driver = &json["host_layers"][0];
+        assert_eq!(driver["kind"], "shrd", "{driver}");
+        assert_eq!(driver["taken"]["requests"], serde_json::json!([0, 7, 0, 0]), "{driver}");
+        assert_eq!(
+            (&driver["metrics"]["twrites"], &driver["metrics"]["packed_requests"]),
+            (&2.0.into(), &7.0.into()),
+            "{driver}"
+        );
+        let text = prometheus(&told);
+        for line in [
+            "ssdlab_layer_requests_total{layer=\"shrd\",number=\"0\",way=\"taken\",command=\"write\"} 7",
+            "ssdlab_layer_metric{layer=\"shrd\",number=\"0\",metric=\"packed_requests\"} 7",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
 }

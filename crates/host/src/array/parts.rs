@@ -1,7 +1,6 @@
 //! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use ssdlab_base::{Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload};
@@ -182,7 +181,7 @@ impl Array {
                 continue;
             }
             let mut completions = std::mem::take(below.device.completions());
-            let mut read: HashMap<u32, Vec<u8>> = below.device.read_data().drain(..).collect();
+            let mut read: FxHashMap<u32, Vec<u8>> = below.device.read_data().drain(..).collect();
             below.device.take_paths(&mut self.paths);
             let mut paths = self.paths.drain(..);
             for completion in completions.drain(..) {

@@ -38,7 +38,7 @@ pub(super) struct Command {
     left: u32,
     next: Next,
     status: Status,
-    path: Option<Path>,
+    path: Option<Box<Path>>,
     /// Where the parts of a read that was split begin in it, in sectors.
     parts: Vec<u64>,
     /// The drive has not taken all of it into the log.
@@ -93,7 +93,7 @@ impl Shrd {
             return *request;
         }
         let units = self.units_of(request);
-        let (sector, sectors) = (u64::from(units.start) * self.per_unit, units.len() as u64 * self.per_unit);
+        let (sector, sectors) = (u64::from(units.start) << self.unit_shift, (units.len() as u64) << self.unit_shift);
         Request { sector, sectors, ..*request }
     }
 
@@ -242,7 +242,7 @@ impl Shrd {
     }
 
     /// A command to the drive has ended that is one from above, or a part of it.
-    pub(super) fn part_ended(&mut self, part: Ended) {
+    pub(super) fn part_ended(&mut self, part: &mut Ended) {
         let (slot, index) = (part.owner as u32, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
         if !part.request.opcode.is_block() {
             let key = (part.request.sector, part.request.sectors);
@@ -255,8 +255,10 @@ impl Shrd {
         }
         let cell = self.cell;
         let command = self.command(slot);
-        command.path = part.path.or(command.path.take());
-        match (part.completion.status, part.cells) {
+        if let Some(path) = part.path.take() {
+            command.path = Some(Box::new(path));
+        }
+        match (part.completion.status, part.cells.take()) {
             (Status::Success, Some(cells)) => match command.parts.get(index) {
                 None => command.cells = cells,
                 Some(offset) => command.cells[*offset as usize * cell..][..cells.len()].copy_from_slice(&cells),
@@ -303,7 +305,7 @@ impl Shrd {
     pub(super) fn pack_ended(&mut self, slot: u32, status: Status, path: Option<&Path>) {
         let command = self.command(slot);
         if let Some(path) = path {
-            command.path = Some(path.clone());
+            command.path = Some(Box::new(path.clone()));
         }
         match status {
             Status::Success => {}

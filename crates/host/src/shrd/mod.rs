@@ -63,6 +63,8 @@ pub struct Shrd {
     /// Sectors of the user's, and of a unit.
     capacity: u64,
     per_unit: u64,
+    /// The same as a power of two.
+    unit_shift: u32,
     /// Bytes kept of a sector.
     cell: usize,
     log_units: u32,
@@ -141,6 +143,7 @@ impl Shrd {
         let Identity { unit_bytes, is_timed, .. } = below.identify();
         let (capacity, reserved, cell) = (below.sectors(), below.reserved_sectors(), below.cell_bytes());
         let per_unit = u64::from(unit_bytes) / SECTOR_BYTES;
+        assert!(per_unit.is_power_of_two(), "a unit of {unit_bytes} bytes is a power of two of sectors");
         let log_units = (reserved / per_unit) as u32;
         let pack_units = config.pack_units(unit_bytes);
         let mut array = Array::new(vec![below]);
@@ -153,6 +156,7 @@ impl Shrd {
             array,
             capacity,
             per_unit,
+            unit_shift: per_unit.trailing_zeros(),
             cell,
             log_units,
             most_units: pack_units.min(log_units).min((config.threshold / u64::from(unit_bytes)) as u32),
@@ -199,14 +203,21 @@ impl Shrd {
     }
 
     /// Units that a request touches, if only in part.
+    #[inline]
     fn units_of(&self, request: &Request) -> Range<u32> {
-        (request.sector / self.per_unit) as u32..request.end().div_ceil(self.per_unit) as u32
+        (request.sector >> self.unit_shift) as u32..self.units_up_to(request.end())
+    }
+
+    /// Units up to a sector, the last of them perhaps in part.
+    #[inline]
+    fn units_up_to(&self, sector: u64) -> u32 {
+        ((sector + self.per_unit - 1) >> self.unit_shift) as u32
     }
 
     /// Units that a request covers whole.
     fn whole_units_of(&self, request: &Request) -> Range<u32> {
-        let first = request.sector.div_ceil(self.per_unit) as u32;
-        first..((request.end() / self.per_unit) as u32).max(first)
+        let first = self.units_up_to(request.sector);
+        first..((request.end() >> self.unit_shift) as u32).max(first)
     }
 
     /// Takes what has ended in the drive, sends what waited for it, and answers; until there is no more to do now.
@@ -215,16 +226,17 @@ impl Shrd {
             let mut ended = std::mem::take(&mut self.ended);
             self.array.take(&mut ended);
             let any = !ended.is_empty();
-            for part in ended.drain(..) {
+            for part in &mut ended {
                 match part.owner >> KIND {
                     HEADER => self.header_ended(part),
                     DATA => self.data_ended(part),
-                    REMAP => self.remap_ended(&part),
+                    REMAP => self.remap_ended(part),
                     TRIM => self.trims_in_flight -= 1,
-                    FLUSH => self.own_flush_ended(&part),
+                    FLUSH => self.own_flush_ended(part),
                     _ => self.part_ended(part),
                 }
             }
+            ended.clear();
             self.ended = ended;
             if std::mem::take(&mut self.has_ended) {
                 self.begin_unblocked();
@@ -367,8 +379,7 @@ impl BlockDevice for Shrd {
 
     fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
         let run = |from: u64| {
-            let unit = (from / self.per_unit) as u32;
-            let last = end.div_ceil(self.per_unit) as u32;
+            let (unit, last) = ((from >> self.unit_shift) as u32, self.units_up_to(end));
             if self.table.place_of(unit).is_some() {
                 return (true, end.min(u64::from(self.table.next(unit, last, false)) * self.per_unit));
             }

@@ -49,7 +49,7 @@ impl Shrd {
 
     /// Goes on with the pass, or begins one where a write waits for places, and sends what remaps and trims it may.
     pub(super) fn randomize(&mut self) {
-        if self.stuck.is_none() {
+        if self.stuck.is_none() && self.has_to_randomize() {
             self.send_remaps();
             while self.pass_is_over() {
                 self.give_places();
@@ -59,6 +59,11 @@ impl Shrd {
         if self.dead.len() >= self.trims_at && self.trims_in_flight == 0 && self.stuck.is_none() {
             self.send_trims();
         }
+    }
+
+    /// Whether there is a pass, or something waits for one or for a remap.
+    fn has_to_randomize(&self) -> bool {
+        self.pass.is_some() || self.wants_room || !self.for_home.is_empty() || !self.for_places.is_empty()
     }
 
     fn send_remaps(&mut self) {

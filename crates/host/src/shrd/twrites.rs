@@ -14,8 +14,8 @@ impl Shrd {
     /// Whether a write goes to the log: whole units, and not too many.
     pub(super) fn is_small(&self, request: &Request) -> bool {
         let is_write = request.op == ssdlab_base::Op::Write && request.sectors > 0;
-        let in_units = request.sector.is_multiple_of(self.per_unit) && request.sectors.is_multiple_of(self.per_unit);
-        is_write && in_units && request.sectors / self.per_unit <= u64::from(self.most_units) && self.stuck.is_none()
+        let in_units = (request.sector | request.sectors) & (self.per_unit - 1) == 0;
+        is_write && in_units && request.sectors >> self.unit_shift <= u64::from(self.most_units) && self.stuck.is_none()
     }
 
     /// A small write takes places in the log, or waits for them.
@@ -118,7 +118,7 @@ impl Shrd {
         self.array.send_of_set(0, request, &cells, &[], DATA << KIND | u64::from(index));
     }
 
-    pub(super) fn header_ended(&mut self, part: Ended) {
+    pub(super) fn header_ended(&mut self, part: &Ended) {
         if self.config.ordering == Ordering::Drive {
             return;
         }
@@ -127,19 +127,19 @@ impl Shrd {
         match part.completion.status {
             Status::Success if twrite.epoch == self.epoch => self.send_data(index),
             // The drive has lost its power, and the header with it.
-            Status::Success => self.twrite_ended(index, Status::Aborted, &part),
-            status => self.twrite_ended(index, status, &part),
+            Status::Success => self.twrite_ended(index, Status::Aborted, part),
+            status => self.twrite_ended(index, status, part),
         }
     }
 
-    pub(super) fn data_ended(&mut self, part: Ended) {
+    pub(super) fn data_ended(&mut self, part: &Ended) {
         let index = part.owner as u32;
         let twrite = self.twrites[index as usize].as_ref().expect("a twrite in the drive");
         // After a power cut the drive has given the units their own addresses.
         if part.completion.status == Status::Success && twrite.epoch == self.epoch {
             self.is_in_log(index);
         }
-        self.twrite_ended(index, part.completion.status, &part);
+        self.twrite_ended(index, part.completion.status, part);
     }
 
     /// The units of a twrite are in the log now.

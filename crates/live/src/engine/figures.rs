@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use ssdlab_base::Nanos;
 use ssdlab_device::Counters;
+use ssdlab_host::LayerMetrics;
 
 /// Longest time told apart, in nanoseconds; longer ones count as this.
 const HIGHEST_NS: u64 = 1 << 44;
@@ -62,6 +63,8 @@ pub struct Figures {
     pub virtual_time: Nanos,
     /// The drive's own counters.
     pub counters: Counters,
+    /// What the layers above the drives did, the topmost first.
+    pub layers: Vec<LayerMetrics>,
     /// Commands submitted and not answered.
     pub outstanding: u64,
     /// Free blocks of the whole drive.

@@ -87,7 +87,8 @@ impl Engine {
             });
         } else {
             let mut state = self.shared.lock();
-            enter(&mut state, ssdlab_base::Nanos::ZERO);
+            let now = state.next_instant();
+            enter(&mut state, now);
             self.shared.run_all(&mut state, &mut outgoing);
         }
         deliver(outgoing);

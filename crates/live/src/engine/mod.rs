@@ -173,6 +173,7 @@ impl Engine {
             seconds: self.shared.started.elapsed().as_secs_f64(),
             virtual_time: state.device.now(),
             counters: state.device.counters(),
+            layers: state.device.layers(),
             outstanding: state.device.outstanding(),
             free_blocks: parts.iter().map(|part| part.drive.free_blocks()).sum(),
             blocks: all_blocks,
@@ -330,8 +331,9 @@ impl Shared {
             return self.submit_at_once(commands);
         }
         self.enter_paced(|state, outgoing| {
+            // What came together arrives at one instant: a driver may send it on as one.
+            let now = state.virtual_at(Instant::now());
             for command in commands.drain(..) {
-                let now = state.virtual_at(Instant::now());
                 state.take(command, now, outgoing);
             }
         });
@@ -344,8 +346,9 @@ impl Shared {
         while commands.peek().is_some() {
             let mut outgoing = Outgoing::new();
             let mut state = self.lock();
+            let now = state.next_instant();
             for command in commands.by_ref().take(AT_ONCE) {
-                state.take(command, Nanos::ZERO, &mut outgoing);
+                state.take(command, now, &mut outgoing);
             }
             self.run_all(&mut state, &mut outgoing);
             drop(state);
@@ -504,6 +507,12 @@ impl State {
         self.clock.map_or(device, |clock| clock.virtual_at(instant).max(device))
     }
 
+    /// When something arrives at a drive that is not paced: after all that has happened. So a recording says what came together,
+    /// and a replay of it does not mix it with what came before.
+    fn next_instant(&self) -> Nanos {
+        self.device.now() + Nanos(1)
+    }
+
     /// The instant at which the next thing happens in a drive that is paced.
     fn next_event(&self) -> Option<Instant> {
         let clock = self.clock?;
@@ -549,7 +558,10 @@ impl State {
     /// A request enters the drive, which is not stopping, at `now` or as soon after as virtual time allows.
     fn enter(&mut self, mut request: Request, payload: Payload<'_>, now: Nanos, to: To) {
         let at = now.max(self.device.now());
-        self.device.run_until(at);
+        // Not within an instant: to a driver this would say that nothing else arrives at it.
+        if at > self.device.now() {
+            self.device.run_until(at);
+        }
         let tag = self.free.pop().unwrap_or_else(|| {
             self.pending.push(None);
             self.pending.len() as u32 - 1

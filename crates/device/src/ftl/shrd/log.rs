@@ -4,6 +4,7 @@
 //! again. RAM: the oLPN and the number of each tLPN, the headers, and the names in log blocks, which a trim looks through if its map
 //! page has any of them.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -48,6 +49,10 @@ pub(super) struct Rwlb {
     erasing: Vec<u32>,
     /// Settled ones whose group has no free block to spare yet.
     due: Vec<Life>,
+    /// The pool's number of changes when these were looked at last.
+    looked_at: Option<u64>,
+    /// The same when no closed block was settled that was not known to be, if nothing else that counts has changed since.
+    nothing_settled_at: Cell<Option<u64>>,
     /// Map pages that oLPNs in log blocks are of.
     copies: FxHashSet<u32>,
     /// The group that took the last page.
@@ -64,6 +69,8 @@ impl Rwlb {
             promised: 0,
             blocks: BTreeMap::new(),
             due: Vec::new(),
+            looked_at: None,
+            nothing_settled_at: Cell::new(None),
             erasing: Vec::new(),
             copies: FxHashSet::default(),
             last_group: 0,
@@ -212,17 +219,26 @@ impl Rwlb {
         let open = self.blocks.get_mut(&superblock).expect("a tLPN is in a log block");
         assert!(*open > 0, "a name in block {superblock} becomes final, and all are");
         *open -= 1;
+        if *open == 0 {
+            self.nothing_settled_at.set(None);
+        }
     }
 
     /// Whether a closed log block is settled and is not known to be: it can become a data block after a flush of the map.
     pub(super) fn has_settled(&self, media: &Media) -> bool {
+        let changes = media.pool.state_changes();
+        if self.nothing_settled_at.get() == Some(changes) {
+            return false;
+        }
         // Collection empties a block that goes bad.
         let is_log =
             |superblock: u32| media.pool.kind(superblock) == BlockKind::Log && !media.pool.is_retiring(superblock);
         let closed = |superblock: u32| is_log(superblock) && media.pool.state(superblock) == BlockState::Closed;
-        self.blocks.iter().any(|(superblock, open)| {
+        let found = self.blocks.iter().any(|(superblock, open)| {
             *open == 0 && closed(*superblock) && !self.due.iter().any(|life| life.superblock == *superblock)
-        })
+        });
+        self.nothing_settled_at.set((!found).then_some(changes));
+        found
     }
 
     pub(super) fn due(&self) -> &[Life] {
@@ -235,6 +251,11 @@ impl Rwlb {
 
     /// Settled blocks become data blocks, as far as their groups have free blocks to spare; returns how many.
     pub(super) fn turn(&mut self, media: &mut Media, settled: Vec<Life>) -> u32 {
+        // Those that are due wait for blocks to change.
+        if settled.is_empty() && self.looked_at == Some(media.pool.state_changes()) {
+            return 0;
+        }
+        self.nothing_settled_at.set(None);
         self.due.extend(&settled);
         self.blocks.retain(|superblock, _| media.pool.kind(*superblock) == BlockKind::Log);
         let mut turned = 0;
@@ -251,8 +272,7 @@ impl Rwlb {
                 self.erase(media, superblock);
                 continue;
             }
-            let has_too_many = media.pool.has_too_many(BlockKind::Log, group);
-            if media.pool.free_blocks(group) <= media.gc_reserve && !has_too_many {
+            if media.pool.free_blocks(group) <= media.gc_reserve && !media.pool.has_too_many(BlockKind::Log, group) {
                 self.due.push(life);
                 // Collection looks once at a group that lacks one.
                 if settled.contains(&life) {
@@ -266,6 +286,7 @@ impl Rwlb {
             turned += 1;
         }
         media.log_waits = !self.due.is_empty();
+        self.looked_at = Some(media.pool.state_changes());
         turned
     }
 
@@ -288,6 +309,7 @@ impl Rwlb {
                 media.pool.becomes(superblock, BlockKind::Log);
                 self.blocks.insert(superblock, 0);
                 self.due.push(Life::of(media, superblock));
+                (self.looked_at, self.nothing_settled_at) = (None, Cell::new(None));
                 taken.push(Life::of(media, superblock));
             }
         }
@@ -311,6 +333,7 @@ impl Rwlb {
     pub(super) fn found_blocks(&mut self, media: &Media) {
         let is_log = |block: &u32| media.pool.kind(*block) == BlockKind::Log && !Rwlb::is_erasing(media, *block);
         let all = (0..media.pool.superblocks_count()).filter(is_log);
+        self.nothing_settled_at.set(None);
         self.blocks = all.map(|superblock| (superblock, self.blocks.get(&superblock).copied().unwrap_or(0))).collect();
     }
 
@@ -321,6 +344,7 @@ impl Rwlb {
 
     /// Names that are not final are counted anew.
     pub(super) fn count_open(&mut self, media: &Media, open: impl Fn(u32) -> u32) {
+        self.nothing_settled_at.set(None);
         for (superblock, count) in &mut self.blocks {
             assert_eq!(media.pool.kind(*superblock), BlockKind::Log, "block {superblock} is one of the log");
             *count = open(*superblock);
@@ -464,6 +488,7 @@ impl Rwlb {
             return Err(bad("more log blocks are settled than there are"));
         }
         self.due.clear();
+        (self.looked_at, self.nothing_settled_at) = (None, Cell::new(None));
         for _ in 0..count {
             let superblock = read_u32(from)?;
             if superblock >= media.pool.superblocks_count() || !media.pool.superblocks.is_whole(superblock) {
