@@ -104,7 +104,7 @@ impl BlockDevice for AtOnce {
 impl Administration for AtOnce {
     fn identify(&self) -> Identity {
         let (name, design) = ("at once".to_string(), SHRD.name.to_string());
-        Identity { name, design, unit_bytes: 4096, is_timed: true, has_write_cache: false }
+        Identity { name, design, unit_bytes: 4096, is_timed: true, has_write_cache: false, has_host_cache: false }
     }
 
     fn layers(&self) -> Vec<LayerMetrics> {

@@ -63,6 +63,45 @@ pub struct LayerMetrics {
     /// Its own counters; results call them `metrics`.
     #[serde(rename = "metrics")]
     pub figures: BTreeMap<String, f64>,
+    /// The commands that it sent, where its description asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandList>,
+}
+
+/// Commands that a layer sent, in columns, the first ones of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandList {
+    /// When each was sent.
+    pub time_ns: Vec<u64>,
+    /// What it is, in the layer's words.
+    pub kind: Vec<String>,
+    /// The first unit that it accesses; units behind the user's are the log's.
+    pub first: Vec<u64>,
+    /// The unit behind the last one.
+    pub end: Vec<u64>,
+    /// How many units from the first to the last it accesses.
+    pub entries: Vec<u64>,
+}
+
+impl CommandList {
+    /// Adds one.
+    pub fn push(&mut self, at: Nanos, kind: &str, first: u64, end: u64, entries: u64) {
+        self.time_ns.push(at.0);
+        self.kind.push(kind.to_string());
+        self.first.push(first);
+        self.end.push(end);
+        self.entries.push(entries);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.time_ns.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.time_ns.is_empty()
+    }
 }
 
 /// The data path: what takes requests at points in virtual time and completes them.

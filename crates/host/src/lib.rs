@@ -20,7 +20,8 @@ mod stripe;
 
 pub use description::{Drives, Host, KEYS};
 pub use device::{
-    Administration, Again, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power, Traffic, seed_of,
+    Administration, Again, BlockDevice, CommandList, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power,
+    Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
 pub use layers::{LAYERS, LayerConfig, LayerKind};

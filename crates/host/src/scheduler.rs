@@ -393,6 +393,7 @@ impl Administration for Scheduler {
             sent: self.sent,
             below: self.below.taken(),
             figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
+            commands: None,
         };
         std::iter::once(own).chain(self.below.layers()).collect()
     }

@@ -120,6 +120,34 @@ fn a_trim_of_a_unit_in_the_log_takes_it_out_of_the_table_and_of_block_status() {
     assert_eq!(figure(&*device, "table_entries"), 2.0);
 }
 
+#[test]
+fn commands_are_listed_with_their_addresses_where_the_description_asks_for_them() {
+    let list = |device: &dyn Device| device.layers()[0].commands.clone();
+    assert_eq!(list(&*driver("")), None);
+    let mut device = driver("threshold = \"4k\"\nlist_commands = 6\n");
+    at_once(&mut *device, &[Request::new(Op::Write, 800, 8), Request::new(Op::Write, 80, 8)], 1);
+    at_once(&mut *device, &[Request::new(Op::Write, 160, 16)], 2);
+    at_once(&mut *device, &[Request::new(Op::Read, 72, 16)], 0);
+    // A part of a unit that is in the log: it goes home before.
+    at_once(&mut *device, &[Request::new(Op::Write, 82, 2)], 3);
+    at_once(&mut *device, &[Request::new(Op::Trim, 160, 16)], 0);
+    let list = list(&*device).expect("a list");
+    // The drive has 1024 units for the user. The trim is the seventh command.
+    let expected = [
+        ("log_write", 1024, 1026, 2),
+        ("write", 20, 22, 2),
+        ("read", 9, 10, 1),
+        ("log_read", 1025, 1026, 1),
+        ("remap", 10, 11, 1),
+        ("write", 10, 11, 1),
+    ];
+    let rows = (0..list.len()).map(|row| (list.kind[row].as_str(), list.first[row], list.end[row], list.entries[row]));
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    assert!(list.time_ns.is_sorted() && list.time_ns[5] > list.time_ns[0], "{:?}", list.time_ns);
+    device.reset_statistics();
+    assert!(device.layers()[0].commands.as_ref().is_some_and(ssdlab_host::CommandList::is_empty));
+}
+
 /// What replaced a copy in the log may be in the drive's write buffer only: the copy's place is not used again before that is on
 /// flash.
 #[test]

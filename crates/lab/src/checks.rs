@@ -720,6 +720,7 @@ mod tests {
             sent,
             below,
             figures: Default::default(),
+            commands: None,
         };
         let held = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).held;
         assert!(held(&[layer(above, below, below)]));

@@ -67,7 +67,19 @@ fn quick_runs_of_other_victims_have_a_row_for_each_sub_test() {
 #[test]
 fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source() {
     let bench = Bench::new();
-    let asked = ["reproduce", "shrd/2", "shrd/7", "shrd/10", "shrd/table01", "--quick", "--out", "out", "--json"];
+    let asked = [
+        "reproduce",
+        "shrd/2",
+        "shrd/7",
+        "shrd/9",
+        "shrd/10",
+        "shrd/11",
+        "shrd/table01",
+        "--quick",
+        "--out",
+        "out",
+        "--json",
+    ];
     let done = bench.command(&asked).env_remove("SSDLAB_TRACES").output().expect("it runs");
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
@@ -90,6 +102,12 @@ fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source
     let by_collection = values("figure10", "misses a write, GC");
     assert!(by_collection[0] > 0.0 && by_collection[1] < by_collection[0], "{by_collection:?}");
     assert!(figure("figure10")["commands"].to_string().contains("--precondition papers/shrd/ageing.fio"));
+    // The list of the driver's commands, and what reads waited for.
+    let follows = values("figure09", "follows");
+    assert!(follows[0] > 90.0, "writes to the log do not follow one another: {follows:?}");
+    assert!(figure("figure09")["curves"][0]["is_scattered"].as_bool().expect("a kind of chart"));
+    assert!(figure("figure11")["commands"].to_string().contains("--latency-breakdown"));
+    assert_eq!(values("figure11", "of the mean: in the driver").len(), 2);
     // fio's four jobs write 4 KB and nothing else.
     assert_eq!((values("table01", "writes")[0], values("table01", "mean write")[0]), (100.0, 4.0));
 }

@@ -540,6 +540,7 @@ impl Administration for Mirror {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
+            commands: None,
         };
         self.array.layers(own)
     }

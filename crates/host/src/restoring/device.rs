@@ -133,6 +133,7 @@ impl Administration for Restoring {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: self.figures(),
+            commands: None,
         })
     }
 

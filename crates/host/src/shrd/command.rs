@@ -196,6 +196,7 @@ impl Shrd {
             if !part.opcode.is_block() {
                 *self.log_reads.entry((part.sector, part.sectors)).or_default() += 1;
             }
+            self.list_run(if part.opcode.is_block() { "read" } else { "log_read" }, &part);
             self.array.send(0, part, &[], (index as u64) << 32 | u64::from(slot));
         }
     }
@@ -238,6 +239,12 @@ impl Shrd {
         let command = self.command(slot);
         (command.left, command.next, command.covers) = (1, Next::Answer, replaced);
         let (request, cells) = (command.request, std::mem::take(&mut command.cells));
+        let kind = match request.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            _ => "trim",
+        };
+        self.list_run(kind, &request);
         self.array.send(0, request, &cells, u64::from(slot));
     }
 

@@ -122,6 +122,12 @@ const KEYS: &[Key] = &[
         Default::Is(Setting::Word("writes")),
         "How commands travel: as writes, which SATA queues, or as vendor commands, for which it empties its queue.",
     ),
+    Key::new(
+        "list_commands",
+        Kind::Count { unit: "commands", least: 0, most: 16_777_216 },
+        Default::number(0),
+        "Commands that results list with their times and addresses: the first ones of the run; `0` lists none.",
+    ),
 ];
 
 /// What the driver is told.
@@ -147,6 +153,8 @@ pub struct ShrdConfig {
     pub ordering: Ordering,
     /// How commands travel.
     pub commands: Carrier,
+    /// Commands that results list.
+    pub list_commands: u32,
 }
 
 fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
@@ -164,6 +172,7 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
         trim_tlpn: keys.flag("trim_tlpn")?,
         ordering: keys.choice("ordering")?,
         commands: keys.choice("commands")?,
+        list_commands: keys.count("list_commands")?,
     }))
 }
 
@@ -197,6 +206,7 @@ impl ShrdConfig {
             ("trim_tlpn", self.trim_tlpn.to_string()),
             ("ordering", word(self.ordering).to_string()),
             ("commands", word(self.commands).to_string()),
+            ("list_commands", self.list_commands.to_string()),
         ]
         .map(|(key, value)| (key.to_string(), value))
         .into()

@@ -32,8 +32,8 @@ use crate::device::Again;
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::{Pack, Packing, Reason, RedirectionTable, Ring};
 use crate::{
-    Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
-    Traffic,
+    Administration, BlockDevice, CommandList, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut,
+    Power, Traffic,
 };
 
 use command::Command;
@@ -122,6 +122,8 @@ pub struct Shrd {
     outstanding: u64,
     taken: Traffic,
     counts: Counts,
+    /// Commands that results list.
+    sent: CommandList,
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
     paths: Vec<Path>,
@@ -194,6 +196,7 @@ impl Shrd {
             outstanding: 0,
             taken: Traffic::default(),
             counts: Counts::default(),
+            sent: CommandList::default(),
             completions: Vec::new(),
             read_data: Vec::new(),
             paths: Vec::new(),
@@ -218,6 +221,21 @@ impl Shrd {
     fn whole_units_of(&self, request: &Request) -> Range<u32> {
         let first = self.units_up_to(request.sector);
         first..((request.end() >> self.unit_shift) as u32).max(first)
+    }
+
+    /// Puts a command on the list for results, if there is one and it is not full.
+    fn list(&mut self, kind: &str, first: u64, end: u64, entries: u64) {
+        if self.sent.len() < self.config.list_commands as usize {
+            self.sent.push(self.array.now(), kind, first, end, entries);
+        }
+    }
+
+    /// The same for a command that accesses sectors one behind the other.
+    fn list_run(&mut self, kind: &str, request: &Request) {
+        if self.config.list_commands > 0 && request.sectors > 0 {
+            let (first, end) = (request.sector / self.per_unit, request.end().div_ceil(self.per_unit));
+            self.list(kind, first, end, end - first);
+        }
     }
 
     /// Takes what has ended in the drive, sends what waited for it, and answers; until there is no more to do now.
@@ -415,6 +433,7 @@ impl Administration for Shrd {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: self.figures(),
+            commands: (self.config.list_commands > 0).then(|| self.sent.clone()),
         })
     }
 
@@ -447,6 +466,7 @@ impl Administration for Shrd {
         self.come_to_rest();
         self.array.reset_statistics();
         (self.order, self.counts, self.taken) = (0, Counts::default(), Traffic::default());
+        self.sent = CommandList::default();
         self.packing.reset();
     }
 

@@ -159,6 +159,9 @@ impl Shrd {
         self.counts.remapped_entries += entries.len() as u64;
         let pages = entries.chunk_by(|a, b| a.0 / ENTRIES_OF_A_PAGE == b.0 / ENTRIES_OF_A_PAGE).count();
         self.counts.remapped_map_pages += pages as u64;
+        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
+            self.list("remap", u64::from(first.0), u64::from(last.0) + 1, entries.len() as u64);
+        }
         let words = Pairs(entries.iter().map(|(unit, place)| (*place, *unit)).collect()).encode();
         let number = self.numbers & ((1 << KIND) - 1);
         self.moving.push(Moving { number, entries });

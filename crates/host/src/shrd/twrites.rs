@@ -115,6 +115,7 @@ impl Shrd {
         if seeded(LayerBug::TableBeforeData) {
             self.is_in_log(index);
         }
+        self.list_run("log_write", &request);
         self.array.send_of_set(0, request, &cells, &[], DATA << KIND | u64::from(index));
     }
 

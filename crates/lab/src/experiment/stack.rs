@@ -27,7 +27,7 @@ type PreconditionedDrive = (Drive, Precondition, Vec<ScriptedFault>);
 pub enum StackRefused {
     /// A layer cannot stand on what is below it.
     #[error(transparent)]
-    Layer(StackError),
+    Layer(Box<StackError>),
     /// The drives have pages of different sizes.
     #[error(
         "the drive {drive} of the host has pages of {found} bytes, expected {expected} as all others: results count pages"
@@ -116,7 +116,7 @@ pub(super) fn seen_by_workloads(
     let mut seen = entrant.clone();
     let Some(host) = experiment.host else { return Ok(seen) };
     let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
-    let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(error)))?;
+    let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(Box::new(error))))?;
     seen.config.user_bytes = sectors * SECTOR_BYTES;
     let drives = host.drives(&entrant.config);
     let page_bytes = entrant.config.flash.geometry.page_bytes;
@@ -152,7 +152,8 @@ pub(super) fn preconditioned(
         unreachable!("it is one of the experiment's drives")
     };
     let stood = |host: &Host, drives| {
-        let refused = |error| RunError::Stack { label: entrant.label.clone(), source: StackRefused::Layer(error) };
+        let refused =
+            |error| RunError::Stack { label: entrant.label.clone(), source: StackRefused::Layer(Box::new(error)) };
         host.build(drives).map_err(refused)
     };
     match experiment.host {

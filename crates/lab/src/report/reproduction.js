@@ -106,7 +106,8 @@
     option.yAxis = axis(chart.y, { type: "value", nameGap: 44, axisLabel: { color: css("--soft"), formatter: short } });
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: (value) => (typeof value === "number" ? short(value) : "–") };
     option.series = chart.curves.map((curve, index) => ({
-      type: "line", name: curve.name, showSymbol: false, color: css(`--d${index % 12}`), lineStyle: { width: 1.8, type: index % 2 ? "dashed" : "solid" },
+      type: "line", name: curve.name, showSymbol: chart.is_scattered, showAllSymbol: chart.is_scattered, symbol: "circle", symbolSize: 3, color: css(`--d${index % 12}`),
+      lineStyle: { width: chart.is_scattered ? 0 : 1.8, type: index % 2 ? "dashed" : "solid" },
       data: curve.points.filter(([x]) => !chart.x_log || x > 0),
     }));
     draw(place, chart.title, option);

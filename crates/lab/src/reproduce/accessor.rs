@@ -32,6 +32,11 @@ impl Measured {
         self.at(path)?.as_str()
     }
 
+    /// A list of texts by its path.
+    pub fn words(&self, path: &str) -> Option<Vec<&str>> {
+        self.at(path)?.as_array()?.iter().map(Value::as_str).collect()
+    }
+
     /// How many a list has, such as `subtests`; 0 where there is none.
     pub fn length(&self, path: &str) -> usize {
         self.at(path).and_then(Value::as_array).map_or(0, Vec::len)
@@ -52,6 +57,12 @@ impl Measured {
     /// The sum of a table of numbers, such as `memory`.
     pub fn total(&self, path: &str) -> Option<f64> {
         self.at(path)?.as_object()?.values().map(Value::as_f64).sum()
+    }
+
+    /// The same of those entries whose names are asked for; 0 if there is none of these.
+    pub fn total_of(&self, path: &str, asked: impl Fn(&str) -> bool) -> Option<f64> {
+        let entries = self.at(path)?.as_object()?.iter();
+        entries.filter(|(name, _)| asked(name)).map(|(_, value)| value.as_f64()).sum()
     }
 
     /// The distribution of a kind's latencies: microseconds, and the share in per cent that took at most this.
@@ -91,6 +102,9 @@ mod tests {
         );
         assert_eq!((measured.length("list"), measured.length("a")), (2, 0));
         assert_eq!(measured.total("a"), Some(3.0));
+        assert_eq!(measured.total_of("a", |name| name == "b"), Some(3.0));
+        assert_eq!(measured.total_of("a", |name| name == "x"), Some(0.0));
+        assert_eq!(measured.total_of("list", |_| true), None);
         assert_eq!(measured.mean("list"), Some(2.0));
         assert_eq!(measured.mean("gap"), None);
         assert_eq!(measured.column("gap"), Some(vec![Some(1.0), None]));

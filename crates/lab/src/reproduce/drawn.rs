@@ -102,6 +102,8 @@ pub struct Curves {
     pub y: &'static str,
     /// The input behind it.
     pub input: String,
+    /// Whether it has points in place of lines.
+    pub is_scattered: bool,
     /// The lines.
     pub curves: Vec<Curve>,
 }

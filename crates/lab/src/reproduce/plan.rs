@@ -72,6 +72,8 @@ pub struct Run {
     pub subtests: Option<String>,
     /// The input that is sent before the sub-tests.
     pub initial: Option<String>,
+    /// Whether results say what requests waited for.
+    pub breakdown: bool,
 }
 
 impl fmt::Display for Run {
@@ -122,6 +124,13 @@ impl Run {
     #[must_use]
     pub fn recorded(mut self, die: u32) -> Run {
         self.recording = Some(Recording { die: DieId(die) });
+        self
+    }
+
+    /// With what its requests waited for.
+    #[must_use]
+    pub fn broken_down(mut self) -> Run {
+        self.breakdown = true;
         self
     }
 
@@ -183,6 +192,9 @@ impl Run {
         if let Some(recording) = self.recording {
             command.push_str(&format!(" --rb-probe {}", recording.die));
         }
+        if self.breakdown {
+            command.push_str(" --latency-breakdown");
+        }
         if let Some(subtests) = &self.subtests {
             command.push_str(&format!(" --subtests {subtests}"));
         }
@@ -242,7 +254,8 @@ impl Run {
         ];
         let layers = host.as_ref().map(|(_, host)| format!("{host:?}"));
         let aged_by = ageing.as_ref().map(|(_, text)| *text);
-        for field in fields.into_iter().chain(layers.as_deref()).chain(aged_by) {
+        let breakdown = self.breakdown.then_some("breakdown");
+        for field in fields.into_iter().chain(layers.as_deref()).chain(aged_by).chain(breakdown) {
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());
         }

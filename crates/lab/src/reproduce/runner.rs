@@ -13,6 +13,7 @@ use super::accessor::Measured;
 use super::plan::{Preparation, Ready, Run, memory_bytes};
 use super::scene::Scene;
 use super::store::Store;
+use crate::breakdown::Breakdown;
 use crate::experiment::{Asked, Entrant, Experiment};
 use crate::precondition::Age;
 use crate::progress::{Control, Quiet};
@@ -343,7 +344,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         snapshots: settings.snapshots.filter(|_| ready.shared_age().is_some()),
         recording: ready.run.recording,
         subtests,
-        breakdown: None,
+        breakdown: ready.run.breakdown.then_some(Breakdown { slowest: 0 }),
         jobs: 1,
         memory_bytes: settings.memory_bytes,
         timeline_interval: None,

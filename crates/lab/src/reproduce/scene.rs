@@ -114,6 +114,7 @@ impl Scene {
             recording: None,
             subtests: None,
             initial: None,
+            breakdown: false,
         }
     }
 

@@ -89,6 +89,7 @@ fn chart(scene: &Scene, outcomes: &Outcomes, series: &'static str, read: super::
         x: "buffer, KB (16: none)",
         x_log: true,
         y: if series == "busy dies" { "busy dies, %" } else { "map misses, %" },
+        is_scattered: false,
         input: "each line's own".to_string(),
         curves,
     })

@@ -83,7 +83,15 @@ impl Figure for Figure07 {
                         .collect(),
                 });
                 let (title, x) = (title.to_string(), "cache of the map, MB");
-                Curves { title, x, x_log: true, y, input: input.shown.clone(), curves: curves.to_vec() }
+                Curves {
+                    title,
+                    x,
+                    x_log: true,
+                    y,
+                    is_scattered: false,
+                    input: input.shown.clone(),
+                    curves: curves.to_vec(),
+                }
             };
             drawn.curves.push(chart("(a) rate", "writes, K/s", write_rate));
             drawn.curves.push(chart("(b) map misses a write", "misses a write", misses_a_write));

@@ -8,10 +8,13 @@ mod common;
 mod figure02;
 mod figure07;
 mod figure08;
+mod figure09;
 mod figure10;
+mod figure11;
 mod figure13;
 mod figure14;
 mod section5;
+mod sweeps;
 mod table01;
 mod table02;
 mod table03;
@@ -47,12 +50,21 @@ pub(super) static PAPER: Paper = Paper {
         paper_file!("threshold-4k.toml"),
         paper_file!("threshold-32k.toml"),
         paper_file!("threshold-512k.toml"),
+        paper_file!("vendor.toml"),
+        paper_file!("ordering-drive.toml"),
+        paper_file!("no-trim.toml"),
+        paper_file!("range-16m.toml"),
+        paper_file!("remaps-4.toml"),
+        paper_file!("remaps-of-511.toml"),
+        paper_file!("when-full-direct.toml"),
+        paper_file!("list-commands.toml"),
     ],
     drives_are: "drive",
     published: &[
         published!("section5.csv"),
         published!("table01.csv"),
         published!("figure07.csv"),
+        published!("figure11.csv"),
         published!("table02.csv"),
         published!("table03.csv"),
     ],
@@ -64,9 +76,12 @@ pub(super) static PAPER: Paper = Paper {
         &figure02::Figure02,
         &figure07::Figure07,
         &figure08::Figure08,
+        &figure09::Figure09,
         &figure10::Figure10,
+        &figure11::Figure11,
         &figure13::Figure13,
         &figure14::Figure14,
         &choices::Choices,
+        &sweeps::Sweeps,
     ],
 };

@@ -238,6 +238,30 @@ fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
 }
 
 #[test]
+fn a_run_that_is_broken_down_says_what_its_requests_waited_for_and_is_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let input = scene.input("writes").expect("the toy's input");
+    let plain = scene.run("toy", "none", input, "");
+    let broken_down = plain.clone().broken_down();
+    assert!(broken_down.command(&scene).contains(" --latency-breakdown "), "{}", broken_down.command(&scene));
+    let settings = Settings {
+        jobs: 1,
+        memory_bytes: 1 << 30,
+        snapshots: None,
+        stop: &AtomicBool::new(false),
+        watch: &crate::Quiet,
+    };
+    let outcomes = execute(&scene, vec![plain.clone(), broken_down.clone()], folder.path(), &settings);
+    assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
+    let parts = |run: &Run| outcomes.get(run).expect("a result").total("latency_breakdown.ops.write.mean.parts_ns");
+    let mean = outcomes.get(&plain).and_then(|run| run.number("latency_ns.write.mean")).expect("a mean");
+    assert_eq!(parts(&plain), None);
+    assert!((parts(&broken_down).expect("parts") / mean - 1.0).abs() < 1e-6);
+    assert_eq!(std::fs::read_dir(folder.path().join("runs")).expect("kept runs").count(), 2, "one key for both");
+}
+
+#[test]
 fn layers_that_the_paper_does_not_have_fail_their_run_alone_and_say_what_there_is() {
     let folder = tempfile::tempdir().expect("a folder");
     let scene = scene();

@@ -88,6 +88,7 @@ impl Figure for Figure02 {
                             x: "latency (us)",
                             x_log: true,
                             y: "requests (%)",
+                            is_scattered: false,
                             input: none.shown.clone(),
                             curves,
                         });

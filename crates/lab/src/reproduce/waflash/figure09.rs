@@ -56,6 +56,7 @@ impl Figure for Figure09 {
                     x: "latency (us)",
                     x_log: true,
                     y: "requests (%)",
+                    is_scattered: false,
                     input: input.shown.clone(),
                     curves,
                 });

@@ -55,6 +55,7 @@ impl Figure for Figure10 {
                     x: "virtual time (s)",
                     x_log: false,
                     y: "partial pages (%)",
+                    is_scattered: false,
                     input: input.shown.clone(),
                     curves,
                 });

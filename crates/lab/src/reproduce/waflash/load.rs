@@ -67,6 +67,7 @@ fn chart(input: &Input) -> Curves {
         x: "load (% of the channels' time)",
         x_log: false,
         y: "mean latency less (%)",
+        is_scattered: false,
         input: input.shown.clone(),
         curves: Vec::new(),
     }

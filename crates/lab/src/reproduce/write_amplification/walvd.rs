@@ -107,6 +107,7 @@ pub(super) fn chart(title: &str, input: &str, curves: Vec<Curve>) -> Curves {
         x: "sub-test",
         x_log: false,
         y: "write amplification",
+        is_scattered: false,
         input: input.to_string(),
         curves,
     }

@@ -1,0 +1,188 @@
+//! Figure 11: reads beside writes, and what reads wait for.
+
+use super::common::{Column, DRIVE, columns, of_driver, write_rate};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names, point};
+
+pub(super) struct Figure11;
+
+const SYSTEMS: [&str; 2] = ["DFTL", "SHRD"];
+
+const COLUMNS: [Column; 10] = [
+    ("writes", "K/s", write_rate),
+    ("reads", "K/s", |run| run.number("throughput.read_iops").map(|rate| rate / 1e3)),
+    ("read, mean", "us", |run| read_latency(run, "mean")),
+    ("read, p99", "us", |run| read_latency(run, "p99")),
+    ("read, p99.9", "us", |run| read_latency(run, "p999")),
+    ("of the mean: map pages", "us", |run| mean_of(run, is_map_wait)),
+    ("of the mean: behind map traffic", "us", |run| mean_of(run, is_behind_map)),
+    ("of the mean: in the driver", "us", |run| mean_of(run, is_in_driver)),
+    ("of the slowest 1 %: map pages and traffic", "us", |run| {
+        part_of_reads(run, "tails.p99", |part| is_map_wait(part) || is_behind_map(part))
+    }),
+    ("waited for remaps", "%", waited_for_remaps),
+];
+
+/// SHRD's rates by DFTL's.
+const WRITES_BY: &str = "writes, by DFTL's";
+const READS_BY: &str = "reads, by DFTL's";
+
+fn read_latency(run: &Measured, key: &str) -> Option<f64> {
+    run.number(&format!("latency_ns.read.{key}")).map(|ns| ns / 1e3)
+}
+
+/// Time of reads in parts that are asked for, of all reads (`mean`) or a tail of them, microseconds.
+fn part_of_reads(run: &Measured, of: &str, asked: impl Fn(&str) -> bool) -> Option<f64> {
+    run.total_of(&format!("latency_breakdown.ops.read.{of}.parts_ns"), asked).map(|ns| ns / 1e3)
+}
+
+fn mean_of(run: &Measured, asked: fn(&str) -> bool) -> Option<f64> {
+    part_of_reads(run, "mean", asked)
+}
+
+/// The read waited for a page of the map of its own.
+fn is_map_wait(part: &str) -> bool {
+    part.starts_with("map/")
+}
+
+/// It waited for a die or a channel that worked on the map for somebody else.
+fn is_behind_map(part: &str) -> bool {
+    !part.contains('/') && part.ends_with("_mapping")
+}
+
+/// It waited in the driver: for a command or a remap on its page.
+fn is_in_driver(part: &str) -> bool {
+    part == "host_layers"
+}
+
+/// Commands that the driver held back for a remap of one of their pages, of all.
+fn waited_for_remaps(run: &Measured) -> Option<f64> {
+    let requests = run.number("latency_ns.all.count").filter(|&requests| requests > 0.0)?;
+    of_driver(run, "waited_for_remaps").map(|waited| 100.0 * waited / requests)
+}
+
+fn run(scene: &Scene, system: &str, input: &Input) -> Run {
+    scene.run(DRIVE, system, input, "").broken_down()
+}
+
+impl Figure for Figure11 {
+    fn id(&self) -> &'static str {
+        "figure11"
+    }
+
+    fn title(&self) -> &'static str {
+        "reads and writes of one workload"
+    }
+
+    fn about(&self) -> &'static str {
+        "Four threads, 4 KB at random, 80 % of them writes; 8 in flight each, as in Figure 7. Parts of a read's latency, from the critical \
+         path: map pages that it waits for itself; dies and channels that work on the map for others, which in SHRD are remaps above all; \
+         and the driver. Waited for remaps: commands that the driver holds back since a remap moves their page."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const OWN: [&str; COLUMNS.len()] = names(&COLUMNS);
+        const NAMES: [&str; COLUMNS.len() + 2] = {
+            let mut all = [WRITES_BY; COLUMNS.len() + 2];
+            all[1] = READS_BY;
+            let mut index = 0;
+            while index < OWN.len() {
+                all[index + 2] = OWN[index];
+                index += 1;
+            }
+            all
+        };
+        &NAMES
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        scene.inputs("fio mixed").flat_map(|input| SYSTEMS.map(|system| run(scene, system, input))).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        for input in scene.inputs("fio mixed") {
+            let baseline = outcomes.get(&run(scene, SYSTEMS[0], input));
+            for system in SYSTEMS {
+                let run = run(scene, system, input);
+                columns(&mut drawn, outcomes, (&run, input, system), &COLUMNS);
+                let (Some(ours), Some(theirs)) = (outcomes.get(&run), baseline) else { continue };
+                for (series, path) in [(WRITES_BY, "throughput.write_iops"), (READS_BY, "throughput.read_iops")] {
+                    let rate = |run: &Measured| run.number(path).filter(|&rate| rate > 0.0);
+                    let ratio = rate(ours).zip(rate(theirs)).map(|(ours, theirs)| ours / theirs);
+                    drawn.points.extend(ratio.map(|ratio| point(input, "", system, series, ratio, "x")));
+                }
+            }
+            let chart = |title: &str, y, read: fn(&Measured) -> Vec<(f64, f64)>| Curves {
+                title: title.to_string(),
+                x: "time, s",
+                x_log: false,
+                y,
+                is_scattered: false,
+                input: input.shown.clone(),
+                curves: SYSTEMS
+                    .into_iter()
+                    .filter_map(|system| {
+                        let points = read(outcomes.get(&run(scene, system, input))?);
+                        Some(Curve { name: system.to_string(), points })
+                    })
+                    .collect(),
+            };
+            drawn.curves.push(chart("(a) writes over time", "writes, K/s", |run| rate_over_time(run, "write")));
+            drawn.curves.push(chart("(b) reads over time", "reads, K/s", |run| rate_over_time(run, "read")));
+            drawn.curves.push(chart("(c) slowest read of each interval", "read latency, ms", |run| {
+                over_time(run, "latency_by_op.read.latency_max_ns").into_iter().map(|(at, ns)| (at, ns / 1e6)).collect()
+            }));
+        }
+        drawn
+    }
+}
+
+/// A column of the timeline over its time in seconds, without the intervals that have no value.
+fn over_time(run: &Measured, column: &str) -> Vec<(f64, f64)> {
+    let times = run.column("timeline.time_ns").unwrap_or_default();
+    let values = run.column(&format!("timeline.{column}")).unwrap_or_default();
+    let points = times.into_iter().zip(values).filter_map(|(time, value)| Some((time? / 1e9, value?)));
+    points.collect()
+}
+
+/// Completions of a kind, thousands a second. The last interval may be shorter than the others, and is left out.
+fn rate_over_time(run: &Measured, kind: &str) -> Vec<(f64, f64)> {
+    let Some(interval) = run.number("timeline.interval").filter(|&interval| interval > 0.0) else { return Vec::new() };
+    let mut points = over_time(run, &format!("latency_by_op.{kind}.requests"));
+    points.pop();
+    points.into_iter().map(|(at, requests)| (at, requests / interval * 1e6)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn parts_of_reads_are_told_apart_by_what_they_wait_for() {
+        let parts = json!({
+            "map/array_read": 1000.0, "map/behind_program_mapping": 2000.0, "behind_read_mapping": 4000.0,
+            "channel_mapping": 8000.0, "behind_program_host": 16000.0, "host_layers": 32000.0, "array_read": 64000.0,
+        });
+        let reads = json!({ "mean": { "parts_ns": parts } });
+        let result = json!({ "devices": [{ "complete": true, "latency_breakdown": { "ops": { "read": reads } } }] });
+        let measured = Measured::of(&result).expect("it is complete");
+        assert_eq!(mean_of(&measured, is_map_wait), Some(3.0));
+        assert_eq!(mean_of(&measured, is_behind_map), Some(12.0));
+        assert_eq!(mean_of(&measured, is_in_driver), Some(32.0));
+    }
+
+    #[test]
+    fn rates_over_time_are_those_of_whole_intervals() {
+        let timeline = json!({
+            "interval": 500_000, "time_ns": [500_000, 1_000_000, 1_200_000],
+            "latency_by_op": { "read": { "requests": [1, 3, 1], "latency_max_ns": [5e6, null, 7e6] } },
+        });
+        let result = json!({ "devices": [{ "complete": true, "timeline": timeline }] });
+        let measured = Measured::of(&result).expect("it is complete");
+        assert_eq!(rate_over_time(&measured, "read"), [(0.0005, 2.0), (0.001, 6.0)]);
+        assert_eq!(over_time(&measured, "latency_by_op.read.latency_max_ns"), [(0.0005, 5e6), (0.0012, 7e6)]);
+        assert_eq!(rate_over_time(&measured, "trim"), []);
+    }
+}
