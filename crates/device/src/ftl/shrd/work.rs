@@ -65,19 +65,21 @@ impl Shrd {
             let newer = newest.entry(origin.lpn).or_insert((origin.number, tlpn));
             *newer = (*newer).max((origin.number, tlpn));
         }
-        let is_current = |lpn: Lpn, number: u32| {
-            let home = self.base.data.unit_of(lpn).map(|unit| media.flash.oob.origin(unit).number);
-            let trimmed = self.base.map.is_trimmed_since(lpn);
-            home.is_none_or(|home| home <= number) && trimmed.is_none_or(|since| since <= number)
-        };
         let mut steps: Vec<Step> = Vec::new();
         for (tlpn, origin) in self.rwlb.all_held() {
             let moves =
-                newest.get(&origin.lpn).is_some_and(|newest| newest.1 == tlpn) && is_current(origin.lpn, origin.number);
+                newest.get(&origin.lpn).is_some_and(|newest| newest.1 == tlpn) && self.is_current(media, origin);
             steps.push(Step { tlpn, number: origin.number, to: moves.then_some(origin.lpn) });
         }
         steps.sort_by_key(|step| (step.to.is_none(), step.to, step.tlpn));
         Work { asker, kind: "restore", steps, next: 0, page: None }
+    }
+
+    /// Whether the host wrote a unit of the log after what is at home, and after the last trim of it.
+    fn is_current(&self, media: &Media, held: Origin) -> bool {
+        let home = self.base.data.unit_of(held.lpn).map(|unit| media.flash.oob.origin(unit).number);
+        let trimmed = self.base.map.is_trimmed_since(held.lpn);
+        home.is_none_or(|home| home <= held.number) && trimmed.is_none_or(|since| since <= held.number)
     }
 
     pub(super) fn begin_work(&mut self, media: &mut Media, work: Work) -> Result<Outcome, CannotYet> {
@@ -154,13 +156,16 @@ impl Shrd {
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
             return Err(self.wait_for_programs(asker));
         }
-        let lpns = [from, step.to.unwrap_or(from)];
+        // What the host wrote home since stays, as it would at recovery: a write that was refused may have put some of its units
+        // there. A bit for each tLPN in RAM, set by such a write, would tell a drive.
+        let to = step.to.filter(|_| self.is_current(media, origin));
+        let lpns = [from, to.unwrap_or(from)];
         if !self.request(media, asker, &lpns) {
             return Err(CannotYet::Map);
         }
         self.rwlb.settled(media, unit);
         self.rwlb.release(step.tlpn);
-        match step.to {
+        match to {
             Some(to) => {
                 self.base.data.rename(media, from, to);
                 self.base.map.is_mapped_again(to);

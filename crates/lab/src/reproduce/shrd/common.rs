@@ -5,8 +5,8 @@ use crate::reproduce::{Drawn, Input, Measured, Outcomes, Run, Scene, point};
 /// The paper's drive.
 pub(super) const DRIVE: &str = "SM843";
 
-/// The systems that Figures 7 and 8 compare, by their variants.
-pub(super) const SYSTEMS: [&str; 3] = ["DFTL", "DFTL, buffer", "SHRD"];
+/// The systems that Figures 7 and 8 compare, by their variants: the paper's, and restoring in the host.
+pub(super) const SYSTEMS: [&str; 5] = ["DFTL", "DFTL, buffer", "SHRD", "ReSSD", "LSDM"];
 
 /// Bytes of data that a byte of the map is for: an entry of 4 bytes for 4 KB (section 1).
 pub(super) const DATA_BY_MAP: u64 = 1024;
@@ -36,6 +36,17 @@ pub(super) fn columns(
 /// Writes of a second, thousands.
 pub(super) fn write_rate(run: &Measured) -> Option<f64> {
     run.number("throughput.write_iops").map(|rate| rate / 1e3)
+}
+
+/// Pages of flash that were programmed, by the pages that the workload wrote.
+pub(super) fn write_amplification(run: &Measured) -> Option<f64> {
+    run.number("write_amplification.total")
+}
+
+/// Blocks that were erased, by thousand writes of the workload.
+pub(super) fn erases_of_thousand_writes(run: &Measured) -> Option<f64> {
+    let writes = run.number("latency_ns.write.count").filter(|&writes| writes > 0.0)?;
+    run.number("erases.total").map(|erases| 1e3 * erases / writes)
 }
 
 /// Map pages that were loaded for the host, by its writes.

@@ -1,6 +1,9 @@
 //! Figure 7: fio's rate and map misses by the size of the cache.
 
-use super::common::{DATA_BY_MAP, DRIVE, SYSTEMS, misses_a_write, misses_of_uniform, write_rate};
+use super::common::{
+    Column, DATA_BY_MAP, DRIVE, Read, SYSTEMS, columns, erases_of_thousand_writes, misses_a_write, misses_of_uniform,
+    write_amplification, write_rate,
+};
 use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Outcomes, Run, Scene, point};
 
 pub(super) struct Figure07;
@@ -11,10 +14,13 @@ const CACHES: [u64; 6] = [1, 2, 4, 8, 16, 32];
 /// fio's space (section 5.1).
 const SPACE: u64 = 32 << 30;
 
-/// Each system's columns, rate and misses, in the order of [`SYSTEMS`].
-const RATES: [&str; SYSTEMS.len()] = ["rate, DFTL", "rate, DFTL with buffer", "rate, SHRD"];
-const MISSES: [&str; SYSTEMS.len()] =
-    ["misses a write, DFTL", "misses a write, DFTL with buffer", "misses a write, SHRD"];
+/// A system's columns.
+const COLUMNS: [Column; 4] = [
+    ("rate", "K/s", write_rate),
+    ("misses a write", "", misses_a_write),
+    ("write amplification", "", write_amplification),
+    ("erases", "a thousand writes", erases_of_thousand_writes),
+];
 
 fn run(scene: &Scene, system: &str, input: &Input, cache: u64) -> Run {
     scene.run(DRIVE, system, input, "").with(format!("ftl.map_cache={cache}m"))
@@ -31,21 +37,12 @@ impl Figure for Figure07 {
 
     fn about(&self) -> &'static str {
         "The whole drive, 32 GB written once before, then 1 GB of the paper's 32 at random. Closed form: of uniform writes over a \
-         map of 32 MB the share that is not cached misses. Map cached: the cache by the map of 32 GB. The bars are a picture that \
-         the text does not give."
+         map of 32 MB the share that is not cached misses. Map cached: the cache by the map of 32 GB. Write amplification counts \
+         what the drive writes for the workload's writes, copies of the host among them. The bars are a picture that the text does not give."
     }
 
     fn series(&self) -> &'static [&'static str] {
-        &[
-            "map cached",
-            "closed form",
-            "misses a write, DFTL",
-            "misses a write, DFTL with buffer",
-            "misses a write, SHRD",
-            "rate, DFTL",
-            "rate, DFTL with buffer",
-            "rate, SHRD",
-        ]
+        &["map cached", "closed form", "rate", "misses a write", "write amplification", "erases"]
     }
 
     fn runs(&self, scene: &Scene) -> Vec<Run> {
@@ -62,17 +59,12 @@ impl Figure for Figure07 {
                 let misses = misses_of_uniform(cache << 20, SPACE / DATA_BY_MAP);
                 add("map cached", 100.0 * (1.0 - misses), "%");
                 add("closed form", misses, "");
-                for (index, system) in SYSTEMS.into_iter().enumerate() {
-                    let Some(measured) = outcomes.get(&run(scene, system, input, cache)) else { continue };
-                    if let Some(misses) = misses_a_write(measured) {
-                        add(MISSES[index], misses, "");
-                    }
-                    if let Some(rate) = write_rate(measured) {
-                        add(RATES[index], rate, "K/s");
-                    }
+                for system in SYSTEMS {
+                    let setting = format!("{system}, {cache} MB");
+                    columns(&mut drawn, outcomes, (&run(scene, system, input, cache), input, &setting), &COLUMNS);
                 }
             }
-            let chart = |title: &str, y, read: super::common::Read| {
+            let chart = |title: &str, y, read: Read| {
                 let curves = SYSTEMS.map(|system| Curve {
                     name: system.to_string(),
                     points: CACHES

@@ -1,6 +1,9 @@
 //! Figure 8: rate and map misses of the recorded workloads.
 
-use super::common::{Column, DRIVE, SYSTEMS, cache_of, columns, misses_a_write, workloads, write_rate};
+use super::common::{
+    Column, DRIVE, SYSTEMS, cache_of, columns, erases_of_thousand_writes, misses_a_write, workloads,
+    write_amplification, write_rate,
+};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
 
 pub(super) struct Figure08;
@@ -12,11 +15,12 @@ const SPACES: [(&str, u64); 6] =
 /// That of a workload which stands for none of the paper's: its database.
 const OTHER: u64 = 16;
 
-const COLUMNS: [Column; 4] = [
+const COLUMNS: [Column; 5] = [
     ("requests", "K/s", |run| run.number("throughput.iops").map(|rate| rate / 1e3)),
     ("writes", "K/s", write_rate),
     ("misses a write", "", misses_a_write),
-    ("write amplification", "", |run| run.number("write_amplification.total")),
+    ("write amplification", "", write_amplification),
+    ("erases", "a thousand writes", erases_of_thousand_writes),
 ];
 
 /// The run of each system, with what its row is called.

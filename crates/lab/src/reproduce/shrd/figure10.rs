@@ -1,18 +1,19 @@
 //! Figure 10: what a log of map entries saves when collection moves pages.
 
-use super::common::{Column, DRIVE, columns, misses_by, write_rate};
+use super::common::{Column, DRIVE, columns, erases_of_thousand_writes, misses_by, write_amplification, write_rate};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene, names};
 
 pub(super) struct Figure10;
 
-const SYSTEMS: [&str; 4] = ["DFTL", "DFTL, map log", "SHRD", "SHRD, map log"];
+const SYSTEMS: [&str; 6] = ["DFTL", "DFTL, map log", "SHRD", "SHRD, map log", "ReSSD", "LSDM"];
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     ("rate", "K/s", write_rate),
     ("misses a write, host", "", |run| misses_by(run, &["host", "buffer"])),
     ("misses a write, GC", "", |run| misses_by(run, &["gc"])),
     ("misses a write, log", "", |run| misses_by(run, &["log"])),
-    ("write amplification", "", |run| run.number("write_amplification.total")),
+    ("write amplification", "", write_amplification),
+    ("erases", "a thousand writes", erases_of_thousand_writes),
     ("victims", "", |run| Some(run.number("gc.foreground_victims")? + run.number("gc.background_victims")?)),
 ];
 
@@ -32,7 +33,7 @@ impl Figure for Figure10 {
     fn about(&self) -> &'static str {
         "Ageing (section 5.2): 60 % of the user's space written in order, then 80 % of that overwritten at random; then fio. A log of \
          96 KB takes the entries of relocated pages whose map page is not cached. Misses by who asked: the host's commands, relocation, and \
-         flushes of the log. SHRD is aged through its driver."
+         flushes of the log. SHRD and restoring in the host are aged through their layers."
     }
 
     fn series(&self) -> &'static [&'static str] {

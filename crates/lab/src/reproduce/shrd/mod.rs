@@ -47,6 +47,8 @@ pub(super) static PAPER: Paper = Paper {
     files: &[
         paper_file!("ageing.fio"),
         paper_file!("shrd.toml"),
+        paper_file!("ressd.toml"),
+        paper_file!("lsdm.toml"),
         paper_file!("threshold-4k.toml"),
         paper_file!("threshold-32k.toml"),
         paper_file!("threshold-512k.toml"),

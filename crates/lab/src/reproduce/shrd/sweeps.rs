@@ -1,6 +1,6 @@
 //! Sweeps beside Figure 7: what the drive and the driver make of fio's random writes when one of their settings is another.
 
-use super::common::{Column, DRIVE, columns, misses_a_write, write_rate};
+use super::common::{Column, DRIVE, columns, misses_a_write, write_amplification, write_rate};
 use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
 
 pub(super) struct Sweeps;
@@ -9,12 +9,12 @@ pub(super) struct Sweeps;
 const OF_DFTL: [Column; 3] = [
     ("rate, DFTL", "K/s", write_rate),
     ("misses a write, DFTL", "", misses_a_write),
-    ("write amplification, DFTL", "", amplification),
+    ("write amplification, DFTL", "", write_amplification),
 ];
 const OF_SHRD: [Column; 4] = [
     ("rate, SHRD", "K/s", write_rate),
     ("misses a write, SHRD", "", misses_a_write),
-    ("write amplification, SHRD", "", amplification),
+    ("write amplification, SHRD", "", write_amplification),
     ("map pages a remap", "", map_pages_a_remap),
 ];
 
@@ -43,10 +43,6 @@ const DRIVERS: [(&str, &str); 7] = [
     ("remaps of 511 entries", "remaps-of-511.toml"),
     ("small writes go home while the log is full", "when-full-direct.toml"),
 ];
-
-fn amplification(run: &Measured) -> Option<f64> {
-    run.number("write_amplification.total")
-}
 
 /// Counted by the drive, in map pages of its own size: those of oLPNs, and those of tLPNs.
 fn map_pages_a_remap(run: &Measured) -> Option<f64> {
