@@ -49,6 +49,21 @@ pub(super) fn erases_of_thousand_writes(run: &Measured) -> Option<f64> {
     run.number("erases.total").map(|erases| 1e3 * erases / writes)
 }
 
+/// A system's rate by DFTL's of the same load and cache.
+pub(super) const BY_DFTL: &str = "rate, by DFTL's";
+
+/// Draws the rate of a run by that of another, `path` in both results, if both have one.
+pub(super) fn rate_by(
+    drawn: &mut Drawn,
+    outcomes: &Outcomes,
+    (run, by, path): (&Run, &Run, &str),
+    (input, setting, series): (&Input, &str, &'static str),
+) {
+    let rate = |run: &Run| outcomes.get(run)?.number(path).filter(|&rate| rate > 0.0);
+    let ratio = rate(run).zip(rate(by)).map(|(ours, theirs)| ours / theirs);
+    drawn.points.extend(ratio.map(|ratio| point(input, "", setting, series, ratio, "x")));
+}
+
 /// Map pages that were loaded for the host, by its writes.
 pub(super) fn misses_a_write(run: &Measured) -> Option<f64> {
     misses_by(run, &["host", "buffer"])

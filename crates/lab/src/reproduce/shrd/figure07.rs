@@ -1,8 +1,8 @@
 //! Figure 7: fio's rate and map misses by the size of the cache.
 
 use super::common::{
-    Column, DATA_BY_MAP, DRIVE, Read, SYSTEMS, columns, erases_of_thousand_writes, misses_a_write, misses_of_uniform,
-    write_amplification, write_rate,
+    BY_DFTL, Column, DATA_BY_MAP, DRIVE, Read, SYSTEMS, columns, erases_of_thousand_writes, misses_a_write,
+    misses_of_uniform, rate_by, write_amplification, write_rate,
 };
 use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Outcomes, Run, Scene, point};
 
@@ -42,7 +42,7 @@ impl Figure for Figure07 {
     }
 
     fn series(&self) -> &'static [&'static str] {
-        &["map cached", "closed form", "rate", "misses a write", "write amplification", "erases"]
+        &["map cached", "closed form", "rate", BY_DFTL, "misses a write", "write amplification", "erases"]
     }
 
     fn runs(&self, scene: &Scene) -> Vec<Run> {
@@ -61,7 +61,9 @@ impl Figure for Figure07 {
                 add("closed form", misses, "");
                 for system in SYSTEMS {
                     let setting = format!("{system}, {cache} MB");
-                    columns(&mut drawn, outcomes, (&run(scene, system, input, cache), input, &setting), &COLUMNS);
+                    let [run, dftl] = [system, SYSTEMS[0]].map(|system| run(scene, system, input, cache));
+                    columns(&mut drawn, outcomes, (&run, input, &setting), &COLUMNS);
+                    rate_by(&mut drawn, outcomes, (&run, &dftl, "throughput.write_iops"), (input, &setting, BY_DFTL));
                 }
             }
             let chart = |title: &str, y, read: Read| {

@@ -1,6 +1,8 @@
 //! Figure 10: what a log of map entries saves when collection moves pages.
 
-use super::common::{Column, DRIVE, columns, erases_of_thousand_writes, misses_by, write_amplification, write_rate};
+use super::common::{
+    BY_DFTL, Column, DRIVE, columns, erases_of_thousand_writes, misses_by, rate_by, write_amplification, write_rate,
+};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene, names};
 
 pub(super) struct Figure10;
@@ -16,6 +18,12 @@ const COLUMNS: [Column; 7] = [
     ("erases", "a thousand writes", erases_of_thousand_writes),
     ("victims", "", |run| Some(run.number("gc.foreground_victims")? + run.number("gc.background_victims")?)),
 ];
+
+/// The rate that is compared.
+const PATH: &str = "throughput.write_iops";
+
+/// A system's rate by that of the same without a map log.
+const BY_SAME: &str = "rate, by that without the log";
 
 fn run(scene: &Scene, system: &str, input: &Input) -> Run {
     scene.run(DRIVE, system, input, "").prepared(Preparation::Aged)
@@ -37,7 +45,9 @@ impl Figure for Figure10 {
     }
 
     fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
+        const OWN: [&str; COLUMNS.len()] = names(&COLUMNS);
+        const NAMES: [&str; COLUMNS.len() + 2] =
+            [OWN[0], BY_DFTL, BY_SAME, OWN[1], OWN[2], OWN[3], OWN[4], OWN[5], OWN[6]];
         &NAMES
     }
 
@@ -49,7 +59,13 @@ impl Figure for Figure10 {
         let mut drawn = Drawn::default();
         for input in scene.inputs("fio") {
             for system in SYSTEMS {
-                columns(&mut drawn, outcomes, (&run(scene, system, input), input, system), &COLUMNS);
+                let [run, dftl] = [system, SYSTEMS[0]].map(|system| run(scene, system, input));
+                columns(&mut drawn, outcomes, (&run, input, system), &COLUMNS);
+                rate_by(&mut drawn, outcomes, (&run, &dftl, PATH), (input, system, BY_DFTL));
+            }
+            for [without, with] in [["DFTL", "DFTL, map log"], ["SHRD", "SHRD, map log"]] {
+                let [by, run] = [without, with].map(|system| run(scene, system, input));
+                rate_by(&mut drawn, outcomes, (&run, &by, PATH), (input, with, BY_SAME));
             }
         }
         drawn

@@ -1,7 +1,7 @@
 //! Figure 11: reads beside writes, and what reads wait for.
 
-use super::common::{Column, DRIVE, columns, of_driver, write_rate};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names, point};
+use super::common::{Column, DRIVE, columns, of_driver, rate_by, write_rate};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
 
 pub(super) struct Figure11;
 
@@ -101,15 +101,12 @@ impl Figure for Figure11 {
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for input in scene.inputs("fio mixed") {
-            let baseline = outcomes.get(&run(scene, SYSTEMS[0], input));
+            let baseline = run(scene, SYSTEMS[0], input);
             for system in SYSTEMS {
                 let run = run(scene, system, input);
                 columns(&mut drawn, outcomes, (&run, input, system), &COLUMNS);
-                let (Some(ours), Some(theirs)) = (outcomes.get(&run), baseline) else { continue };
                 for (series, path) in [(WRITES_BY, "throughput.write_iops"), (READS_BY, "throughput.read_iops")] {
-                    let rate = |run: &Measured| run.number(path).filter(|&rate| rate > 0.0);
-                    let ratio = rate(ours).zip(rate(theirs)).map(|(ours, theirs)| ours / theirs);
-                    drawn.points.extend(ratio.map(|ratio| point(input, "", system, series, ratio, "x")));
+                    rate_by(&mut drawn, outcomes, (&run, &baseline, path), (input, system, series));
                 }
             }
             let chart = |title: &str, y, read: fn(&Measured) -> Vec<(f64, f64)>| Curves {

@@ -66,6 +66,8 @@ pub(super) static PAPER: Paper = Paper {
         published!("section5.csv"),
         published!("table01.csv"),
         published!("figure07.csv"),
+        published!("figure08.csv"),
+        published!("figure10.csv"),
         published!("figure11.csv"),
         published!("table02.csv"),
         published!("table03.csv"),
