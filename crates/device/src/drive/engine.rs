@@ -71,6 +71,7 @@ impl Drive {
             self.media.flash.step(&mut done);
             if !done.is_empty() {
                 if self.paths.is_none() {
+                    self.data_is_on_flash(&done);
                     for done in &done {
                         self.flash_done(done);
                     }

@@ -16,6 +16,7 @@ impl Drive {
     #[cold]
     pub(super) fn flash_done_recorded(&mut self, done: &[Done]) {
         let mut made_space = None;
+        self.data_is_on_flash(done);
         for done in done {
             self.waits_end_by_operation(done.op);
             let before = self.waiting.space_freed;
@@ -89,7 +90,7 @@ impl Drive {
         } else {
             self.media.release_pins(done);
             self.page_is_on_flash(done);
-            self.data_is_on_flash(place);
+            self.settled_go_on();
             self.owner_served(done.token);
         }
         let superblock = self.media.pool.superblocks.of(done.block);

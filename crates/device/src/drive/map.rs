@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Done, Lpn, OpKind};
 
 use super::Drive;
 use super::dispatch::Stall;
@@ -110,12 +110,27 @@ impl Drive {
         self.cached_map().reach(lpn)
     }
 
-    /// A page of data is on flash.
+    /// Pages that ended together are on flash: the map hears of all before anything else begins, since a command that goes on
+    /// after one of them may rename what is in another.
     #[inline]
-    pub(super) fn data_is_on_flash(&mut self, place: Place) {
+    pub(super) fn data_is_on_flash(&mut self, done: &[Done]) {
+        if !self.caches_map {
+            return;
+        }
+        let map = self.ftl.cached_map().expect("the map of this design is cached");
+        for done in done {
+            if matches!(done.kind, OpKind::Program | OpKind::Copyback) && !done.failed {
+                map.settled(&mut self.media, Place { block: done.block, page: done.page });
+            }
+        }
+    }
+
+    /// What waited for a page of data that is on flash now goes on.
+    #[inline]
+    pub(super) fn settled_go_on(&mut self) {
         if self.caches_map {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
-            map.settled(&mut self.media, place);
+            map.settled_go_on(&mut self.media);
         }
     }
 

@@ -102,6 +102,9 @@ pub(crate) trait CachedMap {
     /// What a page holds is on flash, or, after a failed program, was sent elsewhere.
     fn settled(&mut self, media: &mut Media, place: Place);
 
+    /// Whoever waited for pages that settled goes on: all that ended with them was told of by [`settled`](Self::settled).
+    fn settled_go_on(&mut self, media: &mut Media);
+
     /// An operation of the map has ended.
     fn served(&mut self, media: &mut Media, op: u32);
 

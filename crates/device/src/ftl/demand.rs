@@ -216,7 +216,11 @@ impl CachedMap for DemandFtl {
     }
 
     fn settled(&mut self, media: &mut Media, place: Place) {
-        self.map.settled(&mut self.data, media, place);
+        self.map.settled(media, place);
+    }
+
+    fn settled_go_on(&mut self, media: &mut Media) {
+        self.map.settled_go_on(&mut self.data, media);
     }
 
     fn served(&mut self, media: &mut Media, op: u32) {
@@ -361,7 +365,8 @@ impl Ftl for DemandFtl {
         if written {
             self.moved(media, current.into_iter(), failed);
         }
-        self.map.settled(&mut self.data, media, place);
+        self.map.settled(media, place);
+        self.map.settled_go_on(&mut self.data, media);
         self.map.end_active_blocks(&mut self.data, media);
         Ok(written)
     }

@@ -250,6 +250,8 @@ pub(super) struct MapCache {
     settled_logs: Vec<Life>,
     /// All such, also before, that were not erased since: to recovery they are data blocks already.
     data_on_flash: Vec<Life>,
+    /// A page settled, and nobody went on since.
+    any_settled: bool,
     pub(super) counters: MapCacheStats,
 }
 
@@ -289,6 +291,7 @@ impl MapCache {
             trimmed_since: BTreeMap::new(),
             settled_logs: Vec::new(),
             data_on_flash: Vec::new(),
+            any_settled: false,
             counters: MapCacheStats::default(),
         }
     }
@@ -519,9 +522,8 @@ impl MapCache {
     }
 
     /// What a page holds is on flash, or was sent elsewhere after its program failed.
-    pub(super) fn settled(&mut self, data: &mut PageFtl, media: &mut Media, place: Place) {
+    pub(super) fn settled(&mut self, media: &Media, place: Place) {
         let first = media.unit_at(place);
-        let mut is_free = false;
         for index in 0..media.units_per_page {
             let lpn = media.flash.oob.lpn(first + index);
             if lpn.0 >= self.shape.mapped_units {
@@ -532,13 +534,18 @@ impl MapCache {
             assert!(state.unsettled > 0, "unit {lpn} of {place:?} is on flash, and map page {page} waits for none");
             state.unsettled -= 1;
             if state.unsettled == 0 {
-                is_free = true;
+                self.any_settled = true;
                 if state.held {
                     self.flush.settled.push(page);
                 }
             }
         }
-        if is_free && (!self.waiting.is_empty() || !self.flush.settled.is_empty()) {
+    }
+
+    /// What waits for pages that have settled goes on.
+    pub(super) fn settled_go_on(&mut self, data: &mut PageFtl, media: &mut Media) {
+        let any = std::mem::take(&mut self.any_settled);
+        if any && (!self.waiting.is_empty() || !self.flush.settled.is_empty()) {
             self.flush_pages(data, media);
             self.has_room(data, media);
         }

@@ -212,6 +212,10 @@ impl CachedMap for Shrd {
 
     fn settled(&mut self, media: &mut Media, place: Place) {
         self.base.settled(media, place);
+    }
+
+    fn settled_go_on(&mut self, media: &mut Media) {
+        self.base.settled_go_on(media);
         self.wake(media);
     }
 
