@@ -340,7 +340,7 @@ impl Shrd {
         let Command { request, number, order, cells, path, was_refused, is_changing, covers, .. } = command;
         self.free.push(slot);
         let mut status = status;
-        if was_refused && status.is_error() && status != Status::Aborted {
+        if (was_refused || is_changing) && status.is_error() && status != Status::Aborted {
             self.in_doubt = Some(status);
         }
         if request.op == Op::Flush && status == Status::Success {

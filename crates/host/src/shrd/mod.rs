@@ -111,8 +111,8 @@ pub struct Shrd {
     log_reads: BTreeMap<(u64, u64), u32>,
     /// The drive has refused a remap: nothing is sequentialized any more.
     stuck: Option<Status>,
-    /// A write failed in the log and at its own address: part of it may be in the log, and come to light when the drive restores
-    /// that. Flushes do not succeed until then.
+    /// A write failed in the log and at its own address, or a change of units in the log failed at their own: part of it may be
+    /// where nothing reads it, and come to light when the drive restores the log. Flushes do not succeed until then.
     in_doubt: Option<Status>,
     /// Power cuts of the drive.
     epoch: u32,
