@@ -59,8 +59,10 @@ impl Shrd {
     /// one at home is newer.
     pub(super) fn restore_work(&self, media: &Media, asker: Asker) -> Work {
         let mut newest: BTreeMap<Lpn, (u32, u32)> = BTreeMap::new();
-        // What a drive that takes no more writes has in its buffer was never acknowledged.
-        let is_written = |(tlpn, origin): &(u32, Origin)| self.unit_of(media, *tlpn, *origin).is_some();
+        // What a drive that takes no more writes has in RAM alone was never acknowledged.
+        let is_written = |(tlpn, origin): &(u32, Origin)| {
+            self.unit_of(media, *tlpn, *origin).is_some() && self.will_stay(media, *tlpn)
+        };
         for (tlpn, origin) in self.rwlb.all_held().filter(is_written) {
             let newer = newest.entry(origin.lpn).or_insert((origin.number, tlpn));
             *newer = (*newer).max((origin.number, tlpn));
@@ -80,6 +82,12 @@ impl Shrd {
         let home = self.base.data.unit_of(held.lpn).map(|unit| media.flash.oob.origin(unit).number);
         let trimmed = self.base.map.is_trimmed_since(held.lpn);
         home.is_none_or(|home| home <= held.number) && trimmed.is_none_or(|since| since <= held.number)
+    }
+
+    /// Whether what a tLPN holds is on flash or on its way there. A page whose program failed in a drive that takes no more
+    /// writes stays in RAM, and must not supersede what is on flash.
+    fn will_stay(&self, media: &Media, tlpn: u32) -> bool {
+        !self.base.map.is_read_only() || self.is_on_flash(media, self.rwlb.lpn(tlpn))
     }
 
     pub(super) fn begin_work(&mut self, media: &mut Media, work: Work) -> Result<Outcome, CannotYet> {
@@ -158,7 +166,7 @@ impl Shrd {
         }
         // What the host wrote home since stays, as it would at recovery: a write that was refused may have put some of its units
         // there. A bit for each tLPN in RAM, set by such a write, would tell a drive.
-        let to = step.to.filter(|_| self.is_current(media, origin));
+        let to = step.to.filter(|_| self.is_current(media, origin) && self.will_stay(media, step.tlpn));
         let lpns = [from, to.unwrap_or(from)];
         if !self.request(media, asker, &lpns) {
             return Err(CannotYet::Map);

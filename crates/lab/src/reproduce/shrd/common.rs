@@ -105,6 +105,22 @@ pub(super) fn cache_of(input: &Input, paper_space_gb: u64) -> Option<u64> {
     Some((map / paper_space_gb / MAP_PAGE).max(LEAST) * MAP_PAGE)
 }
 
+/// A column of the timeline over its time in seconds, without the intervals that have no value.
+pub(super) fn over_time(run: &Measured, column: &str) -> Vec<(f64, f64)> {
+    let times = run.column("timeline.time_ns").unwrap_or_default();
+    let values = run.column(&format!("timeline.{column}")).unwrap_or_default();
+    let points = times.into_iter().zip(values).filter_map(|(time, value)| Some((time? / 1e9, value?)));
+    points.collect()
+}
+
+/// Completions of a kind, thousands a second. The last interval may be shorter than the others, and is left out.
+pub(super) fn rate_over_time(run: &Measured, kind: &str) -> Vec<(f64, f64)> {
+    let Some(interval) = run.number("timeline.interval").filter(|&interval| interval > 0.0) else { return Vec::new() };
+    let mut points = over_time(run, &format!("latency_by_op.{kind}.requests"));
+    points.pop();
+    points.into_iter().map(|(at, requests)| (at, requests / interval * 1e6)).collect()
+}
+
 /// The inputs of Table 1 and Figure 8: fio, and the programs that were recorded.
 pub(super) fn workloads(scene: &Scene) -> Vec<&Input> {
     ["fio", "filebench", "recording", "at hand"].into_iter().flat_map(|group| scene.inputs(group)).collect()
@@ -112,6 +128,8 @@ pub(super) fn workloads(scene: &Scene) -> Vec<&Input> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -119,5 +137,18 @@ mod tests {
         let misses: Vec<f64> = [1, 2, 4, 8, 16, 32, 64].map(|mb| misses_of_uniform(mb << 20, 32 << 20)).to_vec();
         let wanted = [0.969, 0.938, 0.875, 0.75, 0.5, 0.0, 0.0];
         assert!(misses.iter().zip(wanted).all(|(ours, wanted)| (ours - wanted).abs() < 6e-4), "{misses:?}");
+    }
+
+    #[test]
+    fn rates_over_time_are_those_of_whole_intervals() {
+        let timeline = json!({
+            "interval": 500_000, "time_ns": [500_000, 1_000_000, 1_200_000],
+            "latency_by_op": { "read": { "requests": [1, 3, 1], "latency_max_ns": [5e6, null, 7e6] } },
+        });
+        let result = json!({ "devices": [{ "complete": true, "timeline": timeline }] });
+        let measured = Measured::of(&result).expect("it is complete");
+        assert_eq!(rate_over_time(&measured, "read"), [(0.0005, 2.0), (0.001, 6.0)]);
+        assert_eq!(over_time(&measured, "latency_by_op.read.latency_max_ns"), [(0.0005, 5e6), (0.0012, 7e6)]);
+        assert_eq!(rate_over_time(&measured, "trim"), []);
     }
 }

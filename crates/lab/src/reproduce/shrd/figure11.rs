@@ -1,6 +1,6 @@
 //! Figure 11: reads beside writes, and what reads wait for.
 
-use super::common::{Column, DRIVE, columns, of_driver, rate_by, write_rate};
+use super::common::{Column, DRIVE, columns, of_driver, over_time, rate_by, rate_over_time, write_rate};
 use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
 
 pub(super) struct Figure11;
@@ -134,22 +134,6 @@ impl Figure for Figure11 {
     }
 }
 
-/// A column of the timeline over its time in seconds, without the intervals that have no value.
-fn over_time(run: &Measured, column: &str) -> Vec<(f64, f64)> {
-    let times = run.column("timeline.time_ns").unwrap_or_default();
-    let values = run.column(&format!("timeline.{column}")).unwrap_or_default();
-    let points = times.into_iter().zip(values).filter_map(|(time, value)| Some((time? / 1e9, value?)));
-    points.collect()
-}
-
-/// Completions of a kind, thousands a second. The last interval may be shorter than the others, and is left out.
-fn rate_over_time(run: &Measured, kind: &str) -> Vec<(f64, f64)> {
-    let Some(interval) = run.number("timeline.interval").filter(|&interval| interval > 0.0) else { return Vec::new() };
-    let mut points = over_time(run, &format!("latency_by_op.{kind}.requests"));
-    points.pop();
-    points.into_iter().map(|(at, requests)| (at, requests / interval * 1e6)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -168,18 +152,5 @@ mod tests {
         assert_eq!(mean_of(&measured, is_map_wait), Some(3.0));
         assert_eq!(mean_of(&measured, is_behind_map), Some(12.0));
         assert_eq!(mean_of(&measured, is_in_driver), Some(32.0));
-    }
-
-    #[test]
-    fn rates_over_time_are_those_of_whole_intervals() {
-        let timeline = json!({
-            "interval": 500_000, "time_ns": [500_000, 1_000_000, 1_200_000],
-            "latency_by_op": { "read": { "requests": [1, 3, 1], "latency_max_ns": [5e6, null, 7e6] } },
-        });
-        let result = json!({ "devices": [{ "complete": true, "timeline": timeline }] });
-        let measured = Measured::of(&result).expect("it is complete");
-        assert_eq!(rate_over_time(&measured, "read"), [(0.0005, 2.0), (0.001, 6.0)]);
-        assert_eq!(over_time(&measured, "latency_by_op.read.latency_max_ns"), [(0.0005, 5e6), (0.0012, 7e6)]);
-        assert_eq!(rate_over_time(&measured, "trim"), []);
     }
 }

@@ -11,6 +11,7 @@ mod figure08;
 mod figure09;
 mod figure10;
 mod figure11;
+mod figure12;
 mod figure13;
 mod figure14;
 mod section5;
@@ -83,6 +84,7 @@ pub(super) static PAPER: Paper = Paper {
         &figure09::Figure09,
         &figure10::Figure10,
         &figure11::Figure11,
+        &figure12::Figure12,
         &figure13::Figure13,
         &figure14::Figure14,
         &choices::Choices,
