@@ -340,8 +340,13 @@ impl Shrd {
         let Command { request, number, order, cells, path, was_refused, is_changing, covers, .. } = command;
         self.free.push(slot);
         let mut status = status;
-        if (was_refused || is_changing) && status.is_error() && status != Status::Aborted {
+        if was_refused && status.is_error() && status != Status::Aborted {
             self.in_doubt = Some(status);
+        }
+        if is_changing && status == Status::ReadOnly {
+            // Part of it may be home, newer than what is in the log: recovery takes that, and a remap must not say otherwise.
+            self.in_doubt = Some(status);
+            self.gives_up(status);
         }
         if request.op == Op::Flush && status == Status::Success {
             self.is_on_flash(covers);

@@ -189,14 +189,17 @@ impl Shrd {
                 }
             }
             Status::Aborted => {}
-            status => self.gives_up(status),
+            status => {
+                self.counts.remaps_refused += 1;
+                self.gives_up(status);
+            }
         }
     }
 
-    /// The drive refuses remaps: what is in the log stays there, and everything else goes to its own address.
-    fn gives_up(&mut self, status: Status) {
-        self.counts.remaps_refused += 1;
+    /// No remaps any more: what is in the log stays there, and everything else goes to its own address.
+    pub(super) fn gives_up(&mut self, status: Status) {
         self.stuck = Some(status);
+        self.has_ended = true;
         (self.pass, self.wants_room) = (None, false);
         for slot in std::mem::take(&mut self.for_places) {
             self.change(slot);

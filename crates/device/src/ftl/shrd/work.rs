@@ -164,9 +164,7 @@ impl Shrd {
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
             return Err(self.wait_for_programs(asker));
         }
-        // What the host wrote home since stays, as it would at recovery: a write that was refused may have put some of its units
-        // there. A bit for each tLPN in RAM, set by such a write, would tell a drive.
-        let to = step.to.filter(|_| self.is_current(media, origin) && self.will_stay(media, step.tlpn));
+        let to = step.to.filter(|_| self.will_stay(media, step.tlpn));
         let lpns = [from, to.unwrap_or(from)];
         if !self.request(media, asker, &lpns) {
             return Err(CannotYet::Map);

@@ -14,6 +14,7 @@ mod figure11;
 mod figure12;
 mod figure13;
 mod figure14;
+mod section4;
 mod section5;
 mod sweeps;
 mod table01;
@@ -64,6 +65,7 @@ pub(super) static PAPER: Paper = Paper {
     ],
     drives_are: "drive",
     published: &[
+        published!("section4.csv"),
         published!("section5.csv"),
         published!("table01.csv"),
         published!("figure07.csv"),
@@ -75,6 +77,7 @@ pub(super) static PAPER: Paper = Paper {
         published!("table03.csv"),
     ],
     figures: &[
+        &section4::Section4,
         &section5::Section5,
         &table01::Table01,
         &table02::Table02,
