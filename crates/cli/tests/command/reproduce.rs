@@ -74,6 +74,7 @@ fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source
         "shrd/9",
         "shrd/10",
         "shrd/11",
+        "shrd/12",
         "shrd/table01",
         "--quick",
         "--out",
@@ -109,6 +110,10 @@ fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source
     assert!(figure("figure09")["curves"][0]["is_scattered"].as_bool().expect("a kind of chart"));
     assert!(figure("figure11")["commands"].to_string().contains("--latency-breakdown"));
     assert_eq!(values("figure11", "of the mean: in the driver").len(), 2);
+    // The first requests of a recording, on four systems: its phases lie behind them.
+    assert_eq!(values("figure12", "requests").len(), 4);
+    assert!(values("figure12", "random write").is_empty());
+    assert!(figure("figure12")["commands"].to_string().contains("--set ftl.rwlb=4194304"));
     // fio's four jobs write 4 KB and nothing else.
     assert_eq!((values("table01", "writes")[0], values("table01", "mean write")[0]), (100.0, 4.0));
 }

@@ -59,8 +59,23 @@ pub struct InputText {
     pub limit: Option<u64>,
     /// At most so many requests are looked at for the tables of inputs: for one that only sub-tests end.
     pub look: Option<u64>,
+    /// Phases of a recording that figures tell apart, in their order.
+    #[serde(default)]
+    pub phase: Vec<Phase>,
     /// What it is, and where it comes from.
     pub about: String,
+}
+
+/// A phase of a recording: what a program did from one request to another.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// What figures choose by.
+    pub name: String,
+    /// Bytes that the program read or wrote in it, in equal parts. The file system may have sent more, or fewer.
+    pub bytes: u64,
+    /// Requests before each part, and before what comes after the last one.
+    pub parts: Vec<u64>,
 }
 
 /// Smaller runs that show whether all is in order; their values are not compared with the paper's.

@@ -8,7 +8,7 @@ use ssdlab_workload::WorkloadKind;
 use ssdlab_workload::replay::Fit;
 
 use super::ReproduceError;
-use super::experiment::InputText;
+use super::experiment::{InputText, Phase};
 use super::survey::Survey;
 use crate::source::{Sending, TextSource, WorkloadSource as _};
 
@@ -49,6 +49,9 @@ pub struct Input {
     pub fit: Fit,
     /// At most so many requests.
     pub limit: Option<u64>,
+    /// Its phases, as far as its requests go.
+    #[serde(skip)]
+    pub phases: Vec<Phase>,
     /// What it looks like; nothing if it is missing.
     pub survey: Option<Survey>,
     /// Why it is missing.
@@ -72,6 +75,43 @@ impl Library {
 fn is_fio(stated: &InputText) -> bool {
     let text = stated.workload.as_deref().unwrap_or_default();
     text.starts_with("micro:") || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile)
+}
+
+/// The phases of an input of so many requests; with a limit, those that lie within it.
+fn phases(stated: &InputText, requests: u64, limit: Option<u64>) -> Result<Vec<Phase>, ReproduceError> {
+    let mut before = 0;
+    let mut within = Vec::new();
+    for phase in &stated.phase {
+        let wrong = |found: String, expected: &str| {
+            let of = format!("input '{}', phase '{}'", stated.name, phase.name);
+            ReproduceError::new(format!("{of}: found {found}, expected {expected}"))
+        };
+        let [first, .., end] = phase.parts[..] else {
+            return Err(wrong(
+                format!("{} numbers in `parts`", phase.parts.len()),
+                "at least 2: a beginning and an end",
+            ));
+        };
+        if phase.bytes == 0 {
+            return Err(wrong("0 bytes".to_string(), "what the program read or wrote"));
+        }
+        if let Some(pair) = phase.parts.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(wrong(format!("part {} before {}", pair[0], pair[1]), "rising numbers of requests"));
+        }
+        if first < before {
+            return Err(wrong(
+                format!("its beginning at {first}"),
+                &format!("{before} or more, where the one before ends"),
+            ));
+        }
+        before = end;
+        if end <= requests {
+            within.push(phase.clone());
+        } else if limit.is_none() {
+            return Err(wrong(format!("its end at {end}"), &format!("at most {requests}, the input's requests")));
+        }
+    }
+    Ok(within)
 }
 
 impl Input {
@@ -98,7 +138,7 @@ impl Input {
         };
         let kind = match (&stated.workload, stated.group.as_str()) {
             (Some(_), _) => InputKind::Model,
-            (None, "recording" | "filebench" | "filebench-direct") => InputKind::Recording,
+            (None, "recording" | "filebench" | "filebench-direct" | "file systems") => InputKind::Recording,
             (None, _) => InputKind::Trace,
         };
         let mut input = Input {
@@ -117,6 +157,7 @@ impl Input {
                 _ => stated_fit,
             },
             limit: [limit, stated.limit].into_iter().flatten().min(),
+            phases: Vec::new(),
             survey: None,
             missing: None,
         };
@@ -149,7 +190,10 @@ impl Input {
             Survey::of(&mut *workload, stated.look).map_err(|error| error.to_string())
         });
         match surveyed {
-            Ok(survey) => input.survey = Some(survey),
+            Ok(survey) => {
+                input.phases = phases(stated, survey.requests, input.limit)?;
+                input.survey = Some(survey);
+            }
             Err(reason) => input.missing = Some(reason),
         }
         Ok(input)
@@ -180,5 +224,51 @@ impl Input {
                 None => self.shown.clone(),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An input whose phases are these.
+    fn stated(phases: &str) -> InputText {
+        let text = format!("name = 'x'\ngroup = 'recording'\nfile = 'x.csv'\nabout = 'x'\n{phases}");
+        toml::from_str(&text).expect("an input")
+    }
+
+    const TWO: &str =
+        "[[phase]]\nname = 'a'\nbytes = 8\nparts = [0, 5, 10]\n[[phase]]\nname = 'b'\nbytes = 8\nparts = [12, 20]";
+
+    #[test]
+    fn phases_are_those_that_lie_within_the_requests() {
+        let names = |requests, limit| -> Vec<String> {
+            let phases = phases(&stated(TWO), requests, limit).expect("they are right");
+            phases.into_iter().map(|phase| phase.name).collect()
+        };
+        assert_eq!(names(20, None), ["a", "b"]);
+        assert_eq!(names(15, Some(15)), ["a"]);
+        assert!(names(5, Some(5)).is_empty());
+    }
+
+    #[test]
+    fn a_wrong_phase_is_refused_with_what_was_found_and_expected() {
+        let refused = |text: &str| phases(&stated(text), 15, None).expect_err("it is wrong").sentence;
+        let of = "input 'x', phase 'b': found";
+        assert_eq!(refused(TWO), format!("{of} its end at 20, expected at most 15, the input's requests"));
+        assert_eq!(
+            refused(&TWO.replace("[12, 20]", "[8, 15]")),
+            format!("{of} its beginning at 8, expected 10 or more, where the one before ends")
+        );
+        assert_eq!(
+            refused(&TWO.replace("[12, 20]", "[12, 12]")),
+            format!("{of} part 12 before 12, expected rising numbers of requests")
+        );
+        assert_eq!(
+            refused(&TWO.replace("[12, 20]", "[12]")),
+            format!("{of} 1 numbers in `parts`, expected at least 2: a beginning and an end")
+        );
+        let without = TWO.replacen("bytes = 8", "bytes = 0", 1);
+        assert_eq!(refused(&without), "input 'x', phase 'a': found 0 bytes, expected what the program read or wrote");
     }
 }

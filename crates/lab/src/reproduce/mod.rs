@@ -40,7 +40,7 @@ pub use accessor::Measured;
 pub use compare::Compared;
 pub use drawn::{Curve, Curves, Drawn, EVENTS_MIN, Point};
 pub(crate) use drawn::{names, point};
-pub use experiment::{Experiment, Variant};
+pub use experiment::{Experiment, Phase, Variant};
 pub use figure::{Figure, Paper};
 pub(crate) use grid::Grid;
 pub use input::{Input, InputKind, Library};

@@ -74,6 +74,8 @@ pub struct Run {
     pub initial: Option<String>,
     /// Whether results say what requests waited for.
     pub breakdown: bool,
+    /// Milliseconds of an interval of the timeline, as `--timeline-interval`; nothing for one in at most 1024 parts.
+    pub interval_ms: Option<u64>,
 }
 
 impl fmt::Display for Run {
@@ -131,6 +133,13 @@ impl Run {
     #[must_use]
     pub fn broken_down(mut self) -> Run {
         self.breakdown = true;
+        self
+    }
+
+    /// With a timeline of intervals of so many milliseconds.
+    #[must_use]
+    pub fn every_ms(mut self, interval: u64) -> Run {
+        self.interval_ms = Some(interval);
         self
     }
 
@@ -195,6 +204,9 @@ impl Run {
         if self.breakdown {
             command.push_str(" --latency-breakdown");
         }
+        if let Some(interval) = self.interval_ms {
+            command.push_str(&format!(" --timeline-interval {interval}ms"));
+        }
         if let Some(subtests) = &self.subtests {
             command.push_str(&format!(" --subtests {subtests}"));
         }
@@ -255,7 +267,9 @@ impl Run {
         let layers = host.as_ref().map(|(_, host)| format!("{host:?}"));
         let aged_by = ageing.as_ref().map(|(_, text)| *text);
         let breakdown = self.breakdown.then_some("breakdown");
-        for field in fields.into_iter().chain(layers.as_deref()).chain(aged_by).chain(breakdown) {
+        let interval = self.interval_ms.map(|interval| format!("every {interval} ms"));
+        let asked = layers.as_deref().into_iter().chain(aged_by).chain(breakdown).chain(interval.as_deref());
+        for field in fields.into_iter().chain(asked) {
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());
         }

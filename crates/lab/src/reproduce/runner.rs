@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
+use ssdlab_base::Nanos;
 
 use super::accessor::Measured;
 use super::plan::{Preparation, Ready, Run, memory_bytes};
@@ -347,7 +348,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         breakdown: ready.run.breakdown.then_some(Breakdown { slowest: 0 }),
         jobs: 1,
         memory_bytes: settings.memory_bytes,
-        timeline_interval: None,
+        timeline_interval: ready.run.interval_ms.map(Nanos::from_ms),
         asked: Asked {
             command: ready.command.split(' ').map(str::to_string).collect(),
             workload: ready.input.shown.clone(),

@@ -115,6 +115,7 @@ impl Scene {
             subtests: None,
             initial: None,
             breakdown: false,
+            interval_ms: None,
         }
     }
 

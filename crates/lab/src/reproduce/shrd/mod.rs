@@ -72,6 +72,7 @@ pub(super) static PAPER: Paper = Paper {
         published!("figure08.csv"),
         published!("figure10.csv"),
         published!("figure11.csv"),
+        published!("figure12.csv"),
         published!("table02.csv"),
         published!("table03.csv"),
     ],

@@ -238,6 +238,29 @@ fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
 }
 
 #[test]
+fn a_run_with_a_finer_timeline_has_one_and_is_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let input = scene.input("writes").expect("the toy's input");
+    let plain = scene.run("toy", "none", input, "");
+    let every = plain.clone().every_ms(3);
+    assert!(every.command(&scene).contains(" --timeline-interval 3ms "), "{}", every.command(&scene));
+    let settings = Settings {
+        jobs: 1,
+        memory_bytes: 1 << 30,
+        snapshots: None,
+        stop: &AtomicBool::new(false),
+        watch: &crate::Quiet,
+    };
+    let outcomes = execute(&scene, vec![plain.clone(), every.clone()], folder.path(), &settings);
+    assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
+    let interval = |run: &Run| outcomes.get(run).expect("a result").number("timeline.interval");
+    assert_eq!(interval(&every), Some(3e6));
+    assert_ne!(interval(&plain), Some(3e6));
+    assert_eq!(std::fs::read_dir(folder.path().join("runs")).expect("kept runs").count(), 2);
+}
+
+#[test]
 fn a_run_that_is_broken_down_says_what_its_requests_waited_for_and_is_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let scene = scene();
