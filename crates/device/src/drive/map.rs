@@ -120,6 +120,12 @@ impl Drive {
         let map = self.ftl.cached_map().expect("the map of this design is cached");
         for done in done {
             if matches!(done.kind, OpKind::Program | OpKind::Copyback) && !done.failed {
+                debug_assert!(
+                    self.media.flash.is_written(done.block, done.page),
+                    "the program of block {} page {} ended, and the page is not written",
+                    done.block,
+                    done.page
+                );
                 map.settled(&mut self.media, Place { block: done.block, page: done.page });
             }
         }

@@ -174,6 +174,7 @@ impl Shrd {
         match to {
             Some(to) => {
                 self.base.data.rename(media, from, to);
+                assert_eq!(self.base.data.unit_of(to), Some(unit), "tLPN {} was moved to unit {to}", step.tlpn);
                 self.base.map.is_mapped_again(to);
                 if !seeded(Bug::RemapForgetsMapPage) {
                     self.base.map.changed(to, false);
