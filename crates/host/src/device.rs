@@ -198,7 +198,7 @@ pub trait BlockDevice: Send {
     /// are not recorded. A layer puts its own time before what the device below says.
     fn take_paths(&mut self, to: &mut Vec<Path>);
 
-    /// Tags and bytes of completed reads, where contents are kept; the caller clears it.
+    /// Tags and bytes of completed reads, where contents are kept, in the order of the completions; the caller clears it.
     fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)>;
 
     /// Whether `sector` holds data, and the first sector up to `end` from which on that is different.

@@ -11,6 +11,8 @@ pub(crate) struct Overlaps {
     ranges: BTreeMap<(u64, u64), (u64, bool)>,
     /// The longest range since the last time there was none.
     longest: u64,
+    /// Commands among them that change what is there: without one, no read waits.
+    changing: usize,
 }
 
 /// Whether a command changes sectors.
@@ -26,16 +28,19 @@ impl Overlaps {
         }
         self.longest = if self.ranges.is_empty() { request.sectors } else { self.longest.max(request.sectors) };
         self.ranges.insert((request.sector, number), (request.end(), changes(request.op)));
+        self.changing += usize::from(changes(request.op));
     }
 
     /// A command has ended.
     pub(crate) fn remove(&mut self, number: u64, request: &Request) {
-        self.ranges.remove(&(request.sector, number));
+        if let Some((_, changes)) = self.ranges.remove(&(request.sector, number)) {
+            self.changing -= usize::from(changes);
+        }
     }
 
     /// Whether an earlier command that has not ended overlaps this one, and one of the two changes what is there.
     pub(crate) fn is_blocked(&self, number: u64, request: &Request) -> bool {
-        if request.op == Op::Flush || request.sectors == 0 {
+        if request.op == Op::Flush || request.sectors == 0 || (self.changing == 0 && !changes(request.op)) {
             return false;
         }
         let from = request.sector.saturating_sub(self.longest);

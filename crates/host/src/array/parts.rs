@@ -1,6 +1,5 @@
 //! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
 
-use rustc_hash::FxHashMap;
 use ssdlab_base::{Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload};
@@ -181,7 +180,9 @@ impl Array {
                 continue;
             }
             let mut completions = std::mem::take(below.device.completions());
-            let mut read: FxHashMap<u32, Vec<u8>> = below.device.read_data().drain(..).collect();
+            // What was read stands in the order of the completions.
+            let mut read = std::mem::take(below.device.read_data());
+            let mut cells_read = read.drain(..).peekable();
             below.device.take_paths(&mut self.paths);
             let mut paths = self.paths.drain(..);
             for completion in completions.drain(..) {
@@ -189,12 +190,14 @@ impl Array {
                 below.free.push(completion.tag);
                 below.in_flight -= 1;
                 self.sent.add(&request);
-                let (cells, path) = (read.remove(&completion.tag), paths.next());
-                to.push(Ended { device: index, owner, request, completion, cells, path });
+                let cells = cells_read.next_if(|(tag, _)| *tag == completion.tag).map(|(_, cells)| cells);
+                to.push(Ended { device: index, owner, request, completion, cells, path: paths.next() });
             }
-            drop(paths);
-            // The allocation goes back: the device fills it again.
+            assert!(cells_read.next().is_none(), "what was read belongs to a completion that succeeded");
+            drop((paths, cells_read));
+            // The allocations go back: the device fills them again.
             *below.device.completions() = completions;
+            *below.device.read_data() = read;
         }
     }
 
