@@ -5,6 +5,7 @@
 
 mod at_once;
 mod driver;
+mod log_blocks;
 
 use std::fs;
 use std::io::BufWriter;
@@ -378,7 +379,7 @@ fn capture_figure() -> Figure {
 }
 
 /// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
-/// driver, shrd, recovery, parsing, captures, torture.
+/// log-blocks, driver, shrd, recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|name| name == group);
@@ -395,6 +396,9 @@ fn main() {
     }
     if wanted("cached-map") {
         figures.extend(cached_map_figures());
+    }
+    if wanted("log-blocks") {
+        figures.extend(log_blocks::log_block_figures());
     }
     if wanted("driver") {
         figures.extend(driver::driver_figures());

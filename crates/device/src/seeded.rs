@@ -62,6 +62,14 @@ pub enum Bug {
     MergeKeepsNewestOnly,
     /// Recovery takes a copy that was interrupted for one that has everything.
     CopyTakenForWhole,
+    /// A log block whose pages are in no order becomes a data block.
+    SwitchOutOfOrder,
+    /// A log block becomes the data block of a logical block of which pages were trimmed.
+    SwitchForgetsTrims,
+    /// A full merge keeps the data block alone from being erased before its copies are on flash, and no log block.
+    MergePinsDataBlock,
+    /// The header of a full merge does not tell which pages held nothing.
+    HeaderTellsNoTrims,
     /// Recovery takes a moved map page for one that knows of everything before its move.
     MoveMakesMapPageNew,
     /// The record of what is active leaves out blocks that were written in part.
@@ -110,7 +118,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 50] = [
+    pub const ALL: [Bug; 54] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -139,6 +147,10 @@ impl Bug {
         Bug::HeaderForgetsTrims,
         Bug::MergeKeepsNewestOnly,
         Bug::CopyTakenForWhole,
+        Bug::SwitchOutOfOrder,
+        Bug::SwitchForgetsTrims,
+        Bug::MergePinsDataBlock,
+        Bug::HeaderTellsNoTrims,
         Bug::MoveMakesMapPageNew,
         Bug::RecordForgetsOpenBlocks,
         Bug::RecordBeforeMapPages,
@@ -194,6 +206,10 @@ impl Bug {
             Bug::HeaderForgetsTrims => "the header of a merged block forgets which pages were trimmed",
             Bug::MergeKeepsNewestOnly => "the older blocks of an interrupted merge are erased too early",
             Bug::CopyTakenForWhole => "recovery takes an interrupted copy for a whole one",
+            Bug::SwitchOutOfOrder => "a log block whose pages are in no order becomes a data block",
+            Bug::SwitchForgetsTrims => "a log block becomes the data block where pages were trimmed",
+            Bug::MergePinsDataBlock => "a log block is erased before what was merged out of it is on flash",
+            Bug::HeaderTellsNoTrims => "the header of a full merge does not tell of trims",
             Bug::MoveMakesMapPageNew => "recovery takes a moved map page for one written anew",
             Bug::RecordForgetsOpenBlocks => "the record of active blocks leaves out blocks written in part",
             Bug::RecordBeforeMapPages => "the record of active blocks does not wait for the dirty map pages",

@@ -78,7 +78,7 @@ fn write(drive: &mut Drive, sector: u64, sectors: u64) {
 /// Drives, what they keep, requests after the fill and their sectors, and how much of what is said is taken at least.
 type Case = (&'static str, &'static [&'static str], Contents, u64, u64, f64);
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 14] = [
     ("bench-32g", &[], Contents::Nothing, 0, 8, 0.85),
     ("demo-slc", &[], Contents::Nothing, 30_000, 8, 0.85),
     ("demo-tlc", &["capacity.user=1g", "flash.blocks_per_plane=32"], Contents::Stamps, 30_000, 8, 0.85),
@@ -91,8 +91,19 @@ const CASES: [Case; 12] = [
     ("waflash-256g-16k", MV_COMPACTED, Contents::Nothing, 40_000, 8, 0.5),
     ("waflash-256g-16k", MV_COMPACTED, Contents::Stamps, 20_000, 8, 0.8),
     ("waflash-256g-16k", MV_DIRECT, Contents::Stamps, 5_000, 8, 0.85),
+    ("demo-slc", BAST, Contents::Nothing, 20_000, 8, 0.6),
+    ("demo-slc", FAST, Contents::Stamps, 5_000, 8, 0.6),
 ];
 
+const BAST: &[&str] = &[
+    "ftl.design=bast",
+    "ftl.superblock=none",
+    "ftl.allocation=dynamic",
+    "gc.pacing=off",
+    "flash.blocks_per_plane=64",
+    "capacity.user=384m",
+];
+const FAST: &[&str] = &["ftl.design=fast", BAST[1], BAST[2], BAST[3], BAST[4], BAST[5]];
 const ONE_DIE: &[&str] = &["flash.channels=1", "flash.chips_per_channel=1", "flash.dies_per_chip=1", "buffer.size=4m"];
 const ONE_DIE_LRU: &[&str] = &["flash.channels=1", "flash.chips_per_channel=1", "buffer.policy=pc-lru"];
 const MV: &[&str] = &[ONE_DIE[0], ONE_DIE[1], ONE_DIE[2], ONE_DIE[3], "ftl.design=mvftl"];

@@ -38,3 +38,15 @@ fn versions_survive_power_cuts_and_faults() {
 fn mapped_blocks_survive_power_cuts_and_faults() {
     survives("block-mapped");
 }
+
+/// A map of blocks, with a log block for each logical block that is overwritten.
+#[test]
+fn log_blocks_of_one_survive_power_cuts_and_faults() {
+    survives("bast");
+}
+
+/// A map of blocks, with log blocks that all share.
+#[test]
+fn log_blocks_of_all_survive_power_cuts_and_faults() {
+    survives("fast");
+}

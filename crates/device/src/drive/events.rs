@@ -250,12 +250,14 @@ impl Drive {
     }
 
     /// What waits for free blocks, and how far it came: a command that trims several segments finds space for the records of
-    /// some of them, and for more when it is tried again.
+    /// some of them, and for more when it is tried again. A design with blocks of its own may have merged some for a write that
+    /// needs more of them.
     pub(super) fn waits_for_space(&self) -> (usize, usize, u64, u64, u32, u64) {
         let (stalled, rewrites) = (self.waiting.stalled.len(), self.failures.pending_rewrites.len());
         let cursors = self.waiting.stalled.for_space().map(|command| u64::from(self.commands[command].cursor)).sum();
-        let became_data = self.media.pool.became_data();
-        (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending(), became_data)
+        let pool = &self.media.pool;
+        let changed = if self.media.own_blocks { pool.state_changes() } else { pool.became_data() };
+        (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending(), changed)
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.

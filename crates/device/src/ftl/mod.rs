@@ -12,6 +12,7 @@ mod dftl;
 mod drawing;
 mod durable_trims;
 mod extended;
+mod log_block;
 pub(crate) mod mv;
 pub(crate) mod page;
 mod placement;
@@ -403,5 +404,13 @@ impl Asker {
 pub(crate) type Design = registry::Entry<Make>;
 
 /// Every FTL design.
-pub(crate) const DESIGNS: &[Design] =
-    &[page::DESIGN, mv::DESIGN, tagged::DESIGN, block_mapped::DESIGN, dftl::DESIGN, shrd::DESIGN];
+pub(crate) const DESIGNS: &[Design] = &[
+    page::DESIGN,
+    mv::DESIGN,
+    tagged::DESIGN,
+    block_mapped::DESIGN,
+    dftl::DESIGN,
+    shrd::DESIGN,
+    log_block::BAST,
+    log_block::FAST,
+];

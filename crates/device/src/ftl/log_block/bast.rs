@@ -1,0 +1,39 @@
+//! BAST: block-associative sector translation (Kim, Kim, Noh, Min, Cho; IEEE Transactions on Consumer Electronics 48(2), 2002).
+//!
+//! A log block takes the overwrites of one logical block. When a logical block needs a log block and there are as many as there
+//! may be, the one that was written least recently is merged.
+
+use ssdlab_flash::Lpn;
+
+use super::{LogBlockFtl, Scheme, design, keys};
+use crate::ftl::{Design, NoSpace};
+use crate::media::Media;
+
+/// The design as a description names it.
+pub(crate) const BAST: Design = design(
+    "bast",
+    "BAST: a map of blocks, and log blocks that take the overwrites of one logical block each",
+    |config| keys::check(config, "bast"),
+    |config| Box::new(LogBlockFtl::new(config, Scheme::Bast)),
+);
+
+impl LogBlockFtl {
+    /// The log block that the next write of an LPN goes to.
+    pub(super) fn bast_log(&self, media: &Media, lpn: Lpn) -> Option<usize> {
+        let logical = self.split(lpn).0;
+        self.logs.iter().position(|log| log.logical == logical).filter(|index| self.has_page(media, *index))
+    }
+
+    /// A step towards a log block for a write of an LPN.
+    pub(super) fn bast_step(&mut self, media: &mut Media, lpn: Lpn) -> Result<(), NoSpace> {
+        let logical = self.split(lpn).0;
+        if let Some(index) = self.logs.iter().position(|log| log.logical == logical) {
+            return self.merge_log(media, index);
+        }
+        if (self.logs.len() as u32) < self.most_logs {
+            return self.open_log(media, logical);
+        }
+        let oldest = (0..self.logs.len()).min_by_key(|index| self.logs[*index].used).expect("there are log blocks");
+        self.merge_log(media, oldest)
+    }
+}

@@ -1,0 +1,54 @@
+//! FAST: fully associative sector translation (Lee, Park, Chung, Lee, Park, Song; ACM Transactions on Embedded Computing Systems
+//! 6(3), 2007).
+//!
+//! One log block, the *SW log block*, takes writes of one logical block that begin with its first page and go on in order. All
+//! other overwrites go to *RW log blocks*, whatever their logical block. When a log block is needed and there are as many as
+//! there may be, the oldest RW log block is merged: each logical block that has a page there.
+
+use ssdlab_flash::{Lpn, NONE};
+
+use super::{LogBlockFtl, Scheme, design, keys};
+use crate::ftl::{Design, NoSpace};
+use crate::media::Media;
+
+/// The design as a description names it.
+pub(crate) const FAST: Design = design(
+    "fast",
+    "FAST: a map of blocks, a log block for sequential overwrites, and log blocks for any others",
+    |config| keys::check(config, "fast"),
+    |config| Box::new(LogBlockFtl::new(config, Scheme::Fast)),
+);
+
+impl LogBlockFtl {
+    /// The log block that the next write of an LPN goes to.
+    pub(super) fn fast_log(&self, media: &Media, lpn: Lpn) -> Option<usize> {
+        let (logical, offset) = self.split(lpn);
+        let goes_on = |index: &usize| {
+            let log = &self.logs[*index];
+            log.logical == logical && log.lpns.len() as u32 == offset && self.has_page(media, *index)
+        };
+        let sequential = (0..self.logs.len()).find(goes_on);
+        if sequential.is_some() || offset == 0 {
+            return sequential;
+        }
+        let newest = self.logs.iter().rposition(|log| log.logical == NONE);
+        newest.filter(|index| self.has_page(media, *index))
+    }
+
+    /// A step towards a log block for a write of an LPN.
+    pub(super) fn fast_step(&mut self, media: &mut Media, lpn: Lpn) -> Result<(), NoSpace> {
+        let (logical, offset) = self.split(lpn);
+        let sequential = self.logs.iter().position(|log| log.logical != NONE);
+        if offset == 0
+            && let Some(index) = sequential
+        {
+            return self.merge_log(media, index);
+        }
+        if (self.logs.len() as u32) < self.most_logs {
+            return self.open_log(media, if offset == 0 { logical } else { NONE });
+        }
+        // The oldest, unless the only one is for sequential writes.
+        let oldest = self.logs.iter().position(|log| log.logical == NONE).or(sequential);
+        self.merge_log(media, oldest.expect("there are log blocks"))
+    }
+}
