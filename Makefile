@@ -70,6 +70,7 @@ torture: build ## Cut the power of every design, of a cached map alone, then of 
 	$(SSDLAB) torture --drivers --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --command-sets --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test shrd -- --nocapture
+	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture
 	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test stacks every_cut -- --nocapture
 	$(SSDLAB) torture --exhaustive 4
 

@@ -6,6 +6,7 @@
 mod at_once;
 mod driver;
 mod log_blocks;
+mod segments;
 
 use std::fs;
 use std::io::BufWriter;
@@ -379,7 +380,7 @@ fn capture_figure() -> Figure {
 }
 
 /// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
-/// log-blocks, driver, shrd, recovery, parsing, captures, torture.
+/// log-blocks, segments, driver, shrd, recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|name| name == group);
@@ -399,6 +400,9 @@ fn main() {
     }
     if wanted("log-blocks") {
         figures.extend(log_blocks::log_block_figures());
+    }
+    if wanted("segments") {
+        figures.extend(segments::segment_figures());
     }
     if wanted("driver") {
         figures.extend(driver::driver_figures());

@@ -98,6 +98,8 @@ pub enum Role {
     Design,
     /// It acknowledges events up to the number in its one word.
     Acknowledge,
+    /// It tells of the segments from the number in its first word on, as many as the second says.
+    Report,
 }
 
 /// A command of a set.

@@ -152,7 +152,7 @@ impl Live {
         let drives: Vec<DriveConfig> = host.drives(&config).into_iter().map(|(_, config)| config).collect();
         // Before an image is made.
         for drive in &drives {
-            drive.validate().map_err(|error| {
+            drive.validate().and_then(|()| drive.takes_block_io()).map_err(|error| {
                 if *drive == config { Failure::input(description.place(&error)) } else { Failure::input(&error) }
             })?;
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use ssdlab_base::{closest, parse_duration};
-use ssdlab_device::{DriveConfig, registered};
+use ssdlab_device::{DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::stacks::StackCase;
 use ssdlab_torture::tags::TagCase;
@@ -136,6 +136,12 @@ fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), F
     allowed.check(&what, one.saturating_mul(jobs).saturating_add(BESIDES), hints)
 }
 
+/// Random block I/O means nothing to a drive with append-only segments.
+fn appends_alone(option: &str, design: &str) -> Failure {
+    Failure::input(format!("{option}: drives of the design '{design}' take appends to segments alone"))
+        .hint("its campaign is `cargo test --release -p ssdlab-torture --test segments`")
+}
+
 /// What cases are drawn from, as the command line says.
 fn scope(args: &Torture) -> Result<Scope, Failure> {
     let names = |given: &[String], option: &str, kind: &str| -> Result<Vec<String>, Failure> {
@@ -145,6 +151,9 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
             let meant = closest(wrong, known.iter().copied()).map(|name| format!("did you mean '{name}'? "));
             let hint = format!("{}there are {}", meant.unwrap_or_default(), known.join(", "));
             return Err(Failure::input(format!("{option}: '{wrong}' is not known")).hint(hint));
+        }
+        if let Some(name) = given.iter().find(|name| has_own_campaign(name)) {
+            return Err(appends_alone(option, name));
         }
         Ok(given.to_vec())
     };
@@ -178,6 +187,9 @@ fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
     }
     let config = description.resolve().map_err(Failure::input)?;
     config.validate().map_err(|error| Failure::input(description.place(&error)))?;
+    if has_own_campaign(&config.ftl.design) {
+        return Err(appends_alone("--device", &config.ftl.design));
+    }
     let small = shape::small_like(&config).ok_or_else(|| {
         Failure::input(format!("no small drive of the kind of '{}' is accepted", config.name))
             .hint("fewer streams or a smaller gc.free_blocks leave more space")

@@ -1,6 +1,8 @@
 //! What a configuration must satisfy so that garbage collection never runs out of blocks, and what over-provisioning it
 //! leaves. The design decides; what is here holds for one that writes behind frontiers.
 
+use ssdlab_base::command_sets::segments::SEGMENTS;
+
 use crate::ftl::DESIGNS;
 use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, Spare, Superblock};
 
@@ -59,6 +61,23 @@ impl DriveConfig {
     /// Write frontiers a group keeps open.
     pub(crate) fn frontiers(&self) -> u32 {
         self.ftl.streams + u32::from(self.ftl.separate_gc_frontier)
+    }
+
+    /// Refuses a drive that takes no block I/O but appends to segments.
+    ///
+    /// # Errors
+    /// The drive is one.
+    pub fn takes_block_io(&self) -> Result<(), DriveError> {
+        let set = DESIGNS.iter().find(|design| design.name == self.ftl.design).and_then(|design| design.make.commands);
+        if set.is_none_or(|set| set.name != SEGMENTS.name) {
+            return Ok(());
+        }
+        let reason = format!(
+            "\"{}\": the drive takes nothing but appends to segments; block I/O needs a host that appends between them \
+             (docs/command-sets.md, the set `segments`)",
+            self.ftl.design
+        );
+        refuse("ftl.design", reason)
     }
 
     /// Refuses what cannot work, with the numbers.

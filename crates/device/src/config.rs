@@ -20,6 +20,17 @@ pub struct InterfaceConfig {
     pub command_overhead: Nanos,
     /// What the processor needs for a command, one command after the other.
     pub processing: Nanos,
+    /// What a drive with append-only segments answers to reads of what is not written.
+    pub read_unwritten: ReadUnwritten,
+}
+
+/// What a read of sectors that are not written comes to, on a drive with append-only segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadUnwritten {
+    /// It is refused.
+    Error,
+    /// It reads zeroes.
+    Zeroes,
 }
 
 /// The two interfaces.

@@ -21,6 +21,7 @@ pub mod path;
 mod recovery_reads;
 mod registry;
 pub mod seeded;
+mod segments;
 mod slots;
 mod stats;
 mod superblocks;
@@ -31,14 +32,15 @@ mod token;
 pub use block_pool::PoolView;
 pub use config::{
     Allocation, BufferConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Pacing, Parity, Superblock,
+    Level, Pacing, Parity, ReadUnwritten, Superblock,
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
     CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
 };
 pub use ftl::{
-    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost,
+    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, has_own_campaign,
+    partial_write_cost,
 };
 pub use gc::victim::VictimPolicy;
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};

@@ -70,6 +70,20 @@ pub enum Bug {
     MergePinsDataBlock,
     /// The header of a full merge does not tell which pages held nothing.
     HeaderTellsNoTrims,
+    /// A bad block of a segment is erased before its pages are on flash elsewhere.
+    ReplacedBlockNotPinned,
+    /// Recovery takes a block that was to replace another for whole.
+    UnfinishedReplacementTaken,
+    /// Recovery does not heed the record of trimmed segments.
+    RecordIgnored,
+    /// A record lists the segments that were trimmed since the one before alone.
+    RecordForgetsOlderTrims,
+    /// Blocks of a trimmed segment are erased before a record of the trim is on flash.
+    ErasedBeforeRecord,
+    /// Recovery takes pages of a segment that were written before its trim for current ones.
+    GenerationsMixed,
+    /// A segment with holes takes writes after recovery.
+    HolesStayOpen,
     /// Recovery takes a moved map page for one that knows of everything before its move.
     MoveMakesMapPageNew,
     /// The record of what is active leaves out blocks that were written in part.
@@ -118,7 +132,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 54] = [
+    pub const ALL: [Bug; 61] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -151,6 +165,13 @@ impl Bug {
         Bug::SwitchForgetsTrims,
         Bug::MergePinsDataBlock,
         Bug::HeaderTellsNoTrims,
+        Bug::ReplacedBlockNotPinned,
+        Bug::UnfinishedReplacementTaken,
+        Bug::RecordIgnored,
+        Bug::RecordForgetsOlderTrims,
+        Bug::ErasedBeforeRecord,
+        Bug::GenerationsMixed,
+        Bug::HolesStayOpen,
         Bug::MoveMakesMapPageNew,
         Bug::RecordForgetsOpenBlocks,
         Bug::RecordBeforeMapPages,
@@ -210,6 +231,15 @@ impl Bug {
             Bug::SwitchForgetsTrims => "a log block becomes the data block where pages were trimmed",
             Bug::MergePinsDataBlock => "a log block is erased before what was merged out of it is on flash",
             Bug::HeaderTellsNoTrims => "the header of a full merge does not tell of trims",
+            Bug::ReplacedBlockNotPinned => {
+                "a replaced block of a segment is erased before its pages are on flash elsewhere"
+            }
+            Bug::UnfinishedReplacementTaken => "recovery takes the unfinished replacement of a block for a whole one",
+            Bug::RecordIgnored => "recovery does not heed the record of trimmed segments",
+            Bug::RecordForgetsOlderTrims => "a record leaves out segments that an older record lists",
+            Bug::ErasedBeforeRecord => "blocks of a trimmed segment are erased before the record of its trim",
+            Bug::GenerationsMixed => "recovery mixes pages of a segment from before and after its trim",
+            Bug::HolesStayOpen => "a segment that a power cut left with holes takes writes",
             Bug::MoveMakesMapPageNew => "recovery takes a moved map page for one written anew",
             Bug::RecordForgetsOpenBlocks => "the record of active blocks leaves out blocks written in part",
             Bug::RecordBeforeMapPages => "the record of active blocks does not wait for the dirty map pages",

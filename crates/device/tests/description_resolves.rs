@@ -5,7 +5,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, BufferConfig, Description, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock,
+    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{
     BlockId, Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault,
@@ -94,6 +94,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
+            read_unwritten: ReadUnwritten::Error,
         },
         buffer: BufferConfig {
             policy: "lru".to_string(),
@@ -367,6 +368,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     bandwidth: interface.3,
                     command_overhead: interface.4,
                     processing: Nanos::ZERO,
+                    read_unwritten: ReadUnwritten::Error,
                 },
                 buffer: BufferConfig {
                     policy: buffer.0.to_string(),

@@ -4,14 +4,15 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock, draw_design, draw_user_units, drawn_designs,
-    registered,
+    InterfaceKind, Level, Options, Pacing, Parity, ReadUnwritten, Settings, Superblock, draw_design, draw_user_units,
+    drawn_designs, has_own_campaign, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
 /// The names registered for one kind of policy.
 pub fn names(kind: &str) -> Vec<&'static str> {
-    registered().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name).collect()
+    let of_kind = registered().into_iter().filter(|entry| entry.kind == kind && !has_own_campaign(entry.name));
+    of_kind.map(|entry| entry.name).collect()
 }
 
 /// One of several.
@@ -152,6 +153,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             bandwidth: one_of(rng, &[0, 0, 500_000_000]),
             command_overhead: Nanos(one_of(rng, &[0, 0, 1000])),
             processing: Nanos::ZERO,
+            read_unwritten: ReadUnwritten::Error,
         },
         buffer: BufferConfig {
             policy: one_of(rng, &names("buffer.policy")).to_string(),
@@ -276,6 +278,7 @@ pub fn handful() -> DriveConfig {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
+            read_unwritten: ReadUnwritten::Error,
         },
         buffer: BufferConfig {
             policy: "none".to_string(),

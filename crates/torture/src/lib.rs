@@ -17,6 +17,7 @@
 //! shape                a drive of one's own made small enough to be compared
 //! stacks               layers above several drives: crashes of the host, cuts of one drive, cuts of everything
 //! exhaustive           every power cut of every short sequence of commands
+//! segments             a drive with append-only segments, and what each must hold
 //! shrd                 a drive of the set `shrd` without a driver, and what each unit must hold
 //! tags                 the example command set against a model of it, and its cases
 //! ```
@@ -38,6 +39,7 @@ pub mod lives;
 pub mod run;
 pub mod script;
 pub mod seeds;
+pub mod segments;
 pub mod shape;
 pub mod shrd;
 pub mod shrink;

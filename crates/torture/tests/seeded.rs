@@ -5,12 +5,13 @@
 use std::sync::Mutex;
 
 use ssdlab_device::seeded::{self, Bug};
+use ssdlab_torture::segments::SegmentCase;
 use ssdlab_torture::shrd::LogCase;
 use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 54] = [
+const ALLOWED: [(Bug, u64); 61] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -43,6 +44,13 @@ const ALLOWED: [(Bug, u64); 54] = [
     (Bug::SwitchForgetsTrims, 1000),
     (Bug::MergePinsDataBlock, 400),
     (Bug::HeaderTellsNoTrims, 100),
+    (Bug::ReplacedBlockNotPinned, 2000),
+    (Bug::UnfinishedReplacementTaken, 4000),
+    (Bug::RecordIgnored, 100),
+    (Bug::RecordForgetsOlderTrims, 100),
+    (Bug::ErasedBeforeRecord, 400),
+    (Bug::GenerationsMixed, 100),
+    (Bug::HolesStayOpen, 100),
     (Bug::MoveMakesMapPageNew, 6000),
     (Bug::RecordForgetsOpenBlocks, 100),
     (Bug::RecordBeforeMapPages, 1000),
@@ -87,6 +95,17 @@ const OF_A_LOG: [Bug; 9] = [
     Bug::LogNotWrittenThrough,
 ];
 
+/// Bugs of drives with append-only segments: found by a host that appends.
+const OF_SEGMENTS: [Bug; 7] = [
+    Bug::ReplacedBlockNotPinned,
+    Bug::UnfinishedReplacementTaken,
+    Bug::RecordIgnored,
+    Bug::RecordForgetsOlderTrims,
+    Bug::ErasedBeforeRecord,
+    Bug::GenerationsMixed,
+    Bug::HolesStayOpen,
+];
+
 /// Commands of a case.
 const COMMANDS: u64 = 200;
 
@@ -95,6 +114,7 @@ fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     match bug {
         bug if OF_A_SET.contains(&bug) => hunt_of_set(bug, seeds),
         bug if OF_A_LOG.contains(&bug) => hunt_of_log(bug, seeds),
+        bug if OF_SEGMENTS.contains(&bug) => hunt_of_segments(bug, seeds),
         bug => hunt_block(bug, seeds),
     }
 }
@@ -127,6 +147,22 @@ fn hunt_of_log(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     for seed in 1..=seeds {
         seeded::seed(None);
         let Some(case) = LogCase::draw(seed) else { continue };
+        seeded::seed(Some(bug));
+        let found = case.run(&mut Totals::default());
+        seeded::seed(None);
+        if let Err(finding) = found {
+            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
+            let steps = finding.step;
+            return Some((seed, finding, steps));
+        }
+    }
+    None
+}
+
+fn hunt_of_segments(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    for seed in 1..=seeds {
+        seeded::seed(None);
+        let Some(case) = SegmentCase::draw(seed) else { continue };
         seeded::seed(Some(bug));
         let found = case.run(&mut Totals::default());
         seeded::seed(None);

@@ -1,12 +1,13 @@
 //! Every command set: a file each, and a line in [`COMMAND_SETS`].
 
+pub mod segments;
 pub mod shrd;
 pub mod tags;
 
 use crate::command_set::CommandSet;
 
 /// Every set beyond block I/O.
-pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD];
+pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD, &segments::SEGMENTS];
 
 #[cfg(test)]
 mod tests {

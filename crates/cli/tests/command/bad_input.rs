@@ -376,3 +376,26 @@ fn sentences_of_refusals_are_whole() {
     bench.write("nan.csv", "time_us,op,offset_bytes,length_bytes\nnan,W,0,4096\n");
     bench.refuses(&run("nan.csv"), &["nan.csv:2: found time_us `nan`", "expected a decimal number"]);
 }
+
+#[test]
+fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
+    let bench = Bench::new();
+    let ftl = "[ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\nsuperblock = \"none\"\n[gc]\npacing = \"off\"\n";
+    let text = format!("{TINY}\n{ftl}");
+    let line = text.lines().position(|line| line.contains("aftl")).map_or(0, |index| index + 1);
+    let place = format!("segments.toml:{line}:");
+    bench.write("segments.toml", &text);
+    let run = ["run", "-d", "segments.toml", "-w", SPEC];
+    bench.refuses(&run, &[&place, "ftl.design", "nothing but appends to segments", "a host that appends"]);
+    let serve = ["serve", "-d", "segments.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
+    bench.refuses(&serve, &[&place, "nothing but appends to segments"]);
+    assert!(!bench.path("image").exists(), "a drive that is refused leaves no image");
+    let torture = ["torture", "-d", "segments.toml", "--seeds", "1"];
+    bench.refuses(&torture, &["aftl", "appends to segments alone", "--test segments"]);
+    bench.refuses(&["torture", "--design", "aftl", "--seeds", "1"], &["--design", "appends to segments alone"]);
+    // A segment is a block of each die.
+    bench.refuses(
+        &[&serve[..], &["--set", "capacity.user=9100k"]].concat(),
+        &["capacity.user", "expected whole segments"],
+    );
+}

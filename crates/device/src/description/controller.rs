@@ -88,6 +88,7 @@ pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, Descripti
         bandwidth: interface.number("bandwidth")?,
         command_overhead: interface.time("command_overhead")?,
         processing: interface.time("processing")?,
+        read_unwritten: interface.choice("read_unwritten")?,
     })
 }
 

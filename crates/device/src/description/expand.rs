@@ -10,7 +10,7 @@ use super::key::{Family, Words, word as word_of};
 use super::keys;
 use super::quantity::{bandwidth, latency, size, span};
 use super::settings::Settings;
-use crate::{Allocation, DriveConfig, Level};
+use crate::{Allocation, DriveConfig, Level, ReadUnwritten};
 
 /// The description that says all of `config` and nothing else.
 pub fn expanded(config: &DriveConfig) -> Table {
@@ -26,14 +26,19 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
     let with_own = |section, family, own| with_own(section, family, own, &config.flash.geometry, all);
     let capacity = table([("user", size(config.user_bytes))]);
     let interface = &config.interface;
-    let interface = table([
+    let mut fields = vec![
         ("kind", word(interface.kind)),
         ("queues", count(interface.queues)),
         ("queue_depth", count(interface.queue_depth)),
         ("bandwidth", bandwidth(interface.bandwidth)),
         ("command_overhead", span(interface.command_overhead)),
         ("processing", span(interface.processing)),
-    ]);
+    ];
+    // Only drives with append-only segments read it.
+    if all || interface.read_unwritten != ReadUnwritten::Error {
+        fields.push(("read_unwritten", word(interface.read_unwritten)));
+    }
+    let interface = table(fields);
     let buffer = table([
         ("policy", text(&config.buffer.policy)),
         ("size", size(config.buffer.bytes)),
@@ -163,8 +168,8 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
     Value::Table(flash)
 }
 
-fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::Table(Table::from_iter(entries.map(|(key, value)| (key.to_string(), value))))
+fn table<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
 }
 
 fn text(text: &str) -> Value {

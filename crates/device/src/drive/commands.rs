@@ -1,6 +1,7 @@
 //! Commands of the drive's own set: checked against what the set says of them, and carried out by the design.
 
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
+use ssdlab_base::command_sets::segments::MOST_REPORTED;
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
@@ -158,6 +159,10 @@ impl Drive {
             }
             return Ok(());
         }
+        if spec.role == Role::Report {
+            self.commands[command].status = self.report_segments(of_set);
+            return Ok(());
+        }
         if !of_set.carried_out {
             let asker = Asker::Command(command);
             let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words, asker };
@@ -182,6 +187,18 @@ impl Drive {
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
         }
         Ok(())
+    }
+
+    /// Answers with the segments from the number in the first word on, as many as the second says.
+    fn report_segments(&self, of_set: &mut OfSet) -> Status {
+        let Some(shape) = self.segments() else { return Status::Unsupported };
+        let (first, count) = (of_set.words[0], of_set.words[1]);
+        let end = first.checked_add(count).filter(|end| *end <= shape.count && count <= MOST_REPORTED);
+        let Some(end) = end else { return Status::OutOfRange };
+        of_set.answer.words = vec![shape.sectors, shape.count, shape.write_unit];
+        let segments = (first..end).filter_map(|number| self.segment(number));
+        of_set.answer.bytes = segments.flat_map(|segment| segment.encode()).collect();
+        Status::Success
     }
 
     /// Whether the design has done a part of a command of the set: the rest follows, in RAM where flash takes no more.

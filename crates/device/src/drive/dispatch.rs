@@ -56,6 +56,9 @@ impl Drive {
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
         debug_assert!(!self.waiting.stalled.contains(command), "command {command} is dispatched, and is stalled");
+        if self.in_order.is_some() && self.waits_its_turn(command) {
+            return self.wait_begins(command, Stage::Overlap);
+        }
         if !self.waiting.stalled.is_empty()
             && let Some(earlier) = self.waiting.stalled.any(&self.extent(command))
         {
@@ -79,6 +82,9 @@ impl Drive {
         }
         if !self.media.failed_untimed.is_empty() {
             self.work_untimed();
+        }
+        if self.in_order.is_some() {
+            self.let_go();
         }
     }
 
@@ -104,6 +110,10 @@ impl Drive {
         if self.failures.read_only && op != Op::Read {
             return self.refuse(command);
         }
+        if self.in_order.is_some() && self.follows_a_gap(command) {
+            self.takes_its_place(command);
+            return Ok(());
+        }
         match op {
             Op::Read => self.read(command)?,
             Op::Write => self.write(command)?,
@@ -125,6 +135,7 @@ impl Drive {
             self.counters.gc_stalled_commands += 1;
         }
         self.map_wait_ends(command);
+        self.had_its_turn(command);
         self.release_command(command);
     }
 
@@ -141,6 +152,7 @@ impl Drive {
         }
         self.map_wait_ends(command);
         self.commands.number(command);
+        self.had_its_turn(command);
         self.release_command(command);
         Ok(())
     }
@@ -206,6 +218,9 @@ impl Drive {
             behind.into_iter().for_each(|command| self.wait_begins(command, Stage::Overlap));
         }
         self.collect_garbage();
+        if self.in_order.is_some() && !nested {
+            self.let_go();
+        }
     }
 
     /// The map pages that a command waited for are cached: it is tried again, and then what waited behind it.
@@ -591,7 +606,7 @@ impl Drive {
             return Ok(());
         }
         let segment = self.ftl.trim_segment_units();
-        let backlog = self.config.trim_backlog();
+        let backlog = self.ftl.trim_backlog(self.config.trim_backlog());
         loop {
             // Tried again after a stall, this comes first: the segment before is unmapped but not saved.
             if self.ftl.trims_pending() > backlog {
@@ -606,6 +621,9 @@ impl Drive {
             }
             let to = end.min((from / segment + 1) * segment);
             debug_assert!(from < to, "units {from} to {to} are trimmed");
+            if !self.ftl.may_trim(&mut self.media) {
+                return Err(Stall::NoSpace);
+            }
             self.ask_for_map_to_trim(Asker::Command(command), Lpn(from)..Lpn(to))?;
             self.drop_buffered(Lpn(from), Lpn(to));
             let trimmed = self.ftl.trim(&mut self.media, Lpn(from), Lpn(to));

@@ -137,6 +137,11 @@ impl Drive {
                 self.release_command(command);
             }
             self.release_holds();
+            if self.in_order.is_some() {
+                // Blocks whose trims are on flash may be erased now.
+                self.pump_all();
+                self.waiting.space_freed = true;
+            }
         }
     }
 
@@ -283,7 +288,9 @@ impl Drive {
             }
             self.commands[command].status = status;
             self.commands.number(command);
+            self.had_its_turn(command);
             self.release_command(command);
         }
+        self.let_go();
     }
 }

@@ -15,6 +15,7 @@ mod dispatch;
 mod engine;
 mod events;
 mod failures;
+mod in_order;
 mod keeping;
 mod map;
 mod memory;
@@ -44,6 +45,7 @@ use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
 use buffering::make_buffer;
 use commands::OfSet;
 use destaging::Destager;
+use in_order::InOrder;
 use parts::{BufferStage, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED};
 use versions::IdlePace;
 use waiting::Waiting;
@@ -140,6 +142,8 @@ pub struct Drive {
     host: HostSide,
     commands: CommandTable,
     waiting: Waiting,
+    /// Of a drive with append-only segments: which commands they take, and in which order.
+    in_order: Option<Box<InOrder>>,
     timers: Timers,
     idle: Idle,
     stage: BufferStage,
@@ -210,6 +214,7 @@ impl Drive {
             command_counts: vec![CommandCount::default(); design.commands.map_or(0, |set| set.commands.len())],
             answers: Vec::new(),
         };
+        let in_order = ftl.append_only().map(|design| Box::new(InOrder::new(config, design)));
         let drive = Drive {
             gc: Gc::new(config, victim(config)),
             sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
@@ -220,6 +225,7 @@ impl Drive {
             host,
             commands: CommandTable::default(),
             waiting: Waiting::default(),
+            in_order,
             timers: Timers::default(),
             stage,
             reads: SteppedReads::default(),
@@ -341,7 +347,11 @@ impl Drive {
 
     /// As [`Drive::submit`], with data. Data is ignored where contents are not kept.
     pub fn submit_with(&mut self, request: &Request, data: Data<'_>) {
-        let refused = if self.in_range(request) { None } else { Some(Status::OutOfRange) };
+        let refused = match self.in_range(request) {
+            false => Some(Status::OutOfRange),
+            true if self.in_order.is_some() => self.refuses_append(request),
+            true => None,
+        };
         self.arrives(request, data, None, refused);
     }
 
@@ -358,6 +368,9 @@ impl Drive {
         let command = self.new_command(request, data, of_set, refused.is_none());
         if let Some(status) = refused {
             return self.turn_away(command, status);
+        }
+        if self.in_order.is_some() {
+            self.takes_its_turn(command, request);
         }
         let queue = self.commands[command].queue;
         if self.host.interface.arrive(command, queue, request.op) {

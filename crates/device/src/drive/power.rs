@@ -256,6 +256,11 @@ impl Drive {
                 self.media.pool.adopt(superblock, BlockState::Free);
                 continue;
             }
+            let stays_open = |block| self.ftl.own_collection().is_some_and(|design| design.stays_open(block));
+            if self.media.own_blocks && good && programmed > 0 && members.iter().copied().any(stays_open) {
+                self.media.pool.adopt(superblock, BlockState::Open);
+                continue;
+            }
             if good && !suspect && (1..self.media.pages_per_superblock()).contains(&programmed) {
                 partly_written.push((programmed, superblock));
                 continue;
@@ -295,6 +300,7 @@ impl Drive {
         }
         recovery.pages_programmed = reads.programs();
         recovery.time = reads.time();
+        self.find_segments();
         self.retire_suspects();
         self.media.fill_stripes();
         self.pump_all();

@@ -404,6 +404,7 @@ impl Drive {
         if !drive.media.pool.restore_free(&free_lists, &drive.media.flash) {
             return Err(bad("the free lists do not name the free blocks"));
         }
+        drive.find_segments();
         drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
         drive.failures.read_only = drive.over_provisioning_is_gone();
@@ -424,7 +425,7 @@ impl Drive {
         let kind = match state {
             BlockState::Free => good && !suspect && programmed == 0,
             BlockState::Bad => !good,
-            BlockState::Open => good && !suspect && (self.media.own_blocks || self.media.is_frontier(superblock)),
+            BlockState::Open => good && (self.media.own_blocks || !suspect && self.media.is_frontier(superblock)),
             _ => good && programmed > 0 && !self.media.is_frontier(superblock),
         };
         let valid = self.media.pool.valid(superblock);

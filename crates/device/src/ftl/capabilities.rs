@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ssdlab_flash::{Cause, Lpn};
+use ssdlab_flash::{BlockId, Cause, Lpn};
 
 use super::{Asker, CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
 use crate::media::{Media, Place};
@@ -56,7 +56,31 @@ pub(crate) trait OwnCollection {
     /// The closed superblock of a group that is to be erased next, if there is one. [`Ftl::relocate`](super::Ftl::relocate) is
     /// asked to move what is valid there. A group is asked again whenever one of its superblocks is opened or closed, or a
     /// superblock becomes free anywhere, and where the design puts it on [`Media::opened`].
-    fn next_victim(&mut self, media: &Media, group: u32) -> Option<u32>;
+    ///
+    /// `idle`: the drive has had nothing to do for a while (`gc.idle_after`).
+    fn next_victim(&mut self, media: &Media, group: u32, idle: bool) -> Option<u32>;
+
+    /// Whether a closed block in which a program failed may be emptied and go bad now. If not, it is asked again as
+    /// [`next_victim`](OwnCollection::next_victim) is.
+    fn may_retire(&mut self, _: &Media, _: BlockId) -> bool {
+        true
+    }
+
+    /// Whether pages go on being given out of a block that recovery found partly written, or one in which a program failed is
+    /// kept as it is. The others are closed.
+    fn stays_open(&self, _: BlockId) -> bool {
+        false
+    }
+}
+
+/// Append-only segments (Application-Managed Flash, section 2). The drive takes nothing else: a write that reaches the design
+/// goes on where its segment ends, and is whole pages; a trim is of whole segments.
+pub(crate) trait AppendOnly {
+    /// Units in a segment.
+    fn segment_units(&self) -> u32;
+
+    /// Units of a segment up to the last that was written, and whether it takes no more.
+    fn written(&self, segment: u32) -> (u32, bool);
 }
 
 /// Commands of a set of its own.

@@ -13,6 +13,8 @@ pub(crate) struct Drawing {
     pub(crate) user_units: fn(u64, &mut Rng) -> u64,
     /// Makes a drive of a handful of pages one that the design accepts, in two ways.
     pub(crate) handful: fn(&mut DriveConfig, bool),
+    /// Its drives take other commands than those that are drawn for all: it is drawn by a campaign of its own alone.
+    pub(crate) own_campaign: bool,
     /// Of so many drawn drives that would have another design one has this; 0: it is one of those that are drawn evenly.
     pub(crate) one_in: u32,
 }
@@ -20,7 +22,7 @@ pub(crate) struct Drawing {
 impl Drawing {
     /// Of a design that takes any drive and has no keys.
     pub(crate) const ANY: Drawing =
-        Drawing { drive: |_, _| (), user_units: |units, _| units, handful: |_, _| (), one_in: 0 };
+        Drawing { drive: |_, _| (), user_units: |units, _| units, handful: |_, _| (), own_campaign: false, one_in: 0 };
 }
 
 /// The drawing of a drive's design; of one that is not known any.
@@ -30,9 +32,15 @@ fn drawing_of(config: &DriveConfig) -> &'static Drawing {
 
 /// Names of designs that are drawn evenly, and of the others with how seldom they are: one in so many.
 pub fn drawn_designs() -> (Vec<&'static str>, Vec<(&'static str, u32)>) {
-    let rows = || DESIGNS.iter().map(|design| (design.name, design.make.drawing.one_in));
+    let drawn = || DESIGNS.iter().filter(|design| !design.make.drawing.own_campaign);
+    let rows = || drawn().map(|design| (design.name, design.make.drawing.one_in));
     let even = rows().filter(|(_, one_in)| *one_in == 0).map(|(name, _)| name).collect();
     (even, rows().filter(|(_, one_in)| *one_in > 0).collect())
+}
+
+/// Whether drives of a design take other commands than those that are drawn for all.
+pub fn has_own_campaign(name: &str) -> bool {
+    DESIGNS.iter().any(|design| design.name == name && design.make.drawing.own_campaign)
 }
 
 /// The first design that takes the commands of a set.

@@ -3,6 +3,7 @@
 //! A design is one folder and one line in [`DESIGNS`]. The drive calls it when a command is dispatched, when garbage
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
+mod aftl;
 mod bits;
 mod block_mapped;
 mod cached_map;
@@ -30,10 +31,11 @@ use crate::{Check, DriveConfig, DriveError, MapCacheStats, MapUser, Status, regi
 
 pub(crate) use drawing::Drawing;
 pub use drawing::{
-    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, partial_write_cost,
+    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, has_own_campaign,
+    partial_write_cost,
 };
 
-pub(crate) use capabilities::{CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
+pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -217,6 +219,16 @@ pub(crate) trait Ftl: Send {
     /// Segments of the logical space with trims that are not on flash yet.
     fn trims_pending(&self) -> u32;
 
+    /// Such segments that are tolerated before a trim saves them; the drive would tolerate `otherwise`.
+    fn trim_backlog(&self, otherwise: u32) -> u32 {
+        otherwise
+    }
+
+    /// Whether another such segment may be trimmed now; if not, the trim waits for a block to be erased.
+    fn may_trim(&mut self, _: &mut Media) -> bool {
+        true
+    }
+
     /// Units in a segment of the logical space whose trims are saved together.
     fn trim_segment_units(&self) -> u32;
 
@@ -331,6 +343,11 @@ pub(crate) trait Ftl: Send {
         None
     }
 
+    /// It takes nothing but appends to segments.
+    fn append_only(&self) -> Option<&dyn AppendOnly> {
+        None
+    }
+
     /// It has commands of its own.
     fn commands(&mut self) -> Option<&mut dyn Commands> {
         None
@@ -413,4 +430,5 @@ pub(crate) const DESIGNS: &[Design] = &[
     shrd::DESIGN,
     log_block::BAST,
     log_block::FAST,
+    aftl::DESIGN,
 ];

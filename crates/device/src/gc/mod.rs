@@ -333,11 +333,13 @@ impl Gc {
             },
         };
         let closed = |block: &u32| media.pool.state(*block) == BlockState::Closed && fits(media, *block);
-        if let Some(index) = retiring.iter().position(closed) {
+        let mut design = if media.own_blocks { ftl.own_collection() } else { None };
+        let mut may_go = |block: &u32| design.as_mut().is_none_or(|design| design.may_retire(media, BlockId(*block)));
+        if let Some(index) = retiring.iter().position(|block| closed(block) && may_go(block)) {
             return Some((retiring.swap_remove(index), Cause::Retirement));
         }
         if media.own_blocks {
-            let victim = ftl.own_collection()?.next_victim(media, group)?;
+            let victim = ftl.own_collection()?.next_victim(media, group, self.background)?;
             self.victims[0] += 1;
             self.valid_in_victims += u64::from(media.pool.valid(victim));
             return Some((victim, Cause::Gc));

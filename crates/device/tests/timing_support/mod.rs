@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
     Allocation, BufferConfig, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, Settings, Superblock,
+    InterfaceKind, Level, Options, Pacing, Parity, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -102,6 +102,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
+            read_unwritten: ReadUnwritten::Error,
         },
         buffer: BufferConfig {
             policy: "none".to_string(),
@@ -145,6 +146,7 @@ pub fn behind_a_link(kind: InterfaceKind) -> DriveConfig {
         bandwidth: BANDWIDTH,
         command_overhead: Nanos(OVERHEAD),
         processing: Nanos::ZERO,
+        read_unwritten: ReadUnwritten::Error,
     };
     config
 }

@@ -114,7 +114,14 @@ pub(super) fn seen_by_workloads(
     watched: bool,
 ) -> Result<Entrant, RunError> {
     let mut seen = entrant.clone();
-    let Some(host) = experiment.host else { return Ok(seen) };
+    let of_drive = |source| RunError::Drive { label: entrant.label.clone(), source };
+    let Some(host) = experiment.host else {
+        entrant.config.takes_block_io().map_err(of_drive)?;
+        return Ok(seen);
+    };
+    for (_, config) in host.drives(&entrant.config) {
+        config.takes_block_io().map_err(of_drive)?;
+    }
     let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
     let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(Box::new(error))))?;
     seen.config.user_bytes = sectors * SECTOR_BYTES;

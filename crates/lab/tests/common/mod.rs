@@ -8,7 +8,7 @@ use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
     Allocation, BufferConfig, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    Pacing, Parity, Settings, Superblock,
+    Pacing, Parity, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
@@ -60,6 +60,7 @@ pub fn drive(name: &str) -> DriveConfig {
             bandwidth: 2_000_000_000,
             command_overhead: Nanos::from_us(1),
             processing: Nanos::ZERO,
+            read_unwritten: ReadUnwritten::Error,
         },
         buffer: BufferConfig {
             policy: "none".to_string(),

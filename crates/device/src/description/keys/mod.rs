@@ -6,7 +6,7 @@ use ssdlab_base::Nanos;
 
 use super::key::{Default, Family, Key, Kind, Words, words};
 use crate::registry::names;
-use crate::{Destage, InterfaceKind, Pacing, Parity, Superblock};
+use crate::{Destage, InterfaceKind, Pacing, Parity, ReadUnwritten, Superblock};
 
 /// The longest time of one flash operation or transfer; longer ones are a slip, and sums of them stay in 64 bits.
 const LONGEST_OPERATION: Nanos = Nanos(60_000_000_000);
@@ -27,6 +27,11 @@ pub(in crate::description) const NO_CAPACITY: &str = "over_provisioning or user"
 impl Words for InterfaceKind {
     const WORDS: &'static [(&'static str, InterfaceKind)] =
         &[("nvme", InterfaceKind::Nvme), ("sata", InterfaceKind::Sata)];
+}
+
+impl Words for ReadUnwritten {
+    const WORDS: &'static [(&'static str, ReadUnwritten)] =
+        &[("error", ReadUnwritten::Error), ("zeroes", ReadUnwritten::Zeroes)];
 }
 
 impl Words for Destage {
@@ -125,6 +130,12 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         Kind::Time(LONGEST_WAIT),
         Default::number(0),
         "Time that the controller's processor needs for each command, one command at a time, after the fixed cost.",
+    ),
+    Key::new(
+        "read_unwritten",
+        Kind::Word(words::<ReadUnwritten>),
+        Default::word("error"),
+        "What a drive with append-only segments answers to reads of sectors that are not written: a refusal, or zeroes.",
     ),
 ];
 

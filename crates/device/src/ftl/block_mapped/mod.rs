@@ -457,7 +457,7 @@ impl Ftl for BlockFtl {
 }
 
 impl OwnCollection for BlockFtl {
-    fn next_victim(&mut self, media: &Media, group: u32) -> Option<u32> {
+    fn next_victim(&mut self, media: &Media, group: u32, _: bool) -> Option<u32> {
         let can_merge = media.free_blocks() > 0;
         let may_leave = |block: &BlockId| {
             media.group_of(*block) == group

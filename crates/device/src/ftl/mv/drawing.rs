@@ -7,6 +7,7 @@ use crate::ftl::Drawing;
 use crate::{DriveConfig, Settings};
 
 pub(super) const DRAWING: Drawing = Drawing {
+    own_campaign: false,
     drive: draw,
     // Mostly so many as leave versions something.
     user_units: |units, rng| if rng.random_bool(0.8) { rng.random_range(units.div_ceil(2)..=units) } else { units },

@@ -1,0 +1,645 @@
+//! A host of append-only segments: it appends to several, trims, flushes, reads, and breaks the rules on purpose; several commands
+//! are under way at a time, and the power goes. It knows segment size, write unit and what it sent, and nothing else of the drive.
+//!
+//! What completed is readable after a power cut, though sectors before it may be missing. A trim that a flush covered never comes
+//! back; one that none covered may, as a whole. A segment that has everything before its last sector goes on; one with a hole
+//! takes no more before its trim.
+
+use rand::RngExt;
+use ssdlab_base::command_sets::segments::{
+    CLOSED, CROSSES_SEGMENTS, GAP, OVERWRITE, PART_OF_SEGMENT, PART_OF_WRITE_UNIT, REPORT, REPORTED_BYTES, SEGMENTS,
+    Segment, SegmentState, UNWRITTEN,
+};
+use ssdlab_base::{Op, Refusal, Request, Rng, rng};
+use ssdlab_device::{
+    Data, Drive, DriveConfig, Options, Payload, Recovered, Status, design_with, draw_design, stamp_cell,
+};
+use ssdlab_flash::{Contents, OpKind};
+
+use crate::catch::catch;
+use crate::{Finding, Totals, configs};
+
+/// A write unit of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unit {
+    /// 0 where it is missing since a power cut.
+    stamp: u32,
+    acknowledged: bool,
+}
+
+/// A segment from one trim to the next.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    units: Vec<Unit>,
+    closed: bool,
+}
+
+/// A segment: its lives, the current one last.
+#[derive(Clone, Debug)]
+struct Modelled {
+    lives: Vec<Life>,
+    /// Lives before this one ended with a trim that completed.
+    trimmed: usize,
+    /// ... that a flush covered, or FUA.
+    durable: usize,
+}
+
+impl Modelled {
+    fn new() -> Modelled {
+        Modelled { lives: vec![Life::default()], trimmed: 0, durable: 0 }
+    }
+
+    fn now(&mut self) -> &mut Life {
+        self.lives.last_mut().expect("a segment has a life")
+    }
+
+    fn written(&self) -> usize {
+        self.lives.last().map_or(0, |life| life.units.len())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.lives.last().is_some_and(|life| life.closed)
+    }
+
+    /// Whether so many units from `first` on can be read.
+    fn can_be_read(&self, first: usize, count: usize) -> bool {
+        let units = self.lives.last().and_then(|life| life.units.get(first..first + count));
+        units.is_some_and(|units| units.iter().all(|unit| unit.stamp > 0))
+    }
+}
+
+/// What a command must come to.
+#[derive(Clone, Debug)]
+enum Expected {
+    /// Units of a life of a segment are written.
+    Written {
+        segment: usize,
+        life: usize,
+        first: usize,
+        count: usize,
+    },
+    /// Segments are trimmed: each with the life that begins then.
+    Trimmed {
+        lives: Vec<(usize, usize)>,
+        fua: bool,
+    },
+    /// Trims that had completed are durable: of each segment the lives before this one.
+    Flushed(Vec<usize>),
+    /// Stamps of units, from a unit of the drive on.
+    Read {
+        first: u64,
+        stamps: Vec<u32>,
+    },
+    Refused(Refusal),
+}
+
+/// A host that has several commands under way.
+pub struct SegmentHost {
+    config: DriveConfig,
+    drive: Option<Drive>,
+    /// Sectors of a write unit.
+    per_unit: u64,
+    /// Units of a segment.
+    units: usize,
+    segments: Vec<Modelled>,
+    /// By tag.
+    under_way: Vec<Option<Expected>>,
+    next_stamp: u32,
+    /// The drive may end read-only.
+    may_end_read_only: bool,
+    /// Events until the power goes.
+    pub events_left: Option<u32>,
+}
+
+/// Why a host stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The power is to go now.
+    Cut,
+    /// The drive takes no more writes.
+    ReadOnly,
+}
+
+/// What a short sequence is made of: everything on one of two segments, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Appends so many units to a segment, in one command.
+    Append(usize, usize),
+    /// Appends two commands of one unit each, under way together.
+    Two(usize),
+    /// Trims a segment.
+    Trim(usize),
+    /// Flushes.
+    Flush,
+}
+
+impl SegmentHost {
+    /// A host of a new drive.
+    ///
+    /// # Panics
+    /// The drive is refused, or has no segments.
+    pub fn new(config: &DriveConfig, seed: u64) -> SegmentHost {
+        let drive = Drive::new(config, Options { seed, contents: Contents::Stamps }).expect("an accepted drive");
+        let shape = drive.segments().expect("a drive with segments");
+        let faults = &config.flash.faults;
+        let fails = faults.program_failure > 0.0 || faults.erase_failure > 0.0;
+        SegmentHost {
+            config: config.clone(),
+            drive: Some(drive),
+            per_unit: shape.write_unit,
+            units: (shape.sectors / shape.write_unit) as usize,
+            segments: vec![Modelled::new(); shape.count as usize],
+            under_way: Vec::new(),
+            next_stamp: 0,
+            may_end_read_only: fails || config.gc.free_blocks < 3,
+            events_left: None,
+        }
+    }
+
+    fn drive(&mut self) -> &mut Drive {
+        self.drive.as_mut().expect("a drive with power")
+    }
+
+    fn sector(&self, segment: usize, unit: usize) -> u64 {
+        (segment * self.units + unit) as u64 * self.per_unit
+    }
+
+    fn submit(&mut self, request: Request, stamp: u32, expected: Expected) {
+        let tag = self.under_way.len() as u32;
+        // What a drive that takes no more writes has refused is expected to have taken effect.
+        let is_refused = matches!(expected, Expected::Refused(_)) && !self.drive().is_read_only();
+        self.under_way.push(Some(expected));
+        let drive = self.drive();
+        let programs = |drive: &Drive| drive.counters().flash.total(OpKind::Program);
+        let (before, order) = (programs(drive), drive.completions().len());
+        let request = Request { at: drive.now(), tag, ..request };
+        drive.submit_with(&request, Data::Stamp(stamp.into()));
+        if is_refused {
+            let told = drive.completions().len() == order + 1;
+            assert!(told, "{request:?} is to be refused, and is not answered at once");
+            assert_eq!(before, programs(drive), "{request:?} is refused, and programs a page");
+        }
+    }
+
+    /// Appends units to a segment.
+    fn append(&mut self, segment: usize, count: usize, queue: u16) {
+        self.next_stamp += 1;
+        let stamp = self.next_stamp;
+        let (life, first) = (self.segments[segment].lives.len() - 1, self.segments[segment].written());
+        self.segments[segment].now().units.extend(vec![Unit { stamp, acknowledged: false }; count]);
+        let request = Request::new(Op::Write, self.sector(segment, first), count as u64 * self.per_unit);
+        let expected = Expected::Written { segment, life, first, count };
+        self.submit(Request { queue, fua: stamp.is_multiple_of(7), ..request }, stamp, expected);
+    }
+
+    fn trim(&mut self, first: usize, count: usize, fua: bool, queue: u16) {
+        let mut lives = Vec::new();
+        for segment in first..first + count {
+            self.segments[segment].lives.push(Life::default());
+            lives.push((segment, self.segments[segment].lives.len() - 1));
+        }
+        let request = Request::new(Op::Trim, self.sector(first, 0), self.sector(count, 0));
+        self.submit(Request { fua, queue, ..request }, 0, Expected::Trimmed { lives, fua });
+    }
+
+    fn flush(&mut self) {
+        let covers = self.segments.iter().map(|segment| segment.trimmed).collect();
+        self.submit(Request::new(Op::Flush, 0, 0), 0, Expected::Flushed(covers));
+    }
+
+    fn read(&mut self, segment: usize, first: usize, count: usize, queue: u16) {
+        let request = Request::new(Op::Read, self.sector(segment, first), count as u64 * self.per_unit);
+        let modelled = &self.segments[segment];
+        let expected = if modelled.can_be_read(first, count) {
+            let units = &modelled.lives[modelled.lives.len() - 1].units[first..first + count];
+            let first = (segment * self.units + first) as u64;
+            Expected::Read { first, stamps: units.iter().map(|unit| unit.stamp).collect() }
+        } else {
+            Expected::Refused(UNWRITTEN)
+        };
+        self.submit(Request { queue, ..request }, 0, expected);
+    }
+
+    /// A command that breaks a rule: it is refused for its reason.
+    fn violate(&mut self, rng: &mut Rng) {
+        let segment = rng.random_range(0..self.segments.len());
+        let modelled = &self.segments[segment];
+        let (written, closed) = (modelled.written(), modelled.is_closed());
+        let per_unit = self.per_unit;
+        let at = |unit: usize| self.sector(segment, unit);
+        let units = self.units;
+        let (op, sector, sectors, reason) = match rng.random_range(0..7) {
+            0 if written > 0 => (Op::Write, at(rng.random_range(0..written)), per_unit, OVERWRITE),
+            1 if written + 1 < units && !closed => (Op::Write, at(rng.random_range(written + 1..units)), per_unit, GAP),
+            2 if closed && written < units => (Op::Write, at(written), per_unit, CLOSED),
+            3 if segment + 1 < self.segments.len() => (Op::Write, at(units - 1), 2 * per_unit, CROSSES_SEGMENTS),
+            4 if per_unit > 1 && written < units => {
+                let (skip, sectors) = [(0, per_unit - 1), (1, per_unit)][rng.random_range(0..2)];
+                (Op::Write, at(written) + skip, sectors, PART_OF_WRITE_UNIT)
+            }
+            5 => (Op::Trim, at(0), per_unit * (units as u64 - 1), PART_OF_SEGMENT),
+            6 if written < units => (Op::Read, at(written), per_unit, UNWRITTEN),
+            _ => (Op::Trim, at(0) + 1, per_unit * units as u64, PART_OF_SEGMENT),
+        };
+        let breaks_nothing = op == Op::Trim && (sectors == 0 || self.sector(1, 0) == 1);
+        if breaks_nothing || sector + sectors > self.sector(self.segments.len(), 0) {
+            return;
+        }
+        self.submit(Request::new(op, sector, sectors), 0, Expected::Refused(reason));
+    }
+
+    /// Whether a command came to what it must; the host learns what is durable now.
+    fn completed(&mut self, tag: u32, status: Status, cells: &[u64]) -> Result<(), Stop> {
+        let expected = self.under_way[tag as usize].take().expect("each command completes once");
+        if status == Status::ReadOnly && self.may_end_read_only {
+            return Err(Stop::ReadOnly);
+        }
+        match expected {
+            Expected::Refused(reason) => assert_eq!(status, Status::Refused(reason), "a command that breaks a rule"),
+            Expected::Read { first, stamps } => {
+                if status == Status::UncorrectableRead && self.config.flash.faults.uncorrectable_read > 0.0 {
+                    return Ok(());
+                }
+                assert_eq!(status, Status::Success, "a read of unit {first}");
+                for (index, stamp) in stamps.iter().enumerate() {
+                    self.compare(first + index as u64, *stamp, &cells[index * self.per_unit as usize..]);
+                }
+            }
+            Expected::Written { segment, life, first, count } => {
+                assert_eq!(status, Status::Success, "units {first} to {} of segment {segment}", first + count);
+                for unit in &mut self.segments[segment].lives[life].units[first..first + count] {
+                    unit.acknowledged = true;
+                }
+            }
+            Expected::Trimmed { lives, fua } => {
+                assert_eq!(status, Status::Success, "a trim of {lives:?}");
+                for (segment, life) in lives {
+                    let modelled = &mut self.segments[segment];
+                    modelled.trimmed = modelled.trimmed.max(life);
+                    if fua {
+                        modelled.durable = modelled.durable.max(life);
+                    }
+                }
+            }
+            Expected::Flushed(covers) => {
+                assert_eq!(status, Status::Success, "a flush");
+                for (modelled, life) in self.segments.iter_mut().zip(covers) {
+                    modelled.durable = modelled.durable.max(life);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, unit: u64, stamp: u32, cells: &[u64]) {
+        for (sector, cell) in (unit * self.per_unit..).zip(&cells[..self.per_unit as usize]) {
+            assert_eq!(*cell, stamp_cell(stamp.into(), sector), "sector {sector}, of a unit with stamp {stamp}");
+        }
+    }
+
+    /// Takes what completed.
+    fn take_completions(&mut self) -> Result<(), Stop> {
+        let drive = self.drive();
+        let done = std::mem::take(drive.completions());
+        let data = std::mem::take(drive.read_data());
+        let mut stop = Ok(());
+        for done in done {
+            let cells = data.iter().find(|(tag, _)| *tag == done.tag).map_or(&[][..], |(_, cells)| cells);
+            let cells: Vec<u64> =
+                cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().expect("8 bytes"))).collect();
+            stop = self.completed(done.tag, done.status, &cells);
+            if stop.is_err() {
+                // What comes behind a write that failed may rely on it.
+                break;
+            }
+        }
+        stop
+    }
+
+    /// Waits for all commands.
+    ///
+    /// # Errors
+    /// The host has to stop.
+    pub fn wait(&mut self) -> Result<(), Stop> {
+        self.take_completions()?;
+        while self.under_way.iter().any(Option::is_some) {
+            if self.events_left == Some(0) {
+                return Err(Stop::Cut);
+            }
+            self.events_left = self.events_left.map(|left| left - 1);
+            let drive = self.drive();
+            let at = drive.next_event().unwrap_or(drive.now());
+            let idle = drive.next_event().is_none();
+            drive.run_until(at);
+            let goes_on = !idle || drive.next_event().is_some() || !drive.completions().is_empty();
+            assert!(goes_on, "commands never complete: {:?}", self.under_way.iter().flatten().next());
+            self.take_completions()?;
+        }
+        self.under_way.clear();
+        Ok(())
+    }
+
+    /// Every segment and unit is as it must be.
+    ///
+    /// # Errors
+    /// The host has to stop.
+    pub fn compare_all(&mut self) -> Result<(), Stop> {
+        for segment in 0..self.segments.len() {
+            let told = self.drive().segment(segment as u64).expect("there is such a segment");
+            let modelled = &self.segments[segment];
+            let state = match modelled.written() {
+                _ if modelled.is_closed() => SegmentState::Closed,
+                0 => SegmentState::Free,
+                written if written == self.units => SegmentState::Full,
+                _ => SegmentState::Open,
+            };
+            let written = modelled.written() as u64 * self.per_unit;
+            assert_eq!(told, Segment { state, written }, "segment {segment}");
+            for unit in 0..self.units {
+                self.read(segment, unit, 1, 0);
+            }
+            self.wait()?;
+        }
+        self.report();
+        for check in self.drive().check() {
+            assert!(check.held, "{}: {}", check.name, check.detail);
+        }
+        Ok(())
+    }
+
+    /// The report says of each segment what the drive says in process.
+    fn report(&mut self) {
+        let count = self.segments.len() as u64;
+        let spec = SEGMENTS.command(REPORT).expect("of the set");
+        let drive = self.drive();
+        let request = Request { at: drive.now(), tag: u32::MAX, ..Request::of_set(spec, 0, 0) };
+        drive.submit_command(&request, Payload { data: Data::Nothing, words: &[0, count] });
+        while drive.completions().is_empty() {
+            let at = drive.next_event().expect("a report completes");
+            drive.run_until(at);
+        }
+        let done = drive.completions().pop().expect("one command");
+        assert_eq!((done.status, done.has_answer), (Status::Success, true), "a report");
+        let answer = drive.answers().pop().expect("an answer");
+        let shape = drive.segments().expect("a drive with segments");
+        assert_eq!(answer.words, [shape.sectors, shape.count, shape.write_unit]);
+        let reported =
+            answer.bytes.chunks_exact(REPORTED_BYTES).map(|bytes| bytes.try_into().ok().and_then(Segment::decode));
+        let reported: Vec<Option<Segment>> = reported.collect();
+        let told: Vec<Option<Segment>> = (0..count).map(|segment| drive.segment(segment)).collect();
+        assert_eq!(reported, told, "the report and what the drive says");
+    }
+
+    /// The power goes and comes back, several times in a row.
+    pub fn cut(&mut self, again: &[u64], seed: u64) {
+        let options = Options { seed, contents: Contents::Stamps };
+        // What completed before the cut did so.
+        let _ = self.take_completions();
+        self.under_way.clear();
+        self.events_left = None;
+        let mut flash = self.drive.take().expect("a drive").power_cut();
+        for operations in again {
+            match Drive::recover_until(&self.config, options, flash, *operations).expect("an accepted drive") {
+                Recovered::Cut(chips) => flash = *chips,
+                Recovered::Whole(drive, _) => flash = drive.power_cut(),
+            }
+        }
+        self.drive = Some(Drive::recover(&self.config, options, flash).expect("an accepted drive").0);
+        for segment in 0..self.segments.len() {
+            self.found_after_cut(segment);
+        }
+        let compared = self.compare_all();
+        assert!(compared != Err(Stop::Cut), "no cut is due");
+    }
+
+    /// What a unit holds: nothing where it cannot be read, 0 where its read fails.
+    fn look(&mut self, segment: usize, unit: usize) -> Option<Vec<u64>> {
+        let per_unit = self.per_unit;
+        let at = self.sector(segment, unit);
+        let drive = self.drive();
+        let request = Request { at: drive.now(), ..Request::new(Op::Read, at, per_unit) };
+        drive.submit(&request);
+        while drive.completions().is_empty() {
+            let at = drive.next_event().expect("a read completes");
+            drive.run_until(at);
+        }
+        let status = drive.completions().pop().expect("one command").status;
+        let cells = drive.read_data().pop().map(|(_, cells)| cells).unwrap_or_default();
+        match status {
+            Status::Refused(UNWRITTEN) => None,
+            Status::Success => {
+                let words = cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().expect("8 bytes")));
+                Some(words.collect())
+            }
+            Status::UncorrectableRead => Some(Vec::new()),
+            other => panic!("unit {unit} of segment {segment} is read with {other:?}"),
+        }
+    }
+
+    /// One of the lives of a segment is there after a power cut, with all that was acknowledged.
+    fn found_after_cut(&mut self, segment: usize) {
+        let told = self.drive().segment(segment as u64).expect("there is such a segment");
+        let mut found = Vec::new();
+        for unit in 0..self.units {
+            // A read that fails says nothing of which life it is; the next may succeed.
+            let mut looks = (0..20).map(|_| self.look(segment, unit));
+            let is_told = |cells: &Option<Vec<u64>>| cells.as_ref().is_none_or(|cells| !cells.is_empty());
+            found.push(looks.find(is_told).unwrap_or(Some(Vec::new())));
+        }
+        let reads_fail = self.config.flash.faults.uncorrectable_read > 0.0;
+        let fails = self.config.flash.faults.program_failure > 0.0;
+        let per_unit = self.per_unit;
+        let Modelled { lives, durable, .. } = &self.segments[segment];
+        let has_acknowledged = |life: &Life| life.units.iter().any(|unit| unit.acknowledged);
+        let low = lives.iter().rposition(has_acknowledged).unwrap_or(0).max(*durable);
+        let fits = |life: &Life| {
+            found.iter().enumerate().all(|(index, found)| match (life.units.get(index), found) {
+                (None, found) => found.is_none(),
+                (Some(unit), None) => !unit.acknowledged,
+                (Some(unit), Some(cells)) => {
+                    let first = (segment * self.units + index) as u64 * per_unit;
+                    let is_stamped =
+                        |(sector, cell): (u64, &u64)| unit.stamp > 0 && *cell == stamp_cell(unit.stamp.into(), sector);
+                    // What could not be read: an error, but never other data.
+                    cells.is_empty() && (reads_fail || !unit.acknowledged)
+                        || !cells.is_empty() && (first..).zip(cells).all(is_stamped)
+                }
+            })
+        };
+        let Some(index) = (low..lives.len()).rev().find(|index| fits(&lives[*index])) else {
+            let readable: Vec<bool> = found.iter().map(Option::is_some).collect();
+            panic!(
+                "segment {segment} has units {readable:?} after a power cut, and is {told:?}: lives from {low} on are {lives:?}"
+            )
+        };
+        let life = &lives[index];
+        let readable = found.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        assert_eq!(
+            told.written,
+            readable as u64 * per_unit,
+            "segment {segment}: what is written, and what can be read"
+        );
+        let whole = found[..readable].iter().all(Option::is_some);
+        let closed = told.state == SegmentState::Closed;
+        assert!(whole || closed, "segment {segment} has a hole, and is {told:?}");
+        let at_rest = !life.closed && life.units.iter().all(|unit| unit.acknowledged);
+        assert!(!at_rest || fails || !closed, "segment {segment} was at rest, and is {told:?}");
+        let unit = |index: usize, found: &Option<Vec<u64>>| Unit {
+            stamp: if found.is_some() { life.units[index].stamp } else { 0 },
+            acknowledged: found.is_some(),
+        };
+        let units = found[..readable].iter().enumerate().map(|(index, found)| unit(index, found)).collect();
+        self.segments[segment] = Modelled { lives: vec![Life { units, closed }], trimmed: 0, durable: 0 };
+    }
+
+    /// One step of a short sequence.
+    pub fn step(&mut self, step: Step) {
+        match step {
+            Step::Append(segment, units) => self.append_within(segment, units),
+            Step::Two(segment) => (0..2).for_each(|_| self.append_within(segment, 1)),
+            Step::Trim(segment) => self.trim(segment, 1, false, 0),
+            Step::Flush => self.flush(),
+        }
+    }
+
+    fn append_within(&mut self, segment: usize, units: usize) {
+        let left = self.units - self.segments[segment].written();
+        if left > 0 && !self.segments[segment].is_closed() {
+            self.append(segment, units.min(left), 0);
+        }
+    }
+
+    /// Some commands at random, under way together.
+    fn some(&mut self, rng: &mut Rng) {
+        let count = self.segments.len();
+        // Few segments are open at a time, so that they become full.
+        let favourite = rng.random_range(0..count);
+        for _ in 0..rng.random_range(1..8) {
+            let segment = if rng.random_bool(0.6) { favourite } else { rng.random_range(0..count) };
+            let queue = rng.random_range(0..self.config.interface.queues) as u16;
+            match rng.random_range(0..100) {
+                0..55 => {
+                    let left = self.units - self.segments[segment].written();
+                    if left > 0 && !self.segments[segment].is_closed() {
+                        let most = left.min(12);
+                        self.append(segment, rng.random_range(1..=most), queue);
+                    } else {
+                        self.trim(segment, 1, rng.random_bool(0.1), queue);
+                    }
+                }
+                55..65 => self.trim(segment, 1, rng.random_bool(0.1), queue),
+                65..67 => {
+                    let first = rng.random_range(0..count);
+                    self.trim(first, rng.random_range(1..=count - first), false, queue);
+                }
+                67..75 => self.flush(),
+                75..85 => self.violate(rng),
+                _ => {
+                    let first = rng.random_range(0..self.units);
+                    self.read(segment, first, rng.random_range(1..=(self.units - first).min(6)), queue);
+                }
+            }
+        }
+    }
+}
+
+/// A case: a drive, and what a host does to it, from a seed.
+#[derive(Clone, Debug)]
+pub struct SegmentCase {
+    seed: u64,
+    config: DriveConfig,
+}
+
+impl SegmentCase {
+    /// The case of a seed; `None` where the drawn drive is too small for the design.
+    pub fn draw(seed: u64) -> Option<SegmentCase> {
+        let mut rng = rng(seed, "segment case");
+        let mut config = configs::draw(&mut rng);
+        draw_design(&mut config, design_with(&SEGMENTS)?, &mut rng);
+        config.timed = rng.random_bool(0.9);
+        let rate = |rng: &mut Rng, rate: f64| if rng.random_bool(0.3) { rate } else { 0.0 };
+        config.flash.faults.program_failure = rate(&mut rng, 0.004);
+        config.flash.faults.erase_failure = rate(&mut rng, 0.004);
+        config.flash.faults.uncorrectable_read = rate(&mut rng, 0.002);
+        config.flash.faults.factory_bad = rate(&mut rng, 0.02);
+        let segment = config.user_bytes;
+        let accepts = |segments: u64| {
+            let config = DriveConfig { user_bytes: segments * segment, ..config.clone() };
+            Drive::new(&config, Options { seed, contents: Contents::Nothing }).is_ok()
+        };
+        let most = (1..=8).take_while(|segments| accepts(*segments)).last()?;
+        config.user_bytes = segment * if rng.random_bool(0.5) { most } else { rng.random_range(1..=most) };
+        Some(SegmentCase { seed, config })
+    }
+
+    /// The drive.
+    pub const fn config(&self) -> &DriveConfig {
+        &self.config
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What was found wrong.
+    pub fn run(&self, totals: &mut Totals) -> Result<(), Finding> {
+        let mut step = 0;
+        let found = catch(|| self.run_steps(totals, &mut step));
+        totals.cases += 1;
+        found.map_err(|caught| Finding { message: caught.message, place: caught.place, step })
+    }
+
+    fn run_steps(&self, totals: &mut Totals, done: &mut usize) {
+        let mut rng = rng(self.seed, "segment host");
+        let mut host = SegmentHost::new(&self.config, self.seed);
+        let mut lives = rng.random_range(2..8);
+        while lives > 0 {
+            lives -= 1;
+            let steps = rng.random_range(0..30);
+            for number in 0..steps + 10 {
+                if number == steps {
+                    host.events_left = Some(rng.random_range(0..60));
+                }
+                *done += 1;
+                host.some(&mut rng);
+                totals.commands += host.under_way.len() as u64;
+                match host.wait() {
+                    Ok(()) => {}
+                    Err(Stop::Cut) => break,
+                    Err(Stop::ReadOnly) => {
+                        totals.read_only += 1;
+                        return;
+                    }
+                }
+            }
+            let again: Vec<u64> = (0..rng.random_range(0..3)).map(|_| rng.random_range(0..60)).collect();
+            totals.cuts += 1 + again.len() as u64;
+            host.cut(&again, self.seed);
+        }
+    }
+}
+
+/// Runs a short sequence on a drive of two segments, with the power going after every flash event; returns how many cuts that
+/// were.
+///
+/// # Panics
+/// Something is found wrong.
+pub fn every_cut_of(config: &DriveConfig, steps: &[Step], one_by_one: bool) -> u64 {
+    for events in 0.. {
+        let mut host = SegmentHost::new(config, 1);
+        host.events_left = Some(events);
+        let mut stopped = false;
+        for step in steps {
+            host.step(*step);
+            if one_by_one && host.wait() == Err(Stop::Cut) {
+                stopped = true;
+                break;
+            }
+        }
+        stopped |= host.wait() == Err(Stop::Cut);
+        host.cut(&[], 1);
+        if !stopped {
+            return u64::from(events) + 1;
+        }
+    }
+    unreachable!("every sequence ends")
+}
