@@ -522,6 +522,24 @@ impl BlockPool {
         self.free[group as usize].peek()
     }
 
+    /// The most worn free superblock, the last of equals.
+    pub(crate) fn most_worn_free(&self, group: u32, flash: &Flash) -> Option<u32> {
+        self.free_list(group).into_iter().max_by_key(|block| (self.wear(*block, flash), *block))
+    }
+
+    /// Opens a particular free superblock.
+    pub(crate) fn open_this(&mut self, superblock: u32) {
+        let list = &mut self.free[self.by_per_group.div(superblock) as usize];
+        let before = list.len();
+        match list {
+            FreeList::LeastWorn(heap) => heap.retain(|Reverse((_, block))| *block != superblock),
+            FreeList::InOrder(queue) => queue.retain(|block| *block != superblock),
+        }
+        assert_eq!(list.len() + 1, before, "block {superblock} was on the free list");
+        self.data_opened += 1;
+        self.leaves_free(superblock);
+    }
+
     /// Opens a free superblock.
     pub(crate) fn open(&mut self, group: u32) -> Option<u32> {
         self.data_opened += 1;
@@ -530,13 +548,17 @@ impl BlockPool {
 
     fn take_free(&mut self, group: u32) -> Option<u32> {
         let block = self.free[group as usize].pop()?;
+        self.leaves_free(block);
+        Some(block)
+    }
+
+    fn leaves_free(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Free, "block {block} was on the free list");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "free block {block} holds nothing valid");
         assert_eq!(self.pins[block as usize], 0, "free block {block} is not pinned");
         assert!(!self.retiring[block as usize], "free block {block} is not about to go bad");
         self.state_changes += 1;
         self.states[block as usize] = BlockState::Open;
-        Some(block)
     }
 
     /// A particular free block becomes open, or a written one becomes what recovery found.

@@ -620,6 +620,12 @@ impl Media {
             Frontier::Host(_) | Frontier::Gc => self.pool.open(group),
         };
         let superblock = opened.expect("a group that has a page has a superblock to open");
+        self.was_opened(group, superblock);
+        OpenBlock { block: superblock, next_page: 0 }
+    }
+
+    /// A free superblock of a group is open: it is sound and erased.
+    fn was_opened(&mut self, group: u32, superblock: u32) {
         assert_eq!(self.pool.group_of(superblock), group, "superblock {superblock} is opened for another group");
         for block in self.pool.superblocks.members(superblock) {
             let state = self.flash.blocks.get(block);
@@ -629,7 +635,6 @@ impl Media {
             assert_eq!(state.programmed, 0, "block {block} is opened, and has written pages");
         }
         self.opened.push(group);
-        OpenBlock { block: superblock, next_page: 0 }
     }
 
     /// Free superblocks of the whole drive.
@@ -643,6 +648,21 @@ impl Media {
         assert!(self.own_blocks, "a block of group {group} is opened by a design with frontiers");
         (self.pool.free_blocks(group) > 0 && self.can_open(group))
             .then(|| BlockId(self.open_superblock(group, Frontier::Gc).block))
+    }
+
+    /// The same of the most worn free one.
+    pub(crate) fn open_most_worn(&mut self, group: u32) -> Option<BlockId> {
+        assert!(self.own_blocks, "a block of group {group} is opened by a design with frontiers");
+        let superblock = self.pool.most_worn_free(group, &self.flash)?;
+        if self.flash.store.image().is_some() {
+            let mut members = self.pool.superblocks.members(superblock);
+            if !members.all(|block| self.flash.provide(block)) {
+                return None;
+            }
+        }
+        self.pool.open_this(superblock);
+        self.was_opened(group, superblock);
+        Some(BlockId(superblock))
     }
 
     /// No more than the `issued` pages that were given out of such a superblock will be.

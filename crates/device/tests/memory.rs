@@ -78,7 +78,7 @@ fn write(drive: &mut Drive, sector: u64, sectors: u64) {
 /// Drives, what they keep, requests after the fill and their sectors, and how much of what is said is taken at least.
 type Case = (&'static str, &'static [&'static str], Contents, u64, u64, f64);
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 16] = [
     ("bench-32g", &[], Contents::Nothing, 0, 8, 0.85),
     ("demo-slc", &[], Contents::Nothing, 30_000, 8, 0.85),
     ("demo-tlc", &["capacity.user=1g", "flash.blocks_per_plane=32"], Contents::Stamps, 30_000, 8, 0.85),
@@ -93,6 +93,8 @@ const CASES: [Case; 14] = [
     ("waflash-256g-16k", MV_DIRECT, Contents::Stamps, 5_000, 8, 0.85),
     ("demo-slc", BAST, Contents::Nothing, 20_000, 8, 0.6),
     ("demo-slc", FAST, Contents::Stamps, 5_000, 8, 0.6),
+    ("demo-slc", AFTL, Contents::Nothing, 0, 8, 0.85),
+    ("demo-slc", AFTL_SMALL, Contents::Stamps, 0, 8, 0.75),
 ];
 
 const BAST: &[&str] = &[
@@ -104,6 +106,8 @@ const BAST: &[&str] = &[
     "capacity.user=384m",
 ];
 const FAST: &[&str] = &["ftl.design=fast", BAST[1], BAST[2], BAST[3], BAST[4], BAST[5]];
+const AFTL: &[&str] = &["ftl.design=aftl", BAST[1], BAST[2], BAST[3], "buffer.policy=none"];
+const AFTL_SMALL: &[&str] = &[AFTL[0], AFTL[1], AFTL[2], AFTL[3], AFTL[4], BAST[4], BAST[5]];
 const ONE_DIE: &[&str] = &["flash.channels=1", "flash.chips_per_channel=1", "flash.dies_per_chip=1", "buffer.size=4m"];
 const ONE_DIE_LRU: &[&str] = &["flash.channels=1", "flash.chips_per_channel=1", "buffer.policy=pc-lru"];
 const MV: &[&str] = &[ONE_DIE[0], ONE_DIE[1], ONE_DIE[2], ONE_DIE[3], "ftl.design=mvftl"];

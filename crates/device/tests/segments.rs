@@ -259,7 +259,7 @@ fn what_cannot_be_a_segment_drive_is_refused_with_its_key() {
     let whole = segments(2, 2, 12);
     let segment = 4 * PAGES * PAGE * 512;
     type Change = fn(&mut DriveConfig);
-    let table: [(&str, &str, Change); 9] = [
+    let table: [(&str, &str, Change); 8] = [
         ("capacity.user", "expected whole segments, such as capacity.user = 3145728", |config| {
             config.user_bytes += 4096
         }),
@@ -269,7 +269,6 @@ fn what_cannot_be_a_segment_drive_is_refused_with_its_key() {
         ("ftl.mapping_unit", "writes whole pages", |config| config.ftl.mapping_unit = 2048),
         ("ftl.superblock", "use \"none\"", |config| config.ftl.superblock = ssdlab_device::Superblock::Drive),
         ("ftl.streams", "a stream for each open segment", |config| config.ftl.streams = 2),
-        ("gc.static_wear_threshold", "no static wear levelling", |config| config.gc.static_wear_threshold = 9),
         ("ftl.allocation", "ftl.segment_levels", |config| {
             config.ftl.allocation = ssdlab_device::Allocation::Static([
                 ssdlab_device::Level::Channel,
@@ -320,5 +319,42 @@ fn a_failed_program_leaves_the_segment_whole_and_in_place() {
         let failed = drive.counters().grown_bad_blocks;
         let replaced = drive.design().into_iter().find(|(name, _)| name == "replaced_blocks").map(|(_, count)| count);
         assert!(replaced >= Some(failed as f64), "{failed} blocks went bad, {replaced:?} were replaced");
+    }
+}
+
+/// Three segments are written once and three of the others again and again: without static wear levelling the blocks of the first
+/// stay as they are, with it no free block is much more worn than one with data.
+#[test]
+fn static_wear_levelling_exchanges_the_most_and_the_least_worn() {
+    let spread = |threshold: u32| {
+        let mut config = segments(2, 1, 12);
+        config.gc.static_wear_threshold = threshold;
+        let mut drive = fresh(&config);
+        let sectors = 2 * PAGES * PAGE;
+        for segment in 0..9 {
+            assert_eq!(send(&mut drive, Op::Write, segment * sectors, sectors), Status::Success);
+        }
+        for _ in 0..1000 {
+            for segment in 9..12 {
+                assert_eq!(send(&mut drive, Op::Write, segment * sectors, sectors), Status::Success);
+            }
+            assert_eq!(send(&mut drive, Op::Trim, 9 * sectors, 3 * sectors), Status::Success);
+        }
+        assert!(drive.check().iter().all(|check| check.held), "{:?}", drive.check());
+        for segment in 0..9 {
+            assert_eq!(drive.segment(segment), Some(Segment { state: SegmentState::Full, written: sectors }));
+            assert_eq!(send(&mut drive, Op::Read, segment * sectors, sectors), Status::Success);
+        }
+        let wear = drive.wear();
+        (wear.max - wear.min, drive.counters().flash.get(OpKind::Program, Cause::WearLevelling))
+    };
+    let (without, moved) = spread(0);
+    assert!(without > 300 && moved == 0, "{without} erases between blocks, {moved} pages moved");
+    for threshold in [4, 20] {
+        let (with, moved) = spread(threshold);
+        assert!(
+            with <= threshold + 40 && moved > 0,
+            "threshold {threshold}: {with} erases between blocks, {moved} pages"
+        );
     }
 }

@@ -60,6 +60,11 @@ pub(crate) trait OwnCollection {
     /// `idle`: the drive has had nothing to do for a while (`gc.idle_after`).
     fn next_victim(&mut self, media: &Media, group: u32, idle: bool) -> Option<u32>;
 
+    /// Why such a superblock is emptied.
+    fn cause_of(&self, _: u32) -> Cause {
+        Cause::Gc
+    }
+
     /// Whether a closed block in which a program failed may be emptied and go bad now. If not, it is asked again as
     /// [`next_victim`](OwnCollection::next_victim) is.
     fn may_retire(&mut self, _: &Media, _: BlockId) -> bool {

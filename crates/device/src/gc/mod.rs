@@ -339,10 +339,16 @@ impl Gc {
             return Some((retiring.swap_remove(index), Cause::Retirement));
         }
         if media.own_blocks {
-            let victim = ftl.own_collection()?.next_victim(media, group, self.background)?;
-            self.victims[0] += 1;
-            self.valid_in_victims += u64::from(media.pool.valid(victim));
-            return Some((victim, Cause::Gc));
+            let design = ftl.own_collection()?;
+            let victim = design.next_victim(media, group, self.background)?;
+            let cause = design.cause_of(victim);
+            if cause == Cause::WearLevelling {
+                self.victims[2] += 1;
+            } else {
+                self.victims[0] += 1;
+                self.valid_in_victims += u64::from(media.pool.valid(victim));
+            }
+            return Some((victim, cause));
         }
         let wanted = if self.background {
             self.config.free_blocks.max(self.config.background_free_blocks)

@@ -49,11 +49,16 @@ impl Aftl {
         let groups = self.layout.groups(lane).filter(|group| media.pool.free_blocks(*group) > 0);
         let group = groups.min_by_key(|group| (wear(group), *group)).ok_or(NoSpace)?;
         let block = media.open_block(group).ok_or(NoSpace)?;
-        // What was in it is erased.
-        self.trims.settle(media);
-        let is_listed = self.dead[group as usize].iter().any(|dead| dead.block == block);
-        assert!(!is_listed, "block {block} was free, and is to be erased");
+        self.was_opened(media, block);
         Ok(block)
+    }
+
+    /// A block is open: what was in it is erased, and counts no more before it is written.
+    fn was_opened(&mut self, media: &Media, block: BlockId) {
+        self.trims.settle(media);
+        let dead = self.dead[media.group_of(block) as usize].iter().chain(&self.trims.erasing);
+        let is_listed = dead.filter(|dead| dead.block == block).count() > 0;
+        assert!(!is_listed, "block {block} was free, and is to be erased");
     }
 
     /// A block holds nothing any more, and is to be erased.
@@ -154,7 +159,11 @@ impl Aftl {
         let old = self.home(segment, lane);
         assert!(!self.is_closed(segment), "block {old} of closed segment {segment} is replaced");
         let pages = self.layout.pages_in_lane(lane, self.written[segment as usize]);
-        let new = self.open_in(media, lane, 0)?;
+        let new = match cause {
+            Cause::WearLevelling => media.open_most_worn(media.group_of(old)).ok_or(NoSpace)?,
+            _ => self.open_in(media, lane, 0)?,
+        };
+        self.was_opened(media, new);
         assert_ne!(old, new, "block {old} of segment {segment} is replaced by itself");
         let pins = if seeded(Bug::ReplacedBlockNotPinned) { &[][..] } else { &[old][..] };
         for offset in 0..pages {

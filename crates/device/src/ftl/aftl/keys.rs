@@ -67,11 +67,6 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
     if config.gc.pacing != Pacing::Off {
         return refuse("gc.pacing", "the design 'aftl' collects nothing: use \"off\"".to_string());
     }
-    if config.gc.static_wear_threshold > 0 {
-        let found = config.gc.static_wear_threshold;
-        let reason = format!("{found}: the design 'aftl' does no static wear levelling yet: use 0");
-        return refuse("gc.static_wear_threshold", reason);
-    }
     let units = config.user_units();
     let layout = Layout::new(geometry, levels(config), units);
     if layout.segments == 0 || layout.segments * layout.segment_pages != units {
@@ -101,7 +96,7 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     config.ftl.parity = Parity::None;
     config.ftl.streams = 1;
     config.gc.pacing = Pacing::Off;
-    config.gc.static_wear_threshold = 0;
+    config.gc.static_wear_threshold = [0, 0, 1, 3][rng.random_range(0..4)];
     let levels = ["channels", "ways", "planes"][rng.random_range(0..3)];
     config.ftl.own = Settings::default().with("segment_levels", levels);
     let layout = Layout::new(&config.flash.geometry, self::levels(config), 0);

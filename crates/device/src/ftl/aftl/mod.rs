@@ -16,6 +16,7 @@
 //! - `blocks.rs`: the blocks of segments, and how a bad one is replaced.
 //! - `trims.rs`: trims on flash.
 //! - `recovery.rs`: segments from the OOB areas.
+//! - `wear.rs`: static wear levelling.
 //! - `saved.rs`: snapshots.
 
 mod blocks;
@@ -24,6 +25,7 @@ mod layout;
 mod recovery;
 mod saved;
 mod trims;
+mod wear;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -107,6 +109,12 @@ pub(crate) struct Aftl {
     reserve: u32,
     /// Free blocks of a lane below which dead ones are erased.
     free_blocks: u32,
+    /// Erases by which a free block may be ahead of one with data before they are exchanged; 0 for any.
+    wear_threshold: u32,
+    /// By group: dead blocks erased since wear was last looked at.
+    erased: Vec<u32>,
+    /// Blocks that are emptied since they are little worn.
+    exchanged: Vec<BlockId>,
     full_mask: u64,
     replaced_blocks: u64,
     replaced_pages: u64,
@@ -129,6 +137,9 @@ impl Aftl {
             urgent: None,
             reserve: config.gc_reserve(),
             free_blocks: config.gc.free_blocks,
+            wear_threshold: config.gc.static_wear_threshold,
+            erased: vec![0; geometry.planes() as usize],
+            exchanged: Vec::new(),
             full_mask: full_mask(config.ftl.mapping_unit),
             replaced_blocks: 0,
             replaced_pages: 0,
@@ -289,6 +300,7 @@ impl Ftl for Aftl {
         if let Some(index) = self.dead[group].iter().position(|dead| dead.block == block) {
             let dead = self.dead[group].remove(index);
             self.trims.erasing.push(dead);
+            self.erased[group] = self.erased[group].saturating_add(1);
             return Relocated { cursor: media.units_per_superblock(), started: 0, stuck: false };
         }
         let moved = if block == self.trims.block {
@@ -299,6 +311,7 @@ impl Ftl for Aftl {
                 None => Ok(()),
             }
         };
+        self.exchanged.retain(|other| *other != block || moved.is_err());
         // Nobody waits for the copies: each of them keeps the victim from its erase. Then it is dead.
         if let Some(index) = self.dead[group].iter().position(|dead| dead.block == block) {
             let dead = self.dead[group].remove(index);
@@ -477,7 +490,7 @@ impl AppendOnly for Aftl {
 impl OwnCollection for Aftl {
     fn next_victim(&mut self, media: &Media, group: u32, idle: bool) -> Option<u32> {
         if self.dead[group as usize].is_empty() {
-            return None;
+            return self.least_worn(media, group);
         }
         self.trims.settle(media);
         let lane = self.layout.lane_of(group);
@@ -489,7 +502,12 @@ impl OwnCollection for Aftl {
                 && (dead.trim <= covers || seeded(Bug::ErasedBeforeRecord))
                 && (all || self.urgent == Some(dead.segment))
         };
-        self.dead[group as usize].iter().find(may_go).map(|dead| dead.block.0)
+        let dead = self.dead[group as usize].iter().find(may_go).map(|dead| dead.block.0);
+        dead.or_else(|| self.least_worn(media, group))
+    }
+
+    fn cause_of(&self, victim: u32) -> Cause {
+        if self.exchanged.contains(&BlockId(victim)) { Cause::WearLevelling } else { Cause::Gc }
     }
 
     fn may_retire(&mut self, media: &Media, block: BlockId) -> bool {

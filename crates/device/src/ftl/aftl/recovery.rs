@@ -51,6 +51,7 @@ impl Aftl {
         self.unused.iter_mut().for_each(Vec::clear);
         self.dead.iter_mut().for_each(Vec::clear);
         self.kept_open.clear();
+        self.exchanged.clear();
         self.urgent = None;
         self.trims = Trims::new(media.unit_bytes);
         let mut newest = 0;
