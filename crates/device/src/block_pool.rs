@@ -342,6 +342,13 @@ impl BlockPool {
         self.valid[block as usize] & !NOT_CLOSED
     }
 
+    /// Of the groups with most free blocks the first, from `from` on and around.
+    pub(crate) fn group_with_most_free(&self, from: u32) -> u32 {
+        let groups = self.groups();
+        let turns = (0..groups).map(|step| (from + step) % groups);
+        turns.rev().max_by_key(|group| self.free_blocks(*group)).unwrap_or(from)
+    }
+
     /// Free superblocks of a group.
     #[inline]
     pub(crate) fn free_blocks(&self, group: u32) -> u32 {

@@ -64,7 +64,7 @@ pub enum Bug {
     CopyTakenForWhole,
     /// A log block whose pages are in no order becomes a data block.
     SwitchOutOfOrder,
-    /// A log block becomes the data block of a logical block of which pages were trimmed.
+    /// A log block becomes the data block of a logical block that has trimmed pages.
     SwitchForgetsTrims,
     /// A full merge keeps the data block alone from being erased before its copies are on flash, and no log block.
     MergePinsDataBlock,

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     /// Three segments of eight sectors, write units of two: the first has four sectors, the second is full, the third closed
-    /// after six, of which 20 and 21 are missing.
+    /// after six; 20 and 21 are missing.
     fn segments(read_unwritten: ReadUnwritten) -> Segments {
         let mut segments = Segments::new(SegmentShape { sectors: 8, count: 4, write_unit: 2 }, read_unwritten);
         segments.set(0, 4, false);

@@ -8,6 +8,7 @@
 //! configs, commands    small odd drives and wild commands, drawn from a seed
 //! driver               how a host drives a drive
 //! durable              what each read must see, and what each sector may hold after a power cut
+//! hosts                what hosts share that know a drive by their own commands
 //! journal              the same for a run without power cuts, to the last command
 //! lives                a drive and the oracle, over power cuts
 //! case, draw, script   a drive and the list of what happens to it: as data, from a seed, as text
@@ -34,6 +35,7 @@ pub mod draw;
 pub mod driver;
 pub mod durable;
 pub mod exhaustive;
+pub mod hosts;
 pub mod journal;
 pub mod lives;
 pub mod run;

@@ -1,5 +1,5 @@
-//! A host of append-only segments: it appends to several, trims, flushes, reads, and breaks the rules on purpose; several commands
-//! are under way at a time, and the power goes. It knows segment size, write unit and what it sent, and nothing else of the drive.
+//! A host of append-only segments: it appends to several, trims, flushes, reads, and breaks the rules on purpose; it has several commands
+//! in flight, and the power goes. It knows segment size, write unit and what it sent, and nothing else of the drive.
 //!
 //! What completed is readable after a power cut, though sectors before it may be missing. A trim that a flush covered never comes
 //! back; one that none covered may, as a whole. A segment that has everything before its last sector goes on; one with a hole
@@ -11,12 +11,11 @@ use ssdlab_base::command_sets::segments::{
     Segment, SegmentState, UNWRITTEN,
 };
 use ssdlab_base::{Op, Refusal, Request, Rng, rng};
-use ssdlab_device::{
-    Data, Drive, DriveConfig, Options, Payload, Recovered, Status, design_with, draw_design, stamp_cell,
-};
+use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Status, design_with, draw_design, stamp_cell};
 use ssdlab_flash::{Contents, OpKind};
 
 use crate::catch::catch;
+use crate::hosts::{Stop, recover_after};
 use crate::{Finding, Totals, configs};
 
 /// A write unit of a segment.
@@ -93,7 +92,7 @@ enum Expected {
     Refused(Refusal),
 }
 
-/// A host that has several commands under way.
+/// A host with several commands in flight.
 pub struct SegmentHost {
     config: DriveConfig,
     drive: Option<Drive>,
@@ -111,21 +110,12 @@ pub struct SegmentHost {
     pub events_left: Option<u32>,
 }
 
-/// Why a host stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The power is to go now.
-    Cut,
-    /// The drive takes no more writes.
-    ReadOnly,
-}
-
 /// What a short sequence is made of: everything on one of two segments, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Appends so many units to a segment, in one command.
     Append(usize, usize),
-    /// Appends two commands of one unit each, under way together.
+    /// Appends two commands of one unit each, in flight together.
     Two(usize),
     /// Trims a segment.
     Trim(usize),
@@ -397,14 +387,8 @@ impl SegmentHost {
         let _ = self.take_completions();
         self.under_way.clear();
         self.events_left = None;
-        let mut flash = self.drive.take().expect("a drive").power_cut();
-        for operations in again {
-            match Drive::recover_until(&self.config, options, flash, *operations).expect("an accepted drive") {
-                Recovered::Cut(chips) => flash = *chips,
-                Recovered::Whole(drive, _) => flash = drive.power_cut(),
-            }
-        }
-        self.drive = Some(Drive::recover(&self.config, options, flash).expect("an accepted drive").0);
+        let flash = self.drive.take().expect("a drive").power_cut();
+        self.drive = Some(recover_after(&self.config, options, flash, again));
         for segment in 0..self.segments.len() {
             self.found_after_cut(segment);
         }
@@ -509,7 +493,7 @@ impl SegmentHost {
         }
     }
 
-    /// Some commands at random, under way together.
+    /// Some random commands, in flight together.
     fn some(&mut self, rng: &mut Rng) {
         let count = self.segments.len();
         // Few segments are open at a time, so that they become full.

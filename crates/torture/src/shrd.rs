@@ -12,13 +12,12 @@ use ssdlab_base::command_sets::shrd::{
     VENDOR_REMAP, VENDOR_TRIM_LOG, VENDOR_TWRITE_HEADER,
 };
 use ssdlab_base::{Op, Opcode, Request, Rng, rng};
-use ssdlab_device::{
-    Data, Drive, DriveConfig, Options, Payload, Recovered, Status, design_with, draw_design, stamp_cell,
-};
+use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Status, design_with, draw_design, stamp_cell};
 use ssdlab_flash::{Cause, Contents, OpCounts, OpKind};
 
 use crate::catch::catch;
 use crate::configs::{self, names};
+use crate::hosts::{Stop, recover_after};
 use crate::{Finding, Totals};
 
 /// A host that sends one command after the other, and knows what each unit must hold.
@@ -47,15 +46,6 @@ pub struct LogHost {
     needs_flush: bool,
     /// Events until the power goes.
     pub events_left: Option<u32>,
-}
-
-/// Why a host stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The power is to go now.
-    Cut,
-    /// The drive takes no more writes.
-    ReadOnly,
 }
 
 impl LogHost {
@@ -333,15 +323,9 @@ impl LogHost {
 
     /// The power goes and comes back, several times in a row if `again`; the table is lost.
     pub fn cut(&mut self, again: &[u64], seed: u64) {
-        let mut flash = self.drive.take().expect("a drive").power_cut();
+        let flash = self.drive.take().expect("a drive").power_cut();
         let options = Options { seed, contents: Contents::Stamps };
-        for operations in again {
-            match Drive::recover_until(&self.config, options, flash, *operations).expect("an accepted drive") {
-                Recovered::Cut(chips) => flash = *chips,
-                Recovered::Whole(drive, _) => flash = drive.power_cut(),
-            }
-        }
-        self.drive = Some(Drive::recover(&self.config, options, flash).expect("an accepted drive").0);
+        self.drive = Some(recover_after(&self.config, options, flash, again));
         self.table.clear();
         self.log.clear();
         self.needs_flush = false;

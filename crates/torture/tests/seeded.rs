@@ -113,8 +113,8 @@ const COMMANDS: u64 = 200;
 fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     match bug {
         bug if OF_A_SET.contains(&bug) => hunt_of_set(bug, seeds),
-        bug if OF_A_LOG.contains(&bug) => hunt_of_log(bug, seeds),
-        bug if OF_SEGMENTS.contains(&bug) => hunt_of_segments(bug, seeds),
+        bug if OF_A_LOG.contains(&bug) => hunt_of_host(bug, seeds, LogCase::draw, LogCase::run),
+        bug if OF_SEGMENTS.contains(&bug) => hunt_of_host(bug, seeds, SegmentCase::draw, SegmentCase::run),
         bug => hunt_block(bug, seeds),
     }
 }
@@ -143,31 +143,21 @@ fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     None
 }
 
-fn hunt_of_log(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+/// Hunts with cases of a host that are drawn from a seed alone, and have no file.
+fn hunt_of_host<C>(
+    bug: Bug,
+    seeds: u64,
+    draw: fn(u64) -> Option<C>,
+    run: fn(&C, &mut Totals) -> Result<(), Finding>,
+) -> Option<(u64, Finding, usize)> {
     for seed in 1..=seeds {
         seeded::seed(None);
-        let Some(case) = LogCase::draw(seed) else { continue };
+        let Some(case) = draw(seed) else { continue };
         seeded::seed(Some(bug));
-        let found = case.run(&mut Totals::default());
+        let found = run(&case, &mut Totals::default());
         seeded::seed(None);
         if let Err(finding) = found {
-            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
-            let steps = finding.step;
-            return Some((seed, finding, steps));
-        }
-    }
-    None
-}
-
-fn hunt_of_segments(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
-    for seed in 1..=seeds {
-        seeded::seed(None);
-        let Some(case) = SegmentCase::draw(seed) else { continue };
-        seeded::seed(Some(bug));
-        let found = case.run(&mut Totals::default());
-        seeded::seed(None);
-        if let Err(finding) = found {
-            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
+            assert!(run(&case, &mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
             let steps = finding.step;
             return Some((seed, finding, steps));
         }

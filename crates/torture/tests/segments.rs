@@ -31,7 +31,7 @@ fn two_segments() -> DriveConfig {
     config
 }
 
-/// All sequences of up to 3 commands on two segments, one by one and all under way together, cut at every flash event.
+/// All sequences of up to 3 commands on two segments, one by one and all in flight together, cut at every flash event.
 #[test]
 fn every_cut_of_every_short_sequence_is_survived() {
     let config = two_segments();

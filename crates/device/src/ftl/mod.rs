@@ -14,12 +14,15 @@ mod drawing;
 mod durable_trims;
 mod extended;
 mod log_block;
+mod mapped_blocks;
 pub(crate) mod mv;
 pub(crate) mod page;
 mod placement;
+mod saved_words;
 mod shrd;
 mod tagged;
 mod trims;
+mod whole_pages;
 
 use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};

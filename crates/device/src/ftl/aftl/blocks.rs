@@ -1,23 +1,14 @@
 //! The blocks of segments: which is allocated, and how a bad one is replaced.
 
-use ssdlab_flash::{BlockId, Cause, NONE, OpId, OpKind, Ppn, UnitId};
+use ssdlab_flash::{BlockId, Cause, NONE, Ppn};
 
 use super::{Aftl, Dead};
 use crate::block_pool::BlockState;
+use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{NoSpace, UnitWrite};
-use crate::media::{Frontier, Media, Place, Programming};
+use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
-
-/// Where the data of a page that is copied comes from.
-enum Source {
-    /// It is in the controller's RAM.
-    Here,
-    /// It is there when this operation has ended.
-    After(OpId),
-    /// It could not be read.
-    Lost,
-}
 
 impl Aftl {
     /// Blocks of a lane that can be opened.
@@ -128,30 +119,10 @@ impl Aftl {
 
     /// Programs the next page of a segment.
     pub(super) fn append(&self, media: &mut Media, write: &UnitWrite<'_>, place: Place, owner: Owner) {
-        if media.flash.store.cell_bytes() > 0 {
-            media.flash.store.write(media.unit_at(place), write.cells);
-        }
         let (segment, page) = self.layout.split(write.lpn);
-        self.program(media, place, (segment, page), &[], (NONE, Ppn::NONE), (Cause::Host, owner));
-    }
-
-    /// Programs a page of a segment, whose data is there when an operation has ended that reads another one.
-    fn program(
-        &self,
-        media: &mut Media,
-        place: Place,
-        (segment, page): (u32, u32),
-        pins: &[BlockId],
-        (after, source): (OpId, Ppn),
-        (cause, owner): (Cause, Owner),
-    ) {
-        let one = [after];
-        let after = if after == NONE { &[][..] } else { &one };
-        let unit = [source.sole_unit()];
-        let taken = if after.is_empty() { &[][..] } else { &unit };
-        let lpns = [self.layout.tagged(segment, page, self.generations[segment as usize].into())];
-        let (kind, frontier, source) = (OpKind::Program, Frontier::Host(0), Ppn::NONE);
-        media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
+        let lpn = self.layout.tagged(segment, page, self.generations[segment as usize].into());
+        let page = Page { place, lpn, source: Ppn::NONE, pins: &[] };
+        whole_pages::write_page(media, write, &page, Cause::Host, owner);
     }
 
     /// A new block takes the place of a segment's block in a lane, with all of its pages. `Err` leaves everything as it was.
@@ -166,17 +137,12 @@ impl Aftl {
         self.was_opened(media, new);
         assert_ne!(old, new, "block {old} of segment {segment} is replaced by itself");
         let pins = if seeded(Bug::ReplacedBlockNotPinned) { &[][..] } else { &[old][..] };
+        let generation = self.generations[segment as usize].into();
         for offset in 0..pages {
-            let (from, to) = (Place { block: old, page: offset }, Place { block: new, page: offset });
-            let (unit, source) = (media.unit_at(to), media.ppn_at(from));
-            if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
-                media.flash.oob.poison(unit);
-            }
-            // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
-            media.flash.oob.carry(source.sole_unit(), unit);
-            let after = self.fetch(media, from, unit, cause);
-            let page = self.layout.page_at(lane, offset);
-            self.program(media, to, (segment, page), pins, (after, source), (cause, Owner::None));
+            let source = media.ppn_at(Place { block: old, page: offset });
+            let lpn = self.layout.tagged(segment, self.layout.page_at(lane, offset), generation);
+            let page = Page { place: Place { block: new, page: offset }, lpn, source, pins };
+            whole_pages::copy_page(media, &page, cause);
             media.pool.add_valid(new);
             media.pool.drop_valid(old);
         }
@@ -191,36 +157,6 @@ impl Aftl {
         self.replaced_blocks += 1;
         self.replaced_pages += u64::from(pages);
         Ok(())
-    }
-
-    /// Starts what brings the data of a page for `unit`: the operation to wait for, or `NONE`.
-    fn fetch(&self, media: &mut Media, from: Place, unit: UnitId, cause: Cause) -> OpId {
-        match Self::source(media, from, cause) {
-            Source::Here => NONE,
-            Source::After(op) => op,
-            Source::Lost => {
-                media.flash.lose(unit);
-                NONE
-            }
-        }
-    }
-
-    fn source(media: &mut Media, from: Place, cause: Cause) -> Source {
-        if !media.flash.blocks.readable(media.ppn_at(from)) {
-            // Its program failed and it is still in RAM.
-            return Source::Here;
-        }
-        if media.flash.is_written(from.block, from.page) {
-            if media.flash.timed() {
-                return Source::After(media.read(from, media.unit_bytes, cause, Owner::None));
-            }
-            return if media.read_now(from, cause) { Source::Lost } else { Source::Here };
-        }
-        match media.flash.find_program(from.block, from.page) {
-            // Still in RAM, but its own read has to end first.
-            Some(program) if media.flash.waits(program) => Source::After(media.flash.last_waiter(program)),
-            _ => Source::Here,
-        }
     }
 
     /// A segment has no block any more: what it had is dead, at this trim.

@@ -96,7 +96,7 @@ pub(crate) struct Aftl {
     generations: Vec<u8>,
     /// Segments that take no more before their trim.
     closed: BTreeMap<u32, Closed>,
-    /// By lane: open blocks of which no page was given out, of segments that were trimmed early.
+    /// By lane: open blocks without a page. Their segments were trimmed before a write reached the lane.
     unused: Vec<Vec<BlockId>>,
     /// By group: blocks to be erased.
     dead: Vec<Vec<Dead>>,
@@ -312,7 +312,7 @@ impl Ftl for Aftl {
             }
         };
         self.exchanged.retain(|other| *other != block || moved.is_err());
-        // Nobody waits for the copies: each of them keeps the victim from its erase. Then it is dead.
+        // Each copy delays the erase of the victim until it is on flash. Then the victim is dead.
         if let Some(index) = self.dead[group].iter().position(|dead| dead.block == block) {
             let dead = self.dead[group].remove(index);
             self.trims.erasing.push(dead);

@@ -6,6 +6,7 @@ use ssdlab_flash::{BlockId, Ppn};
 
 use super::trims::Held;
 use super::{Aftl, Closed, Dead};
+use crate::ftl::saved_words::{bad, count, list, long, push_list, push_long, word};
 use crate::media::{Media, Place};
 
 impl Aftl {
@@ -24,24 +25,21 @@ impl Aftl {
         for unused in &self.unused {
             push_list(&mut words, unused.iter().map(|block| block.0));
         }
-        let dead: Vec<Dead> = self.dead.iter().flatten().copied().collect();
-        for list in [&dead, &self.trims.erasing] {
-            let numbers = |dead: &Dead| [dead.block.0, dead.segment, dead.trim as u32, (dead.trim >> 32) as u32];
-            let words_of: Vec<u32> = list.iter().flat_map(numbers).collect();
-            push_list(&mut words, words_of.into_iter());
+        words.push(self.dead.iter().map(Vec::len).sum::<usize>() as u32);
+        self.dead.iter().flatten().for_each(|dead| push_dead(&mut words, dead));
+        words.push(self.trims.erasing.len() as u32);
+        self.trims.erasing.iter().for_each(|dead| push_dead(&mut words, dead));
+        words.push(self.trims.held.len() as u32);
+        for (segment, Held { trim, blocks }) in &self.trims.held {
+            words.extend([*segment, *blocks]);
+            push_long(&mut words, *trim);
         }
-        let held: Vec<u32> = self
-            .trims
-            .held
-            .iter()
-            .flat_map(|(segment, Held { trim, blocks })| [*segment, *blocks, *trim as u32, (*trim >> 32) as u32])
-            .collect();
-        push_list(&mut words, held.into_iter());
         push_list(&mut words, self.trims.unrecorded.iter().copied());
         words.extend([self.trims.block.0, self.trims.pages]);
         let (place, number) = self.trims.newest.unwrap_or((Place { block: BlockId::NONE, page: 0 }, 0));
-        words.extend([place.block.0, place.page, number as u32, (number >> 32) as u32]);
-        words.extend([self.trims.covers as u32, (self.trims.covers >> 32) as u32]);
+        words.extend([place.block.0, place.page]);
+        push_long(&mut words, number);
+        push_long(&mut words, self.trims.covers);
         to.write_all(bytemuck::cast_slice(&words))
     }
 
@@ -57,7 +55,7 @@ impl Aftl {
         for generation in &mut self.generations {
             *generation = u8::try_from(word(from)?).map_err(|_| bad("a segment has a generation that there is not"))?;
         }
-        for _ in 0..word(from)?.min(segments) {
+        for _ in 0..count(from, segments)? {
             let segment = word(from)?;
             let holes = list(from, self.layout.segment_pages)?.into_iter().collect();
             let strays = list(from, self.layout.segment_pages * 2)?;
@@ -68,37 +66,21 @@ impl Aftl {
         for unused in &mut self.unused {
             *unused = list(from, blocks)?.into_iter().map(BlockId).collect();
         }
-        let four = |words: Vec<u32>| -> Vec<[u32; 4]> {
-            words.chunks_exact(4).map(|four| [four[0], four[1], four[2], four[3]]).collect()
-        };
-        let mut dead_lists = Vec::new();
-        for _ in 0..2 {
-            let dead = four(list(from, blocks.saturating_mul(4))?);
-            dead_lists.push(
-                dead.into_iter()
-                    .map(|[block, segment, low, high]| Dead { block: BlockId(block), segment, trim: long(low, high) })
-                    .collect::<Vec<Dead>>(),
-            );
+        let dead = dead_list(from, blocks)?;
+        self.trims.erasing = dead_list(from, blocks)?;
+        for _ in 0..count(from, segments)? {
+            let (segment, blocks) = (word(from)?, word(from)?);
+            self.trims.held.insert(segment, Held { trim: long(from)?, blocks });
         }
-        let held = four(list(from, segments.saturating_mul(4))?);
-        self.trims.held = held
-            .into_iter()
-            .map(|[segment, blocks, low, high]| (segment, Held { trim: long(low, high), blocks }))
-            .collect();
         self.trims.unrecorded = list(from, segments)?;
         (self.trims.block, self.trims.pages) = (BlockId(word(from)?), word(from)?);
         let (block, page) = (BlockId(word(from)?), word(from)?);
-        let number = long(word(from)?, word(from)?);
+        let number = long(from)?;
         self.trims.newest = (block != BlockId::NONE).then_some((Place { block, page }, number));
-        self.trims.covers = long(word(from)?, word(from)?);
-        let [dead, erasing] = <[Vec<Dead>; 2]>::try_from(dead_lists).expect("two lists");
-        if dead.iter().chain(&erasing).any(|dead| dead.block.0 >= blocks) {
-            return Err(bad("a list of blocks names one that is not there"));
-        }
+        self.trims.covers = long(from)?;
         for dead in dead {
             self.dead[media.group_of(dead.block) as usize].push(dead);
         }
-        self.trims.erasing = erasing;
         self.accept(media)
     }
 
@@ -145,30 +127,18 @@ impl Aftl {
     }
 }
 
-fn bad(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+fn push_dead(words: &mut Vec<u32>, Dead { block, segment, trim }: &Dead) {
+    words.extend([block.0, *segment]);
+    push_long(words, *trim);
 }
 
-fn push_list(words: &mut Vec<u32>, list: impl ExactSizeIterator<Item = u32>) {
-    words.push(list.len() as u32);
-    words.extend(list);
-}
-
-fn word(from: &mut dyn Read) -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    from.read_exact(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
-const fn long(low: u32, high: u32) -> u64 {
-    low as u64 | (high as u64) << 32
-}
-
-/// A list of at most `most` numbers.
-fn list(from: &mut dyn Read, most: u32) -> io::Result<Vec<u32>> {
-    let count = word(from)?;
-    if count > most {
-        return Err(bad("a list is longer than it can be"));
+fn dead_list(from: &mut dyn Read, blocks: u32) -> io::Result<Vec<Dead>> {
+    let mut dead = Vec::new();
+    for _ in 0..count(from, blocks)? {
+        dead.push(Dead { block: BlockId(word(from)?), segment: word(from)?, trim: long(from)? });
     }
-    (0..count).map(|_| word(from)).collect()
+    if dead.iter().any(|dead| dead.block.0 >= blocks) {
+        return Err(bad("a list of blocks names one that is not there"));
+    }
+    Ok(dead)
 }

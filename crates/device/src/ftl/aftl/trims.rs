@@ -1,5 +1,5 @@
-//! Trims on flash: a record lists every trimmed segment of which blocks are still to be erased, with the number that the next
-//! program had at its trim. What was programmed before is dead.
+//! Trims on flash: a record lists every trimmed segment that has blocks to be erased, with the number that the next program had at
+//! its trim. What was programmed before is dead.
 //!
 //! A record is written when a flush covers a trim, and when blocks are needed that only unrecorded trims hold. It is one page, and
 //! says all: recovery takes the newest. So it lists a limited number of segments, and a trim of one more waits for erases.
@@ -38,7 +38,7 @@ pub(super) struct Held {
 pub(super) struct Trims {
     /// By segment.
     pub(super) held: BTreeMap<u32, Held>,
-    /// Segments of which the last trim is in no record.
+    /// Segments whose last trim is in no record.
     pub(super) unrecorded: Vec<u32>,
     /// Blocks that are erased, or being erased: looked at until they are.
     pub(super) erasing: Vec<Dead>,

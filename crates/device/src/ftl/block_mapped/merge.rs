@@ -1,13 +1,14 @@
 //! The merge: a logical block goes into a new physical block. It is how pages are overwritten, trims are saved, failed
 //! programs are repeated, blocks that go bad are emptied, and what a power cut interrupted is brought to its end.
 
-use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, Ppn};
 
 use super::header::{Header, bits};
 use super::{BlockFtl, Home};
 use crate::block_pool::BlockState;
+use crate::ftl::whole_pages::{self, Page, is_on_flash};
 use crate::ftl::{NoSpace, UnitWrite};
-use crate::media::{Frontier, Media, Place, Programming};
+use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
@@ -32,31 +33,6 @@ impl Merge<'_> {
         let (cause, owner) = (Cause::Merge, Owner::None);
         Merge { new: None, new_cause: Cause::Host, owner, cause, for_host: true, is_copy: false }
     }
-}
-
-/// A page to be programmed.
-struct Page<'a> {
-    place: Place,
-    /// The page that it takes data from; [`Ppn::NONE`] if none.
-    source: Ppn,
-    /// Blocks that must not be erased before it is on flash.
-    pins: &'a [BlockId],
-}
-
-/// Where the data of a page that is written again comes from.
-enum Source {
-    /// It is in the controller's RAM.
-    Here,
-    /// It is there when this operation has ended.
-    After(OpId),
-    /// It could not be read.
-    Lost,
-}
-
-/// Whether a page is on flash and can be read.
-fn is_on_flash(media: &Media, page: Ppn) -> bool {
-    let Place { block, page: offset } = media.place_of_page(page);
-    media.flash.is_written(block, offset) && media.flash.blocks.readable(page)
 }
 
 impl BlockFtl {
@@ -107,14 +83,14 @@ impl BlockFtl {
         let pins = if seeded(Bug::MergeKeepsNewestOnly) { &left[left.len().saturating_sub(1)..] } else { &left };
         for offset in 0..pages {
             let source = sources[offset as usize];
-            let page = Page { place: Place { block: target, page: offset + 1 }, source, pins };
+            let page = Page { place: Place { block: target, page: offset + 1 }, lpn: Lpn::NONE, source, pins };
             match merge.new.filter(|_| new == Some(offset)) {
                 Some(unit) => {
-                    self.write_page(media, &unit, &page, merge.new_cause, merge.owner);
+                    whole_pages::write_page(media, &unit, &page, merge.new_cause, merge.owner);
                     self.set_mapped(unit.lpn, true);
                 }
-                None if source == Ppn::NONE => self.pad(media, &page, merge.cause),
-                None => self.copy_page(media, &page, merge.cause),
+                None if source == Ppn::NONE => whole_pages::pad(media, &page, merge.cause),
+                None => whole_pages::copy_page(media, &page, merge.cause),
             }
             if is_written(offset) {
                 media.pool.add_valid(target);
@@ -149,8 +125,8 @@ impl BlockFtl {
         let (logical, offset) = self.split(unit.lpn);
         let block = self.homes[logical as usize].block;
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
-        let page = Page { place: Place { block, page: offset + 1 }, source: Ppn::NONE, pins: &[] };
-        self.write_page(media, unit, &page, cause, owner);
+        let page = Page { place: Place { block, page: offset + 1 }, lpn: Lpn::NONE, source: Ppn::NONE, pins: &[] };
+        whole_pages::write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
         self.homes[logical as usize].pages = offset + 1;
@@ -174,118 +150,21 @@ impl BlockFtl {
             if media.free_blocks() <= kept {
                 return Err(NoSpace);
             }
-            let groups = media.pool.groups();
-            let turns = (0..groups).map(|step| (self.next_group + step) % groups);
-            // The first of those with most free blocks.
-            let group = turns.rev().max_by_key(|group| media.pool.free_blocks(*group)).ok_or(NoSpace)?;
+            let group = media.pool.group_with_most_free(self.next_group);
             let block = media.open_block(group).ok_or(NoSpace)?;
             assert!(!self.is_needed(block), "block {block} was free, and is needed");
-            self.next_group = (group + 1) % groups;
+            self.next_group = (group + 1) % media.pool.groups();
             self.leaving.retain(|other| *other != block);
             self.owners[block.index()] = header.logical;
             header.sequence = media.sequence();
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
-            let page = Page { place, source: Ppn::NONE, pins: left };
-            self.program(media, &page, NONE, Cause::Metadata, Owner::None);
+            let page = Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: left };
+            whole_pages::program(media, &page, NONE, Cause::Metadata, Owner::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);
             }
             media.end_block(block, 1);
         }
-    }
-
-    /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
-    fn write_page(&self, media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
-        let (unit, source) = (media.unit_at(page.place), page.source);
-        let cell = media.flash.store.cell_bytes();
-        let completed = write.mask != self.full_mask && source != Ppn::NONE;
-        if cell > 0 {
-            let mut cells = vec![0; media.flash.store.unit_cells()];
-            if completed && !media.flash.store.read(source.sole_unit(), 0, &mut cells) {
-                media.flash.oob.poison(unit);
-            }
-            let sectors = cells.chunks_exact_mut(cell).zip(write.cells.chunks_exact(cell)).enumerate();
-            for (_, (cell, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
-                cell.copy_from_slice(given);
-            }
-            media.flash.store.write(unit, &cells);
-        }
-        let mut after = NONE;
-        if completed {
-            cause = Cause::ReadModifyWrite;
-            after = self.fetch(media, source, unit, (self.full_mask & !write.mask).count_ones() * 512, cause);
-            if media.flash.oob.is_poisoned(source.sole_unit()) {
-                media.flash.lose(unit);
-            }
-        }
-        self.program(media, page, after, cause, owner);
-    }
-
-    /// Programs what another page holds.
-    fn copy_page(&self, media: &mut Media, page: &Page<'_>, cause: Cause) {
-        let (unit, source) = (media.unit_at(page.place), page.source);
-        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
-            media.flash.oob.poison(unit);
-        }
-        // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
-        media.flash.oob.carry(source.sole_unit(), unit);
-        let after = self.fetch(media, source, unit, media.unit_bytes, cause);
-        self.program(media, page, after, cause, Owner::None);
-    }
-
-    /// Programs a page that holds nothing, so that the ones behind it can be programmed.
-    fn pad(&self, media: &mut Media, page: &Page<'_>, cause: Cause) {
-        if media.flash.store.cell_bytes() > 0 {
-            let cells = vec![0; media.flash.store.unit_cells()];
-            media.flash.store.write(media.unit_at(page.place), &cells);
-        }
-        media.padding_bytes += u64::from(media.unit_bytes);
-        self.program(media, page, NONE, cause, Owner::None);
-    }
-
-    /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`.
-    fn fetch(&self, media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause) -> OpId {
-        match self.source(media, source, bytes, cause) {
-            Source::Here => NONE,
-            Source::After(op) => op,
-            Source::Lost => {
-                media.flash.lose(unit);
-                NONE
-            }
-        }
-    }
-
-    fn source(&self, media: &mut Media, source: Ppn, bytes: u32, cause: Cause) -> Source {
-        let place = media.place_of_page(source);
-        if !media.flash.blocks.readable(source) {
-            // Its program failed and it is still in RAM.
-            return Source::Here;
-        }
-        if media.flash.is_written(place.block, place.page) {
-            if media.flash.timed() {
-                return Source::After(media.read(place, bytes, cause, Owner::None));
-            }
-            return if media.read_now(place, cause) { Source::Lost } else { Source::Here };
-        }
-        match media.flash.find_program(place.block, place.page) {
-            // Still in RAM, but its own read has to end first.
-            Some(program) if media.flash.waits(program) => Source::After(media.flash.last_waiter(program)),
-            _ => Source::Here,
-        }
-    }
-
-    /// Starts the program of a page whose data is there when `after` has ended. The OOB area is left alone.
-    fn program(&self, media: &mut Media, page: &Page<'_>, after: OpId, cause: Cause, owner: Owner) {
-        let one = [after];
-        let after = if after == NONE { &[][..] } else { &one };
-        let source = [page.source.sole_unit()];
-        let taken = if after.is_empty() { &[][..] } else { &source };
-        let (kind, frontier, pins) = (OpKind::Program, Frontier::Host(0), page.pins);
-        media.program(
-            page.place,
-            &[],
-            Programming { kind, cause, frontier, owner, pins, after, taken, source: Ppn::NONE },
-        );
     }
 }

@@ -26,20 +26,19 @@ mod saved;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-use rand::RngExt;
-use ssdlab_base::Rng;
 use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE, Ppn};
 
 use self::header::Header;
 use self::merge::Merge;
 use crate::block_pool::BlockState;
+use crate::ftl::mapped_blocks;
 use crate::ftl::{
     Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
-use crate::{Allocation, Check, DriveConfig, DriveError, Pacing, Parity, Superblock};
+use crate::{Check, DriveConfig, DriveError};
 
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
@@ -47,7 +46,7 @@ pub(super) const DESIGN: Design = Design {
     summary: "a map of blocks, merged when a page is overwritten; metadata in pages of its own, nothing in the OOB area",
     keys: &[],
     make: Make {
-        check,
+        check: |config| mapped_blocks::check(config, DESIGN.name, Header::bytes),
         make: |config| Box::new(BlockFtl::new(config)),
         commands: None,
         simulator_bytes: BlockFtl::simulator_bytes,
@@ -56,7 +55,12 @@ pub(super) const DESIGN: Design = Design {
         reserved_units: |_| 0,
         uses_oob: false,
         partial_write: "costs a read-modify-write, and a merge of its logical block",
-        drawing: Drawing { drive: draw, handful, one_in: 8, ..Drawing::ANY },
+        drawing: Drawing {
+            drive: |config, rng| mapped_blocks::draw(config, rng, Header::bytes),
+            handful: mapped_blocks::handful,
+            one_in: 8,
+            ..Drawing::ANY
+        },
     },
 };
 
@@ -102,70 +106,6 @@ pub(crate) struct BlockFtl {
     merges: u64,
     merged_pages: u64,
     appended_pages: u64,
-}
-
-fn check(config: &DriveConfig) -> Result<(), DriveError> {
-    let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
-    let geometry = &config.flash.geometry;
-    if config.ftl.mapping_unit != geometry.page_bytes {
-        let (unit, page) = (config.ftl.mapping_unit, geometry.page_bytes);
-        return refuse(
-            "ftl.mapping_unit",
-            format!("{unit}: the design 'block-mapped' maps pages, here of {page} bytes"),
-        );
-    }
-    if geometry.pages_per_block < 2 {
-        let found = geometry.pages_per_block;
-        let reason = format!("{found}: the design 'block-mapped' needs 2, one for the header of the block");
-        return refuse("flash.pages_per_block", reason);
-    }
-    let header = Header::bytes(geometry.pages_per_block - 1);
-    if header > u64::from(geometry.page_bytes) {
-        let reason = format!(
-            "{}: the header of a block takes {header} bytes, more than a page of {}",
-            geometry.pages_per_block, geometry.page_bytes
-        );
-        return refuse("flash.pages_per_block", reason);
-    }
-    if config.ftl.allocation != Allocation::Dynamic {
-        let reason = "the design 'block-mapped' opens blocks where there are most free ones: use \"dynamic\"";
-        return refuse("ftl.allocation", reason.to_string());
-    }
-    if config.ftl.superblock != Superblock::None {
-        let found = config.ftl.superblock.word();
-        return refuse("ftl.superblock", format!("\"{found}\": the design 'block-mapped' maps blocks: use \"none\""));
-    }
-    if config.gc.pacing != Pacing::Off {
-        let reason = "the design 'block-mapped' collects by itself, at no pace: use \"off\"";
-        return refuse("gc.pacing", reason.to_string());
-    }
-    if config.gc.static_wear_threshold > 0 {
-        let found = config.gc.static_wear_threshold;
-        let reason = format!("{found}: the design 'block-mapped' has no static wear levelling: use 0");
-        return refuse("gc.static_wear_threshold", reason);
-    }
-    Ok(())
-}
-
-/// Makes a drawn drive one that [`check`] accepts.
-fn draw(config: &mut DriveConfig, rng: &mut Rng) {
-    let geometry = &mut config.flash.geometry;
-    geometry.page_bytes = geometry.page_bytes.next_power_of_two();
-    geometry.pages_per_block = geometry.pages_per_block.max(rng.random_range(2..6));
-    let units = config.buffer.bytes / u64::from(config.ftl.mapping_unit);
-    config.buffer.bytes = units * u64::from(geometry.page_bytes);
-    config.ftl.mapping_unit = geometry.page_bytes;
-    config.ftl.allocation = Allocation::Dynamic;
-    config.ftl.superblock = Superblock::None;
-    config.ftl.parity = Parity::None;
-    config.gc.pacing = Pacing::Off;
-    config.gc.static_wear_threshold = 0;
-}
-
-/// A block of one page of data, or of three.
-fn handful(config: &mut DriveConfig, other: bool) {
-    config.flash.geometry.page_bytes = config.ftl.mapping_unit;
-    config.flash.geometry.pages_per_block = if other { 4 } else { 2 };
 }
 
 impl BlockFtl {
@@ -332,7 +272,7 @@ impl Ftl for BlockFtl {
         let logical = self.owners[victim as usize];
         let merge = Merge { cause, for_host: false, is_copy: true, ..Merge::of_host() };
         let stuck = self.is_needed(BlockId(victim)) && self.merge(media, logical, &merge).is_err();
-        // Nobody waits for the copies: each of them keeps the victim from its erase.
+        // Each copy delays the erase of the victim until it is on flash.
         Relocated { cursor: if stuck { cursor } else { media.units_per_superblock() }, started: 0, stuck }
     }
 

@@ -6,6 +6,7 @@ use ssdlab_flash::{BlockId, Lpn, NONE, Ppn};
 
 use super::header::Header;
 use super::{BlockFtl, Home, Spread};
+use crate::ftl::saved_words::{bad, count, list, push_list, word};
 use crate::media::{Media, Place};
 
 impl BlockFtl {
@@ -26,7 +27,6 @@ impl BlockFtl {
     }
 
     pub(super) fn restore_from(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
-        let bad = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what.to_string()));
         let blocks = media.flash.geometry().blocks();
         let logical_blocks = self.homes.len() as u32;
         for home in &mut self.homes {
@@ -34,7 +34,7 @@ impl BlockFtl {
         }
         self.next_group = word(from)?;
         self.trimmed = list(from, logical_blocks)?;
-        for _ in 0..word(from)?.min(logical_blocks) {
+        for _ in 0..count(from, logical_blocks)? {
             let logical = word(from)?;
             let older = list(from, blocks)?.into_iter().map(BlockId).collect();
             let pages = list(from, 2 * self.data_pages)?;
@@ -46,7 +46,7 @@ impl BlockFtl {
         let known = self.trimmed.iter().chain(self.spread.keys()).all(|logical| *logical < logical_blocks);
         let listed = self.spread.values().flat_map(|spread| &spread.older).chain(&self.leaving);
         if !known || self.next_group >= media.pool.groups() || listed.clone().any(|block| block.0 >= blocks) {
-            return bad("a list of blocks names one that is not there");
+            return Err(bad("a list of blocks names one that is not there"));
         }
         for block in (0..blocks).map(BlockId) {
             let header = Header::of(media, block, self.data_pages);
@@ -59,44 +59,24 @@ impl BlockFtl {
                 && media.flash.blocks.get(home.block).programmed == home.pages + 1
                 && !self.leaving.contains(&home.block);
             if !fits {
-                return bad("a logical block is in a block that holds something else");
+                return Err(bad("a logical block is in a block that holds something else"));
             }
             media.pool.add_valid(home.block);
         }
         if Lpn::each(Lpn(self.user_units)..Lpn(self.mapped.len() as u32 * 64)).any(|lpn| self.is_mapped(lpn)) {
-            return bad("a page behind the user's capacity holds data");
+            return Err(bad("a page behind the user's capacity holds data"));
         }
         for lpn in Lpn::each(Lpn(0)..Lpn(self.user_units)).filter(|lpn| self.is_mapped(*lpn)).collect::<Vec<Lpn>>() {
             let (logical, offset) = self.split(lpn);
             if self.homes[logical as usize].block == BlockId::NONE {
-                return bad("a page holds data, and its logical block is nowhere");
+                return Err(bad("a page holds data, and its logical block is nowhere"));
             }
             let Place { block, page } = media.place_of_page(self.page_of(lpn));
             if block.0 >= blocks || page != offset + 1 || !media.flash.is_written(block, page) {
-                return bad("a page holds data, and is not written");
+                return Err(bad("a page holds data, and is not written"));
             }
             media.pool.add_valid(block);
         }
         Ok(())
     }
-}
-
-fn push_list(words: &mut Vec<u32>, list: impl ExactSizeIterator<Item = u32>) {
-    words.push(list.len() as u32);
-    words.extend(list);
-}
-
-fn word(from: &mut dyn Read) -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    from.read_exact(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
-/// A list of at most `most` numbers.
-fn list(from: &mut dyn Read, most: u32) -> io::Result<Vec<u32>> {
-    let count = word(from)?;
-    if count > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a list of {count}, and at most {most} fit")));
-    }
-    (0..count).map(|_| word(from)).collect()
 }

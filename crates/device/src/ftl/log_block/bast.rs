@@ -5,15 +5,16 @@
 
 use ssdlab_flash::Lpn;
 
-use super::{LogBlockFtl, Scheme, design, keys};
-use crate::ftl::{Design, NoSpace};
+use super::header::Header;
+use super::{LogBlockFtl, Scheme, design};
+use crate::ftl::{Design, NoSpace, mapped_blocks};
 use crate::media::Media;
 
 /// The design as a description names it.
 pub(crate) const BAST: Design = design(
     "bast",
     "BAST: a map of blocks, and log blocks that take the overwrites of one logical block each",
-    |config| keys::check(config, "bast"),
+    |config| mapped_blocks::check(config, "bast", Header::bytes),
     |config| Box::new(LogBlockFtl::new(config, Scheme::Bast)),
 );
 

@@ -7,15 +7,16 @@
 
 use ssdlab_flash::{Lpn, NONE};
 
-use super::{LogBlockFtl, Scheme, design, keys};
-use crate::ftl::{Design, NoSpace};
+use super::header::Header;
+use super::{LogBlockFtl, Scheme, design};
+use crate::ftl::{Design, NoSpace, mapped_blocks};
 use crate::media::Media;
 
 /// The design as a description names it.
 pub(crate) const FAST: Design = design(
     "fast",
     "FAST: a map of blocks, a log block for sequential overwrites, and log blocks for any others",
-    |config| keys::check(config, "fast"),
+    |config| mapped_blocks::check(config, "fast", Header::bytes),
     |config| Box::new(LogBlockFtl::new(config, Scheme::Fast)),
 );
 

@@ -10,10 +10,10 @@
 use ssdlab_flash::{BlockId, Cause, Lpn, NONE, Ppn};
 
 use super::header::{Header, Role, bits};
-use super::program::{Page, is_on_flash};
 use super::{Home, LogBlockFtl};
 use crate::block_pool::BlockState;
 use crate::ftl::NoSpace;
+use crate::ftl::whole_pages::{self, Page, is_on_flash};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
@@ -96,12 +96,12 @@ impl LogBlockFtl {
             let lpn = first + offset;
             let place = Place { block, page: offset + 1 };
             if !self.is_mapped(lpn) {
-                self.pad(media, &Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: &left }, Cause::Merge);
+                whole_pages::pad(media, &Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: &left }, Cause::Merge);
                 self.logs[index].lpns.push(Lpn::NONE);
                 continue;
             }
             let source = self.page_of(lpn);
-            self.copy_page(media, &Page { place, lpn, source, pins: &left }, Cause::Merge);
+            whole_pages::copy_page(media, &Page { place, lpn, source, pins: &left }, Cause::Merge);
             self.set_page(media, lpn, media.ppn_at(place));
             self.logs[index].lpns.push(lpn);
             self.copied_pages += 1;
@@ -170,10 +170,10 @@ impl LogBlockFtl {
             let (source, lpn) = (sources[offset as usize], first + offset);
             let place = Place { block: target, page: offset + 1 };
             if source == Ppn::NONE {
-                self.pad(media, &Page { place, lpn: Lpn::NONE, source, pins }, why.cause);
+                whole_pages::pad(media, &Page { place, lpn: Lpn::NONE, source, pins }, why.cause);
                 continue;
             }
-            self.copy_page(media, &Page { place, lpn, source, pins }, why.cause);
+            whole_pages::copy_page(media, &Page { place, lpn, source, pins }, why.cause);
             self.strays.remove(&lpn);
             media.pool.add_valid(target);
             self.drop_page(media, media.block_of_page(source));
@@ -278,19 +278,16 @@ impl LogBlockFtl {
             if media.free_blocks() <= kept {
                 return Err(NoSpace);
             }
-            let groups = media.pool.groups();
-            let turns = (0..groups).map(|step| (self.next_group + step) % groups);
-            // The first of those with most free blocks.
-            let group = turns.rev().max_by_key(|group| media.pool.free_blocks(*group)).ok_or(NoSpace)?;
+            let group = media.pool.group_with_most_free(self.next_group);
             let block = media.open_block(group).ok_or(NoSpace)?;
             assert!(self.logs.iter().all(|log| log.block != block), "block {block} was free, and is a log block");
-            self.next_group = (group + 1) % groups;
+            self.next_group = (group + 1) % media.pool.groups();
             self.leaving.retain(|other| *other != block);
             assert!(!left.contains(&block), "block {block} was free, and is merged from");
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
             let page = Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: left };
-            self.program(media, &page, NONE, Cause::Metadata, Owner::None);
+            whole_pages::program(media, &page, NONE, Cause::Metadata, Owner::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);
             }

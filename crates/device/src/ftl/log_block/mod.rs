@@ -22,7 +22,6 @@ mod fast;
 mod header;
 mod keys;
 mod merge;
-mod program;
 mod recovery;
 mod saved;
 
@@ -36,8 +35,9 @@ pub(super) use self::bast::BAST;
 pub(super) use self::fast::FAST;
 use self::header::{Header, Role};
 use self::merge::Why;
-use self::program::{Page, is_on_flash};
 use crate::block_pool::BlockState;
+use crate::ftl::mapped_blocks;
+use crate::ftl::whole_pages::{self, Page, is_on_flash};
 use crate::ftl::{
     Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
 };
@@ -84,7 +84,7 @@ const fn design(
             reserved_units: |_| 0,
             uses_oob: true,
             partial_write: "costs a read-modify-write into a log block",
-            drawing: Drawing { drive: keys::draw, handful: keys::handful, one_in: 16, ..Drawing::ANY },
+            drawing: Drawing { drive: keys::draw, handful: mapped_blocks::handful, one_in: 16, ..Drawing::ANY },
         },
     }
 }
@@ -292,7 +292,7 @@ impl LogBlockFtl {
         let place = Place { block, page: offset + 1 };
         self.revive(media, unit.lpn);
         let page = Page { place, lpn: unit.lpn, source: Ppn::NONE, pins: &[] };
-        self.write_page(media, unit, &page, cause, owner);
+        whole_pages::write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
         self.homes[logical as usize].pages = offset + 1;
@@ -317,7 +317,7 @@ impl LogBlockFtl {
         }
         let pin = [if was_mapped { media.block_of_page(source) } else { BlockId::NONE }];
         let pins = if was_mapped { &pin[..] } else { &[] };
-        self.write_page(media, unit, &Page { place, lpn: unit.lpn, source, pins }, cause, owner);
+        whole_pages::write_page(media, unit, &Page { place, lpn: unit.lpn, source, pins }, cause, owner);
         if was_mapped {
             self.set_page(media, unit.lpn, media.ppn_at(place));
         } else {
@@ -481,7 +481,7 @@ impl Ftl for LogBlockFtl {
             self.logs.retain(|log| log.block != block);
             self.leaving.retain(|other| *other != block);
         }
-        // Nobody waits for the copies: each of them keeps the victim from its erase.
+        // Each copy delays the erase of the victim until it is on flash.
         Relocated { cursor: if stuck { cursor } else { media.units_per_superblock() }, started: 0, stuck }
     }
 

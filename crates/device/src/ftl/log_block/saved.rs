@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use ssdlab_flash::{BlockId, Lpn, NONE, Ppn};
 
 use super::{Home, Log, LogBlockFtl};
+use crate::ftl::saved_words::{bad, count, list, long, push_list, push_long, word};
 use crate::media::{Media, Place};
 
 impl LogBlockFtl {
@@ -22,10 +23,11 @@ impl LogBlockFtl {
         push_list(&mut words, strays.as_flattened().iter().copied());
         words.push(self.logs.len() as u32);
         for log in &self.logs {
-            words.extend([log.block.0, log.logical, log.used as u32, (log.used >> 32) as u32]);
+            words.extend([log.block.0, log.logical]);
+            push_long(&mut words, log.used);
             push_list(&mut words, log.lpns.iter().map(|lpn| lpn.0));
         }
-        words.extend([self.clock as u32, (self.clock >> 32) as u32]);
+        push_long(&mut words, self.clock);
         push_list(&mut words, self.leaving.iter().map(|block| block.0));
         to.write_all(bytemuck::cast_slice(&words))?;
         to.write_all(bytemuck::cast_slice(&self.mapped))
@@ -39,14 +41,14 @@ impl LogBlockFtl {
         }
         self.next_group = word(from)?;
         self.trimmed = list(from, logical_blocks)?;
-        for _ in 0..word(from)?.min(logical_blocks) {
+        for _ in 0..count(from, logical_blocks)? {
             let logical = word(from)?;
             let held = list(from, blocks.saturating_mul(self.data_pages))?;
             self.held.insert(logical, held.into_iter().map(BlockId).collect());
         }
         let strays = list(from, self.user_units.saturating_mul(2))?;
         self.strays = strays.chunks_exact(2).map(|pair| (Lpn(pair[0]), Ppn(pair[1]))).collect();
-        for _ in 0..word(from)?.min(self.most_logs) {
+        for _ in 0..count(from, self.most_logs)? {
             let (block, logical) = (BlockId(word(from)?), word(from)?);
             let used = long(from)?;
             let lpns = list(from, self.data_pages)?.into_iter().map(Lpn).collect();
@@ -69,13 +71,13 @@ impl LogBlockFtl {
         let of_logs = self.logs.iter().map(|log| &log.logical).filter(|logical| **logical != NONE);
         let known = logicals.chain(of_logs).all(|logical| *logical < logical_blocks);
         if !known || self.next_group >= media.pool.groups() || listed.into_iter().any(|block| block.0 >= blocks) {
-            return bad("a list of blocks names one that is not there");
+            return Err(bad("a list of blocks names one that is not there"));
         }
         let pages = u64::from(blocks) * u64::from(self.data_pages + 1);
         let stray =
             |(lpn, page): (&Lpn, &Ppn)| lpn.0 < self.user_units && u64::from(page.0) < pages && self.is_mapped(*lpn);
         if !self.strays.iter().all(stray) {
-            return bad("a page of a log block is of no LPN that holds data");
+            return Err(bad("a page of a log block is of no LPN that holds data"));
         }
         let has = |log: &Log| {
             let lpns = log.lpns.iter().all(|lpn| *lpn == Lpn::NONE || lpn.0 < self.user_units);
@@ -83,7 +85,7 @@ impl LogBlockFtl {
                 && !self.leaving.contains(&log.block)
         };
         if !self.logs.iter().all(has) {
-            return bad("a log block holds other pages than its list says");
+            return Err(bad("a log block holds other pages than its list says"));
         }
         let mut homes = self.homes.iter().filter(|home| home.block != BlockId::NONE);
         let fits = |home: &Home| {
@@ -93,10 +95,10 @@ impl LogBlockFtl {
                 && !self.leaving.contains(&home.block)
         };
         if !homes.all(fits) {
-            return bad("a logical block is in a block that holds something else");
+            return Err(bad("a logical block is in a block that holds something else"));
         }
         if Lpn::each(Lpn(self.user_units)..Lpn(self.mapped.len() as u32 * 64)).any(|lpn| self.is_mapped(lpn)) {
-            return bad("a page behind the user's capacity holds data");
+            return Err(bad("a page behind the user's capacity holds data"));
         }
         Ok(())
     }
@@ -112,43 +114,15 @@ impl LogBlockFtl {
         for lpn in Lpn::each(Lpn(0)..Lpn(self.user_units)).filter(|lpn| self.is_mapped(*lpn)) {
             let (logical, _) = self.split(lpn);
             if self.homes[logical as usize].block == BlockId::NONE && !self.strays.contains_key(&lpn) {
-                return bad("a page holds data, and its logical block is nowhere");
+                return Err(bad("a page holds data, and its logical block is nowhere"));
             }
             let page = self.page_of(lpn);
             let Place { block, page: at } = media.place_of_page(page);
             if !media.flash.is_written(block, at) || media.flash.oob.lpn(page.sole_unit()) != lpn {
-                return bad("an LPN is mapped to a page that is not its own");
+                return Err(bad("an LPN is mapped to a page that is not its own"));
             }
             media.pool.add_valid(block);
         }
         Ok(())
     }
-}
-
-fn bad(what: &str) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::InvalidData, what.to_string()))
-}
-
-fn push_list(words: &mut Vec<u32>, list: impl ExactSizeIterator<Item = u32>) {
-    words.push(list.len() as u32);
-    words.extend(list);
-}
-
-fn word(from: &mut dyn Read) -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    from.read_exact(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
-fn long(from: &mut dyn Read) -> io::Result<u64> {
-    Ok(u64::from(word(from)?) | u64::from(word(from)?) << 32)
-}
-
-/// A list of at most `most` numbers.
-fn list(from: &mut dyn Read, most: u32) -> io::Result<Vec<u32>> {
-    let count = word(from)?;
-    if count > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a list of {count}, and at most {most} fit")));
-    }
-    (0..count).map(|_| word(from)).collect()
 }

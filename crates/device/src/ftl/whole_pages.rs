@@ -1,0 +1,133 @@
+//! Pages on their way to flash, in designs that map whole pages to places of their own: the host's data, copies, padding.
+
+use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
+
+use super::{UnitWrite, full_mask};
+use crate::media::{Frontier, Media, Place, Programming};
+use crate::token::Owner;
+
+/// A page to be programmed.
+pub(super) struct Page<'a> {
+    pub(super) place: Place,
+    /// What its OOB area names; with [`Lpn::NONE`] the OOB area is left alone.
+    pub(super) lpn: Lpn,
+    /// The page that it takes data from; [`Ppn::NONE`] if none.
+    pub(super) source: Ppn,
+    /// Blocks that must not be erased before it is on flash.
+    pub(super) pins: &'a [BlockId],
+}
+
+/// Where the data of a page that is written again comes from.
+enum Source {
+    /// It is in the controller's RAM.
+    Here,
+    /// It is there when this operation has ended.
+    After(OpId),
+    /// It could not be read.
+    Lost,
+}
+
+/// Whether a page is on flash and can be read.
+pub(super) fn is_on_flash(media: &Media, page: Ppn) -> bool {
+    let Place { block, page: offset } = media.place_of_page(page);
+    media.flash.is_written(block, offset) && media.flash.blocks.readable(page)
+}
+
+/// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
+pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
+    let (unit, source) = (media.unit_at(page.place), page.source);
+    let cell = media.flash.store.cell_bytes();
+    let all = full_mask(media.unit_bytes);
+    let completed = write.mask != all && source != Ppn::NONE;
+    if cell > 0 && write.mask == all {
+        media.flash.store.write(unit, write.cells);
+    } else if cell > 0 {
+        let mut cells = vec![0; media.flash.store.unit_cells()];
+        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut cells) {
+            media.flash.oob.poison(unit);
+        }
+        let sectors = cells.chunks_exact_mut(cell).zip(write.cells.chunks_exact(cell)).enumerate();
+        for (_, (cell, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
+            cell.copy_from_slice(given);
+        }
+        media.flash.store.write(unit, &cells);
+    }
+    let mut after = NONE;
+    if completed {
+        cause = Cause::ReadModifyWrite;
+        after = fetch(media, source, unit, (all & !write.mask).count_ones() * 512, cause);
+        if media.flash.oob.is_poisoned(source.sole_unit()) {
+            media.flash.lose(unit);
+        }
+    }
+    program(media, page, after, cause, owner);
+}
+
+/// Programs what another page holds.
+pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause) {
+    let (unit, source) = (media.unit_at(page.place), page.source);
+    if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
+        media.flash.oob.poison(unit);
+    }
+    // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
+    media.flash.oob.carry(source.sole_unit(), unit);
+    let after = fetch(media, source, unit, media.unit_bytes, cause);
+    program(media, page, after, cause, Owner::None);
+}
+
+/// Programs a page that holds nothing, so that the ones behind it can be programmed.
+pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
+    if media.flash.store.cell_bytes() > 0 {
+        let cells = vec![0; media.flash.store.unit_cells()];
+        media.flash.store.write(media.unit_at(page.place), &cells);
+    }
+    media.padding_bytes += u64::from(media.unit_bytes);
+    program(media, page, NONE, cause, Owner::None);
+}
+
+/// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`.
+fn fetch(media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause) -> OpId {
+    match source_of(media, source, bytes, cause) {
+        Source::Here => NONE,
+        Source::After(op) => op,
+        Source::Lost => {
+            media.flash.lose(unit);
+            NONE
+        }
+    }
+}
+
+fn source_of(media: &mut Media, source: Ppn, bytes: u32, cause: Cause) -> Source {
+    let place = media.place_of_page(source);
+    if !media.flash.blocks.readable(source) {
+        // Its program failed and it is still in RAM.
+        return Source::Here;
+    }
+    if media.flash.is_written(place.block, place.page) {
+        if media.flash.timed() {
+            return Source::After(media.read(place, bytes, cause, Owner::None));
+        }
+        return if media.read_now(place, cause) { Source::Lost } else { Source::Here };
+    }
+    match media.flash.find_program(place.block, place.page) {
+        // Still in RAM, but its own read has to end first.
+        Some(program) if media.flash.waits(program) => Source::After(media.flash.last_waiter(program)),
+        _ => Source::Here,
+    }
+}
+
+/// Starts the program of a page whose data is there when `after` has ended.
+pub(super) fn program(media: &mut Media, page: &Page<'_>, after: OpId, cause: Cause, owner: Owner) {
+    let one = [after];
+    let after = if after == NONE { &[][..] } else { &one };
+    let source = [page.source.sole_unit()];
+    let taken = if after.is_empty() { &[][..] } else { &source };
+    let (kind, frontier, pins) = (OpKind::Program, Frontier::Host(0), page.pins);
+    let lpns = [page.lpn];
+    let lpns = if page.lpn == Lpn::NONE { &[][..] } else { &lpns };
+    media.program(
+        page.place,
+        lpns,
+        Programming { kind, cause, frontier, owner, pins, after, taken, source: Ppn::NONE },
+    );
+}
