@@ -6,7 +6,7 @@ use ssdlab_flash::Contents;
 use ssdlab_host::{BlockDevice, Device, Host, Member};
 
 use crate::at_once::AtOnce;
-use crate::{Figure, closed_loop, config, cpu_seconds, drive, fill, measure, random};
+use crate::{Figure, closed_loop, config, cpu_seconds, drive, fill, keep_better, measure, random};
 
 /// Units of a log of 64 MB, which are the entries of a full table.
 const LOG_UNITS: u64 = 16_384;
@@ -138,12 +138,6 @@ fn read_overhead() -> [Figure; 2] {
 fn above(drive: Drive) -> Box<dyn Device> {
     let options = Options { seed: 1, contents: Contents::Nothing };
     host().build(vec![Member::of("bench", drive, options)]).expect("a stack")
-}
-
-fn keep_better(best: &mut Option<Figure>, figure: Figure) {
-    if best.as_ref().is_none_or(|best| best.value < figure.value) {
-        *best = Some(figure);
-    }
 }
 
 /// DFTL, and SHRD through its driver, with 1 MB of map cache each: overwrites, then reads, in turns; the better of two rounds

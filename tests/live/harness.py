@@ -142,6 +142,12 @@ class Bench:
         sets = ["ftl.design=shrd", "ftl.rwlb=256k", *([f"capacity.user={user}"] if user else [])]
         return ["--host", str(host), *(word for one in sets for word in ("--set", one))]
 
+    def with_append(self):
+        """Options of a server that has a host which appends above a drive with segments."""
+        host = self.path("append.toml")
+        host.write_text('[[layer]]\nkind = "append"\nover_provisioning = "1%"\n')
+        return ["--host", str(host)]
+
     def serve(self, device="small", **options):
         """A served drive."""
         return Server(self, device, **options)

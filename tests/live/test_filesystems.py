@@ -50,11 +50,11 @@ class Files:
             check(latest[16:] == file_writer.contents(number), f"`latest` is torn: {number}")
 
 
-def cuts(bench, kind, count, pace="none", options=(), mount="defaults"):
+def cuts(bench, kind, count, pace="none", options=(), mount="defaults", device="medium"):
     """Cuts the power `count` times under a writer of files."""
     need_attach(kind)
     rng = random.Random(f"{bench.seed} {kind}")
-    server = bench.serve("medium", pace=pace, options=list(options))
+    server = bench.serve(device, pace=pace, options=list(options))
     attached = Attached(bench, server, kind, mount).attach().mkfs().mount()
     files = Files()
     done = trims = 0
@@ -94,6 +94,11 @@ def test_ext4_power_cuts(bench):
 def test_ext4_power_cuts_with_driver(bench):
     """ext4 with SHRD's driver between the socket and a drive with a log, and trims of all that is deleted: the same."""
     return cuts(bench, "ext4", 3, options=bench.with_driver(user="288m"), mount="discard")
+
+
+def test_ext4_power_cuts_with_append(bench):
+    """ext4 on append-only segments with a host that appends, and trims of all that is deleted: the same."""
+    return cuts(bench, "ext4", 3, options=bench.with_append(), mount="discard", device="segments-medium")
 
 
 def test_xfs_power_cuts(bench):

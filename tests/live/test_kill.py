@@ -80,6 +80,11 @@ def test_kill_with_driver(bench):
     return cuts(bench, 6, 0.5, "model*0.1", connections=2, buffer="fifo", device="small", options=options)
 
 
+def test_kill_with_append(bench):
+    """The same with a host that appends between the socket and a drive with append-only segments."""
+    return cuts(bench, 6, 0.5, "model*0.1", connections=2, buffer="none", device="segments", options=bench.with_append())
+
+
 def test_the_check_can_fail(bench):
     """A drive that lost what a flush covered is found: its image is put back to what it was before."""
     server = bench.serve("tiny")

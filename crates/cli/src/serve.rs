@@ -152,9 +152,13 @@ impl Live {
         let drives: Vec<DriveConfig> = host.drives(&config).into_iter().map(|(_, config)| config).collect();
         // Before an image is made.
         for drive in &drives {
-            drive.validate().and_then(|()| drive.takes_block_io()).map_err(|error| {
+            drive.validate().map_err(|error| {
                 if *drive == config { Failure::input(description.place(&error)) } else { Failure::input(&error) }
             })?;
+        }
+        match args.host {
+            Some(_) => drop(host.sectors(&config).map_err(Failure::input)?),
+            None => config.takes_block_io().map_err(|error| Failure::input(description.place(&error)))?,
         }
         allowed(args.memory.as_deref())?.check_served(&drives)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {

@@ -138,8 +138,10 @@ fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), F
 
 /// Random block I/O means nothing to a drive with append-only segments.
 fn appends_alone(option: &str, design: &str) -> Failure {
-    Failure::input(format!("{option}: drives of the design '{design}' take appends to segments alone"))
-        .hint("its campaign is `cargo test --release -p ssdlab-torture --test segments`")
+    Failure::input(format!("{option}: drives of the design '{design}' take appends to segments alone")).hint(
+        "put the layer 'append' above one with --host (docs/host.md); the campaign of the bare drive is \
+             `cargo test --release -p ssdlab-torture --test segments`",
+    )
 }
 
 /// What cases are drawn from, as the command line says.
@@ -187,7 +189,7 @@ fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
     }
     let config = description.resolve().map_err(Failure::input)?;
     config.validate().map_err(|error| Failure::input(description.place(&error)))?;
-    if has_own_campaign(&config.ftl.design) {
+    if has_own_campaign(&config.ftl.design) && args.host.is_none() {
         return Err(appends_alone("--device", &config.ftl.design));
     }
     let small = shape::small_like(&config).ok_or_else(|| {

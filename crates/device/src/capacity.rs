@@ -1,8 +1,6 @@
 //! What a configuration must satisfy so that garbage collection never runs out of blocks, and what over-provisioning it
 //! leaves. The design decides; what is here holds for one that writes behind frontiers.
 
-use ssdlab_base::command_sets::segments::SEGMENTS;
-
 use crate::ftl::DESIGNS;
 use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, Spare, Superblock};
 
@@ -63,18 +61,23 @@ impl DriveConfig {
         self.ftl.streams + u32::from(self.ftl.separate_gc_frontier)
     }
 
+    /// Units of an append-only segment; `None` of a drive without segments.
+    pub fn segment_units(&self) -> Option<u32> {
+        let design = DESIGNS.iter().find(|design| design.name == self.ftl.design)?;
+        Some((design.make.segment_units)(self)).filter(|units| *units > 0)
+    }
+
     /// Refuses a drive that takes no block I/O but appends to segments.
     ///
     /// # Errors
     /// The drive is one.
     pub fn takes_block_io(&self) -> Result<(), DriveError> {
-        let set = DESIGNS.iter().find(|design| design.name == self.ftl.design).and_then(|design| design.make.commands);
-        if set.is_none_or(|set| set.name != SEGMENTS.name) {
+        if self.segment_units().is_none() {
             return Ok(());
         }
         let reason = format!(
-            "\"{}\": the drive takes nothing but appends to segments; block I/O needs a host that appends between them \
-             (docs/command-sets.md, the set `segments`)",
+            "\"{}\": the drive takes nothing but appends to segments; put the layer 'append' between block I/O and it: a file with \
+             `[[layer]]` and `kind = \"append\"`, given with --host (docs/host.md)",
             self.ftl.design
         );
         refuse("ftl.design", reason)

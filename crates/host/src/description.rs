@@ -6,11 +6,12 @@
 
 use std::path::Path;
 
+use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::{CommandSet, SECTOR_BYTES};
 use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Place, Section, Tree};
 use ssdlab_device::{Description, DriveConfig, design_commands};
 
-use crate::layers::{LAYERS, LayerConfig, LayerKind};
+use crate::layers::{Below, LAYERS, LayerConfig, LayerKind};
 use crate::{Device, HostError, LayerError, Member, StackError, UnknownDrive};
 
 /// Finds the description of a drive by what a host's description calls it.
@@ -139,7 +140,7 @@ impl Host {
     /// # Errors
     /// A layer cannot stand on what is below it.
     pub fn sectors(&self, named: &DriveConfig) -> Result<u64, StackError> {
-        self.root.capacity(named).map(|(sectors, _)| sectors)
+        self.root.capacity(named).map(|below| below.sectors)
     }
 
     /// Whether one drive is below, every sector of which is the stack's of the same number, and no layer keeps anything.
@@ -203,19 +204,27 @@ impl Node {
         }
     }
 
-    fn capacity(&self, named: &DriveConfig) -> Result<(u64, u32), StackError> {
+    fn capacity(&self, named: &DriveConfig) -> Result<Below, StackError> {
         match self {
             Node::Drive(config) => {
                 let config = config.as_deref().unwrap_or(named);
-                Ok((config.user_bytes / SECTOR_BYTES, config.ftl.mapping_unit))
+                let unit_bytes = config.ftl.mapping_unit;
+                let segment =
+                    config.segment_units().map(|units| u64::from(units) * u64::from(unit_bytes) / SECTOR_BYTES);
+                Ok(Below { sectors: config.user_bytes / SECTOR_BYTES, unit_bytes, segment })
             }
             Node::Layer(layer) => {
                 if let Some(set) = layer.config.commands() {
                     layer.below.iter().try_for_each(|node| node.knows(set, layer, named))?;
                 }
                 let below = layer.below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
-                let unit = below.iter().map(|(_, unit)| *unit).max().unwrap_or(SECTOR_BYTES as u32);
-                Ok((layer.config.sectors(&below).map_err(|source| layer.error(source))?, unit))
+                let appends = layer.config.commands().is_some_and(|set| set.name == SEGMENTS.name);
+                if !appends && below.iter().any(|below| below.segment.is_some()) {
+                    return Err(layer.error(LayerError::NoBlockIo { layer: layer.config.kind() }));
+                }
+                let unit_bytes = below.iter().map(|below| below.unit_bytes).max().unwrap_or(SECTOR_BYTES as u32);
+                let sectors = layer.config.sectors(&below).map_err(|source| layer.error(source))?;
+                Ok(Below { sectors, unit_bytes, segment: None })
             }
         }
     }
@@ -374,7 +383,10 @@ mod tests {
             ("[layer]\nkind = \"scheduler\"\n", "h.toml:1:1: layer: found a table, expected a [[layer]]"),
             ("[[layer]]\nkind = \"schedular\"\n", "h.toml:2:8: layer[0].kind: found \"schedular\", expected scheduler"),
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
-            ("[[layer]]\ndepth = 3\n", "layer[0].kind: missing, expected scheduler, stripe, mirror, shrd or restoring"),
+            (
+                "[[layer]]\ndepth = 3\n",
+                "layer[0].kind: missing, expected scheduler, stripe, mirror, shrd, restoring or append",
+            ),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (
                 "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"scheduler\"\ndepht = 4\n",

@@ -147,6 +147,18 @@ pub trait BlockDevice: Send {
         let _ = to;
     }
 
+    /// Keeps what a stamp means that is written at `sector`, where the device keeps a stamp of a sector and not its contents: so a
+    /// layer finds its own records. The newest meaning of a sector counts.
+    fn keep_meaning(&mut self, sector: u64, stamp: u64, words: &[u64]) {
+        let _ = (sector, stamp, words);
+    }
+
+    /// What this stamp means at `sector`; `None` if nobody said so.
+    fn meaning(&self, sector: u64, stamp: u64) -> Option<Vec<u64>> {
+        let _ = (sector, stamp);
+        None
+    }
+
     /// These requests will come soon: a hint that changes nothing.
     fn prefetch(&mut self, requests: &[Request]) {
         let _ = requests;

@@ -120,6 +120,24 @@ pub enum LayerError {
         /// The design of the drive.
         design: String,
     },
+    /// The drive below takes appends to segments, and the layer does not append.
+    #[error(
+        "a {layer} sends block I/O, and the drive below takes nothing but appends to segments: put a layer 'append' between them"
+    )]
+    NoBlockIo {
+        /// The layer's name in descriptions.
+        layer: &'static str,
+    },
+    /// Segments hold data, and nothing on the drive says what.
+    #[error(
+        "{segments} segments of the drive hold data that no layer {layer} wrote; TRIM them first, or use a new drive"
+    )]
+    Foreign {
+        /// The layer's name in descriptions.
+        layer: &'static str,
+        /// Segments that hold data.
+        segments: usize,
+    },
     /// A device does not complete a command.
     #[error("device {device} never answers")]
     Silent {

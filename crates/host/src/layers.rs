@@ -5,10 +5,11 @@ use std::fmt::Debug;
 use ssdlab_base::CommandSet;
 use ssdlab_device::description::{DescriptionError, Key, Section};
 
-use crate::{Device, LayerError, mirror, restoring, scheduler, shrd, stripe};
+use crate::{Device, LayerError, append, mirror, restoring, scheduler, shrd, stripe};
 
 /// Every layer.
-pub const LAYERS: &[LayerKind] = &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER, restoring::LAYER];
+pub const LAYERS: &[LayerKind] =
+    &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER, restoring::LAYER, append::LAYER];
 
 /// What the registry knows of a layer.
 pub struct LayerKind {
@@ -24,16 +25,34 @@ pub struct LayerKind {
     pub read: fn(&Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError>,
 }
 
+/// A device that a layer is to stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Below {
+    /// Capacity in sectors.
+    pub sectors: u64,
+    /// The unit in which it likes to be written, in bytes.
+    pub unit_bytes: u32,
+    /// Sectors of an append-only segment, where it has segments.
+    pub segment: Option<u64>,
+}
+
+impl Below {
+    /// A device that takes block I/O.
+    pub(crate) fn of(device: &dyn Device) -> Below {
+        Below { sectors: device.sectors(), unit_bytes: device.identify().unit_bytes, segment: None }
+    }
+}
+
 /// A layer as its description says it.
 pub trait LayerConfig: Debug + Send + Sync {
     /// Its name in descriptions.
     fn kind(&self) -> &'static str;
 
-    /// Its capacity in sectors over devices of these capacities in sectors and these units in bytes.
+    /// Its capacity in sectors over devices.
     ///
     /// # Errors
     /// Why it cannot stand on them.
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError>;
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError>;
 
     /// Whether every sector of the one device below is the sector of that number above, and the layer keeps nothing.
     fn is_transparent(&self) -> bool {

@@ -4,6 +4,7 @@
 //! serves or tortures a drive does the same with a stack. To add a layer is to add its file or folder and its line in
 //! [`LAYERS`].
 
+mod append;
 mod array;
 mod description;
 mod device;
@@ -18,13 +19,14 @@ mod sequentializing;
 mod shrd;
 mod stripe;
 
+pub use append::{Append, AppendConfig, Cleaning};
 pub use description::{Drives, Host, KEYS};
 pub use device::{
     Administration, Again, BlockDevice, CommandList, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power,
     Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
-pub use layers::{LAYERS, LayerConfig, LayerKind};
+pub use layers::{Below, LAYERS, LayerConfig, LayerKind};
 pub use member::Member;
 pub use mirror::{Mirror, MirrorConfig};
 pub use restoring::{Restoring, RestoringConfig};

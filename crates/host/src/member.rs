@@ -1,5 +1,6 @@
 //! A drive in a stack: it has a name, and its power can be cut while the host goes on.
 
+use rustc_hash::FxHashMap;
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, DriveError, Options, Payload, Recovered};
@@ -13,6 +14,8 @@ pub struct Member {
     options: Options,
     /// Always there, but for the instant of a power cut.
     drive: Option<Drive>,
+    /// By sector: a stamp that was written there, and what it means.
+    meanings: FxHashMap<u64, (u64, Box<[u64]>)>,
 }
 
 impl Member {
@@ -26,7 +29,7 @@ impl Member {
 
     /// A drive that is there already; `options` are what it was made with.
     pub fn of(name: &str, drive: Drive, options: Options) -> Member {
-        Member { name: name.to_string(), options, drive: Some(drive) }
+        Member { name: name.to_string(), options, drive: Some(drive), meanings: FxHashMap::default() }
     }
 
     /// A stack of one drive, called after its description.
@@ -103,6 +106,14 @@ impl BlockDevice for Member {
 
     fn take_events(&mut self, to: &mut Vec<Event>) {
         self.drive_mut().take_events(to);
+    }
+
+    fn keep_meaning(&mut self, sector: u64, stamp: u64, words: &[u64]) {
+        self.meanings.insert(sector, (stamp, words.into()));
+    }
+
+    fn meaning(&self, sector: u64, stamp: u64) -> Option<Vec<u64>> {
+        self.meanings.get(&sector).filter(|(written, _)| *written == stamp).map(|(_, words)| words.to_vec())
     }
 
     fn prefetch(&mut self, requests: &[Request]) {

@@ -14,7 +14,7 @@ use ssdlab_device::{Completion, Counters, Data, Payload};
 
 use crate::array::{completion as completion_of, waited_before};
 use crate::device::Again;
-use crate::layers::{LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::{
     Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
     Traffic,
@@ -74,8 +74,8 @@ impl LayerConfig for SchedulerConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
-        Ok(below.iter().map(|(sectors, _)| *sectors).sum())
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
+        Ok(below.iter().map(|below| below.sectors).sum())
     }
 
     fn is_transparent(&self) -> bool {

@@ -58,11 +58,23 @@ pub enum LayerBug {
     PartOverHome,
     /// Restoring in the host keeps its table when a device below has lost what was not flushed.
     TableKeptAfterLoss,
+    /// The layer `append` trims a cleaned segment before a commit says where its units are.
+    TrimBeforeCommit,
+    /// The layer `append` takes a copy for the newest although the host has written the unit meanwhile.
+    CopyOverWrite,
+    /// The layer `append` writes a part of a unit without reading the rest.
+    EdgesNotRead,
+    /// The layer `append` ends a checkpoint without what was committed since it began.
+    CheckpointForgets,
+    /// The layer `append` does not write to the log what the host trims.
+    TrimNotLogged,
+    /// The layer `append` answers a flush before the commit on its way has ended.
+    FlushOfNothing,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 26] = [
+    pub const ALL: [LayerBug; 32] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -89,6 +101,12 @@ impl LayerBug {
         LayerBug::CopyOverChange,
         LayerBug::PartOverHome,
         LayerBug::TableKeptAfterLoss,
+        LayerBug::TrimBeforeCommit,
+        LayerBug::CopyOverWrite,
+        LayerBug::EdgesNotRead,
+        LayerBug::CheckpointForgets,
+        LayerBug::TrimNotLogged,
+        LayerBug::FlushOfNothing,
     ];
 }
 

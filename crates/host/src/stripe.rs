@@ -19,7 +19,7 @@ use ssdlab_device::{Completion, Data, Payload, Status};
 
 use crate::array::{Array, Ended, OverArray, Overlaps, completion, turned_away, waited_before};
 use crate::device::Again;
-use crate::layers::{LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::{
     Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
@@ -68,9 +68,9 @@ impl LayerConfig for StripeConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         let chunk = self.chunk_bytes / SECTOR_BYTES;
-        let least = below.iter().map(|(sectors, _)| *sectors).min().unwrap_or(0);
+        let least = below.iter().map(|below| below.sectors).min().unwrap_or(0);
         match least / chunk * chunk * below.len() as u64 {
             0 => Err(LayerError::TooSmall {
                 size: format!("{} bytes", least * SECTOR_BYTES),
@@ -133,7 +133,7 @@ impl Stripe {
     /// # Errors
     /// A device is smaller than a chunk.
     pub fn new(devices: Vec<Box<dyn Device>>, config: StripeConfig) -> Result<Stripe, LayerError> {
-        let below: Vec<_> = devices.iter().map(|device| (device.sectors(), device.identify().unit_bytes)).collect();
+        let below: Vec<Below> = devices.iter().map(|device| Below::of(&**device)).collect();
         let sectors = config.sectors(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());
         Ok(Stripe {

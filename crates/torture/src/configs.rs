@@ -100,15 +100,17 @@ pub fn most_user_units(config: &DriveConfig) -> Option<u64> {
         let config = DriveConfig { user_bytes: units * unit, ..config.clone() };
         Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).is_ok()
     };
+    let step = u64::from(config.segment_units().unwrap_or(1));
+    let accepts = |steps: u64| accepts(steps * step);
     if !accepts(1) {
         return None;
     }
-    let (mut good, mut bad) = (1, config.flash.geometry.bytes() / unit + 1);
+    let (mut good, mut bad) = (1, config.flash.geometry.bytes() / unit / step + 1);
     while bad - good > 1 {
         let middle = (good + bad) / 2;
         if accepts(middle) { good = middle } else { bad = middle }
     }
-    Some(good)
+    Some(good * step)
 }
 
 /// As [`random`], of one unit's capacity and without a look whether it is accepted.

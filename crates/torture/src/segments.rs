@@ -547,6 +547,7 @@ impl SegmentCase {
         config.flash.faults.uncorrectable_read = rate(&mut rng, 0.002);
         config.flash.faults.factory_bad = rate(&mut rng, 0.02);
         let segment = config.user_bytes;
+        // With the seed of the case: which blocks are bad from the factory depends on it.
         let accepts = |segments: u64| {
             let config = DriveConfig { user_bytes: segments * segment, ..config.clone() };
             Drive::new(&config, Options { seed, contents: Contents::Nothing }).is_ok()

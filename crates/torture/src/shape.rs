@@ -32,11 +32,16 @@ pub fn small_like(config: &DriveConfig) -> Option<DriveConfig> {
     small.user_bytes = unit;
     // What garbage collection keeps, the frontiers, and as many blocks again for data.
     let kept = small.gc.free_blocks + small.ftl.streams + 1;
-    for blocks in [kept * 2, kept * 3, kept * 6] {
+    // A host that appends needs segments for its log as well.
+    let (step, tries) = match small.segment_units() {
+        Some(units) => (u64::from(units), [kept * 8, kept * 12, kept * 16]),
+        None => (1, [kept * 2, kept * 3, kept * 6]),
+    };
+    for blocks in tries {
         small.flash.geometry.blocks_per_plane = blocks.min(config.flash.geometry.blocks_per_plane);
         let Some(most) = most_user_units(&small) else { continue };
         let wanted = (full * small.flash.geometry.bytes() as f64 / unit as f64) as u64;
-        small.user_bytes = wanted.clamp(1, most) * unit;
+        small.user_bytes = (wanted.clamp(1, most) / step).max(1) * step * unit;
         let buffer = (small.user_bytes / 8).next_multiple_of(u64::from(small.flash.geometry.page_bytes));
         small.buffer.bytes = small.buffer.bytes.min(buffer);
         return describable(&small);

@@ -386,12 +386,12 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     let place = format!("segments.toml:{line}:");
     bench.write("segments.toml", &text);
     let run = ["run", "-d", "segments.toml", "-w", SPEC];
-    bench.refuses(&run, &[&place, "ftl.design", "nothing but appends to segments", "a host that appends"]);
+    bench.refuses(&run, &[&place, "ftl.design", "nothing but appends to segments", "put the layer 'append'"]);
     let serve = ["serve", "-d", "segments.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
     bench.refuses(&serve, &[&place, "nothing but appends to segments"]);
     assert!(!bench.path("image").exists(), "a drive that is refused leaves no image");
     let torture = ["torture", "-d", "segments.toml", "--seeds", "1"];
-    bench.refuses(&torture, &["aftl", "appends to segments alone", "--test segments"]);
+    bench.refuses(&torture, &["aftl", "appends to segments alone", "the layer 'append'", "--test segments"]);
     bench.refuses(&["torture", "--design", "aftl", "--seeds", "1"], &["--design", "appends to segments alone"]);
     // A segment is a block of each die.
     bench.refuses(

@@ -374,6 +374,8 @@ pub(crate) struct Make {
     /// Units that it keeps behind the user's for commands of its own set: what
     /// [`AddressSpace::Reserved`](ssdlab_base::command_set::AddressSpace::Reserved) is.
     pub(crate) reserved_units: fn(&DriveConfig) -> u32,
+    /// Units of an append-only segment, where the drive has segments; else 0.
+    pub(crate) segment_units: fn(&DriveConfig) -> u32,
     /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
     pub(crate) uses_oob: bool,
     /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.

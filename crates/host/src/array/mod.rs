@@ -70,3 +70,9 @@ pub(crate) fn waited_before(request: &Request, below: &Path) -> Path {
     let own = (waited.to > waited.from).then_some(waited);
     Path { request: *request, segments: own.into_iter().chain(below.segments.iter().copied()).collect() }
 }
+
+/// The path of a command that did nothing but wait.
+pub(crate) fn waited(request: &Request, until: Nanos) -> Path {
+    let segment = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: until };
+    Path { request: *request, segments: (until > request.at).then_some(segment).into_iter().collect() }
+}

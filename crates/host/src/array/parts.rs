@@ -1,11 +1,11 @@
 //! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
 
-use ssdlab_base::{Nanos, Request};
+use ssdlab_base::{Answer, Nanos, Request};
 use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Data, Payload};
+use ssdlab_device::{Completion, Data, Payload, Status};
 
 use crate::device::Again;
-use crate::{Device, Identity, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
+use crate::{Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
 
 /// A command that has ended in a device.
 pub(crate) struct Ended {
@@ -166,6 +166,43 @@ impl Array {
         below.in_flight += 1;
         let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) };
         below.device.submit_command(&request, Payload { data, words });
+    }
+
+    /// Runs one command on the only device, in which there is none; how it ended, and what it read.
+    ///
+    /// # Errors
+    /// The device never answers.
+    pub(crate) fn alone(&mut self, request: Request, cells: &[u8]) -> Result<(Status, Option<Vec<u8>>), LayerError> {
+        self.send(0, request, cells, 0);
+        self.end_of_only_command()
+    }
+
+    /// The same of a command of the device's own set, which words go with; how it ended, and its answer.
+    ///
+    /// # Errors
+    /// The device never answers.
+    pub(crate) fn alone_of_set(
+        &mut self,
+        request: Request,
+        words: &[u64],
+    ) -> Result<(Status, Option<Answer>), LayerError> {
+        self.send_of_set(0, request, &[], words, 0);
+        let (status, _) = self.end_of_only_command()?;
+        let mut answers = Vec::new();
+        self.device_mut(0).take_answers(&mut answers);
+        Ok((status, answers.pop()))
+    }
+
+    fn end_of_only_command(&mut self) -> Result<(Status, Option<Vec<u8>>), LayerError> {
+        let mut ended = Vec::new();
+        loop {
+            self.take(&mut ended);
+            match ended.pop() {
+                Some(part) => return Ok((part.completion.status, part.cells)),
+                None if self.run_to_completion(Nanos::MAX) || self.step(Nanos::MAX) => {}
+                None => return Err(LayerError::Silent { device: 0 }),
+            }
+        }
     }
 
     /// Whether something has ended in a device that [`take`](Array::take) has not given.

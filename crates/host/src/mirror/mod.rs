@@ -26,7 +26,7 @@ use ssdlab_device::{Completion, Data, Payload, Status};
 
 use crate::array::{Array, Ended, OverArray, Overlaps, completion, turned_away};
 use crate::device::Again;
-use crate::layers::{LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::{
     Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
@@ -76,9 +76,9 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
 }
 
 impl MirrorConfig {
-    fn layout(&self, below: &[(u64, u32)]) -> Result<Layout, LayerError> {
-        let least = below.iter().map(|(sectors, _)| *sectors).min().unwrap_or(0);
-        let unit = below.iter().map(|(_, unit)| u64::from(*unit)).max().unwrap_or(SECTOR_BYTES) / SECTOR_BYTES;
+    fn layout(&self, below: &[Below]) -> Result<Layout, LayerError> {
+        let least = below.iter().map(|below| below.sectors).min().unwrap_or(0);
+        let unit = below.iter().map(|below| u64::from(below.unit_bytes)).max().unwrap_or(SECTOR_BYTES) / SECTOR_BYTES;
         Layout::new(least, self.region_bytes / SECTOR_BYTES, unit.max(1)).ok_or_else(|| LayerError::TooSmall {
             size: format!("{least} sectors"),
             lacking: "of which its record and bitmap leave nothing".to_string(),
@@ -91,7 +91,7 @@ impl LayerConfig for MirrorConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         self.layout(below).map(|layout| layout.sectors)
     }
 
@@ -168,7 +168,7 @@ impl Mirror {
     /// # Errors
     /// The devices are too small, or what a mirror keeps cannot be read.
     pub fn new(devices: Vec<Box<dyn Device>>, config: MirrorConfig) -> Result<Mirror, LayerError> {
-        let below: Vec<_> = devices.iter().map(|device| (device.sectors(), device.identify().unit_bytes)).collect();
+        let below: Vec<Below> = devices.iter().map(|device| Below::of(&**device)).collect();
         let layout = config.layout(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());
         let mut array = Array::new(devices);

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::path::{Part, Path, Segment, Stage};
+use ssdlab_device::path::Path;
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Restoring};
-use crate::array::{Ended, changes, completion, waited_before};
+use crate::array::{Ended, changes, completion, waited, waited_before};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -369,10 +369,4 @@ impl Restoring {
         let command = self.command(slot);
         command.path = path.cloned().or(command.path.take());
     }
-}
-
-/// The path of a command that did nothing but wait.
-fn waited(request: &Request, until: ssdlab_base::Nanos) -> Path {
-    let segment = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: until };
-    Path { request: *request, segments: (until > request.at).then_some(segment).into_iter().collect() }
 }

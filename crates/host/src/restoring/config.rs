@@ -7,7 +7,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, 
 
 use super::Restoring;
 use super::layout::Layout;
-use crate::layers::{LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -207,9 +207,9 @@ impl LayerConfig for RestoringConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
-        let (sectors, unit_bytes) = below.first().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
-        self.layout(*sectors, *unit_bytes).map(|layout| layout.sectors)
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
+        let Below { sectors, unit_bytes, .. } = *below.first().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        self.layout(sectors, unit_bytes).map(|layout| layout.sectors)
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {

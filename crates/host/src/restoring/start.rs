@@ -1,6 +1,6 @@
 //! The layer begins: it finds what is kept of the table on the device, or makes room for it there.
 
-use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
 use super::config::LAYER;
@@ -45,7 +45,7 @@ pub(super) fn find(array: &mut Array, layout: &Layout, cell: usize) -> Result<Fo
     let mut stuck = None;
     for (request, cells) in [(slots, Vec::new()), (Request::new(Op::Flush, 0, 0), Vec::new()), (header, header_words)] {
         if stuck.is_none() {
-            let (status, _) = alone(array, request, &cells)?;
+            let (status, _) = array.alone(request, &cells)?;
             stuck = status.is_error().then_some(status);
         }
     }
@@ -69,7 +69,7 @@ fn read_words(array: &mut Array, first: u64, count: u64, cell: usize) -> Result<
     let mut words = Vec::with_capacity(count as usize);
     for from in (0..count).step_by(MOST_SECTORS as usize) {
         let read = Request::new(Op::Read, first + from, MOST_SECTORS.min(count - from));
-        let (status, cells) = alone(array, read, &[])?;
+        let (status, cells) = array.alone(read, &[])?;
         if status != Status::Success {
             return Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status });
         }
@@ -82,18 +82,4 @@ fn read_words(array: &mut Array, first: u64, count: u64, cell: usize) -> Result<
     }
     assert_eq!(words.len() as u64, count, "a read brings every sector");
     Ok(words)
-}
-
-/// Runs one command on a device in which there is none; how it ended, and what it read.
-fn alone(array: &mut Array, request: Request, cells: &[u8]) -> Result<(Status, Option<Vec<u8>>), LayerError> {
-    array.send(0, request, cells, 0);
-    let mut ended = Vec::new();
-    loop {
-        array.take(&mut ended);
-        match ended.pop() {
-            Some(part) => return Ok((part.completion.status, part.cells)),
-            None if array.run_to_completion(Nanos::MAX) || array.step(Nanos::MAX) => {}
-            None => return Err(LayerError::Silent { device: 0 }),
-        }
-    }
 }

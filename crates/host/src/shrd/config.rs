@@ -9,7 +9,7 @@ use ssdlab_base::{CommandSet, Opcode, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
 
 use super::Shrd;
-use crate::layers::{LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -218,8 +218,8 @@ impl LayerConfig for ShrdConfig {
         LAYER.name
     }
 
-    fn sectors(&self, below: &[(u64, u32)]) -> Result<u64, LayerError> {
-        Ok(below.iter().map(|(sectors, _)| *sectors).sum())
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
+        Ok(below.iter().map(|below| below.sectors).sum())
     }
 
     fn commands(&self) -> Option<&'static CommandSet> {

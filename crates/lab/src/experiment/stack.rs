@@ -119,9 +119,6 @@ pub(super) fn seen_by_workloads(
         entrant.config.takes_block_io().map_err(of_drive)?;
         return Ok(seen);
     };
-    for (_, config) in host.drives(&entrant.config) {
-        config.takes_block_io().map_err(of_drive)?;
-    }
     let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
     let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(Box::new(error))))?;
     seen.config.user_bytes = sectors * SECTOR_BYTES;

@@ -37,7 +37,9 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
     loop {
         let drawn = match &scope.host {
             Some((text, host)) => Some((text.clone(), host.clone())),
-            None if scope.drivers => Some(parsed(driver(&mut rng))),
+            // Every third.
+            None if scope.drivers && seed.is_multiple_of(3) => Some(parsed(append(&mut rng))),
+            None if scope.drivers => Some(parsed(shrd(&mut rng))),
             None => None,
         };
         let commands = drawn.as_ref().and_then(|(_, host)| host.commands());
@@ -63,9 +65,25 @@ fn parsed(text: String) -> (String, Host) {
     (text, host)
 }
 
-/// A driver that needs commands of its drive's, and perhaps a scheduler above it.
-fn driver(rng: &mut Rng) -> String {
-    let above = one_of(rng, &["", "", "[[layer]]\nkind = \"scheduler\"\ndepth = 4\n"]);
+/// Above some drivers is a scheduler.
+const ABOVE: [&str; 3] = ["", "", "[[layer]]\nkind = \"scheduler\"\ndepth = 4\n"];
+
+/// A host that appends to segments.
+fn append(rng: &mut Rng) -> String {
+    let (above, cleaning) = (one_of(rng, &ABOVE), one_of(rng, &["greedy", "greedy", "cost-benefit"]));
+    format!(
+        "{above}[[layer]]\nkind = \"append\"\ncleaning = \"{cleaning}\"\nover_provisioning = \"{}%\"\nfree_segments = {}\n\
+         copies = {}\ncopy_size = {}\n",
+        one_of(rng, &[1, 7, 30]),
+        one_of(rng, &[2, 2, 3]),
+        one_of(rng, &[1, 2, 8]),
+        one_of(rng, &[512, 4096, 16 << 10, 128 << 10]),
+    )
+}
+
+/// A driver that writes to the log of its drive.
+fn shrd(rng: &mut Rng) -> String {
+    let above = one_of(rng, &ABOVE);
     let (when_full, ordering) = (one_of(rng, &["wait", "wait", "direct"]), one_of(rng, &["host", "host", "drive"]));
     format!(
         "{above}[[layer]]\nkind = \"shrd\"\nthreshold = {}\npack = {}\ntwrites = {}\nremap_entries = {}\nremaps = {}\n\
@@ -133,16 +151,23 @@ fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
         }
         config.flash.faults = Default::default();
         config.timed = rng.random_bool(0.95);
-        if config.flash.geometry.pages() > 700 {
+        // A host that appends takes segments for its log, and some to clean.
+        let (most_pages, most_bytes) = match config.segment_units() {
+            Some(_) => (2000, 6000 * SECTOR_BYTES),
+            None => (700, 1500 * SECTOR_BYTES),
+        };
+        if config.flash.geometry.pages() > most_pages {
             continue;
         }
         let unit = u64::from(config.ftl.mapping_unit);
         config.user_bytes = unit;
-        let Some(most) = configs::most_user_units(&config).map(|most| most.min(1500 * SECTOR_BYTES / unit)) else {
+        let Some(most) = configs::most_user_units(&config).map(|most| most.min(most_bytes / unit)) else {
             continue;
         };
         let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most.max(1)) };
-        config.user_bytes = ssdlab_device::draw_user_units(units, &config, rng).max(1) * unit;
+        let whole = u64::from(config.segment_units().unwrap_or(1));
+        let units = (ssdlab_device::draw_user_units(units, &config, rng) / whole * whole).max(whole);
+        config.user_bytes = units * unit;
         let Some(config) = describable(&config) else { continue };
         if Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).is_ok() {
             return config;

@@ -28,6 +28,11 @@ pub(super) fn levels(config: &DriveConfig) -> Levels {
     config.ftl.own.choice(&SEGMENT_LEVELS, &config.flash.geometry)
 }
 
+/// Units of a segment.
+pub(super) fn segment_units(config: &DriveConfig) -> u32 {
+    Layout::new(&config.flash.geometry, levels(config), 0).segment_pages
+}
+
 /// Refuses what cannot work, with the numbers.
 pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
     let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
@@ -99,8 +104,7 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     config.gc.static_wear_threshold = [0, 0, 1, 3][rng.random_range(0..4)];
     let levels = ["channels", "ways", "planes"][rng.random_range(0..3)];
     config.ftl.own = Settings::default().with("segment_levels", levels);
-    let layout = Layout::new(&config.flash.geometry, self::levels(config), 0);
-    config.user_bytes = u64::from(layout.segment_pages) * u64::from(config.ftl.mapping_unit);
+    config.user_bytes = u64::from(segment_units(config)) * u64::from(config.ftl.mapping_unit);
 }
 
 /// A page of a few sectors.

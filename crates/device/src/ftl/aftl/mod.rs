@@ -58,6 +58,7 @@ pub(super) const DESIGN: Design = Design {
         map_blocks: |_| 0,
         log_blocks: |_| 0,
         reserved_units: |_| 0,
+        segment_units: keys::segment_units,
         uses_oob: true,
         partial_write: "is refused",
         drawing: Drawing { drive: keys::draw, handful: keys::handful, own_campaign: true, ..Drawing::ANY },

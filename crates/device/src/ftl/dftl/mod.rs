@@ -21,6 +21,7 @@ pub(super) const DESIGN: Design = Design {
         map_blocks: demand::map_blocks,
         log_blocks: |_| 0,
         reserved_units: |_| 0,
+        segment_units: |_| 0,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
         drawing: Drawing { drive: draw, handful: keys::handful, one_in: 4, ..Drawing::ANY },

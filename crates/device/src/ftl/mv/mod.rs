@@ -69,6 +69,7 @@ pub(super) const DESIGN: Design = Design {
         map_blocks: |_| 0,
         log_blocks: |_| 0,
         reserved_units: |_| 0,
+        segment_units: |_| 0,
         uses_oob: true,
         partial_write: "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones \
                         are not compacted (ftl.version_masks, ftl.compaction)",

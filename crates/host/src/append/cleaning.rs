@@ -1,0 +1,301 @@
+//! Cleaning: what a segment still holds is copied, and the segment is trimmed when a commit covers the copies.
+//!
+//! The map changes when all units of a segment are copied, and one commit has all of it. So a crash leaves either the segment as
+//! it was, or nothing valid in it.
+
+use ssdlab_base::{Op, Request};
+use ssdlab_device::Status;
+
+use super::config::Cleaning;
+use super::layout::LOST;
+use super::log::Entry;
+use super::space::{For, State};
+use super::{Append, COPY_READ, COPY_WRITE, KIND, READS, is_void};
+use crate::array::Ended;
+use crate::seeded::{LayerBug, seeded};
+
+/// A segment that is being cleaned.
+pub(super) struct Victim {
+    segment: u32,
+    /// The next of its units to be looked at.
+    next: u32,
+    /// Copies in flight.
+    copies: u32,
+    /// Units that were copied: from where, and to where.
+    copied: Vec<(u32, u32, u32)>,
+    /// The power of the drive was lost: segments with copies take no more, and hold nothing that counts. Cleaning begins anew
+    /// with what is least work then.
+    is_given_up: bool,
+}
+
+/// Units that are copied with one write.
+pub(super) struct Copy {
+    units: Vec<u32>,
+    /// Their places.
+    from: Vec<u32>,
+    cells: Vec<u8>,
+    /// Reads that have not ended.
+    reads: u32,
+    /// Reads that failed.
+    failures: u32,
+    /// Where they go.
+    to: u32,
+}
+
+impl Append {
+    /// Segments that are free, or will be when commits and reads have ended.
+    fn free_soon(&self) -> u32 {
+        self.space.free() + (self.cleaned.len() + self.log.being_committed() + self.to_trim.len()) as u32
+    }
+
+    /// Whether too few segments are free.
+    fn needs_cleaning(&self) -> bool {
+        self.free_soon() <= self.config.free_segments && self.stuck.is_none()
+    }
+
+    /// Cleans as much as is needed, and as copies may be in flight.
+    pub(super) fn clean(&mut self) {
+        for copy in std::mem::take(&mut self.parked) {
+            self.copy_is_read(copy);
+        }
+        loop {
+            if self.victim.is_none() {
+                if !self.needs_cleaning() {
+                    return;
+                }
+                let Some(segment) = self.choose() else { return };
+                self.space.get(segment).state = State::Cleaned;
+                self.victim = Some(Victim { segment, next: 0, copies: 0, copied: Vec::new(), is_given_up: false });
+                self.counts.cleaned_segments += 1;
+            }
+            self.copy_more();
+            let is_copied = |victim: &mut Victim| victim.copies == 0 && victim.next == self.layout.segment_units;
+            let Some(victim) = self.victim.take_if(is_copied) else { return };
+            if victim.is_given_up {
+                self.space.get(victim.segment).state = State::Full;
+            } else {
+                self.is_copied(victim);
+            }
+        }
+    }
+
+    /// The segment to clean next.
+    fn choose(&self) -> Option<u32> {
+        let units = self.layout.segment_units;
+        // Power cuts may have taken the last free segment: then only what the open one has room for can be copied.
+        let room = if self.free_soon() > 0 { units - 1 } else { self.space.room(For::Cleaning, units).min(units - 1) };
+        let may = |segment: &u32| {
+            let one = self.space.look(*segment);
+            one.state == State::Full && one.writes == 0 && self.map.valid(*segment) <= room
+        };
+        let full = self.layout.data_segments().filter(may);
+        match self.config.cleaning {
+            Cleaning::Greedy => full.min_by_key(|segment| self.map.valid(*segment)),
+            Cleaning::CostBenefit => {
+                let benefit = |segment: u32| {
+                    let valid = f64::from(self.map.valid(segment)) / f64::from(units);
+                    let age = (self.space.clock - self.space.look(segment).full_since + 1) as f64;
+                    (1.0 - valid) * age / (1.0 + valid)
+                };
+                full.max_by(|a, b| benefit(*a).total_cmp(&benefit(*b)).then(b.cmp(a)))
+            }
+        }
+    }
+
+    /// Reads what of the victim is to be copied next.
+    fn copy_more(&mut self) {
+        let Some(mut victim) = self.victim.take() else { return };
+        let first = victim.segment * self.layout.segment_units;
+        while victim.copies < self.config.copies && victim.next < self.layout.segment_units {
+            let (mut units, mut from) = (Vec::new(), Vec::new());
+            while victim.next < self.layout.segment_units && (units.len() as u32) < self.copy_units {
+                if let Some(unit) = self.map.unit_at(first + victim.next) {
+                    units.push(unit);
+                    from.push(first + victim.next);
+                }
+                victim.next += 1;
+            }
+            if !units.is_empty() {
+                victim.copies += 1;
+                self.counts.copied_units += units.len() as u64;
+                self.read_copy(units, from);
+            }
+        }
+        self.victim = Some(victim);
+    }
+
+    /// Sends a read for each run of places.
+    fn read_copy(&mut self, units: Vec<u32>, from: Vec<u32>) {
+        let cells = vec![0; units.len() * self.unit_cells()];
+        let runs: Vec<(usize, usize)> = from
+            .chunk_by(|a, b| *b == *a + 1)
+            .scan(0, |first, run| {
+                let at = *first;
+                *first += run.len();
+                Some((at, run.len()))
+            })
+            .collect();
+        let copy = Copy { units, from, cells, reads: runs.len() as u32, failures: 0, to: 0 };
+        let number = self.copies.put(copy);
+        for (first, count) in runs {
+            let sector = self.layout.sector_of(self.copies.get(number).from[first]);
+            let read = Request::new(Op::Read, sector, count as u64 * self.layout.per_unit);
+            self.read_places(read, COPY_READ << KIND | (first as u64) << 32 | u64::from(number));
+        }
+    }
+
+    /// A read of a copy has ended.
+    pub(super) fn copy_read_ended(&mut self, part: &Ended) {
+        self.read_ended(&part.request);
+        let (number, first) = (part.owner as u32, (part.owner >> 32 & 0xfff_ffff) as usize);
+        let unit_cells = self.unit_cells();
+        let is_given_up = self.victim.as_ref().is_none_or(|victim| victim.is_given_up);
+        let copy = self.copies.get(number);
+        match (&part.cells, part.completion.status) {
+            (Some(cells), Status::Success) => copy.cells[first * unit_cells..][..cells.len()].copy_from_slice(cells),
+            (None, Status::Success) if unit_cells == 0 => {}
+            _ if is_given_up => {}
+            (None, Status::Success) => return self.read_places(part.request, part.owner),
+            (_, Status::Aborted) => return self.read_places(part.request, part.owner),
+            _ if copy.failures < READS => {
+                copy.failures += 1;
+                return self.read_places(part.request, part.owner);
+            }
+            _ => self.loses(number, first, part.request.sectors),
+        }
+        let copy = self.copies.get(number);
+        copy.reads -= 1;
+        if copy.reads == 0 {
+            self.copy_is_read(number);
+        }
+    }
+
+    /// A copy goes on, or ends where its segment was given up.
+    fn copy_is_read(&mut self, number: u32) {
+        match &mut self.victim {
+            Some(victim) if victim.is_given_up => {
+                victim.copies -= 1;
+                self.copies.take(number);
+            }
+            _ => self.write_copy(number),
+        }
+    }
+
+    /// The power of the drive was lost.
+    pub(super) fn give_up_copies(&mut self) {
+        if let Some(victim) = &mut self.victim {
+            victim.is_given_up = true;
+            victim.next = self.layout.segment_units;
+            victim.copied.clear();
+        }
+    }
+
+    /// Units cannot be read: their reads fail from now on. Where one of several cannot be, each is read alone.
+    fn loses(&mut self, number: u32, first: usize, sectors: u64) {
+        let per_unit = self.layout.per_unit;
+        let copy = self.copies.get(number);
+        if sectors > per_unit {
+            copy.reads += (sectors / per_unit) as u32;
+            copy.failures = 0;
+            let places: Vec<u32> = copy.from[first..][..(sectors / per_unit) as usize].to_vec();
+            for (index, place) in places.into_iter().enumerate() {
+                let read = Request::new(Op::Read, self.layout.sector_of(place), per_unit);
+                self.read_places(read, COPY_READ << KIND | ((first + index) as u64) << 32 | u64::from(number));
+            }
+            return;
+        }
+        let (unit, from) = (copy.units[first], copy.from[first]);
+        copy.failures = 0;
+        self.counts.lost_units += 1;
+        if self.map.unit_at(from) == Some(unit) {
+            self.is_at(unit, LOST);
+        }
+    }
+
+    /// All of a copy is read.
+    fn write_copy(&mut self, number: u32) {
+        let units = self.copies.get(number).units.len() as u32;
+        let Some((to, count)) = self.take_places(For::Cleaning, units) else {
+            self.parked.push(number);
+            return;
+        };
+        let unit_cells = self.unit_cells();
+        let copy = self.copies.get(number);
+        copy.to = to;
+        if count < units {
+            // The rest goes to the next segment.
+            let at = count as usize;
+            let (units, from) = (copy.units.split_off(at), copy.from.split_off(at));
+            let cells = copy.cells.split_off(at * unit_cells);
+            let rest = self.copies.put(Copy { units, from, cells, reads: 0, failures: 0, to: 0 });
+            self.victim.as_mut().expect("a segment is cleaned").copies += 1;
+            self.write_copy(rest);
+        }
+        let cells = std::mem::take(&mut self.copies.get(number).cells);
+        self.append(to, count, 0, &cells, COPY_WRITE << KIND | u64::from(number));
+        self.copies.get(number).cells = cells;
+    }
+
+    /// A write of a copy has ended.
+    pub(super) fn copy_write_ended(&mut self, part: &Ended) {
+        let number = part.owner as u32;
+        let to = self.copies.get(number).to;
+        self.append_ended(to);
+        match part.completion.status {
+            Status::Success => {}
+            status if is_void(status) => {
+                self.space.close_segment(self.layout.segment_of(to));
+                return self.copy_is_read(number);
+            }
+            status => {
+                self.is_stuck(status);
+                return;
+            }
+        }
+        let Copy { units, from, to, .. } = self.copies.take(number);
+        let victim = self.victim.as_mut().expect("a segment is cleaned");
+        victim.copies -= 1;
+        if victim.is_given_up {
+            return;
+        }
+        victim.copied.extend(units.into_iter().zip(from).zip(to..).map(|((unit, from), to)| (unit, from, to)));
+    }
+
+    /// All units of a segment have copies.
+    fn is_copied(&mut self, victim: Victim) {
+        for (unit, from, to) in victim.copied {
+            // The host may have written it meanwhile.
+            if self.map.unit_at(from) == Some(unit) {
+                self.map.move_copied(unit, from, to);
+                self.log.add(Entry::Mapped { unit, place: to });
+            } else if seeded(LayerBug::CopyOverWrite) {
+                self.is_at(unit, to);
+            } else {
+                self.counts.copied_in_vain += 1;
+            }
+        }
+        assert_eq!(self.map.valid(victim.segment), 0, "segment {} is cleaned", victim.segment);
+        if seeded(LayerBug::TrimBeforeCommit) {
+            self.to_trim.push(victim.segment);
+        } else {
+            self.cleaned.push(victim.segment);
+        }
+    }
+
+    /// A unit is somewhere else from now on, and the next commit says so.
+    pub(super) fn is_at(&mut self, unit: u32, place: u32) {
+        self.map.set(unit, place);
+        self.log.add(Entry::Mapped { unit, place });
+    }
+
+    /// Segments whose commit has ended are trimmed when nobody reads them.
+    pub(super) fn trim_cleaned(&mut self) {
+        for segment in std::mem::take(&mut self.to_trim) {
+            if self.space.look(segment).readers > 0 {
+                self.to_trim.push(segment);
+            } else {
+                self.release(segment);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The layer's keys in descriptions.
+
+use std::collections::BTreeMap;
+
+use ssdlab_base::command_sets::segments::SEGMENTS;
+use ssdlab_base::{CommandSet, format_size};
+use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
+
+use super::Append;
+use super::layout::Layout;
+use crate::layers::{Below, LayerConfig, LayerKind};
+use crate::{Device, LayerError};
+
+/// What the registry knows of it.
+pub(crate) const LAYER: LayerKind = LayerKind {
+    name: "append",
+    summary: "a block device on append-only segments: page map, cleaning and journal in the host",
+    keys: KEYS,
+    devices: (1, 1),
+    read,
+};
+
+/// Which segment is cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleaning {
+    /// The one with the least valid units.
+    Greedy,
+    /// The one with the highest (1 - u) * age / (1 + u), where u is the valid share (Rosenblum and Ousterhout, 1992).
+    CostBenefit,
+}
+
+impl Words for Cleaning {
+    const WORDS: &'static [(&'static str, Cleaning)] =
+        &[("greedy", Cleaning::Greedy), ("cost-benefit", Cleaning::CostBenefit)];
+}
+
+/// Its keys in descriptions.
+const KEYS: &[Key] = &[
+    Key::new(
+        "over_provisioning",
+        Kind::Percent(1),
+        Default::number(7),
+        "Space for data beyond the layer's capacity, in percent of the capacity.",
+    ),
+    Key::new(
+        "cleaning",
+        Kind::Word(words::<Cleaning>),
+        Default::Is(Setting::Word("greedy")),
+        "Which segment is cleaned: the one with the least valid units (`greedy`), or the one with the highest \
+         (1 - u) * age / (1 + u), u being its valid share and age counted in units written since it was full (`cost-benefit`).",
+    ),
+    Key::new(
+        "free_segments",
+        Kind::Count { unit: "segments", least: 2, most: 65_536 },
+        Default::number(2),
+        "Cleaning begins when so many segments are free, and ends when more are.",
+    ),
+    Key::new(
+        "copies",
+        Kind::Count { unit: "copies", least: 1, most: 1024 },
+        Default::number(8),
+        "Writes of cleaning that are in flight at most.",
+    ),
+    Key::new(
+        "copy_size",
+        Kind::Size { least: 512, most: 1 << 20, step: 512 },
+        Default::number(128 << 10),
+        "Most bytes of a write of cleaning; at least a write unit.",
+    ),
+];
+
+/// What the layer is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppendConfig {
+    /// Space for data beyond the capacity, in percent of the capacity.
+    pub over_provisioning: u32,
+    /// Which segment is cleaned.
+    pub cleaning: Cleaning,
+    /// Free segments at which cleaning begins, at least 2.
+    pub free_segments: u32,
+    /// Writes of cleaning in flight at most, at least 1.
+    pub copies: u32,
+    /// Most bytes of such a write.
+    pub copy_size: u64,
+}
+
+fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+    Ok(Box::new(AppendConfig {
+        over_provisioning: keys.count("over_provisioning")?,
+        cleaning: keys.choice("cleaning")?,
+        free_segments: keys.count("free_segments")?,
+        copies: keys.count("copies")?,
+        copy_size: keys.number("copy_size")?,
+    }))
+}
+
+impl AppendConfig {
+    /// As descriptions say it, everything filled in.
+    pub(super) fn shown(&self) -> BTreeMap<String, String> {
+        [
+            ("over_provisioning", format!("{}%", self.over_provisioning)),
+            ("cleaning", word(self.cleaning).to_string()),
+            ("free_segments", self.free_segments.to_string()),
+            ("copies", self.copies.to_string()),
+            ("copy_size", format_size(self.copy_size)),
+        ]
+        .map(|(key, value)| (key.to_string(), value))
+        .into()
+    }
+}
+
+impl LayerConfig for AppendConfig {
+    fn kind(&self) -> &'static str {
+        LAYER.name
+    }
+
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
+        let below = below.first().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        Layout::new(below, self).map(|layout| u64::from(layout.units) * layout.per_unit)
+    }
+
+    fn commands(&self) -> Option<&'static CommandSet> {
+        Some(&SEGMENTS)
+    }
+
+    fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
+        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        Ok(Box::new(Append::new(below, *self)?))
+    }
+
+    fn clone_box(&self) -> Box<dyn LayerConfig> {
+        Box::new(*self)
+    }
+}

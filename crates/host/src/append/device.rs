@@ -1,0 +1,166 @@
+//! The layer as a device.
+
+use ssdlab_base::{Nanos, Request};
+use ssdlab_device::path::Path;
+use ssdlab_device::{Completion, Counters, Data, Payload};
+
+use super::Append;
+use super::config::LAYER;
+use super::figures::Counts;
+use crate::array::{OverArray as _, completion, turned_away};
+use crate::device::Again;
+use crate::{Administration, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic};
+
+impl BlockDevice for Append {
+    fn sectors(&self) -> u64 {
+        u64::from(self.layout.units) * self.layout.per_unit
+    }
+
+    fn cell_bytes(&self) -> usize {
+        self.cell
+    }
+
+    fn now(&self) -> Nanos {
+        self.array.now()
+    }
+
+    fn submit(&mut self, request: &Request, data: Data<'_>) {
+        if request.at > self.array.now() {
+            self.run_until(request.at);
+        }
+        self.outstanding += 1;
+        self.taken.add(request);
+        if let Some(status) = turned_away(request, self.sectors()) {
+            self.order += 1;
+            self.outstanding -= 1;
+            self.paths.extend(self.records_paths.then(|| Path { request: *request, segments: Vec::new() }));
+            self.completions.push(completion(request, status, self.array.now(), self.order - 1));
+            return;
+        }
+        self.arrive(*request, data);
+        self.work();
+    }
+
+    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        self.submit(request, payload.data);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.array.next_event()
+    }
+
+    fn run_until(&mut self, until: Nanos) {
+        self.step_until(until);
+    }
+
+    fn run_to_completion(&mut self, until: Nanos) -> bool {
+        self.step_to_answer(until)
+    }
+
+    fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    fn completions(&mut self) -> &mut Vec<Completion> {
+        &mut self.completions
+    }
+
+    fn take_paths(&mut self, to: &mut Vec<Path>) {
+        to.append(&mut self.paths);
+    }
+
+    fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
+        &mut self.read_data
+    }
+
+    fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
+        let (per_unit, end) = (self.layout.per_unit, end.min(self.sectors()));
+        let (first, last) = ((sector / per_unit) as u32, end.div_ceil(per_unit) as u32);
+        let kind = self.map.holds(first);
+        let other = (first..last).find(|unit| self.map.holds(*unit) != kind).unwrap_or(last);
+        (kind, (u64::from(other) * per_unit).min(end))
+    }
+
+    fn order_stride(&self) -> u64 {
+        1
+    }
+}
+
+impl Administration for Append {
+    /// Until a flush the newest places are in the host's memory alone.
+    fn identify(&self) -> Identity {
+        Identity { has_write_cache: true, has_host_cache: true, ..self.array.device(0).identify() }
+    }
+
+    fn layers(&self) -> Vec<LayerMetrics> {
+        self.array.layers(LayerMetrics {
+            kind: LAYER.name.to_string(),
+            configuration: self.config.shown(),
+            taken: self.taken,
+            sent: Traffic::default(),
+            below: Traffic::default(),
+            figures: self.figures(),
+            commands: None,
+        })
+    }
+
+    fn set_timed(&mut self, timed: bool) {
+        self.come_to_rest();
+        self.array.set_timed(timed);
+        self.work();
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        self.records_paths = on;
+        self.array.device_mut(0).record_paths(on);
+    }
+
+    fn taken(&self) -> Traffic {
+        self.taken
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        self.array.parts()
+    }
+
+    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+        self.array.parts_mut()
+    }
+
+    fn reset_statistics(&mut self) {
+        assert_eq!(self.outstanding, 0, "only an idle layer can be reset");
+        self.come_to_rest();
+        self.array.reset_statistics();
+        (self.order, self.counts, self.taken) = (0, Counts::default(), Traffic::default());
+    }
+
+    fn counters(&self) -> Counters {
+        self.array.device(0).counters()
+    }
+}
+
+impl Power for Append {
+    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
+        self.work();
+        self.array.cut(part, again);
+        self.power_was_lost();
+        self.work();
+        Loss::Nothing
+    }
+
+    fn into_members(self: Box<Self>) -> Vec<Member> {
+        self.array.into_members()
+    }
+
+    fn persist(&mut self) {
+        self.array.device_mut(0).persist();
+    }
+
+    fn forget(&mut self) {
+        self.array.device_mut(0).forget();
+    }
+
+    fn broken_image(&self) -> Option<String> {
+        self.array.device(0).broken_image()
+    }
+}

@@ -1,0 +1,265 @@
+//! A block device on append-only segments: what a file system of Application-Managed Flash does for itself (Lee et al., FAST 2016,
+//! sections 2 and 3), this layer does for every host.
+//!
+//! ```text
+//!   write         -> places in the open segment -> drive -> map -> answer
+//!   part of unit  -> the unit is read -> as a write
+//!   read          -> map -> segments, or zeroes -> answer
+//!   trim          -> map -> answer
+//!   flush, FUA    -> commit: what changed in the map, in the log -> answer
+//!   few free      -> cleaning: copies of what a segment holds -> map -> commit -> TRIM of the segment
+//! ```
+//!
+//! - `layout.rs`: where the log and the data are. `map.rs`, `space.rs`: where units are, and where the next one goes.
+//! - `cleaning.rs`: which segment is cleaned, and how.
+//! - `log.rs`, `commit.rs`: what a log block says, and when it is written. `start.rs`: the map from the log.
+//!
+//! The layer promises what a drive with a volatile write cache does: what a flush or FUA write covered is there after a crash of
+//! the host and after a power cut; what nothing covered may be lost. A power cut of the drive alone loses nothing: what was in
+//! flight is sent again.
+
+mod cleaning;
+mod command;
+mod commit;
+mod config;
+mod device;
+mod figures;
+mod layout;
+mod log;
+mod lost;
+mod map;
+mod slots;
+mod space;
+mod start;
+
+use std::collections::VecDeque;
+
+use ssdlab_device::path::Path;
+use ssdlab_device::{Completion, Status};
+
+use crate::array::{Array, Ended, OverArray, Overlaps};
+use crate::layers::Below;
+use crate::{LayerError, Traffic};
+
+use cleaning::{Copy, Victim};
+use command::{Command, Write};
+use commit::Log;
+pub(crate) use config::LAYER;
+pub use config::{AppendConfig, Cleaning};
+use figures::Counts;
+use layout::{LOST, Layout};
+use lost::Lost;
+use map::Map;
+use slots::Slots;
+use space::Space;
+
+/// Whose a command below is, in the bits above the number of it.
+const KIND: u32 = 60;
+const READ: u64 = 0;
+const EDGE: u64 = 1;
+const WRITE: u64 = 2;
+const COPY_READ: u64 = 3;
+const COPY_WRITE: u64 = 4;
+const COMMIT: u64 = 5;
+const MAP: u64 = 6;
+const TRIM: u64 = 7;
+
+/// How often a unit is read again before it counts as lost.
+const READS: u32 = 8;
+
+/// Whether a write or TRIM below did nothing: a power cut came between, or another command before it did not do its part.
+const fn is_void(status: Status) -> bool {
+    matches!(status, Status::Aborted | Status::Refused(_))
+}
+
+/// The layer.
+pub struct Append {
+    array: Array,
+    config: AppendConfig,
+    layout: Layout,
+    /// Bytes kept of a sector.
+    cell: usize,
+    /// Units of a write of cleaning at most.
+    copy_units: u32,
+    records_paths: bool,
+
+    commands: Slots<Command>,
+    overlaps: Overlaps,
+    /// Commands that wait for others on the same units, and for places.
+    waiting: VecDeque<u32>,
+    for_room: VecDeque<u32>,
+    /// A command on which others may wait has ended.
+    has_ended: bool,
+    writes: Slots<Write>,
+    /// Units of the host's in these.
+    units_in_flight: usize,
+
+    map: Map,
+    lost: Lost,
+    space: Space,
+    victim: Option<Victim>,
+    copies: Slots<Copy>,
+    /// Copies that found no place.
+    parked: Vec<u32>,
+    /// Segments that hold nothing: those that no commit covers, and those that wait for reads of them.
+    cleaned: Vec<u32>,
+    to_trim: Vec<u32>,
+    log: Log,
+    /// The drive takes no more writes.
+    stuck: Option<Status>,
+
+    numbers: u64,
+    order: u64,
+    outstanding: u64,
+    taken: Traffic,
+    counts: Counts,
+    completions: Vec<Completion>,
+    read_data: Vec<(u32, Vec<u8>)>,
+    paths: Vec<Path>,
+    ended: Vec<Ended>,
+}
+
+impl Append {
+    /// A layer above a drive with segments: a new one, or one that a layer `append` wrote.
+    ///
+    /// # Errors
+    /// The drive has too few segments, does not give back what the layer keeps, or has data that no such layer wrote.
+    pub fn new(below: Box<dyn crate::Device>, config: AppendConfig) -> Result<Append, LayerError> {
+        let (unit_bytes, cell, sectors) = (below.identify().unit_bytes, below.cell_bytes(), below.sectors());
+        let mut array = Array::new(vec![below]);
+        array.advance(array.now());
+        let (segment, segments) = start::report(&mut array)?;
+        let layout = Layout::new(&Below { sectors, unit_bytes, segment: Some(segment) }, &config)?;
+        let found = start::find(&mut array, &layout, &segments, cell)?;
+        let mut map = Map::new(&layout);
+        for (unit, place) in (0..).zip(found.places) {
+            if place <= LOST {
+                map.set(unit, place);
+            }
+        }
+        let space = Space::new(&layout, |segment| map.valid(segment) > 0);
+        let mut layer = Append {
+            records_paths: array.records_paths(),
+            array,
+            cell,
+            copy_units: ((config.copy_size / u64::from(unit_bytes)) as u32).max(1),
+            commands: Slots::new(),
+            overlaps: Overlaps::default(),
+            waiting: VecDeque::new(),
+            for_room: VecDeque::new(),
+            has_ended: false,
+            writes: Slots::new(),
+            units_in_flight: 0,
+            map,
+            lost: found.lost,
+            space,
+            victim: None,
+            copies: Slots::new(),
+            parked: Vec::new(),
+            cleaned: Vec::new(),
+            to_trim: Vec::new(),
+            log: Log::found(found.area, found.serial, found.newest),
+            stuck: None,
+            numbers: 0,
+            order: 0,
+            outstanding: 0,
+            taken: Traffic::default(),
+            counts: Counts::default(),
+            completions: Vec::new(),
+            read_data: Vec::new(),
+            paths: Vec::new(),
+            ended: Vec::new(),
+            config,
+            layout,
+        };
+        layer.trim_free(&found.written);
+        // The log goes on behind a checkpoint: what a crash left of the last commit stays behind it.
+        layer.work();
+        layer.come_to_rest();
+        layer.counts = Counts::default();
+        layer.array.sent = Traffic::default();
+        Ok(layer)
+    }
+
+    /// Trims free segments that are written: a crash came between.
+    fn trim_free(&mut self, written: &[bool]) {
+        let is_left = |segment: &u32| written[*segment as usize] && self.map.valid(*segment) == 0;
+        let left: Vec<u32> = self.layout.data_segments().filter(is_left).collect();
+        for run in left.chunk_by(|a, b| *b == *a + 1) {
+            self.trim(run[0], run.len() as u32);
+        }
+    }
+
+    /// Bytes kept of a unit.
+    const fn unit_cells(&self) -> usize {
+        self.layout.per_unit as usize * self.cell
+    }
+
+    /// A command below has ended.
+    fn part_ended(&mut self, part: Ended) {
+        match part.owner >> KIND {
+            READ => self.read_part_ended(part),
+            EDGE => self.edge_ended(part),
+            WRITE => self.write_ended(part),
+            COPY_READ => self.copy_read_ended(&part),
+            COPY_WRITE => self.copy_write_ended(&part),
+            COMMIT => self.commit_write_ended(&part),
+            MAP => self.map_write_ended(&part),
+            _ => match part.completion.status {
+                Status::Success => {}
+                status if is_void(status) => {}
+                status => self.is_stuck(status),
+            },
+        }
+    }
+
+    /// Runs until none of the layer's own commands is below.
+    fn come_to_rest(&mut self) {
+        while self.array.in_flight(0) > 0 {
+            assert!(self.array.step(ssdlab_base::Nanos::MAX), "the drive never answers a command of the layer's");
+            self.work();
+        }
+    }
+
+    /// The power of the drive was lost: what was in flight comes back unsuccessful, and is sent again.
+    fn power_was_lost(&mut self) {
+        self.space.power_was_lost();
+        self.log.power_was_lost();
+        self.give_up_copies();
+        self.has_ended = true;
+    }
+}
+
+impl OverArray for Append {
+    fn array(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    fn has_answered(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    fn work(&mut self) {
+        loop {
+            let mut ended = std::mem::take(&mut self.ended);
+            self.array.take(&mut ended);
+            let any = !ended.is_empty();
+            for part in ended.drain(..) {
+                self.part_ended(part);
+            }
+            self.ended = ended;
+            self.give_up();
+            self.clean();
+            self.commit_if_due();
+            self.write_map();
+            self.trim_cleaned();
+            self.give_places();
+            if std::mem::take(&mut self.has_ended) {
+                self.begin_unblocked();
+            }
+            if !any && !self.has_ended && !self.array.has_ended(0) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The layer `append` on a drive with segments of a description: what it sends, keeps and refuses.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::{Data, Description, DriveConfig, Options, Status};
+use ssdlab_flash::{Contents, FaultKind};
+use ssdlab_host::{BlockDevice as _, Device, Host, Loss, Member};
+
+/// A drive of 96 segments of 16 pages of 8 sectors.
+fn drive(set: &[&str]) -> DriveConfig {
+    let text = "name = \"small\"\n[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 104\npages_per_block = 8\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\nuser = \"6m\"\n\
+                [buffer]\npolicy = \"none\"\n[ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\n";
+    let mut description = Description::parse(text, "small.toml").expect("a description");
+    set.iter().for_each(|set| description.set(set).expect("a setting"));
+    description.resolve().expect("a drive")
+}
+
+fn host(keys: &str) -> Host {
+    Host::parse(&format!("[[layer]]\nkind = \"append\"\n{keys}"), "host.toml").expect("a host")
+}
+
+fn member(contents: Contents) -> Member {
+    let mut member = Member::new("small", &drive(&[]), Options { seed: 1, contents }).expect("a drive");
+    ssdlab_host::Administration::parts_mut(&mut member)[0].drive.expect_faults();
+    member
+}
+
+fn layer() -> Box<dyn Device> {
+    host("").build(vec![member(Contents::Bytes)]).expect("a stack")
+}
+
+fn figure(device: &dyn Device, name: &str) -> f64 {
+    device.layers()[0].figures[name]
+}
+
+/// Sends one command, and waits for it; its status and what it read.
+fn one(device: &mut dyn Device, request: Request, fill: u8) -> (Status, Vec<u8>) {
+    let bytes = vec![fill; if request.op == Op::Write { request.bytes() as usize } else { 0 }];
+    let data = if bytes.is_empty() { Data::Nothing } else { Data::Bytes(&bytes) };
+    let at = device.now();
+    device.submit(&Request { at, ..request }, data);
+    assert!(device.wait_for_completion(Nanos::MAX), "{request:?} never completes");
+    let status = device.completions().pop().expect("it has completed").status;
+    (status, device.read_data().pop().map_or_else(Vec::new, |(_, bytes)| bytes))
+}
+
+fn write(device: &mut dyn Device, sector: u64, sectors: u64, fill: u8) {
+    assert_eq!(one(device, Request::new(Op::Write, sector, sectors), fill).0, Status::Success);
+}
+
+fn flush(device: &mut dyn Device) {
+    assert_eq!(one(device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
+}
+
+/// The first byte of each sector.
+fn read(device: &mut dyn Device, sector: u64, sectors: u64) -> Vec<u8> {
+    let (status, bytes) = one(device, Request::new(Op::Read, sector, sectors), 0);
+    assert_eq!(status, Status::Success);
+    bytes.chunks(512).map(|sector| sector[0]).collect()
+}
+
+/// The power of everything goes, and a new layer begins above what is left.
+fn cut_all(device: Box<dyn Device>) -> Box<dyn Device> {
+    let mut members = device.into_members();
+    for member in &mut members {
+        member.cycle(&mut |_| None);
+        // Nobody hears of what was in flight.
+        member.completions().clear();
+    }
+    host("").build(members).expect("it comes back")
+}
+
+#[test]
+fn a_part_of_a_unit_keeps_the_rest() {
+    let mut device = layer();
+    write(&mut *device, 0, 24, 1);
+    write(&mut *device, 3, 10, 2);
+    assert_eq!(read(&mut *device, 0, 24), [&[1; 3][..], &[2; 10], &[1; 11]].concat());
+    assert_eq!(figure(&*device, "units_read_for_parts"), 2.0, "the first and the second unit");
+    // Nothing is there to be read: no unit is written for a trim, nor read for a part of an empty one.
+    write(&mut *device, 801, 2, 3);
+    assert_eq!(read(&mut *device, 800, 8), [0, 3, 3, 0, 0, 0, 0, 0]);
+    assert_eq!(figure(&*device, "units_read_for_parts"), 2.0);
+    assert_eq!(one(&mut *device, Request::new(Op::Trim, 4, 16), 0).0, Status::Success);
+    assert_eq!(read(&mut *device, 0, 24), [&[1; 3][..], &[2], &[0; 16], &[1; 4]].concat());
+    assert_eq!(device.mapped_run(8, 24), (false, 16), "the second unit holds nothing");
+}
+
+#[test]
+fn what_a_flush_covered_is_there_after_the_power_was_lost_and_the_rest_may_not_be() {
+    let mut device = layer();
+    write(&mut *device, 0, 64, 1);
+    write(&mut *device, 64, 8, 2);
+    assert_eq!(one(&mut *device, Request::new(Op::Trim, 16, 16), 0).0, Status::Success);
+    flush(&mut *device);
+    write(&mut *device, 0, 8, 9);
+    let fua = Request { fua: true, ..Request::new(Op::Write, 200, 8) };
+    assert_eq!(one(&mut *device, fua, 5).0, Status::Success);
+    write(&mut *device, 200, 8, 9);
+    let mut device = cut_all(device);
+    // The FUA write's commit had what came before it.
+    let expected = [&[9; 8][..], &[1; 8], &[0; 16], &[1; 32], &[2; 8]].concat();
+    assert_eq!(read(&mut *device, 0, 72), expected);
+    assert_eq!(read(&mut *device, 200, 8), [5; 8], "no commit covered the last write");
+}
+
+/// Random writes, trims, flushes and crashes for many turns of the log: what is read is what a list says.
+#[test]
+fn a_list_says_the_same_over_many_checkpoints() {
+    let mut device = layer();
+    let units = device.sectors() / 8;
+    let mut list = vec![0_u8; units as usize];
+    let mut rng = rng(1, "append");
+    let mut checkpoints = 0.0;
+    for round in 0..12 {
+        for _ in 0..2500 {
+            let (unit, fill) = (rng.random_range(0..units), rng.random_range(1..=255));
+            if rng.random_bool(0.05) {
+                let count = rng.random_range(1..=20).min(units - unit);
+                assert_eq!(one(&mut *device, Request::new(Op::Trim, unit * 8, count * 8), 0).0, Status::Success);
+                list[unit as usize..(unit + count) as usize].fill(0);
+            } else {
+                write(&mut *device, unit * 8, 8, fill);
+                list[unit as usize] = fill;
+            }
+        }
+        flush(&mut *device);
+        checkpoints += figure(&*device, "checkpoints");
+        assert!(figure(&*device, "cleaned_segments") > 10.0, "round {round} cleans");
+        device = cut_all(device);
+        let found: Vec<u8> = read(&mut *device, 0, units * 8).into_iter().step_by(8).collect();
+        assert_eq!(found, list, "round {round}");
+    }
+    assert!(checkpoints >= 12.0, "{checkpoints} checkpoints beside those of the starts");
+}
+
+/// What was in flight is sent again, so the host hears of nothing.
+#[test]
+fn a_power_cut_of_the_drive_alone_loses_nothing() {
+    let mut device = layer();
+    let units = device.sectors() / 8;
+    for unit in 0..units {
+        write(&mut *device, unit * 8, 8, 1);
+    }
+    let mut rng = rng(2, "append");
+    let mut list = vec![1_u8; units as usize];
+    for cut in 0..60 {
+        let at = device.now();
+        let first = rng.random_range(0..units - 16);
+        for tag in 0..16 {
+            let bytes = [cut + 2; 4096];
+            let write = Request { at, tag, ..Request::new(Op::Write, (first + u64::from(tag)) * 8, 8) };
+            device.submit(&write, Data::Bytes(&bytes));
+            list[first as usize + tag as usize] = cut + 2;
+        }
+        for _ in 0..rng.random_range(0..20) {
+            let Some(at) = device.next_event() else { break };
+            device.run_until(at);
+        }
+        assert_eq!(device.cut(0, &mut |_| None), Loss::Nothing);
+        while device.outstanding() > 0 {
+            assert!(device.wait_for_completion(Nanos::MAX), "a command never completes");
+            for completion in std::mem::take(device.completions()) {
+                assert_eq!(completion.status, Status::Success, "after cut {cut}");
+            }
+        }
+        device.completions().clear();
+    }
+    let found: Vec<u8> = read(&mut *device, 0, units * 8).into_iter().step_by(8).collect();
+    assert_eq!(found, list);
+}
+
+/// A part of a unit is written although the rest cannot be read; the rest is lost, and stays so over a restart.
+#[test]
+fn what_cannot_be_read_is_lost_until_it_is_written() {
+    let mut device = layer();
+    write(&mut *device, 0, 16, 1);
+    // Each attempt to read the unit fails.
+    (0..9).for_each(|_| device.parts_mut()[0].drive.fail_next(FaultKind::Read, None));
+    write(&mut *device, 2, 3, 2);
+    assert_eq!(read(&mut *device, 2, 3), [2; 3]);
+    let lost = |device: &mut dyn Device, sector| one(device, Request::new(Op::Read, sector, 1), 0).0;
+    for restarted in [false, true] {
+        if restarted {
+            flush(&mut *device);
+            device = cut_all(device);
+        }
+        for sector in 0..16 {
+            let expected = if matches!(sector, 2..5 | 8..) { Status::Success } else { Status::UncorrectableRead };
+            assert_eq!(lost(&mut *device, sector), expected, "sector {sector}, restarted: {restarted}");
+        }
+    }
+    write(&mut *device, 0, 8, 3);
+    assert_eq!(read(&mut *device, 0, 8), [3; 8]);
+}
+
+#[test]
+fn without_contents_a_layer_begins_anew_and_foreign_data_is_refused() {
+    let mut device = host("").build(vec![member(Contents::Nothing)]).expect("a stack");
+    let at = device.now();
+    device.submit(&Request { at, ..Request::new(Op::Write, 0, 64) }, Data::Nothing);
+    assert!(device.wait_for_completion(Nanos::MAX));
+    device.completions().clear();
+    let device = cut_all(device);
+    assert_eq!(device.mapped_run(0, 64), (false, 64));
+    // Somebody else appends to a segment for data.
+    let mut member = member(Contents::Bytes);
+    let segment = 16 * 8;
+    member.submit(&Request::new(Op::Write, 90 * segment, 8), Data::Bytes(&[1; 4096]));
+    assert!(member.wait_for_completion(Nanos::MAX));
+    member.completions().clear();
+    let refused = host("").build(vec![member]).err().expect("it is refused").to_string();
+    assert!(refused.contains("1 segments of the drive hold data that no layer append wrote"), "{refused}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_place() {
+    let small = drive(&["capacity.user=320k"]);
+    let refused = host("").sectors(&small).expect_err("too few segments").to_string();
+    assert!(refused.contains("host.toml:2:8") && refused.contains("5 segments"), "{refused}");
+    let page = drive(&["ftl.design=page"]);
+    let refused = host("").sectors(&page).expect_err("no segments").to_string();
+    assert!(refused.contains("the command set segments; found the design page"), "{refused}");
+    let stripe = Host::parse("[[layer]]\nkind = \"stripe\"\ndrives = 2\n", "host.toml").expect("a host");
+    let refused = stripe.sectors(&drive(&[])).expect_err("block I/O").to_string();
+    assert!(refused.contains("put a layer 'append' between them"), "{refused}");
+}
+
+/// Units, and what is left of the drive for them.
+#[test]
+fn capacity_is_what_over_provisioning_leaves() {
+    let sectors = |keys: &str| host(keys).sectors(&drive(&[])).expect("a stack");
+    // Two areas of the log of a segment each; three segments are kept free.
+    assert_eq!(sectors("over_provisioning = \"1%\"\n"), (94 - 3) * 16 * 8);
+    assert_eq!(sectors("over_provisioning = \"25%\"\n"), 94 * 16 * 100 / 125 * 8);
+    assert!(Host::parse("[[layer]]\nkind = \"append\"\nfree_segments = 1\n", "h.toml").is_err());
+}
