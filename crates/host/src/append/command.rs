@@ -240,6 +240,14 @@ impl Append {
     fn change(&mut self, slot: u32) {
         let request = self.command(slot).request;
         let (units, whole) = (self.units_of(&request), self.whole_units_of(&request));
+        if units == whole {
+            let command = self.command(slot);
+            if request.op == Op::Write {
+                let cells = std::mem::take(&mut command.cells);
+                command.spans.push(Span { first: units.start, count: units.len() as u32, cells });
+            }
+            return self.place(slot);
+        }
         let mut edges = vec![units.start, units.end - 1];
         edges.dedup();
         edges.retain(|unit| !whole.contains(unit));

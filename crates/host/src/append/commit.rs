@@ -29,6 +29,8 @@ pub(super) struct Log {
     next: u32,
     /// Changes that no commit has taken.
     pending: Vec<Entry>,
+    /// The memory of those that the last one took.
+    taken: Vec<Entry>,
     commit: Option<Commit>,
     checkpoint: Option<Checkpoint>,
     /// The area must not be written any more: what is there may have a gap.
@@ -67,7 +69,18 @@ impl Log {
     /// One whose newest checkpoint is in `area`, and which is not written any more; `newest` is the highest serial that was found.
     pub(super) fn found(area: u32, serial: u64, newest: u64) -> Log {
         let (pending, joining) = (Vec::new(), Vec::new());
-        Log { area, serial, newest, next: 0, pending, commit: None, checkpoint: None, must_switch: true, joining }
+        Log {
+            area,
+            serial,
+            newest,
+            next: 0,
+            pending,
+            taken: Vec::new(),
+            commit: None,
+            checkpoint: None,
+            must_switch: true,
+            joining,
+        }
     }
 
     /// Something changed in the map.
@@ -163,7 +176,7 @@ impl Append {
 
     /// Writes what has changed to the area in use.
     fn commit(&mut self) {
-        let entries = std::mem::take(&mut self.log.pending);
+        let mut entries = std::mem::replace(&mut self.log.pending, std::mem::take(&mut self.log.taken));
         if let Some(checkpoint) = &mut self.log.checkpoint
             && !seeded(LayerBug::CheckpointForgets)
         {
@@ -172,6 +185,8 @@ impl Append {
         let at = Position { serial: self.log.serial, block: self.log.next };
         let blocks = self.send_commit(self.log.area, at, &entries, LAST, false);
         self.log.next += blocks;
+        entries.clear();
+        self.log.taken = entries;
         if self.log.room(&self.layout) < self.layout.journal / 4 {
             self.begin_checkpoint();
         }

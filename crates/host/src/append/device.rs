@@ -7,7 +7,7 @@ use ssdlab_device::{Completion, Counters, Data, Payload};
 use super::Append;
 use super::config::LAYER;
 use super::figures::Counts;
-use crate::array::{OverArray as _, completion, turned_away};
+use crate::array::{completion, turned_away};
 use crate::device::Again;
 use crate::{Administration, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic};
 
@@ -45,16 +45,29 @@ impl BlockDevice for Append {
         self.submit(request, payload.data);
     }
 
+    fn prefetch(&mut self, requests: &[Request]) {
+        let known = requests.iter().filter(|request| request.sector < self.sectors());
+        self.map.prefetch(known.map(|request| (request.sector / self.layout.per_unit) as u32));
+    }
+
     fn next_event(&self) -> Option<Nanos> {
         self.array.next_event()
     }
 
     fn run_until(&mut self, until: Nanos) {
-        self.step_until(until);
+        // The drive may find something to do although it has no event.
+        let has_work = |layer: &Append| match layer.array.next_event() {
+            Some(at) => at <= until,
+            None => layer.array.in_flight(0) > 0,
+        };
+        while has_work(self) && self.step(until) {}
+        self.array.advance(until);
+        self.work();
     }
 
     fn run_to_completion(&mut self, until: Nanos) -> bool {
-        self.step_to_answer(until)
+        while self.completions.is_empty() && self.step(until) {}
+        !self.completions.is_empty()
     }
 
     fn outstanding(&self) -> u64 {

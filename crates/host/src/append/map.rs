@@ -60,6 +60,14 @@ impl Map {
         is_there.then(|| self.units[place as usize])
     }
 
+    /// Brings what writes of these units will change into the processor's cache: no load of a pass waits for another one of it.
+    pub(super) fn prefetch(&self, units: impl Iterator<Item = u32> + Clone) {
+        let places = units.map(|unit| self.get(unit));
+        let seen = places.clone().fold(0, |seen, place| seen ^ place);
+        let mapped = places.filter(|place| *place < LOST);
+        std::hint::black_box(mapped.fold(u64::from(seen), |seen, place| seen ^ self.holds[place as usize / 64]));
+    }
+
     /// Units that a segment holds.
     pub(super) fn valid(&self, segment: u32) -> u32 {
         self.valid[segment as usize]

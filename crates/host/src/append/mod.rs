@@ -34,10 +34,11 @@ mod start;
 
 use std::collections::VecDeque;
 
+use ssdlab_base::Nanos;
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps};
+use crate::array::{Array, Ended, Overlaps};
 use crate::layers::Below;
 use crate::{LayerError, Traffic};
 
@@ -216,8 +217,7 @@ impl Append {
     /// Runs until none of the layer's own commands is below.
     fn come_to_rest(&mut self) {
         while self.array.in_flight(0) > 0 {
-            assert!(self.array.step(ssdlab_base::Nanos::MAX), "the drive never answers a command of the layer's");
-            self.work();
+            assert!(self.step(Nanos::MAX), "the drive never answers a command of the layer's");
         }
     }
 
@@ -228,17 +228,16 @@ impl Append {
         self.give_up_copies();
         self.has_ended = true;
     }
-}
 
-impl OverArray for Append {
-    fn array(&mut self) -> &mut Array {
-        &mut self.array
+    /// Runs up to the next completion below, and not beyond `until`; false if there is nothing to do. Most of the drive's events
+    /// complete nothing, and the layer looks at none of them.
+    fn step(&mut self, until: Nanos) -> bool {
+        let any = self.array.run_to_completion(until) || self.array.step(until);
+        self.work();
+        any
     }
 
-    fn has_answered(&self) -> bool {
-        !self.completions.is_empty()
-    }
-
+    /// Takes what has ended below, sends what waited for it, and answers; until there is no more to do now.
     fn work(&mut self) {
         loop {
             let mut ended = std::mem::take(&mut self.ended);
