@@ -10,7 +10,7 @@ use super::layout::{LOST, NOWHERE};
 use super::log::Entry;
 use super::space::For;
 use super::{Append, EDGE, KIND, READ, READS, WRITE, is_void};
-use crate::array::{Ended, completion, waited, waited_before};
+use crate::array::{Ended, completion, units_of, waited, waited_before, whole_units_of, widened};
 use crate::seeded::{LayerBug, seeded};
 
 /// An order of effect that was not given yet.
@@ -90,24 +90,17 @@ impl Append {
 
     /// The request, as wide as the units that it touches.
     fn whole(&self, request: &Request) -> Request {
-        if request.sectors == 0 {
-            return *request;
-        }
-        let (units, per_unit) = (self.units_of(request), self.layout.per_unit);
-        Request { sector: u64::from(units.start) * per_unit, sectors: units.len() as u64 * per_unit, ..*request }
+        widened(request, self.layout.per_unit)
     }
 
     /// Units that a request touches, if only in part.
     fn units_of(&self, request: &Request) -> Range<u32> {
-        let per_unit = self.layout.per_unit;
-        (request.sector / per_unit) as u32..request.end().div_ceil(per_unit) as u32
+        units_of(request, self.layout.per_unit)
     }
 
     /// Units that a request covers whole.
     fn whole_units_of(&self, request: &Request) -> Range<u32> {
-        let per_unit = self.layout.per_unit;
-        let first = request.sector.div_ceil(per_unit) as u32;
-        first..((request.end() / per_unit) as u32).max(first)
+        whole_units_of(request, self.layout.per_unit)
     }
 
     /// Begins what no longer waits for others on the same units.

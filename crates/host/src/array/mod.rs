@@ -3,9 +3,11 @@
 
 mod overlaps;
 mod parts;
+mod units;
 
 pub(crate) use overlaps::{Overlaps, changes};
 pub(crate) use parts::{Array, Ended};
+pub(crate) use units::{units_of, whole_units_of, widened};
 
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::path::{Part, Path, Segment, Stage};

@@ -7,7 +7,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Restoring};
-use crate::array::{Ended, changes, completion, waited, waited_before};
+use crate::array::{Ended, changes, completion, waited, waited_before, widened};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -89,12 +89,7 @@ impl Restoring {
 
     /// The request, as wide as the units that it touches.
     fn whole(&self, request: &Request) -> Request {
-        if request.sectors == 0 {
-            return *request;
-        }
-        let (units, per_unit) = (self.units_of(request), self.layout.per_unit);
-        let (sector, sectors) = (u64::from(units.start) * per_unit, units.len() as u64 * per_unit);
-        Request { sector, sectors, ..*request }
+        widened(request, self.layout.per_unit)
     }
 
     /// Begins what no longer waits for others, or for copies.

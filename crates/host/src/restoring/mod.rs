@@ -34,7 +34,7 @@ use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Status};
 
-use crate::array::{Array, Ended, Overlaps, changes};
+use crate::array::{Array, Ended, Overlaps, changes, units_of, whole_units_of};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::{Pack, Packing, Reason, RedirectionTable, Ring};
 use crate::{LayerError, Traffic};
@@ -210,15 +210,12 @@ impl Restoring {
 
     /// Units that a request touches, if only in part.
     fn units_of(&self, request: &Request) -> Range<u32> {
-        let per_unit = self.layout.per_unit;
-        (request.sector / per_unit) as u32..request.end().div_ceil(per_unit) as u32
+        units_of(request, self.layout.per_unit)
     }
 
     /// Units that a request covers whole.
     fn whole_units_of(&self, request: &Request) -> Range<u32> {
-        let per_unit = self.layout.per_unit;
-        let first = request.sector.div_ceil(per_unit) as u32;
-        first..((request.end() / per_unit) as u32).max(first)
+        whole_units_of(request, self.layout.per_unit)
     }
 
     /// Whether one of these units is in the log.
