@@ -98,8 +98,25 @@ pub enum Role {
     Design,
     /// It acknowledges events up to the number in its one word.
     Acknowledge,
-    /// It tells of the segments from the number in its first word on, as many as the second says.
+    /// It tells of the segments or zones from the number in its first word on, as many as the second says.
     Report,
+    /// It is for zones; the drive decides when it arrives.
+    Zone(ZoneAction),
+}
+
+/// What a command does to zones (Zoned Namespace Command Set 1.1, sections 3.4.1 and 3.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneAction {
+    /// Writes at the write pointer of the zone that begins at its address.
+    Append,
+    /// Opens the zones of its range.
+    Open,
+    /// Closes them.
+    Close,
+    /// Makes them full.
+    Finish,
+    /// Makes them empty.
+    Reset,
 }
 
 /// A command of a set.
@@ -111,8 +128,8 @@ pub struct CommandSpec {
     pub name: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
-    /// What carries it on the link: a read, a write, or a flush, which stands for the slow path that empties a SATA drive's
-    /// queue first.
+    /// What carries it on the link: a read, a write, a trim, which has a range and no data, or a flush, which stands for the
+    /// slow path that empties a SATA drive's queue first.
     pub carrier: Op,
     /// What its address means.
     pub address: AddressSpace,

@@ -1,6 +1,9 @@
 //! What a configuration must satisfy so that garbage collection never runs out of blocks, and what over-provisioning it
 //! leaves. The design decides; what is here holds for one that writes behind frontiers.
 
+use ssdlab_base::SECTOR_BYTES;
+use ssdlab_base::command_sets::zoned::ZoneShape;
+
 use crate::ftl::DESIGNS;
 use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, Spare, Superblock};
 
@@ -67,6 +70,17 @@ impl DriveConfig {
         Some((design.make.segment_units)(self)).filter(|units| *units > 0)
     }
 
+    /// Its zones, of a drive whose host sees zones.
+    pub fn zones(&self) -> Option<ZoneShape> {
+        let design = DESIGNS.iter().find(|design| design.name == self.ftl.design)?;
+        (design.make.zones)(self)
+    }
+
+    /// Bytes that the host addresses: the user capacity, and of zones also what is between their capacity and their size.
+    pub fn address_bytes(&self) -> u64 {
+        self.zones().map_or(self.user_bytes, |zones| zones.sectors() * SECTOR_BYTES)
+    }
+
     /// Refuses a drive that takes no block I/O but appends to segments.
     ///
     /// # Errors
@@ -74,6 +88,14 @@ impl DriveConfig {
     pub fn takes_block_io(&self) -> Result<(), DriveError> {
         if self.segment_units().is_none() {
             return Ok(());
+        }
+        if self.zones().is_some() {
+            let reason = format!(
+                "\"{}\": the drive takes writes at the write pointers of its zones alone; send a workload that knows zones: fio's \
+                 options with zonemode=zbd (docs/workloads.md), or a trace with commands of the set 'zoned'",
+                self.ftl.design
+            );
+            return refuse("ftl.design", reason);
         }
         let reason = format!(
             "\"{}\": the drive takes nothing but appends to segments; put the layer 'append' between block I/O and it: a file with \

@@ -28,6 +28,7 @@ mod superblocks;
 #[cfg(test)]
 mod templates;
 mod token;
+mod zones;
 
 pub use block_pool::PoolView;
 pub use config::{

@@ -34,7 +34,7 @@ pub enum Cause {
     Mapping,
     /// Wear levelling.
     WearLevelling,
-    /// The controller's own records (trim state...).
+    /// The controller's own records (trim state...), and what fills a zone that the host finishes.
     Metadata,
     /// Recovery after power loss.
     Recovery,

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
@@ -125,6 +126,17 @@ pub trait BlockDevice: Send {
 
     /// The commands and events that it knows beyond block I/O.
     fn command_set(&self) -> Option<&'static CommandSet> {
+        None
+    }
+
+    /// What its zones have in common, of a device that has zones.
+    fn zones(&self) -> Option<ZoneShape> {
+        None
+    }
+
+    /// One of its zones, as the commands that arrived leave it.
+    fn zone(&self, number: u64) -> Option<Zone> {
+        let _ = number;
         None
     }
 
@@ -396,6 +408,14 @@ impl<T: BlockDevice + Administration + Power> Device for T {
 impl BlockDevice for Drive {
     fn command_set(&self) -> Option<&'static CommandSet> {
         Drive::command_set(self)
+    }
+
+    fn zones(&self) -> Option<ZoneShape> {
+        Drive::zones(self)
+    }
+
+    fn zone(&self, number: u64) -> Option<Zone> {
+        Drive::zone(self, number)
     }
 
     fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {

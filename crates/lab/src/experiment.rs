@@ -366,7 +366,7 @@ fn run_drive(
     let refused = |source| RunError::Recording { label: entrant.label.clone(), source };
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
-    let mut verifier = experiment.verify.then(|| Verifier::new(config.user_bytes / ssdlab_base::SECTOR_BYTES));
+    let mut verifier = experiment.verify.then(|| Verifier::new(config.address_bytes() / ssdlab_base::SECTOR_BYTES));
     let Some((mut stack, aged, struck)) = stack::preconditioned(experiment, entrant, verifier.as_mut(), control)?
     else {
         return Ok(None);

@@ -212,6 +212,9 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
     control: &Control<'_>,
 ) -> Result<(Aged, Precondition), ReplayError> {
     let timed = config.timed;
+    if drive.zones().is_some() && !matches!(age, Age::None | Age::Fill) {
+        return Err(ReplayError::ZonesPreconditioned);
+    }
     let mut ageing = Ageing::new(drive, config, verifier, control);
     ageing.keeper = interruptible.keeper;
     ageing.go_on_from(interruptible.from);
@@ -379,11 +382,17 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         // A drive that was resumed behind its fill is full.
         let mut sector = self.filled.unwrap_or(sectors);
         let mut requests = 0_u64;
+        let zones = self.drive.zones();
         while sector < sectors {
-            let length = FILL_SECTORS.min(sectors - sector);
+            // What is behind the capacity of a zone is passed over.
+            let (end, next) = zones.map_or((sectors, sectors), |shape| {
+                let zone = sector / shape.size;
+                (zone * shape.size + shape.capacity, (zone + 1) * shape.size)
+            });
+            let length = FILL_SECTORS.min(end - sector);
             self.send(Request::new(Op::Write, sector, length));
             self.settle();
-            sector += length;
+            sector = if sector + length == end { next } else { sector + length };
             requests += 1;
             if requests.is_multiple_of(FILLS_PER_LOOK) {
                 self.control.progress.advance(sector * SECTOR_BYTES, Some(sectors * SECTOR_BYTES));

@@ -91,6 +91,12 @@ pub enum ReplayError {
         /// The device's, if it has one.
         found: Option<&'static str>,
     },
+    /// The drive has zones, and block I/O is not for them.
+    #[error(
+        "the drive takes writes at the write pointers of its zones alone, and preconditioning by a workload sends others: \
+         precondition with none or fill"
+    )]
+    ZonesPreconditioned,
     /// The drive is preconditioned by commands beyond block I/O.
     #[error(
         "the workload has commands of the set '{set}', and preconditioning sends block I/O only: precondition with none, \
@@ -254,6 +260,10 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
     let knows = target.command_set().map(|set| set.name);
     if let Some(set) = workload.command_set().filter(|set| knows != Some(*set)) {
         return Err(ReplayError::CommandSet { set, found: knows });
+    }
+    if let Some(shape) = target.zones() {
+        let zones = (0..shape.count).filter_map(|number| target.zone(number));
+        workload.begin_zones(&mut zones.map(|zone| (zone.written * ssdlab_base::SECTOR_BYTES, zone.state.is_active())));
     }
     let (mut answers, mut events) = (Vec::new(), Vec::new());
     let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];

@@ -30,6 +30,12 @@ pub trait WorkloadSource: Sync {
         true
     }
 
+    /// Whether it writes at the write pointers of this drive's zones.
+    fn knows_zones(&self, drive: &DriveConfig) -> bool {
+        let _ = drive;
+        false
+    }
+
     /// Whether it is uniform random overwrites of single mapping units over the drive's whole user capacity, so that
     /// theory has something to say.
     fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {

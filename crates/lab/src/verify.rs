@@ -11,8 +11,10 @@
 //! not compared: what they left in part may be the old or the new, and either is accepted until it is written again.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
-use ssdlab_base::command_set::DataPhase;
+use ssdlab_base::command_set::{DataPhase, Role, ZoneAction};
+use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
 use ssdlab_flash::HugeArray;
@@ -31,8 +33,34 @@ const READ_BACK_SECTORS: u64 = 2048;
 struct Sent {
     request: Request,
     stamp: u64,
-    /// Its sectors cross the link: it reads or writes them.
-    moves_data: bool,
+    effect: Effect,
+}
+
+/// What a command does to what its sectors hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Nothing.
+    None,
+    /// What block I/O does.
+    Block,
+    /// It writes where its answer says.
+    Append,
+    /// Its zones hold nothing.
+    Reset,
+}
+
+impl Effect {
+    fn of(request: &Request, set: Option<&CommandSet>) -> Effect {
+        let Some(spec) = set.and_then(|set| set.command(request.opcode)) else {
+            return if request.opcode.is_block() { Effect::Block } else { Effect::None };
+        };
+        match (spec.role, spec.data) {
+            (Role::Zone(ZoneAction::Append), _) => Effect::Append,
+            (Role::Zone(ZoneAction::Reset), _) => Effect::Reset,
+            (_, DataPhase::Range) => Effect::Block,
+            _ => Effect::None,
+        }
+    }
 }
 
 /// A command that has completed, and what it read.
@@ -58,6 +86,8 @@ pub(crate) struct Verifier {
     next_step: u64,
     stamp: u64,
     completed: Vec<Completion>,
+    /// Answers of commands that completed, for who sent them.
+    answers: Vec<Answer>,
     reads: u64,
     compared: u64,
     unreadable: u64,
@@ -79,6 +109,7 @@ impl Verifier {
             next_step: 0,
             stamp: 0,
             completed: Vec::new(),
+            answers: Vec::new(),
             reads: 0,
             compared: 0,
             unreadable: 0,
@@ -100,9 +131,8 @@ impl Verifier {
     /// Hands a request to the device, stamped, with its words if it is a command of a set.
     pub(crate) fn submit<D: BlockDevice + ?Sized>(&mut self, device: &mut D, request: &Request, words: &[u64]) {
         self.stamp += 1;
-        let spec = device.command_set().and_then(|set| set.command(request.opcode));
-        let moves_data = request.opcode.is_block() || spec.is_some_and(|spec| spec.data == DataPhase::Range);
-        let sent = Sent { request: *request, stamp: self.stamp, moves_data };
+        let effect = Effect::of(request, device.command_set());
+        let sent = Sent { request: *request, stamp: self.stamp, effect };
         let tag = match self.free.pop() {
             Some(tag) => {
                 self.sent[tag as usize] = sent;
@@ -123,8 +153,18 @@ impl Verifier {
         if !device.completions().is_empty() {
             let mut cells: HashMap<u32, Vec<u8>> = device.read_data().drain(..).collect();
             let mut completions = std::mem::take(device.completions());
+            let told = self.answers.len();
+            device.take_answers(&mut self.answers);
             for mut completion in completions.drain(..) {
-                let sent = self.sent[completion.tag as usize];
+                let mut sent = self.sent[completion.tag as usize];
+                if completion.has_answer
+                    && let Some(answer) = self.answers[told..].iter_mut().find(|answer| answer.tag == completion.tag)
+                {
+                    answer.tag = sent.request.tag;
+                    if let (Effect::Append, Some(sector)) = (sent.effect, answer.words.first()) {
+                        sent.request.sector = *sector;
+                    }
+                }
                 self.free.push(completion.tag);
                 let ended = Ended { sent, status: completion.status, cells: cells.remove(&completion.tag) };
                 self.ended.insert(completion.order, ended);
@@ -155,8 +195,8 @@ impl Verifier {
     }
 
     fn take_effect(&mut self, ended: Ended) {
-        let Ended { sent: Sent { request, stamp, moves_data }, status, cells } = ended;
-        if !moves_data {
+        let Ended { sent: Sent { request, stamp, effect }, status, cells } = ended;
+        if effect == Effect::None {
             return;
         }
         match (request.op, status) {
@@ -212,6 +252,19 @@ impl Verifier {
         }
     }
 
+    /// These sectors cannot be read, so nothing that was written may be there.
+    fn holds_nothing(&mut self, sectors: Range<u64>) {
+        for sector in sectors {
+            self.compared += 1;
+            let expected = self.sectors.get(sector as usize);
+            if expected != 0 && !self.may_hold(sector, 0) {
+                self.wrong += 1;
+                let told = || format!("the first is sector {sector}: it was written, and its zone says that it is not");
+                self.first_wrong.get_or_insert_with(told);
+            }
+        }
+    }
+
     #[cold]
     fn may_hold(&self, sector: u64, cell: u64) -> bool {
         self.doubtful.get(&sector).is_some_and(|cells| cells.contains(&cell))
@@ -221,9 +274,21 @@ impl Verifier {
     pub(crate) fn read_back<D: BlockDevice + Administration + ?Sized>(&mut self, device: &mut D) {
         device.set_timed(false);
         let sectors = device.sectors();
+        let zones = device.zones();
         let mut sector = 0;
         while sector < sectors {
-            let length = READ_BACK_SECTORS.min(sectors - sector);
+            let mut length = READ_BACK_SECTORS.min(sectors - sector);
+            if let Some(shape) = zones {
+                // A read of what is not written is refused: it holds nothing, and must hold nothing.
+                let zone_end = (sector / shape.size + 1) * shape.size;
+                let (holds, to) = device.mapped_run(sector, zone_end);
+                length = length.min(to - sector);
+                if !holds {
+                    self.holds_nothing(sector..sector + length);
+                    sector += length;
+                    continue;
+                }
+            }
             let request = Request { at: device.now(), ..Request::new(Op::Read, sector, length) };
             self.submit(device, &request, &[]);
             while device.outstanding() > 0 && device.wait_for_completion(Nanos::MAX) {
@@ -288,8 +353,17 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Verified<'_, D> {
         self.verifier.submit(self.device, request, payload.words);
     }
 
+    fn zones(&self) -> Option<ZoneShape> {
+        self.device.zones()
+    }
+
+    fn zone(&self, number: u64) -> Option<Zone> {
+        self.device.zone(number)
+    }
+
     fn take_answers(&mut self, to: &mut Vec<Answer>) {
-        self.device.take_answers(to);
+        self.verifier.collect(self.device);
+        to.append(&mut self.verifier.answers);
     }
 
     fn take_events(&mut self, to: &mut Vec<Event>) {

@@ -16,8 +16,10 @@ pub fn campaign(binary: &str, test: &str, seeds: u64, mut body: impl FnMut(u64))
     let mut failed = Vec::new();
     for seed in first..first + seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
+            // Cargo says whose tests run.
+            let package = std::env::var("CARGO_PKG_NAME").unwrap_or("ssdlab-device".to_string());
             eprintln!(
-                "seed {seed} failed; repeat it with\n  SSDLAB_SEED={seed} cargo test -p ssdlab-device --test {binary} {test} -- --exact --nocapture"
+                "seed {seed} failed; repeat it with\n  SSDLAB_SEED={seed} cargo test -p {package} --test {binary} {test} -- --exact --nocapture"
             );
             if !keep_going {
                 resume_unwind(panic);

@@ -35,6 +35,12 @@ pub trait Workload {
         None
     }
 
+    /// The zones of the drive as they are before the first request: bytes up to the write pointer of each, and whether it
+    /// is open or closed.
+    fn begin_zones(&mut self, zones: &mut dyn Iterator<Item = (u64, bool)>) {
+        let _ = zones;
+    }
+
     /// Requests that come next, in their order, of which this did not tell before; their times and tags are not set yet,
     /// and those behind a job's end never come. A hint for who wants to fetch ahead: it may be empty, and asking changes
     /// nothing.

@@ -3,11 +3,12 @@
 pub mod segments;
 pub mod shrd;
 pub mod tags;
+pub mod zoned;
 
 use crate::command_set::CommandSet;
 
 /// Every set beyond block I/O.
-pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD, &segments::SEGMENTS];
+pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD, &segments::SEGMENTS, &zoned::ZONED];
 
 #[cfg(test)]
 mod tests {
@@ -29,11 +30,11 @@ mod tests {
                 assert_eq!(command.opcode, Opcode(index as u8 + 1), "{name}");
                 assert_eq!(set.command(command.opcode), Some(command), "{name}");
                 assert_eq!(set.find(command.name), Some(command), "{name}");
-                assert!(matches!(command.carrier, Op::Read | Op::Write | Op::Flush), "{name}: carrier");
+                assert_ne!(command.carrier, Op::WriteZeroes, "{name}: carrier");
                 let is_token = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
                 assert!(command.name.bytes().all(is_token), "{name}: lower-case letters and dashes");
-                if command.carrier == Op::Flush {
-                    assert_ne!(command.data, DataPhase::Range, "{name}: the slow path has no data");
+                if matches!(command.carrier, Op::Flush | Op::Trim) {
+                    assert_ne!(command.data, DataPhase::Range, "{name}: its carrier has no data");
                 }
                 if command.data == DataPhase::Answer {
                     assert_eq!(command.carrier, Op::Read, "{name}: what answers with bytes is carried by a read");

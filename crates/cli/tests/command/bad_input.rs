@@ -393,6 +393,15 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     let torture = ["torture", "-d", "segments.toml", "--seeds", "1"];
     bench.refuses(&torture, &["aftl", "appends to segments alone", "the layer 'append'", "--test segments"]);
     bench.refuses(&["torture", "--design", "aftl", "--seeds", "1"], &["--design", "appends to segments alone"]);
+    bench.write("zones.toml", &text.replace("\"aftl\"", "\"aftl-zoned\""));
+    let place = format!("zones.toml:{line}:");
+    bench.refuses(&["run", "-d", "zones.toml", "-w", SPEC], &[&place, "ftl.design", "zonemode=zbd"]);
+    bench.refuses(
+        &["serve", "-d", "zones.toml", "--image", "image", "--nbd", "unix:nbd.sock"],
+        &[&place, "zones alone"],
+    );
+    let zone_size = ["run", "-d", "zones.toml", "-w", SPEC, "--set", "ftl.zone_size=3m"];
+    bench.refuses(&zone_size, &["ftl.zone_size", "a power of two"]);
     // A segment is a block of each die.
     bench.refuses(
         &[&serve[..], &["--set", "capacity.user=9100k"]].concat(),

@@ -1,7 +1,9 @@
 //! Commands of the drive's own set: checked against what the set says of them, and carried out by the design.
 
-use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
-use ssdlab_base::command_sets::segments::MOST_REPORTED;
+use std::ops::Range;
+
+use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
+use ssdlab_base::command_sets::{segments, zoned};
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
@@ -23,6 +25,10 @@ pub(super) struct OfSet {
     answer: Answer,
     /// The design has carried out its part; what is left is block I/O on the range.
     carried_out: bool,
+    /// As the host sent them.
+    sectors: u64,
+    /// Sectors that it fills with zeroes.
+    fill: Vec<Range<u64>>,
 }
 
 impl OfSet {
@@ -47,6 +53,11 @@ impl OfSet {
     /// Whether the sectors of its range come with it.
     pub(super) fn brings_data(&self, request: &Request) -> bool {
         request.op == Op::Write && self.spec.is_some_and(|spec| spec.data == DataPhase::Range)
+    }
+
+    /// Sectors of its range; those that a sender gives to a command without addresses mean nothing.
+    pub(super) fn addressed_sectors(&self) -> u64 {
+        if self.space().is_addressed() { self.sectors } else { 0 }
     }
 
     pub(super) fn space(&self) -> AddressSpace {
@@ -112,9 +123,37 @@ impl Drive {
             return self.submit_with(request, payload.data);
         }
         let spec = self.host.set.and_then(|set| set.command(request.opcode));
-        let of_set = OfSet { spec, words: payload.words.to_vec(), answer: Answer::default(), carried_out: false };
+        let of_set = OfSet {
+            spec,
+            words: payload.words.to_vec(),
+            answer: Answer::default(),
+            carried_out: false,
+            sectors: request.sectors,
+            fill: Vec::new(),
+        };
         let refused = self.refuses(request, &of_set);
-        self.arrives(request, payload.data, Some(Box::new(of_set)), refused);
+        match spec.map(|spec| spec.role) {
+            Some(Role::Zone(action)) if refused.is_none() => {
+                self.zone_command_arrives(request, payload, of_set, action)
+            }
+            _ => self.arrives(request, payload.data, Some(Box::new(of_set)), refused),
+        }
+    }
+
+    /// A command on zones is taken or refused; an append knows its place from then on.
+    fn zone_command_arrives(&mut self, request: &Request, payload: Payload<'_>, of_set: OfSet, action: ZoneAction) {
+        let mut of_set = of_set;
+        match self.admits_to_zones(request, action) {
+            Ok(work) => {
+                if action == ZoneAction::Append {
+                    of_set.answer.words = vec![work.address];
+                }
+                of_set.fill = work.fill;
+                let placed = Request { sector: work.address, ..*request };
+                self.arrives(&placed, payload.data, Some(Box::new(of_set)), None);
+            }
+            Err(status) => self.arrives(request, payload.data, Some(Box::new(of_set)), Some(status)),
+        }
     }
 
     /// Why a command of the set cannot even be looked at.
@@ -148,7 +187,8 @@ impl Drive {
 
     fn carry_out(&mut self, command: u32, request: &Request, of_set: &mut OfSet) -> Result<(), Stall> {
         let spec = of_set.spec.expect("an unknown command does not enter the drive");
-        if self.failures.read_only && request.op == Op::Write && !self.has_begun(command) {
+        let writes = request.op == Op::Write || matches!(spec.role, Role::Zone(_));
+        if self.failures.read_only && writes && !self.has_begun(command) {
             self.commands[command].status = Status::ReadOnly;
             self.never_written(request, of_set);
             return Ok(());
@@ -162,6 +202,9 @@ impl Drive {
         if spec.role == Role::Report {
             self.commands[command].status = self.report_segments(of_set);
             return Ok(());
+        }
+        if let Role::Zone(action) = spec.role {
+            return self.act_on_zones(command, action, &of_set.fill);
         }
         if !of_set.carried_out {
             let asker = Asker::Command(command);
@@ -189,16 +232,46 @@ impl Drive {
         Ok(())
     }
 
-    /// Answers with the segments from the number in the first word on, as many as the second says.
+    /// The turn of a command on zones has come.
+    fn act_on_zones(&mut self, command: u32, action: ZoneAction, fill: &[Range<u64>]) -> Result<(), Stall> {
+        match action {
+            ZoneAction::Append if self.follows_a_gap(command) => Ok(()),
+            ZoneAction::Append => self.write(command),
+            ZoneAction::Finish => self.fill_with_zeroes(command, fill),
+            ZoneAction::Reset => self.trim(command),
+            ZoneAction::Open | ZoneAction::Close => Ok(()),
+        }
+    }
+
+    /// Answers with the segments or zones from the number in the first word on, as many as the second says.
     fn report_segments(&self, of_set: &mut OfSet) -> Status {
-        let Some(shape) = self.segments() else { return Status::Unsupported };
         let (first, count) = (of_set.words[0], of_set.words[1]);
-        let end = first.checked_add(count).filter(|end| *end <= shape.count && count <= MOST_REPORTED);
-        let Some(end) = end else { return Status::OutOfRange };
-        of_set.answer.words = vec![shape.sectors, shape.count, shape.write_unit];
-        let segments = (first..end).filter_map(|number| self.segment(number));
-        of_set.answer.bytes = segments.flat_map(|segment| segment.encode()).collect();
-        Status::Success
+        let reported = |all: u64, most: u64| {
+            let end = first.checked_add(count).filter(|end| *end <= all && count <= most);
+            end.map(|end| first..end).ok_or(Status::OutOfRange)
+        };
+        let answered = if let Some(shape) = self.segments() {
+            of_set.answer.words = vec![shape.sectors, shape.count, shape.write_unit];
+            reported(shape.count, segments::MOST_REPORTED)
+                .map(|numbers| numbers.filter_map(|number| self.segment(number)).flat_map(|it| it.encode()).collect())
+        } else if let Some(shape) = self.zones() {
+            let (open, active) = (shape.max_open.into(), shape.max_active.into());
+            of_set.answer.words = vec![shape.size, shape.count, shape.write_unit, shape.capacity, open, active];
+            reported(shape.count, zoned::MOST_REPORTED)
+                .map(|numbers| numbers.filter_map(|number| self.zone(number)).flat_map(|it| it.encode()).collect())
+        } else {
+            Err(Status::Unsupported)
+        };
+        match answered {
+            Ok(bytes) => {
+                of_set.answer.bytes = bytes;
+                Status::Success
+            }
+            Err(status) => {
+                of_set.answer.words.clear();
+                status
+            }
+        }
     }
 
     /// Whether the design has done a part of a command of the set: the rest follows, in RAM where flash takes no more.

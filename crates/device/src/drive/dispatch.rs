@@ -1,5 +1,7 @@
 //! Dispatch: what each command decides, in one place a command.
 
+use std::ops::Range;
+
 use arrayvec::ArrayVec;
 use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
@@ -543,9 +545,28 @@ impl Drive {
         }
     }
 
+    /// Fills sectors with zeroes, whole units, for a command that brings no data; its cursor counts units.
+    pub(super) fn fill_with_zeroes(&mut self, command: u32, ranges: &[Range<u64>]) -> Result<(), Stall> {
+        let per_unit = self.sectors_per_unit;
+        let cells = vec![0; per_unit as usize * self.media.flash.store.cell_bytes()];
+        let (mut index, stream) = (0, self.commands[command].request.stream);
+        for range in ranges {
+            for lpn in Lpn::each(Lpn((range.start / per_unit) as u32)..Lpn((range.end / per_unit) as u32)) {
+                if index == self.commands[command].cursor {
+                    let unit = UnitWrite { lpn, mask: mask_of(0, per_unit), cells: &cells };
+                    self.ftl.write(&mut self.media, &[unit], stream, Cause::Metadata, Owner::Command(command))?;
+                    self.page_started(command);
+                    self.commands[command].cursor += 1;
+                }
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
     // ---- trim ----
 
-    fn trim(&mut self, command: u32) -> Result<(), Stall> {
+    pub(super) fn trim(&mut self, command: u32) -> Result<(), Stall> {
         self.trim_stages(command)?;
         // Zeroes that went to the buffer came in under this number; a flush from now on covers them.
         self.commands.writes_dispatched += 1;

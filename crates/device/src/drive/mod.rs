@@ -40,6 +40,7 @@ use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
 use crate::registry::pick;
 use crate::token::Owner;
+use crate::zones::Zones;
 use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
 
 use buffering::make_buffer;
@@ -258,9 +259,10 @@ impl Drive {
         self.media.now
     }
 
-    /// User capacity in sectors.
+    /// Sectors that the host addresses: the user capacity, and of zones also what is between their capacity and their size.
     pub fn user_sectors(&self) -> u64 {
-        self.config.user_bytes / SECTOR_BYTES
+        let zones = self.in_order.as_ref().and_then(|in_order| in_order.zones());
+        zones.map_or(self.config.user_bytes / SECTOR_BYTES, |zones| zones.shape().sectors())
     }
 
     /// Sectors behind the capacity that commands of the drive's own set address.
@@ -327,11 +329,28 @@ impl Drive {
     /// Whether `sector` holds data, in the buffer or on flash, and the first sector up to `end` from which on that is
     /// different; sectors of a mapping unit go together.
     pub fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
+        let end = end.min(self.user_sectors());
+        if let Some(zones) = self.in_order.as_ref().and_then(|in_order| in_order.zones()) {
+            return self.mapped_run_of_zone(zones, sector, end);
+        }
+        self.mapped_run_of_data(sector, end)
+    }
+
+    /// The same of a drive with zones, where a run ends with its zone.
+    fn mapped_run_of_zone(&self, zones: &Zones, sector: u64, end: u64) -> (bool, u64) {
+        let size = zones.shape().size;
+        let (zone_start, zone_end) = (sector / size * size, end.min((sector / size + 1) * size));
+        let Some(first) = zones.data_sector(sector) else { return (false, zone_end) };
+        let capacity_end = zone_end.min(zone_start + zones.shape().capacity);
+        let (kind, to) = self.mapped_run_of_data(first, first + (capacity_end - sector));
+        (kind, sector + (to - first))
+    }
+
+    fn mapped_run_of_data(&self, sector: u64, end: u64) -> (bool, u64) {
         let mapped = |lpn: Lpn| {
             let buffered = self.stage.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());
             buffered || self.ftl.find(lpn) != Found::Unmapped
         };
-        let end = end.min(self.user_sectors());
         let first = Lpn((sector / self.sectors_per_unit) as u32);
         let behind = Lpn(end.div_ceil(self.sectors_per_unit) as u32);
         let kind = mapped(first);
@@ -370,7 +389,7 @@ impl Drive {
             return self.turn_away(command, status);
         }
         if self.in_order.is_some() {
-            self.takes_its_turn(command, request);
+            self.takes_its_turn(command);
         }
         let queue = self.commands[command].queue;
         if self.host.interface.arrive(command, queue, request.op) {
@@ -489,9 +508,8 @@ impl Drive {
         let request = state.request;
         let (status, order) = (state.status, state.order);
         debug_assert!(request.at <= self.media.now, "command {command} came at {}, and ends before", request.at);
-        let addressed = state.of_set.as_ref().is_none_or(|of_set| of_set.space().is_addressed());
-        // The sectors that a sender gives to a command without addresses mean nothing.
-        let bytes = if addressed { request.sectors.saturating_mul(SECTOR_BYTES) } else { 0 };
+        let sectors = state.of_set.as_ref().map_or(request.sectors, |of_set| of_set.addressed_sectors());
+        let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let kind = request.op.class();
         if request.op == Op::Read && !state.cells.is_empty() {
             let cells = std::mem::take(&mut state.cells);

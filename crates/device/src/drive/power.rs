@@ -306,6 +306,9 @@ impl Drive {
         self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
         self.failures.read_only |= self.over_provisioning_is_gone();
+        if self.failures.read_only {
+            self.zones_are_read_only();
+        }
         if self.media.flash.timed() {
             self.work();
         } else {

@@ -24,6 +24,7 @@ mod tagged;
 mod trims;
 mod whole_pages;
 
+use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 
@@ -376,6 +377,8 @@ pub(crate) struct Make {
     pub(crate) reserved_units: fn(&DriveConfig) -> u32,
     /// Units of an append-only segment, where the drive has segments; else 0.
     pub(crate) segment_units: fn(&DriveConfig) -> u32,
+    /// Its zones, where the host sees segments as zones.
+    pub(crate) zones: fn(&DriveConfig) -> Option<ZoneShape>,
     /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
     pub(crate) uses_oob: bool,
     /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.
@@ -436,4 +439,5 @@ pub(crate) const DESIGNS: &[Design] = &[
     log_block::BAST,
     log_block::FAST,
     aftl::DESIGN,
+    aftl::ZONED,
 ];

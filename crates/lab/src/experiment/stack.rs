@@ -55,6 +55,9 @@ pub enum StackRefused {
         /// What the host has in its place.
         found: String,
     },
+    /// Zones are where the sub-test before left them, and a workload begins with what it was told.
+    #[error("--subtests are of workloads on drives without zones, expected a run as a whole")]
+    Zones,
     /// What was written below the layers cannot be verified through them.
     #[error("--verify knows what was written through the layers, not what --precondition-below writes under them")]
     VerifiedBelow,
@@ -116,7 +119,11 @@ pub(super) fn seen_by_workloads(
     let mut seen = entrant.clone();
     let of_drive = |source| RunError::Drive { label: entrant.label.clone(), source };
     let Some(host) = experiment.host else {
-        entrant.config.takes_block_io().map_err(of_drive)?;
+        if entrant.config.zones().is_none() || !experiment.workload.knows_zones(&entrant.config) {
+            entrant.config.takes_block_io().map_err(of_drive)?;
+        } else if experiment.subtests.is_some() {
+            return Err(RunError::Stack { label: entrant.label.clone(), source: StackRefused::Zones });
+        }
         return Ok(seen);
     };
     let refused = |source| RunError::Stack { label: entrant.label.clone(), source };

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use ssdlab_base::command_sets::zoned::ZONED;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::DriveConfig;
 use ssdlab_measure::micro::MicroBenchmark;
@@ -174,7 +175,7 @@ impl TextSource {
             fit: self.sending.fit,
             limit: self.sending.limit,
         };
-        let replay = TraceReplay::new(trace, settings, drive.user_bytes / SECTOR_BYTES)?;
+        let replay = TraceReplay::new(trace, settings, drive.address_bytes() / SECTOR_BYTES)?;
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         for note in replay.notes() {
             let note = (Some(drive.user_bytes), note);
@@ -235,7 +236,8 @@ impl WorkloadSource for TextSource {
             Kind::Model(model) => self.replay_of(model.reseeded(of_pass(model.seed(), pass)).trace()?, drive),
             Kind::Fio { job, unseeded, .. } => {
                 let seed = of_pass(self.seed, pass);
-                let generator = TextSource::job(job, unseeded, pass).generator(drive.user_bytes, seed)?;
+                let job = TextSource::job(job, unseeded, pass);
+                let generator = job.generator_on(drive.address_bytes(), drive.zones(), seed)?;
                 Ok(match self.sending.limit {
                     Some(limit) => Box::new(Limited { inner: generator, limit, sent: 0 }),
                     None => Box::new(generator),
@@ -262,6 +264,17 @@ impl WorkloadSource for TextSource {
     fn is_clocked(&self) -> bool {
         let discipline = self.sending.discipline.unwrap_or_default();
         !matches!(self.kind, Kind::Fio { .. }) && matches!(discipline, Discipline::Timed { .. })
+    }
+
+    fn knows_zones(&self, drive: &DriveConfig) -> bool {
+        match &self.kind {
+            Kind::Fio { job, .. } => job.is_for_zones(),
+            Kind::Trace { .. } => {
+                let trace = WorkloadSource::open(self, drive, 0);
+                trace.is_ok_and(|trace| trace.command_set() == Some(ZONED.name))
+            }
+            Kind::Model(_) => false,
+        }
     }
 
     fn is_uniform_overwrites(&self, drive: &DriveConfig) -> bool {
@@ -320,6 +333,10 @@ impl<W: Workload> Workload for Limited<W> {
 
     fn command_set(&self) -> Option<&'static str> {
         self.inner.command_set()
+    }
+
+    fn begin_zones(&mut self, zones: &mut dyn Iterator<Item = (u64, bool)>) {
+        self.inner.begin_zones(zones);
     }
 
     fn jobs(&self) -> Vec<String> {

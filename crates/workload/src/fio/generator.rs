@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use ssdlab_base::command_sets::zoned::ZONED;
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 
 use crate::{Next, Workload, WorkloadError};
@@ -11,6 +12,7 @@ use crate::{Next, Workload, WorkloadError};
 use super::job::{JobRun, Step};
 use super::mode::WRITE;
 use super::plan::JobPlan;
+use super::zones::{ZoneReset, ZoneTable};
 
 /// Requests generated from fio's jobs.
 ///
@@ -35,6 +37,8 @@ pub struct FioWorkload {
     total: Option<u64>,
     /// The job that last drew requests ahead and has not told of them.
     foresees: Option<u32>,
+    /// The zones of jobs with `zonemode=zbd`, as their requests have left them.
+    zones: Option<ZoneTable>,
     notes: Vec<String>,
 }
 
@@ -52,7 +56,7 @@ enum Place {
 }
 
 impl FioWorkload {
-    pub(crate) fn new(plans: Vec<JobPlan>, notes: Vec<String>) -> FioWorkload {
+    pub(crate) fn new(plans: Vec<JobPlan>, zones: Option<ZoneTable>, notes: Vec<String>) -> FioWorkload {
         let total = plans.iter().map(JobPlan::total_requests).try_fold(0_u64, |sum, part| sum.checked_add(part?));
         let mut workload = FioWorkload {
             jobs: Vec::new(),
@@ -69,6 +73,7 @@ impl FioWorkload {
             sent: 0,
             total,
             foresees: None,
+            zones,
             notes,
         };
         workload.build(plans);
@@ -213,7 +218,7 @@ impl Workload for FioWorkload {
                 });
             };
             let job = &mut self.jobs[index as usize];
-            match job.poll(now) {
+            match job.poll(now, self.zones.as_mut())? {
                 Step::Send(request) => {
                     if job.has_drawn() {
                         self.foresees = Some(index);
@@ -276,6 +281,17 @@ impl Workload for FioWorkload {
         (self.sent, self.total)
     }
 
+    fn command_set(&self) -> Option<&'static str> {
+        let by_command = self.zones.as_ref().is_some_and(|zones| zones.reset() == ZoneReset::Command);
+        by_command.then_some(ZONED.name)
+    }
+
+    fn begin_zones(&mut self, zones: &mut dyn Iterator<Item = (u64, bool)>) {
+        if let Some(table) = &mut self.zones {
+            table.begin(zones);
+        }
+    }
+
     fn rewind(&mut self) -> Result<(), WorkloadError> {
         let plans = std::mem::take(&mut self.jobs).into_iter().map(|job| job.plan).collect();
         self.build(plans);
@@ -287,6 +303,9 @@ impl Workload for FioWorkload {
         self.in_flight = 0;
         self.sent = 0;
         self.foresees = None;
+        if let Some(zones) = &mut self.zones {
+            zones.begin(&mut std::iter::empty());
+        }
         Ok(())
     }
 }

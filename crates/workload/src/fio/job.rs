@@ -12,6 +12,8 @@ use crate::draw::{Permutation, below, unit};
 use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
 use super::plan::{JobPlan, MapKind};
 use super::random_map::RandomMap;
+use super::zones::{Placed, ZoneTable};
+use crate::WorkloadError;
 
 /// What a job wants at a point in time.
 pub(crate) enum Step {
@@ -23,6 +25,15 @@ pub(crate) enum Step {
     Blocked,
     /// Nothing ever again, and nothing in flight.
     Finished,
+}
+
+/// What a job with zones does next.
+enum InZone {
+    Transfer(Request),
+    /// A zone is reset first.
+    Reset(Request),
+    /// Nothing before one of its requests completes.
+    Wait,
 }
 
 /// Thinking: fio's `thinktime`.
@@ -81,12 +92,21 @@ pub(crate) struct JobRun {
     /// Transfers drawn and not sent, from `next_drawn` on.
     drawn: Vec<Request>,
     next_drawn: usize,
+    /// A transfer that was drawn and waits for the reset of a zone: its direction, first byte in the region and length.
+    held: Option<(usize, u64, u64)>,
+    reset_tag: u32,
+    /// Writes until one resets its zone.
+    until_reset: u64,
+    /// With holes between zones: where the zone begins in the region, and what was drawn in it.
+    zone_base: u64,
+    zone_bytes: u64,
 }
 
 impl JobRun {
     /// The job before it starts, sending on `queue` with the slots `first_tag..first_tag + depth`.
     pub(crate) fn new(plan: JobPlan, queue: u16, first_tag: u32) -> JobRun {
-        let paced = plan.rate != [0; 3] || plan.settings.fsync > 0 || plan.settings.think > Nanos::ZERO;
+        let waits = plan.settings.fsync > 0 || plan.settings.think > Nanos::ZERO;
+        let paced = plan.rate != [0; 3] || waits || plan.zones.is_some();
         let mut run = JobRun {
             rng: rng(plan.seed, "fio requests"),
             queue,
@@ -117,6 +137,11 @@ impl JobRun {
             map: None,
             drawn: Vec::new(),
             next_drawn: 0,
+            held: None,
+            reset_tag: NO_FLUSH,
+            until_reset: plan.zones.map_or(0, |zones| zones.reset_every),
+            zone_base: 0,
+            zone_bytes: 0,
             plan,
         };
         match run.plan.map {
@@ -149,6 +174,8 @@ impl JobRun {
         self.free.push(tag);
         if tag == self.flush_tag {
             self.flush_tag = NO_FLUSH;
+        } else if tag == self.reset_tag {
+            self.reset_tag = NO_FLUSH;
         } else {
             self.completed += 1;
         }
@@ -156,22 +183,22 @@ impl JobRun {
 
     /// What to do at `now`.
     #[inline]
-    pub(crate) fn poll(&mut self, now: Nanos) -> Step {
+    pub(crate) fn poll(&mut self, now: Nanos, zones: Option<&mut ZoneTable>) -> Result<Step, WorkloadError> {
         if self.ended || now >= self.deadline || self.is_exhausted() {
-            return self.finish(now);
+            return Ok(self.finish(now));
         }
         if self.free.is_empty() {
-            return Step::Blocked;
+            return Ok(Step::Blocked);
         }
         if self.paced {
-            return self.poll_paced(now);
+            return self.poll_paced(now, zones);
         }
         if self.next_drawn == self.drawn.len() {
             self.draw_ahead();
         }
         let request = self.drawn[self.next_drawn];
         self.next_drawn += 1;
-        Step::Send(self.sent(request, now))
+        Ok(Step::Send(self.sent(request, now)))
     }
 
     /// Whether the last request was the first of those drawn together.
@@ -197,38 +224,54 @@ impl JobRun {
         }
     }
 
-    fn poll_paced(&mut self, now: Nanos) -> Step {
-        if self.flush_tag != NO_FLUSH && !self.plan.settings.queued_flush {
-            return Step::Blocked;
+    fn poll_paced(&mut self, now: Nanos, zones: Option<&mut ZoneTable>) -> Result<Step, WorkloadError> {
+        let flushes = self.flush_tag != NO_FLUSH && !self.plan.settings.queued_flush;
+        if flushes || self.reset_tag != NO_FLUSH {
+            return Ok(Step::Blocked);
         }
         if let Some(step) = self.think(now) {
-            return step;
+            return Ok(step);
         }
         let every = self.plan.settings.fsync;
         let writes = self.issued[WRITE];
         if every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) {
-            return Step::Send(self.flush(now));
+            return Ok(Step::Send(self.flush(now)));
         }
-        let drawn = match self.pending {
-            Some(direction) => direction,
-            None => self.draw_direction(),
+        let drawn = match (self.pending, self.held) {
+            (Some(direction), _) | (None, Some((direction, ..))) => direction,
+            (None, None) => self.draw_direction_in(zones.as_deref()),
         };
         let (direction, due) = self.rated(drawn, now);
         if due > now {
             self.pending = Some(direction);
             // fio's inline submission lets everything in flight complete before it sleeps.
             if self.plan.settings.inline && self.in_flight() > 0 {
-                return Step::Blocked;
+                return Ok(Step::Blocked);
             }
-            return Step::Sleep(Nanos(due.0.min(self.deadline.0)));
+            return Ok(Step::Sleep(Nanos(due.0.min(self.deadline.0))));
         }
+        let request = match zones.filter(|_| self.plan.zones.is_some()) {
+            None => self.draw(direction),
+            Some(zones) => match self.draw_in_zone(direction, zones)? {
+                InZone::Transfer(request) => request,
+                InZone::Wait => {
+                    self.pending = Some(direction);
+                    return Ok(Step::Blocked);
+                }
+                InZone::Reset(request) => {
+                    self.pending = Some(direction);
+                    let tag = self.take_slot();
+                    self.reset_tag = tag;
+                    return Ok(Step::Send(Request { at: now, queue: self.queue, tag, ..request }));
+                }
+            },
+        };
         self.pending = None;
-        let request = self.draw(direction);
         let request = self.sent(request, now);
         if self.plan.settings.poisson && self.plan.rate[direction] > 0 {
             self.draw_poisson(direction);
         }
-        Step::Send(request)
+        Ok(Step::Send(request))
     }
 
     fn is_exhausted(&self) -> bool {
@@ -337,6 +380,14 @@ impl JobRun {
         }
     }
 
+    /// The direction to take, which of a mix is a write while there is nothing to read.
+    fn draw_direction_in(&mut self, zones: Option<&ZoneTable>) -> usize {
+        let drawn = self.draw_direction();
+        let of_zones = self.plan.zones.zip(zones).filter(|(plan, _)| !plan.rules.read_beyond);
+        let nothing_to_read = of_zones.is_some_and(|(plan, zones)| zones.with_data(&plan.rules) == 0);
+        if drawn == READ && self.plan.settings.mode.kind == Kind::Mixed && nothing_to_read { WRITE } else { drawn }
+    }
+
     fn take_slot(&mut self) -> u32 {
         self.free.pop().expect("a slot was seen to be free")
     }
@@ -348,15 +399,123 @@ impl JobRun {
         Request { at: now, queue: self.queue, tag, ..Request::new(Op::Flush, 0, 0) }
     }
 
+    /// The next transfer in `direction` where zones have write pointers, or what has to come before it.
+    fn draw_in_zone(&mut self, direction: usize, zones: &mut ZoneTable) -> Result<InZone, WorkloadError> {
+        let plan = self.plan.zones.expect("a job with zones");
+        let (start, length) = match self.held.take() {
+            Some((_, start, length)) => (start, length),
+            None => self.place_in_zones(direction, zones),
+        };
+        let byte = self.plan.offset + start;
+        let is_due =
+            plan.reset_every > 0 && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
+        let placed = match direction {
+            READ => zones.place_read(byte, length, &plan.rules),
+            WRITE => zones.place_write(byte, length, self.queue.into(), is_due, &plan.rules),
+            _ => zones.place_trim(byte, &plan.rules),
+        };
+        match placed {
+            Placed::At(at, length) => {
+                if direction == WRITE && plan.reset_every > 0 && zones.with_data(&plan.rules) >= plan.reset_threshold {
+                    self.until_reset = if is_due { plan.reset_every } else { self.until_reset - 1 };
+                }
+                let transfer = self.transfer(direction, at - self.plan.offset, length);
+                if direction != TRIM {
+                    return Ok(InZone::Transfer(transfer));
+                }
+                let Some(reset) = zones.reset_zone(zones.number(at)) else {
+                    // Zones of the job's own: what is in them is trimmed as on any drive.
+                    return Ok(InZone::Transfer(transfer));
+                };
+                let Request { op, opcode, sector, sectors, .. } = reset;
+                Ok(InZone::Transfer(Request { op, opcode, sector, sectors, ..transfer }))
+            }
+            Placed::AfterReset(_) | Placed::NoOpenZone if self.in_flight() > 0 => {
+                // As fio, a job resets a zone when nothing of it is in flight.
+                self.held = Some((direction, start, length));
+                Ok(InZone::Wait)
+            }
+            Placed::AfterReset(zone) => {
+                self.held = Some((direction, start, length));
+                if is_due {
+                    self.until_reset = plan.reset_every + 1;
+                }
+                match zones.reset_zone(zone) {
+                    Some(request) => Ok(InZone::Reset(request)),
+                    None => self.draw_in_zone(direction, zones),
+                }
+            }
+            Placed::NoData => Err(self.plan.settings.error(
+                "zonemode",
+                "no zone of the job's region has data: write before (a job above with stonewall, --precondition fill), or \
+                 read_beyond_wp=1 for reads",
+            )),
+            Placed::NoOpenZone => Err(self.plan.settings.error(
+                "zonemode",
+                "as many zones are open as may be, and none of them in the job's region: raise max_open_zones, or let jobs share a region",
+            )),
+        }
+    }
+
+    /// Where a transfer would go on a drive without zones. A sequential job goes on with the next zone where one ends, and
+    /// leaves out those that it skips.
+    fn place_in_zones(&mut self, direction: usize, zones: &ZoneTable) -> (u64, u64) {
+        let plan = self.plan.zones.expect("a job with zones");
+        if !self.plan.settings.mode.random {
+            let last = self.plan.offset + self.last_end[direction];
+            let is_behind = self.last_start[direction] != NOWHERE;
+            if let Some(next) = zones.behind_capacity(last).filter(|_| is_behind) {
+                let next = next + plan.skip * zones.size() - self.plan.offset;
+                self.last_end[direction] = if next >= self.plan.region { 0 } else { next };
+            } else if plan.skip > 0 && is_behind && zones.begins_zone(last) {
+                let next = self.last_end[direction] + plan.skip * zones.size();
+                self.last_end[direction] = if next >= self.plan.region { 0 } else { next };
+            }
+        }
+        self.place(direction)
+    }
+
     /// The next transfer in `direction`; its time and its tag are given when it is sent.
     #[inline]
     fn draw(&mut self, direction: usize) -> Request {
+        if self.plan.stride.is_some() {
+            self.enter_zone();
+        }
         let (start, length) = self.place(direction);
+        self.transfer(direction, start, length)
+    }
+
+    /// With holes between zones: goes on to the next when enough was transferred in this one. As in fio, a sequential job uses
+    /// what the region has of a last zone.
+    fn enter_zone(&mut self) {
+        let stride = self.plan.stride.expect("a job with holes between zones");
+        let random = self.plan.settings.mode.random;
+        let least = if random { self.plan.region } else { stride.smallest };
+        let done = self.last_end.iter().max().copied().unwrap_or(0);
+        let is_at_end = !random && self.zone_base + done + least > stride.whole;
+        if self.zone_bytes < stride.transfer && !is_at_end {
+            return;
+        }
+        self.zone_bytes = 0;
+        self.zone_base += stride.step;
+        if self.zone_base.saturating_add(least) > stride.whole {
+            self.zone_base = 0;
+        }
+        self.last_end = [0; 3];
+        self.new_pass();
+        if let Some(map) = &mut self.map {
+            map.clear();
+        }
+    }
+
+    #[inline]
+    fn transfer(&mut self, direction: usize, start: u64, length: u64) -> Request {
         debug_assert!(length > 0);
         debug_assert!(start + length <= self.plan.region);
         self.last_start[direction] = start;
         self.last_end[direction] = start + length;
         self.write_next = direction == TRIM;
+        self.zone_bytes += length;
         let write = direction == WRITE;
         let settings = &self.plan.settings;
         let (fua, stream) = (write && settings.force_unit_access, if write { settings.stream } else { 0 });
@@ -365,7 +524,7 @@ impl JobRun {
             WRITE => Op::Write,
             _ => Op::Trim,
         };
-        let sector = (self.plan.offset + start) / SECTOR_BYTES;
+        let sector = (self.plan.offset + self.zone_base + start) / SECTOR_BYTES;
         Request { fua, queue: self.queue, stream, ..Request::new(op, sector, length / SECTOR_BYTES) }
     }
 

@@ -29,16 +29,19 @@ mod reader;
 mod settings;
 mod skew;
 mod value;
+mod zone_plan;
+mod zones;
 
 use std::path::Path;
 
 use ssdlab_base::SECTOR_BYTES;
+use ssdlab_base::command_sets::zoned::ZoneShape;
 
 pub use generator::FioWorkload;
 pub use keys::{KEYS, Key, Support};
 pub use value::size as parse_size;
 
-use settings::JobSettings;
+use settings::{JobSettings, ZoneMode};
 
 use crate::WorkloadError;
 
@@ -104,19 +107,37 @@ impl FioJob {
     /// # Errors
     /// A job that does not fit the drive.
     pub fn generator(&self, capacity_bytes: u64, seed: u64) -> Result<FioWorkload, WorkloadError> {
+        self.generator_on(capacity_bytes, None, seed)
+    }
+
+    /// The same on a drive that may have zones; `capacity_bytes` are those that a host addresses.
+    ///
+    /// # Errors
+    /// A job that does not fit the drive or its zones.
+    pub fn generator_on(
+        &self,
+        capacity_bytes: u64,
+        zones: Option<ZoneShape>,
+        seed: u64,
+    ) -> Result<FioWorkload, WorkloadError> {
         if capacity_bytes < SECTOR_BYTES {
             return Err(WorkloadError(format!(
                 "a drive of {capacity_bytes} bytes holds no sector, expected at least {SECTOR_BYTES} bytes"
             )));
         }
-        let plans = plan::plan(&self.jobs, capacity_bytes, seed)?;
-        Ok(FioWorkload::new(plans, self.notes()))
+        let (plans, zones) = plan::plan(&self.jobs, capacity_bytes, zones, seed)?;
+        Ok(FioWorkload::new(plans, zones, self.notes()))
     }
 
     /// Requests that each job keeps in flight at most, clones one by one, in the file's order.
     pub fn depths(&self) -> Vec<u32> {
         let depth = |job: &JobSettings| if job.synchronous_engine.is_some() { 1 } else { job.depth };
         self.jobs.iter().flat_map(|job| std::iter::repeat_n(depth(job), job.clones as usize)).collect()
+    }
+
+    /// Whether all jobs write at the write pointers of zones (`zonemode=zbd`).
+    pub fn is_for_zones(&self) -> bool {
+        self.jobs.iter().all(|job| job.zones.mode() == ZoneMode::Zbd)
     }
 
     /// What a person should know: keys accepted without effect, depths that were capped.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{Nanos, SECTOR_BYTES, format_size, rng};
 
 use rand::Rng as _;
@@ -10,8 +11,10 @@ use crate::WorkloadError;
 use crate::draw::below;
 
 use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
-use super::settings::JobSettings;
+use super::settings::{JobSettings, ZoneMode};
 use super::skew::{Picker, Skew};
+use super::zone_plan::{self, JobZones};
+use super::zones::ZoneTable;
 
 /// One clone of a job, ready to run.
 #[derive(Clone, Debug)]
@@ -36,6 +39,23 @@ pub(crate) struct JobPlan {
     /// Offsets are multiples of this.
     pub(crate) align: [u64; 3],
     pub(crate) map: MapKind,
+    /// What `zonemode=zbd` asks.
+    pub(crate) zones: Option<JobZones>,
+    /// What `zonemode=strided` asks: the region is the first zone then.
+    pub(crate) stride: Option<Stride>,
+}
+
+/// I/O in zones with holes between them; bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stride {
+    /// To transfer in a zone.
+    pub(crate) transfer: u64,
+    /// From a zone to the next.
+    pub(crate) step: u64,
+    /// The smallest transfer.
+    pub(crate) smallest: u64,
+    /// All zones.
+    pub(crate) whole: u64,
 }
 
 /// How a job covers each block once before any comes twice.
@@ -49,19 +69,25 @@ pub(crate) enum MapKind {
     Bitmap { blocks: u64, block_bytes: u64 },
 }
 
-/// Plans every clone of every job, in the order of the file.
-pub(crate) fn plan(jobs: &[JobSettings], capacity: u64, seed: u64) -> Result<Vec<JobPlan>, WorkloadError> {
+/// Plans every clone of every job, in the order of the file, and the zones that they share.
+pub(crate) fn plan(
+    jobs: &[JobSettings],
+    capacity: u64,
+    drive_zones: Option<ZoneShape>,
+    seed: u64,
+) -> Result<(Vec<JobPlan>, Option<ZoneTable>), WorkloadError> {
+    let zones = zone_plan::zones_of(jobs, capacity, drive_zones)?;
     let mut plans = Vec::new();
     let mut phase = 0;
     for (index, job) in jobs.iter().enumerate() {
         if job.stonewall && index > 0 {
             phase += 1;
         }
-        let shared = std::sync::Arc::new(job.clone());
+        let shared = std::sync::Arc::new(job.with_zones_of(zones.map_or(0, |zones| zones.size)));
         for clone in 0..job.clones {
             // As in fio, the same randseed gives each job and clone numbers of its own.
             let job_seed = rng(job.seed.unwrap_or(seed), &format!("fio job {}", plans.len())).next_u64();
-            plans.push(plan_clone(&shared, clone, phase, job_seed, capacity)?);
+            plans.push(plan_clone(&shared, clone, phase, job_seed, capacity, zones)?);
         }
     }
     let slots: u64 = plans.iter().map(|plan| u64::from(plan.depth)).sum();
@@ -85,7 +111,7 @@ pub(crate) fn plan(jobs: &[JobSettings], capacity: u64, seed: u64) -> Result<Vec
             jobs[0].place.source
         )));
     }
-    Ok(plans)
+    Ok((plans, zones.map(|zones| zones.table())))
 }
 
 /// Blocks in bitmaps over all jobs: 4 GiB of bits.
@@ -100,13 +126,29 @@ fn plan_clone(
     phase: u32,
     seed: u64,
     capacity: u64,
+    zones: Option<zone_plan::Zones>,
 ) -> Result<JobPlan, WorkloadError> {
     let capacity = capacity / SECTOR_BYTES * SECTOR_BYTES;
     let used: Vec<usize> = [READ, WRITE, TRIM].into_iter().filter(|d| job.mode.uses(*d)).collect();
     let sized = if job.sizes_by_randomness { vec![READ, WRITE] } else { used.clone() };
     let min_bs = sized.iter().map(|d| job.sizes[*d].min()).min().unwrap_or(SECTOR_BYTES);
     let max_bs = sized.iter().map(|d| job.sizes[*d].max()).max().unwrap_or(SECTOR_BYTES);
-    let (offset, region) = place_region(job, clone, capacity, min_bs)?;
+    let (offset, mut region) = place_region(job, clone, capacity, min_bs)?;
+    let zones = match zones.filter(|_| job.zones.mode() == ZoneMode::Zbd) {
+        Some(zones) => Some(zones.of_job(job, offset, region, min_bs)?),
+        None => None,
+    };
+    let (offset, mut io_bytes) = match &zones {
+        Some(zones) => {
+            region = zones.region();
+            (zones.offset(), zones.capacity())
+        }
+        None => (offset, region),
+    };
+    let stride = zone_plan::stride(job, &mut region, min_bs)?;
+    if let Some(stride) = stride {
+        io_bytes = stride.whole;
+    }
     if region < max_bs {
         let key = ["bssplit", "bsrange", "bs"].into_iter().find(|key| job.has(key)).unwrap_or("bs");
         return Err(job.error(
@@ -118,14 +160,14 @@ fn plan_clone(
         return Err(job.error("rw", &format!("the step is not smaller than the job's region of {region} bytes")));
     }
     let total_bytes = match job.io_size {
-        None => region.saturating_mul(job.loops),
+        None => io_bytes.saturating_mul(job.loops),
         Some(io_size) => {
-            let bytes = io_size.of(region);
+            let bytes = io_size.of(io_bytes);
             if bytes == 0 {
                 return Err(job.error("io_size", "comes to 0 bytes, expected more"));
             }
             // As fio counts: loops repeat what one pass does, io_size alone runs as many passes as it needs.
-            bytes.max(bytes.min(region).saturating_mul(job.loops))
+            bytes.max(bytes.min(io_bytes).saturating_mul(job.loops))
         }
     };
     let both = u64::from(job.mode.kind == Kind::TrimThenWrite) + 1;
@@ -157,6 +199,8 @@ fn plan_clone(
         pickers: [None, None, None],
         align: std::array::from_fn(|d| job.align[d].filter(|_| job.mode.random).unwrap_or(job.sizes[d].min())),
         map: MapKind::None,
+        zones: zones.map(|zones| zones.with_threshold(job, total_bytes)),
+        stride,
     };
     if job.mode.random {
         plan.choose_random(&used, min_bs)?;
@@ -246,7 +290,7 @@ impl JobPlan {
     /// How many requests the job will send, where that is known beforehand.
     pub(crate) fn total_requests(&self) -> Option<u64> {
         let job = &self.settings;
-        if job.runtime > Nanos::ZERO {
+        if job.runtime > Nanos::ZERO || job.zones.mode() != ZoneMode::None {
             return None;
         }
         let direction = match job.mode.kind {
@@ -326,6 +370,11 @@ impl JobPlan {
             }
         }
         let _ = write!(text, ", depth {}", self.depth);
+        match (&self.zones, self.stride) {
+            (Some(zones), _) => _ = write!(text, ", {zones}"),
+            (None, Some(Stride { step, .. })) => _ = write!(text, ", zones every {}", format_size(step)),
+            (None, None) => {}
+        }
         let _ = write!(text, ", {} from {}", format_size(self.region), format_size(self.offset));
         if job.time_based {
             let _ = write!(text, ", for {}", job.runtime);

@@ -49,6 +49,17 @@ impl Reader<'_> {
         number.map(|percent| percent as u32).ok_or_else(|| self.setting.error("a percentage from 0 to 100"))
     }
 
+    /// A share from 0 to 1, in millionths.
+    pub(super) fn share(&self) -> Result<u32, WorkloadError> {
+        let expected = "a number from 0 to 1 such as 0.25";
+        value::millionths(self.text(expected)?).ok_or_else(|| self.setting.error(expected))
+    }
+
+    pub(super) fn bytes(&self) -> Result<u64, WorkloadError> {
+        let expected = "a size such as 256m";
+        value::size(self.text(expected)?, self.kb).ok_or_else(|| self.setting.error(expected))
+    }
+
     pub(super) fn extent_or_zero(&self) -> Result<Extent, WorkloadError> {
         let expected = "a size such as 4g, or a share of the drive up to 100%";
         let extent = value::extent(self.text(expected)?, self.kb).filter(|extent| !extent.exceeds_whole());
@@ -57,7 +68,7 @@ impl Reader<'_> {
 
     pub(super) fn extent(&self, expected: &str) -> Result<Extent, WorkloadError> {
         let extent = value::extent(self.text(expected)?, self.kb);
-        let zero = |extent: &Extent| matches!(extent, Extent::Bytes(0) | Extent::Percent(0));
+        let zero = |extent: &Extent| matches!(extent, Extent::Bytes(0) | Extent::Percent(0) | Extent::Zones(0));
         extent.filter(|extent| !zero(extent)).ok_or_else(|| self.setting.error(expected))
     }
 

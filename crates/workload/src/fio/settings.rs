@@ -9,6 +9,62 @@ use super::mode::{Kind, Mode, READ, Sizes, TRIM, WRITE};
 use super::reader::{Reader, read_mode, read_skew, read_splits};
 use super::skew::Skew;
 use super::value::{self, Extent};
+
+/// `zonemode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZoneMode {
+    None,
+    /// I/O in zones, with holes between them.
+    Strided,
+    /// Zones with write pointers.
+    Zbd,
+}
+
+/// The keys of zones, as they were written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ZoneKeys {
+    /// `None` where it is not said.
+    mode: Option<ZoneMode>,
+    /// 0 where it is not said, as the next three.
+    pub(crate) size: u64,
+    pub(crate) capacity: u64,
+    pub(crate) range: u64,
+    pub(crate) skip: Extent,
+    pub(crate) read_beyond: bool,
+    /// 0 is no limit.
+    pub(crate) max_open: u32,
+    pub(crate) job_max_open: u32,
+    pub(crate) ignore_limits: bool,
+    /// Millionths.
+    pub(crate) reset_threshold: u32,
+    pub(crate) reset_frequency: u32,
+}
+
+impl ZoneKeys {
+    const NONE: ZoneKeys = ZoneKeys {
+        mode: None,
+        size: 0,
+        capacity: 0,
+        range: 0,
+        skip: Extent::Bytes(0),
+        read_beyond: false,
+        max_open: 0,
+        job_max_open: 0,
+        ignore_limits: false,
+        reset_threshold: 0,
+        reset_frequency: 0,
+    };
+
+    /// As in fio, a size alone means zones with holes.
+    pub(crate) const fn mode(&self) -> ZoneMode {
+        match self.mode {
+            Some(mode) => mode,
+            None if self.size > 0 => ZoneMode::Strided,
+            None => ZoneMode::None,
+        }
+    }
+}
+
 /// A job as it was written, typed.
 #[derive(Clone, Debug)]
 pub(crate) struct JobSettings {
@@ -58,6 +114,7 @@ pub(crate) struct JobSettings {
     pub(crate) skew: [Skew; 3],
     pub(crate) percent_random: [u32; 3],
     pub(crate) stream: u16,
+    pub(crate) zones: ZoneKeys,
     /// Where each key was last set, for errors that appear only when the drive is known.
     settings: Vec<Setting>,
 }
@@ -126,6 +183,7 @@ impl JobSettings {
             skew: [const { Skew::Uniform }; 3],
             percent_random: [100; 3],
             stream: 0,
+            zones: ZoneKeys::NONE,
             settings: section.settings.clone(),
         }
     }
@@ -240,6 +298,20 @@ impl JobSettings {
                     return Err(setting.error("one file name: the drive is the file, and the job's region is on it"));
                 }
             }
+            "zonemode" => {
+                let words = [("none", ZoneMode::None), ("strided", ZoneMode::Strided), ("zbd", ZoneMode::Zbd)];
+                self.zones.mode = Some(s.word(&words)?);
+            }
+            "zonesize" => self.zones.size = s.bytes()?,
+            "zonecapacity" => self.zones.capacity = s.bytes()?,
+            "zonerange" => self.zones.range = s.bytes()?,
+            "zoneskip" => self.zones.skip = s.extent_or_zero()?,
+            "read_beyond_wp" => self.zones.read_beyond = s.flag()?,
+            "max_open_zones" => self.zones.max_open = s.number(0, u64::from(u32::MAX))? as u32,
+            "job_max_open_zones" => self.zones.job_max_open = s.number(0, u64::from(u32::MAX))? as u32,
+            "ignore_zone_limits" => self.zones.ignore_limits = s.flag()?,
+            "zone_reset_threshold" => self.zones.reset_threshold = s.share()?,
+            "zone_reset_frequency" => self.zones.reset_frequency = s.share()?,
             // Read before the others.
             "kb_base" => {}
             "name" => {
@@ -258,6 +330,7 @@ impl JobSettings {
     fn settle(&mut self, draft: Draft) -> Result<(), WorkloadError> {
         self.settle_sequence(draft.postfix.as_deref(), draft_kb(&self.settings))?;
         self.settle_sizes(&draft)?;
+        self.settle_zones()?;
         self.flush_at_end = draft.end_fsync || draft.fsync_on_close;
         if draft.fsync > 0 && draft.fdatasync > 0 && draft.fsync != draft.fdatasync {
             return Err(self.error("fdatasync", "contradicts fsync: a drive knows one flush, give one of the two"));
@@ -282,6 +355,68 @@ impl JobSettings {
             return Err(self.error(key, "needs a thinktime above 0"));
         }
         Ok(())
+    }
+
+    /// Zones make sense together.
+    fn settle_zones(&self) -> Result<(), WorkloadError> {
+        let mode = self.zones.mode();
+        let in_zones = [("size", self.size), ("io_size", self.io_size)].into_iter().chain([
+            ("offset", Some(self.offset)),
+            ("offset_increment", Some(self.offset_increment)),
+            ("zoneskip", Some(self.zones.skip)),
+        ]);
+        for (key, extent) in in_zones {
+            if matches!(extent, Some(Extent::Zones(_))) && mode != ZoneMode::Zbd {
+                return Err(self.error(key, "a number of zones needs zonemode=zbd"));
+            }
+        }
+        if matches!(self.zones.skip, Extent::Percent(_)) {
+            return Err(self.error("zoneskip", "expected bytes, or zones with zonemode=zbd"));
+        }
+        let only_zbd = ["zonecapacity", "read_beyond_wp", "max_open_zones", "job_max_open_zones", "ignore_zone_limits"];
+        let only_zbd = only_zbd.into_iter().chain(["zone_reset_threshold", "zone_reset_frequency"]);
+        let only_strided = ["zonerange"];
+        let misplaced = match mode {
+            ZoneMode::Zbd => only_strided.into_iter().find(|key| self.has(key)).map(|key| (key, "strided")),
+            ZoneMode::Strided => only_zbd.into_iter().find(|key| self.has(key)).map(|key| (key, "zbd")),
+            ZoneMode::None => {
+                let all = only_zbd.chain(only_strided).chain(["zonesize", "zoneskip"]);
+                all.into_iter().find(|key| self.has(key)).map(|key| (key, "zbd or zonemode=strided"))
+            }
+        };
+        if let Some((key, wanted)) = misplaced {
+            return Err(self.error(key, &format!("needs zonemode={wanted}")));
+        }
+        if mode == ZoneMode::Strided && self.zones.size == 0 {
+            return Err(self.error("zonemode", "strided needs a zonesize above 0"));
+        }
+        let sizes =
+            [("zonesize", self.zones.size), ("zonecapacity", self.zones.capacity), ("zonerange", self.zones.range)];
+        for (key, bytes) in sizes {
+            if bytes % SECTOR_BYTES != 0 {
+                return Err(self.error(key, "expected a multiple of 512 bytes"));
+            }
+        }
+        if mode == ZoneMode::None {
+            return Ok(());
+        }
+        if self.sequence_hole != 0 || self.sequence_length > 1 {
+            return Err(self.error("rw", "zonemode takes no number behind a colon"));
+        }
+        if mode == ZoneMode::Zbd && self.mode.kind == Kind::TrimThenWrite {
+            return Err(self.error("rw", "zonemode=zbd does not trim before each write: a full zone is reset"));
+        }
+        Ok(())
+    }
+
+    /// The same job with its numbers of zones as bytes.
+    pub(crate) fn with_zones_of(&self, zone_size: u64) -> JobSettings {
+        let mut job = self.clone();
+        let in_bytes = |extent: Extent| extent.with_zones_of(zone_size);
+        (job.size, job.io_size) = (job.size.map(in_bytes), job.io_size.map(in_bytes));
+        (job.offset, job.offset_increment) = (in_bytes(job.offset), in_bytes(job.offset_increment));
+        job.zones.skip = in_bytes(job.zones.skip);
+        job
     }
 
     fn settle_sequence(&mut self, postfix: Option<&str>, kb: u64) -> Result<(), WorkloadError> {

@@ -153,7 +153,7 @@ fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64
         };
         let end_block = match end {
             Extent::Bytes(bytes) => bytes / block_bytes,
-            Extent::Percent(_) => end.of(blocks),
+            Extent::Percent(_) | Extent::Zones(_) => end.of(blocks),
         };
         if end_block > blocks {
             return Err(SkewError::BehindTheRegion { zone: index + 1, blocks });

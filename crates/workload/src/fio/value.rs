@@ -12,6 +12,8 @@ pub(crate) enum Extent {
     Bytes(u64),
     /// Millionths of a percent, so that `12.5%` is exact.
     Percent(u64),
+    /// So many zones, of the job's zone size.
+    Zones(u64),
 }
 
 const ONE_PERCENT: u64 = 1_000_000;
@@ -25,6 +27,15 @@ impl Extent {
                 let bytes = u128::from(whole) * u128::from(share) / u128::from(100 * ONE_PERCENT);
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             }
+            Extent::Zones(_) => unreachable!("zones are bytes as soon as their size is known"),
+        }
+    }
+
+    /// The same in bytes, where it is zones of so many bytes.
+    pub(crate) fn with_zones_of(self, zone_size: u64) -> Extent {
+        match self {
+            Extent::Zones(zones) => Extent::Bytes(zones.saturating_mul(zone_size)),
+            other => other,
         }
     }
 
@@ -103,12 +114,28 @@ fn percent(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(ONE_PERCENT)?.checked_add(fraction)
 }
 
-/// A size or a percentage.
+/// A size, a percentage, or a number of zones such as `4z`.
 pub(crate) fn extent(text: &str, kb_base: u64) -> Option<Extent> {
     if text.contains('%') {
         return percent(text).map(Extent::Percent);
     }
+    if let Some(zones) = text.trim().strip_suffix(['z', 'Z']) {
+        return zones.trim().parse().ok().map(Extent::Zones);
+    }
     size(text, kb_base).map(Extent::Bytes)
+}
+
+/// A share from 0 to 1 such as `0.25`, in millionths.
+pub(crate) fn millionths(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 6 {
+        return None;
+    }
+    let fraction = fraction.parse::<u32>().ok()? * 10_u32.pow(6 - fraction.len() as u32);
+    let share = whole.parse::<u32>().ok()?.checked_mul(1_000_000)?.checked_add(fraction)?;
+    (share <= 1_000_000).then_some(share)
 }
 
 /// A span of time; a bare number counts `bare_ns` nanoseconds each.
@@ -212,6 +239,20 @@ mod tests {
         assert_eq!(extent("100%", 1024).map(|e| e.of(u64::MAX)), Some(u64::MAX));
         assert_eq!(extent("%", 1024), None);
         assert_eq!(extent("-5%", 1024), None);
+    }
+
+    #[test]
+    fn zones_and_shares_are_read() {
+        assert_eq!(extent("4z", 1024), Some(Extent::Zones(4)));
+        assert_eq!(extent("4z", 1024).map(|extent| extent.with_zones_of(1 << 20).of(0)), Some(4 << 20));
+        assert_eq!(extent("z", 1024), None);
+        assert_eq!(extent("1.5z", 1024), None);
+        for (text, share) in [("0", 0), ("1", 1_000_000), ("0.25", 250_000), ("1.0", 1_000_000), (" 0.000001", 1)] {
+            assert_eq!(millionths(text), Some(share), "{text}");
+        }
+        for text in ["", ".", "1.1", "2", "-0.5", "0.0000001", "half"] {
+            assert_eq!(millionths(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -118,11 +118,11 @@ impl Aftl {
     }
 
     /// Programs the next page of a segment.
-    pub(super) fn append(&self, media: &mut Media, write: &UnitWrite<'_>, place: Place, owner: Owner) {
+    pub(super) fn append(&self, media: &mut Media, write: &UnitWrite<'_>, place: Place, cause: Cause, owner: Owner) {
         let (segment, page) = self.layout.split(write.lpn);
         let lpn = self.layout.tagged(segment, page, self.generations[segment as usize].into());
         let page = Page { place, lpn, source: Ppn::NONE, pins: &[] };
-        whole_pages::write_page(media, write, &page, Cause::Host, owner);
+        whole_pages::write_page(media, write, &page, cause, owner);
     }
 
     /// A new block takes the place of a segment's block in a lane, with all of its pages. `Err` leaves everything as it was.

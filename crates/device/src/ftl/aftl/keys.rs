@@ -1,14 +1,19 @@
-//! The key of `[ftl]` that AFTL reads, and the drives that it takes.
+//! The keys of `[ftl]` that AFTL reads, and the drives that it takes.
 
 use rand::RngExt;
-use ssdlab_base::Rng;
+use ssdlab_base::command_sets::zoned::ZoneShape;
+use ssdlab_base::{Rng, SECTOR_BYTES};
+use ssdlab_flash::Geometry;
 
 use super::layout::{Layout, Levels};
-use crate::description::{Default, Key, Kind, Words, words};
+use crate::description::{Default, Key, Kind, Setting, Words, words};
 use crate::{Allocation, DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
 
 /// The table.
 pub(super) const KEYS: &[Key] = &[SEGMENT_LEVELS];
+
+/// The table of a drive with zones.
+pub(super) const ZONED_KEYS: &[Key] = &[SEGMENT_LEVELS, ZONE_SIZE, MAX_OPEN_ZONES, MAX_ACTIVE_ZONES];
 
 const SEGMENT_LEVELS: Key = Key::new(
     "segment_levels",
@@ -16,6 +21,27 @@ const SEGMENT_LEVELS: Key = Key::new(
     Default::word("ways"),
     "A segment is a block of each channel, of each way of each channel (each die), or of each plane \
      (Application-Managed Flash, section 4).",
+);
+
+const ZONE_SIZE: Key = Key::new(
+    "zone_size",
+    Kind::ANY_SIZE,
+    Default::Follows("the smallest power of two that holds a segment", smallest_zone),
+    "Bytes from the start of one zone to that of the next: a power of two. A segment is the capacity of a zone.",
+);
+
+const MAX_OPEN_ZONES: Key = Key::new(
+    "max_open_zones",
+    Kind::Count { unit: "zones", least: 0, most: u32::MAX },
+    Default::number(0),
+    "Most zones that can be open at one time; `0` is no limit. The drive closes one that a write opened if it needs another.",
+);
+
+const MAX_ACTIVE_ZONES: Key = Key::new(
+    "max_active_zones",
+    Kind::Count { unit: "zones", least: 0, most: u32::MAX },
+    Default::number(0),
+    "Most zones that can be open or closed (written in part) at one time, at least `max_open_zones`; `0` is no limit.",
 );
 
 impl Words for Levels {
@@ -33,15 +59,72 @@ pub(super) fn segment_units(config: &DriveConfig) -> u32 {
     Layout::new(&config.flash.geometry, levels(config), 0).segment_pages
 }
 
+/// Bytes of a segment.
+fn segment_bytes(geometry: &Geometry, levels: Levels) -> u64 {
+    u64::from(Layout::new(geometry, levels, 0).segment_pages) * u64::from(geometry.page_bytes)
+}
+
+fn smallest_zone(geometry: &Geometry, own: &Settings) -> Setting {
+    let levels = own.choice(&SEGMENT_LEVELS, geometry);
+    Setting::Number(segment_bytes(geometry, levels).next_power_of_two())
+}
+
+/// The zones of a drive that has them.
+pub(super) fn zones(config: &DriveConfig) -> Option<ZoneShape> {
+    let (geometry, own) = (&config.flash.geometry, &config.ftl.own);
+    let capacity = segment_bytes(geometry, levels(config)) / SECTOR_BYTES;
+    Some(ZoneShape {
+        size: own.number(&ZONE_SIZE, geometry) / SECTOR_BYTES,
+        capacity,
+        count: config.user_bytes / SECTOR_BYTES / capacity,
+        write_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
+        max_open: own.count(&MAX_OPEN_ZONES, geometry),
+        max_active: own.count(&MAX_ACTIVE_ZONES, geometry),
+    })
+}
+
+/// Refuses what cannot work, with the numbers.
+pub(super) fn check_zoned(config: &DriveConfig) -> Result<(), DriveError> {
+    check(config)?;
+    let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
+    let size = config.ftl.own.number(&ZONE_SIZE, &config.flash.geometry);
+    let segment = segment_bytes(&config.flash.geometry, levels(config));
+    if !size.is_power_of_two() || size < segment {
+        let least = segment.next_power_of_two();
+        return refuse(
+            "ftl.zone_size",
+            format!(
+                "{size} bytes: expected a power of two of at least {least}, so that it holds a segment of {segment} bytes"
+            ),
+        );
+    }
+    let zones = config.user_bytes / segment;
+    if size.checked_mul(zones).is_none_or(|bytes| bytes > i64::MAX as u64) {
+        return refuse("ftl.zone_size", format!("{size} bytes: {zones} zones of that size are more than 2^63 bytes"));
+    }
+    let (open, active) = (
+        config.ftl.own.count(&MAX_OPEN_ZONES, &config.flash.geometry),
+        config.ftl.own.count(&MAX_ACTIVE_ZONES, &config.flash.geometry),
+    );
+    if active > 0 && (open == 0 || open > active) {
+        let open = if open == 0 { "no limit on open zones".to_string() } else { format!("max_open_zones = {open}") };
+        return refuse(
+            "ftl.max_active_zones",
+            format!("{active}: expected at least as many as can be open, found {open} (an open zone is active)"),
+        );
+    }
+    Ok(())
+}
+
 /// Refuses what cannot work, with the numbers.
 pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
     let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
-    let geometry = &config.flash.geometry;
+    let (geometry, design) = (&config.flash.geometry, &config.ftl.design);
     if config.ftl.mapping_unit != geometry.page_bytes {
         let (unit, page) = (config.ftl.mapping_unit, geometry.page_bytes);
         return refuse(
             "ftl.mapping_unit",
-            format!("{unit}: the design 'aftl' writes whole pages, here of {page} bytes"),
+            format!("{unit}: the design '{design}' writes whole pages, here of {page} bytes"),
         );
     }
     if config.buffer.policy != "none" {
@@ -49,28 +132,30 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         return refuse(
             "buffer.policy",
             format!(
-                "\"{found}\": the design 'aftl' has no write buffer, what a host appends goes to flash: use \"none\""
+                "\"{found}\": the design '{design}' has no write buffer, what a host appends goes to flash: use \"none\""
             ),
         );
     }
     if config.ftl.superblock != Superblock::None {
         let found = config.ftl.superblock.word();
         let reason = format!(
-            "\"{found}\": the design 'aftl' has segments, and replaces each block of one by itself: use \"none\""
+            "\"{found}\": the design '{design}' has segments, and replaces each block of one by itself: use \"none\""
         );
         return refuse("ftl.superblock", reason);
     }
     if config.ftl.allocation != Allocation::Dynamic {
-        let reason = "the design 'aftl' deals pages over the blocks of a segment (ftl.segment_levels): use \"dynamic\"";
-        return refuse("ftl.allocation", reason.to_string());
+        let reason = format!(
+            "the design '{design}' deals pages over the blocks of a segment (ftl.segment_levels): use \"dynamic\""
+        );
+        return refuse("ftl.allocation", reason);
     }
     if config.ftl.streams != 1 {
         let found = config.ftl.streams;
-        let reason = format!("{found}: the design 'aftl' has a stream for each open segment: use 1");
+        let reason = format!("{found}: the design '{design}' has a stream for each open segment: use 1");
         return refuse("ftl.streams", reason);
     }
     if config.gc.pacing != Pacing::Off {
-        return refuse("gc.pacing", "the design 'aftl' collects nothing: use \"off\"".to_string());
+        return refuse("gc.pacing", format!("the design '{design}' collects nothing: use \"off\""));
     }
     let units = config.user_units();
     let layout = Layout::new(geometry, levels(config), units);

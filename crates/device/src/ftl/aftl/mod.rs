@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
 use ssdlab_base::command_sets::segments::SEGMENTS;
+use ssdlab_base::command_sets::zoned::ZONED as ZONED_SET;
 use ssdlab_flash::{BlockId, Cause, DieId, Lpn, Ppn};
 
 use self::layout::Layout;
@@ -59,10 +60,19 @@ pub(super) const DESIGN: Design = Design {
         log_blocks: |_| 0,
         reserved_units: |_| 0,
         segment_units: keys::segment_units,
+        zones: |_| None,
         uses_oob: true,
         partial_write: "is refused",
         drawing: Drawing { drive: keys::draw, handful: keys::handful, own_campaign: true, ..Drawing::ANY },
     },
+};
+
+/// The same drive behind the interface of zones.
+pub(super) const ZONED: Design = Design {
+    name: "aftl-zoned",
+    summary: "aftl with its segments as zones of NVMe: states, write pointers, append, limits on open and active zones",
+    keys: keys::ZONED_KEYS,
+    make: Make { check: keys::check_zoned, commands: Some(&ZONED_SET), zones: keys::zones, ..DESIGN.make },
 };
 
 /// A block that holds nothing any more.
@@ -211,7 +221,7 @@ impl Ftl for Aftl {
         media: &mut Media,
         units: &[UnitWrite<'_>],
         _: u16,
-        _: Cause,
+        cause: Cause,
         owner: Owner,
     ) -> Result<(), NoSpace> {
         let [unit] = units else { unreachable!("{} units in a page of one", units.len()) };
@@ -231,7 +241,7 @@ impl Ftl for Aftl {
         }
         self.written[segment as usize] = page + 1;
         media.pool.add_valid(block);
-        self.append(media, unit, Place { block, page: offset }, owner);
+        self.append(media, unit, Place { block, page: offset }, cause, owner);
         if offset + 1 == self.layout.pages_per_block {
             media.end_block(block, offset + 1);
         }

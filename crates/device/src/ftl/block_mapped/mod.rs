@@ -54,6 +54,7 @@ pub(super) const DESIGN: Design = Design {
         log_blocks: |_| 0,
         reserved_units: |_| 0,
         segment_units: |_| 0,
+        zones: |_| None,
         uses_oob: false,
         partial_write: "costs a read-modify-write, and a merge of its logical block",
         drawing: Drawing {

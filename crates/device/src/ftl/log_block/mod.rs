@@ -83,6 +83,7 @@ const fn design(
             log_blocks: |_| 0,
             reserved_units: |_| 0,
             segment_units: |_| 0,
+            zones: |_| None,
             uses_oob: true,
             partial_write: "costs a read-modify-write into a log block",
             drawing: Drawing { drive: keys::draw, handful: mapped_blocks::handful, one_in: 16, ..Drawing::ANY },

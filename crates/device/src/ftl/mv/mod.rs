@@ -70,6 +70,7 @@ pub(super) const DESIGN: Design = Design {
         log_blocks: |_| 0,
         reserved_units: |_| 0,
         segment_units: |_| 0,
+        zones: |_| None,
         uses_oob: true,
         partial_write: "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones \
                         are not compacted (ftl.version_masks, ftl.compaction)",

@@ -75,6 +75,7 @@ pub(super) const DESIGN: Design = Design {
         log_blocks: |_| 0,
         reserved_units: |_| 0,
         segment_units: |_| 0,
+        zones: |_| None,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
         drawing: Drawing::ANY,

@@ -58,6 +58,7 @@ pub(super) const DESIGN: Design = Design {
         log_blocks: keys::log_blocks,
         reserved_units: keys::rwlb_units,
         segment_units: |_| 0,
+        zones: |_| None,
         uses_oob: true,
         partial_write: "costs a read-modify-write",
         drawing: Drawing { drive: keys::draw, handful: keys::handful, one_in: 4, ..Drawing::ANY },
