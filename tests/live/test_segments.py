@@ -11,7 +11,7 @@ import threading
 import urllib.request
 
 import nbd
-from harness import DEVICES, Failed, MIB, Skipped, Server, check, need, wait_for
+from harness import DEVICES, MIB, Failed, Server, Skipped, check, need, need_seeded
 from segments import KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE, FilePort, Host, NbdPort, rng_of, states
 
 UNIT, SEGMENT, COUNT = 4096, 256 << 10, 160
@@ -478,3 +478,52 @@ def test_mount_is_refused(bench):
         done = bench.attempt(bench.ssdlab, "mount", "-d", DEVICES / "segments.toml", "--image", bench.path("none"), *options, mountpoint)
         check(done.returncode == 2 and "layer 'append'" in done.stderr and "--file" in done.stderr, f"{done.returncode} {done.stderr}")
         check(not bench.path("none").exists(), "an image was made")
+
+
+# Seeded bugs of the served path, and the kills within which each must be found.
+BUGS = {"answer-before-files": 12, "fua-of-writes-only": 12, "flush-settles-too-little": 24}
+
+
+def test_seeded_bugs_are_found(bench):
+    """Seeded bugs of the served path are found by kills on answers of appends, trims with FUA and flushes, within so many kills."""
+    need_seeded(bench)
+    found = []
+    for bug, most in BUGS.items():
+        rng = rng_of(bench.seed, bug)
+        server = bench.serve("segments", image=bug)
+        host = Host(report(server))
+        for kill in range(most):
+            server.stop()
+            server.bug = bug
+            server.start()
+            port = NbdPort(server.socket, 1)
+            segment = rng.randrange(COUNT)
+            if host.segments[segment].now.closed or len(host.segments[segment].now.units) == host.units:
+                host.trim(port, segment)
+            host.append(port, segment, 1, fua=True)
+            # Alone: what comes together is put into the files together.
+            host.wait(port)
+            if kill % 3:
+                host.trim(port, segment, fua=kill % 3 == 1)
+            if kill % 3 == 2:
+                host.wait(port)
+                host.flush(port)
+            host.wait(port)
+            server.kill()
+            port.close()
+            host.cut()
+            # The report is read from a server without bugs: it must find what the other one promised.
+            server.bug = None
+            server.start()
+            port = NbdPort(server.socket, 1)
+            try:
+                host.found_after_cut(port, states(report(server)))
+            except Failed:
+                found.append(f"{bug} by kill {kill + 1} of {most}")
+                break
+            finally:
+                port.close()
+        else:
+            raise Failed(f"{bug} is not found by {most} kills")
+        server.kill()
+    return "; ".join(found)

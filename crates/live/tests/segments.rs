@@ -11,6 +11,7 @@ use ssdlab_base::command_sets::segments::{Segment, SegmentState};
 use ssdlab_base::{Op, Request, Rng, rng};
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_live::engine::SetFigures;
+use ssdlab_live::mount::{self, FileSystem, MountError, Options as MountOptions};
 use ssdlab_live::{Engine, Failure, Pace, Target};
 use support::Serving;
 use support::client::{BLOCK_STATUS, Client, EINVAL, Outcome, READ, TRIM, WRITE};
@@ -264,5 +265,19 @@ fn nbd_names_the_rule_that_a_request_breaks_and_tells_holes_that_cannot_be_read(
         let status = client.ask(BLOCK_STATUS, 0, 0, 4 * BYTES as u32, &[]);
         assert_eq!(status, Outcome::Extents(vec![(8192, 0), (4 * BYTES as u32 - 8192, hole)]));
         client.disconnect();
+    }
+}
+
+#[test]
+fn a_mount_that_wants_more_than_the_file_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mountpoint = directory.path().join("mountpoint");
+    std::fs::create_dir(&mountpoint).expect("a mountpoint");
+    let opened = open(&directory.path().join("image"), &drive(2, 4, 4)).expect("a new image");
+    let engine = Arc::new(Engine::new(opened.into_device(), Pace::None).expect("an engine"));
+    for (file_only, file_system) in [(false, None), (false, Some(FileSystem::Ext4)), (true, Some(FileSystem::Ext4))] {
+        let options = MountOptions { file_only, file_system, ..MountOptions::new(&mountpoint) };
+        let refused = mount::mount(&options, Arc::clone(&engine) as Arc<dyn Target>).err();
+        assert!(matches!(refused, Some(MountError::AppendsOnly)), "{file_only}, {file_system:?}: {refused:?}");
     }
 }
