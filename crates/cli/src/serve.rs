@@ -167,10 +167,13 @@ impl Live {
         }
         match args.host {
             Some(_) => drop(host.sectors(&config).map_err(Failure::input)?),
-            None if wants == Wants::BlockIo => config.takes_block_io().map_err(|error| {
-                Failure::input(description.place(&error))
-                    .hint("or --file without --fs: the drive as a file that takes appends")
-            })?,
+            // Clients of a drive with segments are told its rules.
+            None if wants == Wants::BlockIo || config.segment_units().is_none() => {
+                config.takes_block_io().map_err(|error| {
+                    Failure::input(description.place(&error))
+                        .hint("or --file without --fs: the drive as a file that takes appends")
+                })?
+            }
             None => {}
         }
         allowed(args.memory.as_deref())?.check_served(&drives)?;
