@@ -17,10 +17,10 @@ from segments import KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE, FilePort, Host, NbdPort,
 UNIT, SEGMENT, COUNT = 4096, 256 << 10, 160
 
 
-def report(server, *options, index=0):
-    """What `ssdlab stat --segments --json` says of a drive."""
+def report(server, *options):
+    """What `ssdlab stat --segments --json` says of the only drive."""
     bench = server.bench
-    return json.loads(bench.run(bench.ssdlab, "stat", "--segments", "--json", *options, server.control))["drives"][index]
+    return json.loads(bench.run(bench.ssdlab, "stat", "--segments", "--json", *options, server.control))["drives"][0]
 
 
 class FileServer(Server):
