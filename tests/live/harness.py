@@ -178,6 +178,9 @@ def wait_for(condition, what, seconds=30.0):
 class Server:
     """`ssdlab serve` over an image in the test's folder; started again it recovers that image."""
 
+    # What it says when clients can connect.
+    listening = "\nNBD: "
+
     def __init__(self, bench, device="small", pace="none", image="image", options=(), bug=None):
         self.bench = bench
         # A seeded bug's name: then the seeded server is served from.
@@ -213,7 +216,7 @@ class Server:
         self.process = self.bench.start(*self.command(), log=log, env=environment)
 
         def listens():
-            if "\nNBD: " in self.said():
+            if self.listening in self.said():
                 return True
             check(self.process.poll() is None, f"the server ended with {self.process.returncode}: {self.said()}")
             return False

@@ -58,6 +58,9 @@ class Client:
                 return
             if kind == 3 and body[:2] == b"\0\0":
                 self.size, self.flags = struct.unpack(">QH", body[2:12])
+            if kind == 3 and body[:2] == b"\0\3":
+                # Minimum, preferred, maximum.
+                self.block_sizes = struct.unpack(">III", body[2:14])
 
     def _put(self, data):
         try:

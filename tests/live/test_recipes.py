@@ -22,6 +22,7 @@ NEEDS = {
     "QEMU": lambda: need(qemu__system__x86_64="qemu-system-x86", mkfs_ext4="e2fsprogs"),
     "Recording": lambda: need(fio="fio"),
     "Metrics": lambda: need(fio="fio", curl="curl"),
+    "segments": lambda: need(fio="fio", nbdinfo="libnbd-bin"),
 }
 
 # What a recipe has to show.
@@ -33,6 +34,7 @@ SHOWS = {
     "PostgreSQL": ["tps = "],
     "QEMU": ["GUEST-RC 0"],
     "Recording": ["recorded ", "write amplification"],
+    "segments": ["block_size_minimum: 4096", "free 1005, open 1, full 2, closed 0", "refused: overwrite 1\n", "open           8388608"],
     "Metrics": ["ssdlab_commands_total{", "write p99", '"flash"'],
 }
 

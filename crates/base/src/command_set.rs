@@ -169,6 +169,9 @@ pub struct EventKind(pub u8);
 /// Most words of an event.
 pub const EVENT_WORDS: usize = 3;
 
+/// Most reasons for refusals of a set.
+pub const REFUSALS_MAX: usize = 16;
+
 /// A named set of commands and events.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandSet {

@@ -20,6 +20,7 @@ mod run;
 mod serve;
 mod shipped;
 mod stat;
+mod stat_segments;
 mod stdout;
 mod torture;
 mod trace;

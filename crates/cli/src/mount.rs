@@ -11,7 +11,7 @@ use ssdlab_live::Target;
 use ssdlab_live::mount::{self, Down, FileSystem, MountError, Mounted, Options};
 
 use crate::failure::Failure;
-use crate::serve::{Live, Served, say};
+use crate::serve::{Live, Served, Wants, say};
 
 /// How long `--down` waits for the server, and between two tries to take down what is in use.
 const DOWN_PATIENCE: Duration = Duration::from_secs(120);
@@ -92,7 +92,8 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
             Failure::input("--device and --image are missing").hint("or --down, to take down what is mounted there")
         );
     };
-    let live = Live::start(served)?;
+    let wants = if args.file && args.fs.is_none() { Wants::Commands } else { Wants::BlockIo };
+    let live = Live::start(served, wants)?;
     let options = Options {
         file_system: args.fs.map(FileSystem::from),
         sector_bytes: args.sector,

@@ -111,6 +111,15 @@ pub(crate) struct Live {
     pace: Pace,
 }
 
+/// What a transport sends to the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// What clients send, who may know the drive's rules.
+    Commands,
+    /// Block I/O of a file system.
+    BlockIo,
+}
+
 /// Serves until it is interrupted.
 pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
     let endpoint = Endpoint::parse(&args.nbd, args.served.allow_remote)
@@ -119,7 +128,7 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
             let failure = Failure::input(format!("--nbd {}: {error}", args.nbd));
             if matches!(error, EndpointError::Remote(_)) { failure.hint(ALLOW_REMOTE) } else { failure }
         })?;
-    let live = Live::start(&args.served)?;
+    let live = Live::start(&args.served, Wants::Commands)?;
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
     let server = Server::start(&endpoint, export, Limits::default()).map_err(|error| match &error {
         ServeError::Listen { source, .. } => cannot_listen(&error, source),
@@ -141,7 +150,7 @@ pub(crate) fn say(line: &str) -> Result<(), Failure> {
 
 impl Live {
     /// Opens the image, recovers the drive, and makes it ready for a transport.
-    pub(crate) fn start(args: &Served) -> Result<Live, Failure> {
+    pub(crate) fn start(args: &Served, wants: Wants) -> Result<Live, Failure> {
         panic::end_the_process();
         let mut description = shipped::open(&args.device)?;
         for assignment in &args.set {
@@ -158,7 +167,14 @@ impl Live {
         }
         match args.host {
             Some(_) => drop(host.sectors(&config).map_err(Failure::input)?),
-            None => config.takes_block_io().map_err(|error| Failure::input(description.place(&error)))?,
+            // Clients of a drive with segments are told its rules.
+            None if wants == Wants::BlockIo || config.segment_units().is_none() || config.zones().is_some() => {
+                config.takes_block_io().map_err(|error| {
+                    Failure::input(description.place(&error))
+                        .hint("or --file without --fs: the drive as a file that takes appends")
+                })?
+            }
+            None => {}
         }
         allowed(args.memory.as_deref())?.check_served(&drives)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {

@@ -1,6 +1,7 @@
 //! `ssdlab stat` and `ssdlab record`: a served drive from outside, through its control socket.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, IsTerminal as _, Read as _, Write as _};
+use std::ops::RangeInclusive;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,9 +11,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::Value;
 use ssdlab_base::Nanos;
+use ssdlab_base::command_sets::segments::SegmentState;
 
 use crate::failure::Failure;
 use crate::serve::say;
+use crate::stat_segments::{Selection, shown, states};
 use crate::{interrupt, stdout};
 
 /// Show a served drive live: IOPS, latency, write amplification, free blocks, garbage collection.
@@ -33,6 +36,21 @@ pub(crate) struct Stat {
     /// Print the drive's log once, as JSON with the keys of `nvme smart-log`, for `ssdlab wa drive`
     #[arg(long, conflicts_with_all = ["interval", "count", "json"])]
     smart: bool,
+    /// Print the append-only segments once: of each drive their size, counts by state, and what it refused
+    ///
+    /// --range and --state list segments, a line each. With --json all are listed, or those that are selected; neighbours with
+    /// the same state and written bytes share an entry.
+    #[arg(long, conflicts_with_all = ["interval", "count", "smart"])]
+    segments: bool,
+    /// Of a stack's drives, this one
+    #[arg(long, value_name = "NAME", requires = "segments")]
+    drive: Option<String>,
+    /// List these segments
+    #[arg(long, value_name = "FIRST-LAST", requires = "segments", value_parser = parse_range)]
+    range: Option<RangeInclusive<u64>>,
+    /// List segments in these states: free, open, full, closed
+    #[arg(long, value_name = "STATE", requires = "segments", value_delimiter = ',', value_parser = parse_state)]
+    state: Vec<SegmentState>,
 }
 
 /// Record the commands of a served drive's clients as a trace that `ssdlab run` replays.
@@ -50,6 +68,21 @@ pub(crate) struct Record {
     /// Stop after this many seconds; by default when interrupted
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
+}
+
+/// Reads `FIRST-LAST` or a single number.
+fn parse_range(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
+        _ => Err("expected a segment or a range of them, such as 7 or 0-99".to_string()),
+    }
+}
+
+/// Reads the name of a state.
+fn parse_state(text: &str) -> Result<SegmentState, String> {
+    let named = SegmentState::ALL.into_iter().find(|state| state.name() == text);
+    named.ok_or_else(|| format!("expected {}", SegmentState::ALL.map(SegmentState::name).join(", ")))
 }
 
 fn connect(socket: &Path) -> Result<UnixStream, Failure> {
@@ -70,6 +103,12 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
     let mut from = BufReader::new(stream);
     if args.smart {
         return smart(&mut to, &mut from);
+    }
+    if args.segments {
+        let told = ask("segments", &mut to, &mut from)?;
+        let selection = Selection { drive: args.drive.clone(), range: args.range.clone(), states: args.state.clone() };
+        say(&shown(told, &selection, args.json)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let stop = interrupt::listen_saying("")?;
     let mut last: Option<Value> = None;
@@ -95,7 +134,7 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
                 say(&heading(&now))?;
             }
             say(&row(before, &now))?;
-            for line in layers(before, &now) {
+            for line in layers(before, &now).into_iter().chain(sets(before, &now)) {
                 say(&line)?;
             }
             shown += 1;
@@ -116,15 +155,19 @@ fn ended() -> Failure {
 
 /// Prints the drive's log.
 fn smart(to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Result<ExitCode, Failure> {
+    stdout::print_json(&ask("smart", to, from)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the server once, in a word.
+fn ask(word: &str, to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Result<Value, Failure> {
     let mut line = String::new();
-    let answered = to.write_all(b"smart\n").and_then(|()| from.read_line(&mut line));
+    let answered = writeln!(to, "{word}").and_then(|()| from.read_line(&mut line));
     if !matches!(answered, Ok(bytes) if bytes > 0) {
         return Err(ended());
     }
-    let log: Value = serde_json::from_str(&line)
-        .map_err(|error| Failure::work(format!("the server said '{}': {error}", line.trim_end())))?;
-    stdout::print_json(&log)?;
-    Ok(ExitCode::SUCCESS)
+    serde_json::from_str(&line)
+        .map_err(|error| Failure::work(format!("the server said '{}': {error}", line.trim_end())))
 }
 
 fn heading(now: &Value) -> String {
@@ -190,6 +233,23 @@ fn layers(before: &Value, now: &Value) -> Vec<String> {
     now["host_layers"].as_array().into_iter().flatten().enumerate().map(line).collect()
 }
 
+/// A line for each drive with segments: how many of each state, and what it refused since the line before.
+fn sets(before: &Value, now: &Value) -> Vec<String> {
+    let line = |(number, of): (usize, &Value)| {
+        let segments = of.get("segments")?;
+        let mut line = format!("  {}: segments {}", of["drive"].as_str().unwrap_or(""), states(segments));
+        for (reason, count) in of["refused"].as_object().into_iter().flatten() {
+            let count = count.as_u64().unwrap_or(0);
+            let earlier = before["command_sets"][number]["refused"][reason].as_u64().unwrap_or(0);
+            if count > earlier {
+                line += &format!(", {reason} +{}", count - earlier);
+            }
+        }
+        Some(line)
+    };
+    now["command_sets"].as_array().into_iter().flatten().enumerate().filter_map(line).collect()
+}
+
 /// Records until it is told to stop or the server ends.
 pub(crate) fn record(args: &Record) -> Result<ExitCode, Failure> {
     if let Some(seconds) = args.seconds.filter(|seconds| !(0.0..=1e9).contains(seconds)) {
@@ -226,4 +286,18 @@ pub(crate) fn record(args: &Record) -> Result<ExitCode, Failure> {
     drop(out);
     stdout::print(|to| writeln!(to, "recorded {} requests: {}", lines.saturating_sub(1), args.out.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_selected_by_range_and_state() {
+        for text in ["", "x", "3-2", "1-2-3", "-1"] {
+            assert!(parse_range(text).is_err(), "{text}");
+        }
+        assert_eq!((parse_range("7"), parse_range("0-99")), (Ok(7..=7), Ok(0..=99)));
+        assert!(parse_state("full").is_ok() && parse_state("Full").is_err());
+    }
 }

@@ -1,5 +1,6 @@
 //! What a drive tells about itself. Results are read from here and nowhere else.
 
+use ssdlab_base::command_set::REFUSALS_MAX;
 use ssdlab_base::{Nanos, Op, Refusal};
 use ssdlab_flash::OpCounts;
 
@@ -93,6 +94,8 @@ pub struct Counters {
     pub gc_stalled_commands: u64,
     /// Commands that ended with an error.
     pub failed_commands: u64,
+    /// Commands that were refused, by the number of the reason in the drive's command set.
+    pub refused: [u64; REFUSALS_MAX],
     /// The cache of the map, of a drive that has one.
     pub map_cache: Option<MapCacheStats>,
 }
@@ -117,6 +120,7 @@ impl Counters {
             gc_stall,
             gc_stalled_commands,
             failed_commands,
+            refused,
             map_cache,
         } = other;
         let each = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
@@ -125,6 +129,7 @@ impl Counters {
         each(&mut self.commands, commands);
         each(&mut self.bytes, bytes);
         each(&mut self.victims, victims);
+        each(&mut self.refused, refused);
         self.padding_bytes += padding_bytes;
         self.buffer.add(buffer);
         self.unmapped_sectors_read += unmapped_sectors_read;

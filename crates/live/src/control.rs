@@ -1,7 +1,8 @@
 //! Looking at a served drive from outside: a control socket, and figures for Prometheus.
 //!
 //! The control socket speaks lines. `metrics` is answered with one line of JSON, `smart` with the
-//! drive's log as `nvme smart-log` would print it, also in one line; `record` with the requests from then
+//! drive's log as `nvme smart-log` would print it, also in one line, `segments` with the segments of the
+//! drives that have them, in another; `record` with the requests from then
 //! on as ssdlab's own CSV, until the asker hangs up; `stop` ends the server as SIGTERM would.
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::record::Recorder;
 use crate::report::{figures_json, prometheus};
+use crate::segments::reports_json;
 
 /// Longest line or request that is read.
 const LINE_MAX: u64 = 8 << 10;
@@ -90,6 +92,7 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
             // `figures` is its name in earlier versions.
             "metrics" | "figures" => writeln!(to, "{}", figures_json(&engine.figures(true)))?,
             "smart" => writeln!(to, "{}", engine.smart())?,
+            "segments" => writeln!(to, "{}", reports_json(&engine.segment_reports()))?,
             "record" => {
                 let recorder = Recorder::start(&engine, Box::new(to.try_clone()?))?;
                 // Until the asker hangs up, or at least stops reading.
@@ -104,7 +107,7 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
             other => writeln!(
                 to,
                 "{}",
-                serde_json::json!({ "error": format!("found `{other}`, expected metrics, smart, record or stop") })
+                serde_json::json!({ "error": format!("found `{other}`, expected metrics, smart, segments, record or stop") })
             )?,
         }
     }

@@ -13,9 +13,10 @@ pub mod nbd;
 pub mod record;
 pub mod report;
 pub mod seeded;
+pub mod segments;
 pub mod target;
 mod tools;
 
 pub use engine::{Engine, Executed, Figures, Pace, Promise};
-pub use target::{Answer, Command, Extent, Failure, Sink, Target};
+pub use target::{Answer, Appends, Command, Extent, Failure, Sink, Target};
 pub use tools::ToolError;

@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use ssdlab_base::SECTOR_BYTES;
+use ssdlab_base::command_sets::segments::SegmentState;
 use ssdlab_device::{MapCacheStats, MapRequests, MapUser};
 use ssdlab_flash::{Cause, OpKind};
 
 use crate::engine::{Figures, Spread};
+use crate::segments::set_json;
 
 /// The kinds of commands, in the order of [`Figures::latency`].
 pub const CLASSES: [&str; 4] = ["read", "write", "trim", "flush"];
@@ -92,6 +95,7 @@ pub fn figures_json(figures: &Figures) -> String {
         },
         "map": counters.map_cache.as_ref().map(map_json),
         "host_layers": figures.layers,
+        "command_sets": figures.sets.iter().map(set_json).collect::<Vec<_>>(),
         "grown_bad_blocks": counters.grown_bad_blocks,
         "read_only": figures.read_only,
         "image": { "bytes": figures.image_bytes, "broken": figures.broken },
@@ -170,6 +174,28 @@ pub fn prometheus(figures: &Figures) -> String {
             "Time that commands waited for map pages, summed over commands.",
             &one(map.waits.time.0 as f64 / 1e9),
         );
+    }
+    if !figures.sets.is_empty() {
+        let (mut refused, mut segments, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+        for of in &figures.sets {
+            let drive = &of.drive;
+            let labelled = |(reason, count): &(&str, u64)| {
+                (format!("{{drive=\"{drive}\",set=\"{}\",reason=\"{reason}\"}}", of.set), *count as f64)
+            };
+            refused.extend(of.refused.iter().map(labelled));
+            let Some(counts) = &of.segments else { continue };
+            let states = SegmentState::ALL.iter().zip(counts.states);
+            let labelled = |(state, count): (&SegmentState, u64)| {
+                (format!("{{drive=\"{drive}\",state=\"{}\"}}", state.name()), count as f64)
+            };
+            segments.extend(states.map(labelled));
+            sizes.push((format!("{{drive=\"{drive}\"}}"), (counts.shape.sectors * SECTOR_BYTES) as f64));
+        }
+        metric("refused_commands_total", "counter", "Commands refused by the rules of a command set.", &refused);
+        if !segments.is_empty() {
+            metric("segments", "gauge", "Append-only segments by state.", &segments);
+            metric("segment_bytes", "gauge", "Bytes of an append-only segment.", &sizes);
+        }
     }
     if !figures.layers.is_empty() {
         let (mut requests, mut own) = (Vec::new(), Vec::new());

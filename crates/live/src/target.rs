@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ssdlab_base::Request;
+use ssdlab_base::command_sets::segments::{Segment, SegmentShape};
+use ssdlab_base::{Refusal, Request};
 
 /// A client's command on its way to a target.
 ///
@@ -42,6 +43,12 @@ pub enum Failure {
     /// The request is not one that the target takes.
     #[error("invalid request")]
     Invalid,
+    /// The target refused it for a reason of its command set.
+    #[error("refused: {0}")]
+    Refused(&'static str),
+    /// The target has no such operation.
+    #[error("not supported")]
+    Unsupported,
     /// The target is going down.
     #[error("shutting down")]
     Shutdown,
@@ -59,8 +66,17 @@ pub trait Sink: Send + Sync {
 pub struct Extent {
     /// Length in bytes.
     pub bytes: u64,
-    /// Whether the drive holds data there; what is unmapped reads as zeroes.
+    /// Whether the drive holds data there; what is unmapped reads as zeroes, unless [`Appends::zeroes`] says otherwise.
     pub mapped: bool,
+}
+
+/// The rules of a target that takes appends to segments and no other writes (the command set `segments`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appends {
+    /// Its segments.
+    pub shape: SegmentShape,
+    /// Sectors that are not written read as zeroes. Otherwise a read of them is refused.
+    pub zeroes: bool,
 }
 
 /// What can be served.
@@ -80,4 +96,21 @@ pub trait Target: Send + Sync {
     /// What is mapped between two byte offsets, from the first on: at least one extent, at most `limit`, together not
     /// longer than the range.
     fn extents(&self, offset: u64, bytes: u64, limit: usize) -> Vec<Extent>;
+
+    /// The rules of a target that takes appends to segments alone; `None` of a block device.
+    fn appends(&self) -> Option<Appends> {
+        None
+    }
+
+    /// The segments of such a target from the number `first` on, at most `count`.
+    fn segments(&self, first: u64, count: u64) -> Vec<Segment> {
+        let _ = (first, count);
+        Vec::new()
+    }
+
+    /// Counts a request that breaks a rule of such a target and that a transport cannot pass on, because it is not whole
+    /// sectors.
+    fn count_refused(&self, reason: Refusal) {
+        let _ = reason;
+    }
 }

@@ -16,7 +16,7 @@ mod tests {
 
     use super::COMMAND_SETS;
     use crate::Op;
-    use crate::command_set::{DataPhase, EVENT_WORDS, Merging, Opcode, Role, Words};
+    use crate::command_set::{DataPhase, EVENT_WORDS, Merging, Opcode, REFUSALS_MAX, Role, Words};
 
     #[test]
     fn every_set_is_well_formed() {
@@ -51,6 +51,7 @@ mod tests {
             let acknowledges = set.commands.iter().any(|command| command.role == Role::Acknowledge);
             assert_eq!(acknowledges, set.events.iter().any(|event| event.acknowledged), "{}", set.name);
             assert!(set.events.iter().all(|event| usize::from(event.words) <= EVENT_WORDS), "{}", set.name);
+            assert!(set.refusals.len() <= REFUSALS_MAX, "{}: the counters have room for its refusals", set.name);
         }
     }
 }

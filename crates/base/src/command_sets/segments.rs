@@ -46,6 +46,10 @@ pub enum SegmentState {
 }
 
 impl SegmentState {
+    /// All of them, by number.
+    pub const ALL: [SegmentState; 4] =
+        [SegmentState::Free, SegmentState::Open, SegmentState::Full, SegmentState::Closed];
+
     /// Its name in reports for people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,8 +90,7 @@ impl Segment {
     /// The reverse; `None` for a state that there is not.
     pub fn decode(bytes: [u8; REPORTED_BYTES]) -> Option<Segment> {
         let word = u64::from_le_bytes(bytes);
-        let states = [SegmentState::Free, SegmentState::Open, SegmentState::Full, SegmentState::Closed];
-        let state = *states.get(usize::try_from(word >> 56).ok()?)?;
+        let state = *SegmentState::ALL.get(usize::try_from(word >> 56).ok()?)?;
         Some(Segment { state, written: word & ((1 << 56) - 1) })
     }
 }
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_reported_segment_is_read_back() {
-        for state in [SegmentState::Free, SegmentState::Open, SegmentState::Full, SegmentState::Closed] {
+        for state in SegmentState::ALL {
             for written in [0, 1, 32_768, (1 << 40) + 7] {
                 let segment = Segment { state, written };
                 assert_eq!(Segment::decode(segment.encode()), Some(segment));

@@ -388,7 +388,10 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     let run = ["run", "-d", "segments.toml", "-w", SPEC];
     bench.refuses(&run, &[&place, "ftl.design", "nothing but appends to segments", "put the layer 'append'"]);
     let serve = ["serve", "-d", "segments.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
-    bench.refuses(&serve, &[&place, "nothing but appends to segments"]);
+    let mount = ["mount", "-d", "segments.toml", "--image", "image", "mountpoint"];
+    let hint = "--file without --fs";
+    bench.refuses(&mount, &[&place, "nothing but appends to segments", "the layer 'append'", hint]);
+    bench.refuses(&[&mount[..], &["--file", "--fs", "ext4"]].concat(), &["nothing but appends to segments", hint]);
     assert!(!bench.path("image").exists(), "a drive that is refused leaves no image");
     let torture = ["torture", "-d", "segments.toml", "--seeds", "1"];
     bench.refuses(&torture, &["aftl", "appends to segments alone", "the layer 'append'", "--test segments"]);

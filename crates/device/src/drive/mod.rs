@@ -28,7 +28,7 @@ mod versions;
 mod waiting;
 
 use arrayvec::ArrayVec;
-use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Op, Refusal, Request, SECTOR_BYTES};
 use ssdlab_flash::{BlockId, Contents, Lpn, Observer, Ppn};
 
 use crate::buffer::WriteBuffer;
@@ -521,6 +521,9 @@ impl Drive {
             self.counters.bytes[kind] += bytes;
         } else {
             self.counters.failed_commands += u64::from(status.is_error());
+            if let Status::Refused(Refusal(reason)) = status {
+                self.counters.refused[usize::from(reason)] += 1;
+            }
         }
         if let Some(paths) = &mut self.paths {
             paths.close(command);

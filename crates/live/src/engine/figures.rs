@@ -5,6 +5,8 @@ use ssdlab_base::Nanos;
 use ssdlab_device::Counters;
 use ssdlab_host::LayerMetrics;
 
+use super::SetFigures;
+
 /// Longest time told apart, in nanoseconds; longer ones count as this.
 const HIGHEST_NS: u64 = 1 << 44;
 
@@ -63,6 +65,8 @@ pub struct Figures {
     pub virtual_time: Nanos,
     /// The drive's own counters.
     pub counters: Counters,
+    /// Refusals and segments of the drives that have a command set.
+    pub sets: Vec<SetFigures>,
     /// What the layers above the drives did, the topmost first.
     pub layers: Vec<LayerMetrics>,
     /// Commands submitted and not answered.

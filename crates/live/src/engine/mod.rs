@@ -8,25 +8,30 @@ mod clock;
 mod figures;
 mod in_process;
 mod promise;
+mod sets;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ssdlab_base::{Event, Nanos, Op, Request};
+use ssdlab_base::command_set::REFUSALS_MAX;
+use ssdlab_base::command_sets::segments::Segment;
+use ssdlab_base::{CommandSet, Event, Nanos, Op, Refusal, Request};
 use ssdlab_device::{Completion, Data, Payload, Status};
 use ssdlab_flash::Image;
 use ssdlab_host::{Device, Part};
 use ssdlab_measure::smart::SmartLog;
 
 use crate::seeded::{Bug, seeded};
-use crate::target::{Answer, Command, Extent, Failure, Sink, Target};
+use crate::target::{Answer, Appends, Command, Extent, Failure, Sink, Target};
 use clock::Clock;
 pub use clock::{Pace, PaceError};
 use figures::Times;
 pub use figures::{Figures, Spread};
 pub use in_process::Executed;
 pub use promise::{Kind, PROMISES, Promise};
+pub use sets::{SegmentFigures, SetFigures};
+use sets::{appends_of, of_sets, segments_of};
 
 /// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
 const SPIN: Duration = Duration::from_micros(30);
@@ -67,8 +72,8 @@ struct State {
     read_data: Vec<(u32, Vec<u8>)>,
     /// Answers of commands of the set among them.
     answers: Vec<ssdlab_base::Answer>,
-    /// The device knows commands and events beyond block I/O.
-    has_set: bool,
+    /// The commands and events that the device knows beyond block I/O.
+    set: Option<&'static CommandSet>,
     /// A host of the set is there.
     has_host: bool,
     /// What it has not taken.
@@ -86,6 +91,8 @@ struct State {
     lateness: Times,
     /// The same since the start.
     lateness_in_all: Times,
+    /// Requests that broke a rule of a drive with segments and did not reach it, by reason.
+    refused_by_transport: [u64; REFUSALS_MAX],
 }
 
 struct Shared {
@@ -96,6 +103,7 @@ struct Shared {
     started: Instant,
     bytes: u64,
     preferred: u32,
+    appends: Option<Appends>,
     description: String,
     name: String,
 }
@@ -121,11 +129,12 @@ impl Engine {
             name,
             bytes,
             preferred,
+            appends: appends_of(&*device),
             paced: clock.is_some(),
             started: Instant::now(),
             wake: Condvar::new(),
             state: Mutex::new(State {
-                has_set: device.command_set().is_some(),
+                set: device.command_set(),
                 has_host: false,
                 events: Vec::new(),
                 answers: Vec::new(),
@@ -143,6 +152,7 @@ impl Engine {
                 latency: std::array::from_fn(|_| Times::new()),
                 lateness: Times::new(),
                 lateness_in_all: Times::new(),
+                refused_by_transport: [0; REFUSALS_MAX],
             }),
         });
         let pacer = if shared.paced {
@@ -173,6 +183,7 @@ impl Engine {
             seconds: self.shared.started.elapsed().as_secs_f64(),
             virtual_time: state.device.now(),
             counters: state.device.counters(),
+            sets: of_sets(&*state.device, &state.refused_by_transport),
             layers: state.device.layers(),
             outstanding: state.device.outstanding(),
             free_blocks: parts.iter().map(|part| part.drive.free_blocks()).sum(),
@@ -318,6 +329,20 @@ impl Target for Engine {
         }
         extents
     }
+
+    fn appends(&self) -> Option<Appends> {
+        self.shared.appends
+    }
+
+    fn segments(&self, first: u64, count: u64) -> Vec<Segment> {
+        let state = self.shared.lock();
+        let parts = state.device.parts();
+        parts.first().map_or_else(Vec::new, |part| segments_of(part.drive, first, count).collect())
+    }
+
+    fn count_refused(&self, reason: Refusal) {
+        self.shared.lock().refused_by_transport[usize::from(reason.0)] += 1;
+    }
 }
 
 impl Shared {
@@ -432,7 +457,7 @@ impl Shared {
             let bytes = bytes.map_or_else(Vec::new, |index| data.swap_remove(index).1);
             match pending.to {
                 To::Client { cookie, sink } => {
-                    let result = result_of(completion, broken).map(|()| bytes);
+                    let result = result_of(completion, broken, state.set).map(|()| bytes);
                     push(outgoing, sink, Answer { cookie, result });
                 }
                 To::Caller(sender) => {
@@ -529,7 +554,7 @@ impl State {
     fn gather(&mut self) {
         self.completions.append(self.device.completions());
         self.read_data.append(self.device.read_data());
-        if self.has_set {
+        if self.set.is_some() {
             self.device.take_answers(&mut self.answers);
             self.gather_events();
         }
@@ -587,17 +612,20 @@ fn is_kept(completion: &Completion, broken: bool) -> bool {
     !(broken && completion.status == Status::Success && completion.op != Op::Read)
 }
 
-fn result_of(completion: &Completion, broken: bool) -> Result<(), Failure> {
+fn result_of(completion: &Completion, broken: bool, set: Option<&CommandSet>) -> Result<(), Failure> {
     match completion.status {
         _ if !is_kept(completion, broken) => Err(Failure::Io),
         Status::Success => Ok(()),
         Status::UncorrectableRead | Status::Aborted => Err(Failure::Io),
         Status::ReadOnly => Err(Failure::ReadOnly),
         Status::StorageFull => Err(Failure::NoSpace),
-        // The last four are answers to commands of a drive's own set, which nobody sends here.
-        Status::OutOfRange | Status::Absent | Status::Refused(_) | Status::Unsupported | Status::Invalid => {
-            Err(Failure::Invalid)
+        // Block I/O that breaks a rule of a drive with segments.
+        Status::Refused(reason) => {
+            Err(set.and_then(|set| set.refusal(reason)).map_or(Failure::Invalid, Failure::Refused))
         }
+        Status::Unsupported => Err(Failure::Unsupported),
+        // The last two are answers to commands of a drive's own set, which nobody sends here.
+        Status::OutOfRange | Status::Absent | Status::Invalid => Err(Failure::Invalid),
     }
 }
 

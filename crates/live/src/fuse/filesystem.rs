@@ -8,15 +8,16 @@ use std::time::{Duration, SystemTime};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{FallocateFlags, OFlags};
+use ssdlab_base::command_sets::segments::{PART_OF_SEGMENT, PART_OF_WRITE_UNIT};
 use ssdlab_base::{Op, Request as Asked, SECTOR_BYTES};
 
-use super::FILE_NAME;
 use super::merge::{Gate, Merger, Part};
 use super::pending::{Pending, Reply};
-use crate::{Command, Target};
+use super::{FILE_NAME, attributes};
+use crate::{Appends, Command, Target};
 
 const FILE: INodeNo = INodeNo(2);
 /// Neither the file's size nor its name ever changes.
@@ -37,6 +38,8 @@ pub(super) struct DriveDirectory {
     merger: Merger,
     pending: Arc<Pending>,
     bytes: u64,
+    /// The rules of a target that takes appends alone: nothing of a request is changed on its way there.
+    appends: Option<Appends>,
     since: SystemTime,
     uid: u32,
     gid: u32,
@@ -44,7 +47,7 @@ pub(super) struct DriveDirectory {
 
 impl DriveDirectory {
     pub(super) fn new(target: Arc<dyn Target>) -> io::Result<DriveDirectory> {
-        let bytes = target.bytes();
+        let (bytes, appends) = (target.bytes(), target.appends());
         let gate = Arc::new(Gate::new(Arc::clone(&target)));
         Ok(DriveDirectory {
             target,
@@ -52,6 +55,7 @@ impl DriveDirectory {
             gate,
             pending: Arc::new(Pending::default()),
             bytes,
+            appends,
             since: SystemTime::now(),
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
@@ -118,6 +122,15 @@ fn is_aligned(offset: u64, bytes: u64) -> bool {
 /// The request for a byte range whose ends are sector boundaries.
 fn asked(op: Op, offset: u64, bytes: u64) -> Asked {
     Asked::new(op, offset / SECTOR_BYTES, bytes / SECTOR_BYTES)
+}
+
+/// Answers with an extended attribute, or with how long it is where `size` is 0.
+fn answer(value: &[u8], size: u32, reply: ReplyXattr) {
+    match size as usize {
+        0 => reply.size(value.len() as u32),
+        room if room < value.len() => reply.error(Errno::ERANGE),
+        _ => reply.data(value),
+    }
 }
 
 impl Filesystem for DriveDirectory {
@@ -222,7 +235,8 @@ impl Filesystem for DriveDirectory {
         self.submit(asked(Op::Read, first, end.next_multiple_of(SECTOR_BYTES) - first), Vec::new(), reply);
     }
 
-    /// Any offset and length: what covers a part of a sector is merged with the rest of it.
+    /// Any offset and length: what covers a part of a sector is merged with the rest of it. A target that takes appends alone
+    /// gets whole sectors as they come, and nothing else.
     fn write(
         &self,
         _request: &Request,
@@ -240,8 +254,13 @@ impl Filesystem for DriveDirectory {
             reply.written(0);
             return;
         }
-        if bytes == 0 {
+        if bytes == 0 || self.appends.is_some() && bytes < data.len() as u64 {
             reply.error(Errno::ENOSPC);
+            return;
+        }
+        if self.appends.is_some() && !is_aligned(offset, bytes) {
+            self.target.count_refused(PART_OF_WRITE_UNIT);
+            reply.error(Errno::EINVAL);
             return;
         }
         // O_SYNC has the bit of O_DSYNC.
@@ -284,7 +303,14 @@ impl Filesystem for DriveDirectory {
             return;
         };
         let end = offset.saturating_add(length);
-        if !is_aligned(offset, length) {
+        if self.appends.is_some() && op == Op::WriteZeroes {
+            reply.error(Errno::EOPNOTSUPP);
+        } else if !is_aligned(offset, length) {
+            if self.appends.is_some() {
+                self.target.count_refused(PART_OF_SEGMENT);
+            }
+            reply.error(Errno::EINVAL);
+        } else if self.appends.is_some() && end > self.bytes {
             reply.error(Errno::EINVAL);
         } else if end > self.bytes && !mode.contains(FallocateFlags::KEEP_SIZE) {
             reply.error(Errno::ENOSPC);
@@ -292,6 +318,26 @@ impl Filesystem for DriveDirectory {
             reply.ok();
         } else {
             self.submit(asked(op, offset, end.min(self.bytes) - offset), Vec::new(), Reply::Empty(reply));
+        }
+    }
+
+    fn getxattr(&self, _request: &Request, inode: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        match &self.appends {
+            // The kernel does not ask again.
+            None => reply.error(Errno::ENOSYS),
+            Some(appends) if inode == FILE => match attributes::value(&*self.target, appends, name) {
+                Ok(value) => answer(value.as_bytes(), size, reply),
+                Err(error) => reply.error(error),
+            },
+            Some(_) => reply.error(Errno::ENODATA),
+        }
+    }
+
+    fn listxattr(&self, _request: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
+        match &self.appends {
+            None => reply.error(Errno::ENOSYS),
+            Some(appends) if inode == FILE => answer(&attributes::names(&*self.target, appends), size, reply),
+            Some(_) => answer(&[], size, reply),
         }
     }
 

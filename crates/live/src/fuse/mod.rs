@@ -17,6 +17,10 @@
 //! | fallocate of a part of a sector            | refused with `EINVAL`, as by a block device          |
 //! | lseek: `SEEK_DATA`, `SEEK_HOLE`            | none: [`Target::extents`](crate::Target::extents)    |
 //!
+//! A target that takes appends to segments alone ([`Target::appends`](crate::Target::appends)) gets what the kernel sends or
+//! nothing: a write of a part of a sector, and one that goes on behind the end, are refused as a whole, as is zero range. One
+//! thread takes requests from the kernel, in order. The file's extended attributes tell of the segments.
+//!
 //! Nothing is cached in the kernel; writes run in parallel; a write behind the end is short, one that begins there is
 //! `ENOSPC`. Shared memory maps of the file are refused by the kernel.
 //!
@@ -25,6 +29,7 @@
 //!
 //! libfuse is not needed: root mounts by itself, others through `fusermount3`.
 
+mod attributes;
 mod filesystem;
 mod merge;
 mod pending;

@@ -37,7 +37,8 @@ fn errno(failure: Failure) -> Errno {
         Failure::Io | Failure::Shutdown => Errno::EIO,
         Failure::NoSpace => Errno::ENOSPC,
         Failure::ReadOnly => Errno::EROFS,
-        Failure::Invalid => Errno::EINVAL,
+        Failure::Invalid | Failure::Refused(_) => Errno::EINVAL,
+        Failure::Unsupported => Errno::EOPNOTSUPP,
     }
 }
 

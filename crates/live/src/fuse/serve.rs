@@ -115,7 +115,7 @@ impl FuseFile {
     /// Serves a target as `directory/drive`. The directory must exist; what it holds is hidden meanwhile. Only the
     /// calling user (and what the kernel does on the user's behalf) has access.
     ///
-    /// `threads` take requests from the kernel, at least one.
+    /// `threads` take requests from the kernel, at least one; one alone where the target takes appends.
     pub fn serve(target: Arc<dyn Target>, directory: &Path, threads: usize) -> Result<FuseFile, FuseError> {
         check_device()?;
         if !rustix::process::geteuid().is_root() {
@@ -132,7 +132,8 @@ impl FuseFile {
             MountOption::NoAtime,
         ];
         config.acl = SessionACL::Owner;
-        config.n_threads = Some(threads.max(1));
+        // Commands of a segment count in the order in which they come from the kernel.
+        config.n_threads = Some(if target.appends().is_some() { 1 } else { threads.max(1) });
         config.clone_fd = true;
         let filesystem = DriveDirectory::new(target).map_err(mount_error)?;
         let session = Session::new(filesystem, &directory, &config).map_err(mount_error)?;

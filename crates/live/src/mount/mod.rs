@@ -133,6 +133,12 @@ pub enum MountError {
         /// What the file system needs, in bytes.
         least: u64,
     },
+    /// The drive takes appends to segments alone, and more than the file was asked for.
+    #[error(
+        "the drive takes nothing but appends to segments: a file system needs the layer 'append' above it \
+        (docs/host.md); `--file` without `--fs` stops at the file"
+    )]
+    AppendsOnly,
     /// The drive holds no file system, and none was asked for.
     #[error("the drive holds no file system: `--fs ext4`, `--fs xfs` or `--fs btrfs` makes one")]
     NoFileSystem,
@@ -229,6 +235,9 @@ pub fn mount(options: &Options, target: Arc<dyn Target>) -> Result<Mounted, Moun
     let bytes = target.bytes();
     if !matches!(options.sector_bytes, 512 | 4096) || !bytes.is_multiple_of(u64::from(options.sector_bytes)) {
         return Err(MountError::Sector { found: options.sector_bytes, bytes });
+    }
+    if target.appends().is_some() && (!options.file_only || options.file_system.is_some()) {
+        return Err(MountError::AppendsOnly);
     }
     let mountpoint = resolve(&options.mountpoint)?;
     let only_file = why_only_file(options);

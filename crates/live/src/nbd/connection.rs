@@ -98,7 +98,8 @@ impl<'a, S: Stream> Reader<'a, S> {
         outbox: Arc<Outbox<S>>,
         stopping: &'a AtomicBool,
     ) -> Reader<'a, S> {
-        let terms = Terms { bytes: agreed.bytes, structured: agreed.structured, status: agreed.status };
+        let Agreed { bytes, structured, status } = agreed;
+        let terms = Terms { bytes, structured, status, appends: export.target.appends() };
         let sink = Arc::clone(&outbox) as Arc<dyn Sink>;
         let (commands, pending, replies) = (Vec::new(), Vec::new(), Vec::new());
         Reader { input, target: &*export.target, terms, outbox, sink, stopping, commands, pending, replies, room: 0 }
@@ -171,7 +172,12 @@ impl<'a, S: Stream> Reader<'a, S> {
         }
         self.input.skip(payload as u64)?;
         let reply = match checked {
-            Err(refusal) => Reply::refused(REQUEST_COST_MIN, header.handle, self.terms.structured, &refusal),
+            Err(refusal) => {
+                if let Some(reason) = refusal.reason {
+                    self.target.count_refused(reason);
+                }
+                Reply::refused(REQUEST_COST_MIN, header.handle, self.terms.structured, &refusal)
+            }
             Ok(Action::Status { one }) => self.status(&header, one),
             Ok(_) => Reply::done(REQUEST_COST_MIN, header.handle),
         };
@@ -183,7 +189,8 @@ impl<'a, S: Stream> Reader<'a, S> {
         let limit = if one { 1 } else { EXTENTS_MAX };
         let mut extents = self.target.extents(header.offset, u64::from(header.length), limit);
         extents.truncate(limit);
-        Reply::status(REQUEST_COST_MIN, header.handle, header.length, &extents)
+        let zeroes = self.terms.appends.is_none_or(|appends| appends.zeroes);
+        Reply::status(REQUEST_COST_MIN, header.handle, header.length, &extents, zeroes)
     }
 
     fn gone(&self) -> Ending {

@@ -10,6 +10,7 @@ use super::input::Input;
 use super::reply::CONTEXT_ALLOCATION;
 use super::session::{Ending, Export, Stream};
 use super::wire::{self, Fields, MAGIC, MAGIC_OPTION, MAGIC_OPTION_REPLY, handshake, info, option, option_reply};
+use crate::Appends;
 
 /// Data of one option that is looked at; names are at most 4096 bytes by the protocol.
 const OPTION_BYTES_MAX: u32 = 32 << 10;
@@ -186,9 +187,26 @@ impl<'a, S: Stream> Haggling<'a, S> {
             CAN_MULTI_CONN, HAS_FLAGS, SEND_CACHE, SEND_DF, SEND_FAST_ZERO, SEND_FLUSH, SEND_FUA, SEND_TRIM,
             SEND_WRITE_ZEROES,
         };
-        // Zeroes are a change of the map: always faster than writing them. All connections share one drive.
-        let always = HAS_FLAGS | SEND_FLUSH | SEND_FUA | SEND_TRIM | SEND_WRITE_ZEROES | CAN_MULTI_CONN;
-        always | SEND_CACHE | SEND_FAST_ZERO | if self.structured { SEND_DF } else { 0 }
+        // All connections share one drive.
+        let always = HAS_FLAGS | SEND_FLUSH | SEND_FUA | SEND_TRIM | CAN_MULTI_CONN | SEND_CACHE;
+        let zeroes = match self.export.target.appends() {
+            // Zeroes are a change of the map: always faster than writing them.
+            None => SEND_WRITE_ZEROES | SEND_FAST_ZERO,
+            Some(_) => 0,
+        };
+        always | zeroes | if self.structured { SEND_DF } else { 0 }
+    }
+
+    /// Minimum, preferred and maximum size of requests in bytes.
+    fn block_sizes(&self) -> [u32; 3] {
+        if let Some(Appends { shape, .. }) = self.export.target.appends() {
+            // A write ends with its segment at the latest, which is whole write units, as the protocol wants it.
+            let bytes = |sectors: u64| (sectors * SECTOR_BYTES).min(REQUEST_BYTES_MAX.into()) as u32;
+            return [bytes(shape.write_unit), bytes(shape.write_unit), bytes(shape.sectors)];
+        }
+        // The protocol wants a power of two, no less than the minimum.
+        let preferred = self.export.target.preferred_bytes().clamp(SECTOR_BYTES as u32, REQUEST_BYTES_MAX);
+        [SECTOR_BYTES as u32, preferred, REQUEST_BYTES_MAX]
     }
 
     fn export_name(&mut self, name: &[u8]) -> Result<Next, Ending> {
@@ -242,9 +260,7 @@ impl<'a, S: Stream> Haggling<'a, S> {
         self.reply(kind, option_reply::INFO, &export)?;
 
         let mut sizes = info::BLOCK_SIZE.to_be_bytes().to_vec();
-        // The protocol wants a power of two, no less than the minimum.
-        let preferred = self.export.target.preferred_bytes().clamp(SECTOR_BYTES as u32, REQUEST_BYTES_MAX);
-        for size in [SECTOR_BYTES as u32, preferred, REQUEST_BYTES_MAX] {
+        for size in self.block_sizes() {
             sizes.extend_from_slice(&size.to_be_bytes());
         }
         self.reply(kind, option_reply::INFO, &sizes)?;

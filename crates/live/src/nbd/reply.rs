@@ -74,13 +74,14 @@ impl Reply {
             .put((message.len() as u16).to_be_bytes())
     }
 
-    /// What is mapped, for `base:allocation`: neighbours that are alike are one descriptor.
-    pub(super) fn status(cost: u64, handle: u64, length: u32, extents: &[Extent]) -> Reply {
+    /// What is mapped, for `base:allocation`: neighbours that are alike are one descriptor. `zeroes` says how holes read.
+    pub(super) fn status(cost: u64, handle: u64, length: u32, extents: &[Extent], zeroes: bool) -> Reply {
+        let hole = if zeroes { state::HOLE | state::ZERO } else { state::HOLE };
         let mut runs: Vec<(u32, u32)> = Vec::with_capacity(extents.len());
         let mut left = length;
         for extent in extents {
             let bytes = u32::try_from(extent.bytes).map_or(left, |bytes| bytes.min(left));
-            let flags = if extent.mapped { 0 } else { state::HOLE | state::ZERO };
+            let flags = if extent.mapped { 0 } else { hole };
             left -= bytes;
             match runs.last_mut() {
                 _ if bytes == 0 => {}

@@ -1,10 +1,11 @@
 //! A request of the transmission phase, and what the protocol has to say against it.
 
-use ssdlab_base::{Op, Request, SECTOR_BYTES};
+use ssdlab_base::command_sets::segments::{PART_OF_SEGMENT, PART_OF_WRITE_UNIT, SEGMENTS};
+use ssdlab_base::{Op, Refusal as Reason, Request, SECTOR_BYTES};
 
 use super::REQUEST_BYTES_MAX;
 use super::wire::{Fields, MAGIC_REQUEST, REQUEST_BYTES, command, command_flag};
-use crate::Failure;
+use crate::{Appends, Failure};
 
 /// A request's header as it came.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,20 @@ pub(super) struct Terms {
     pub(super) structured: bool,
     /// `base:allocation` was selected.
     pub(super) status: bool,
+    /// The rules of a target that takes appends alone.
+    pub(super) appends: Option<Appends>,
+}
+
+impl Terms {
+    /// The rule that a request breaks which is not whole sectors, if the target has one.
+    fn rule_of_parts(&self, kind: u16) -> Option<Reason> {
+        self.appends?;
+        match kind {
+            command::WRITE => Some(PART_OF_WRITE_UNIT),
+            command::TRIM => Some(PART_OF_SEGMENT),
+            _ => None,
+        }
+    }
 }
 
 /// What a good request asks.
@@ -83,10 +98,12 @@ pub(super) enum Errno {
 pub(super) struct Refusal {
     pub(super) errno: Errno,
     pub(super) message: &'static str,
+    /// The rule of the target that the request broke, and that the target does not hear of.
+    pub(super) reason: Option<Reason>,
 }
 
 const fn refusal(errno: Errno, message: &'static str) -> Refusal {
-    Refusal { errno, message }
+    Refusal { errno, message, reason: None }
 }
 
 impl Refusal {
@@ -100,6 +117,9 @@ impl From<Failure> for Refusal {
             Failure::NoSpace => refusal(Errno::NoSpc, "no space left for the image"),
             Failure::ReadOnly => refusal(Errno::Perm, "the drive is read-only"),
             Failure::Invalid => refusal(Errno::Inval, "invalid request"),
+            Failure::Refused(reason) => refusal(Errno::Inval, reason),
+            // The protocol keeps ENOTSUP for one kind of write zeroes.
+            Failure::Unsupported => refusal(Errno::Inval, "not supported"),
             Failure::Shutdown => Refusal::SHUTDOWN,
         }
     }
@@ -149,7 +169,10 @@ fn check_range(header: &Header, terms: &Terms) -> Result<(), Refusal> {
         return Err(refusal(Errno::Inval, "the length is zero"));
     }
     if !header.offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
-        return Err(refusal(Errno::Inval, "offset or length is not a multiple of 512 bytes"));
+        let reason = terms.rule_of_parts(header.kind);
+        let message = reason.and_then(|reason| SEGMENTS.refusal(reason));
+        let message = message.unwrap_or("offset or length is not a multiple of 512 bytes");
+        return Err(Refusal { reason, ..refusal(Errno::Inval, message) });
     }
     if matches!(header.kind, command::READ | command::WRITE) && header.length > REQUEST_BYTES_MAX {
         let whole = header.flags & command_flag::DF != 0;

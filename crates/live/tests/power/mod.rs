@@ -70,10 +70,36 @@ fn contents(sector: u64, (version, zeroes): Version) -> Vec<u8> {
 }
 
 /// Takes answers until the process ends, which it may do itself, on an answer.
-struct Inbox {
-    lifeline: Lifeline,
+pub(crate) struct Inbox {
+    pub(crate) lifeline: Lifeline,
     state: Mutex<(Vec<Answer>, Option<u64>)>,
     came: Condvar,
+}
+
+impl Inbox {
+    pub(crate) fn new(lifeline: Lifeline) -> Arc<Inbox> {
+        Arc::new(Inbox { lifeline, state: Mutex::default(), came: Condvar::new() })
+    }
+
+    /// Hands commands to the engine; the cookie of each is its place.
+    pub(crate) fn submit(self: &Arc<Inbox>, engine: &Engine, batch: Vec<(Request, Vec<u8>)>) {
+        let sink = |request, data, cookie| {
+            let sink = Arc::clone(self) as Arc<dyn Sink>;
+            Command { request, data, cookie, sink }
+        };
+        let commands = batch.into_iter().zip(0..);
+        engine.submit(&mut commands.map(|((request, data), cookie)| sink(request, data, cookie)).collect());
+    }
+
+    /// Waits for so many answers, or the end of the process.
+    pub(crate) fn wait(&self, count: usize) -> Vec<Answer> {
+        let state = self.state.lock().expect("the test holds");
+        let waits = |state: &mut (Vec<Answer>, _)| state.0.len() < count && self.lifeline.is_alive();
+        let (mut state, late) =
+            self.came.wait_timeout_while(state, Duration::from_secs(60), waits).expect("the test holds");
+        assert!(!late.timed_out(), "{} of {count} answers came", state.0.len());
+        std::mem::take(&mut state.0)
+    }
 }
 
 impl Sink for Inbox {
@@ -135,7 +161,7 @@ impl Subject {
         let lifeline = opened.drive.image().expect("it stands on an image").lifeline();
         let pace = if rng.random_bool(0.2) { Pace::Model { slower: 1e-3 } } else { Pace::None };
         let engine = Engine::new(opened.into_device(), pace).expect("an engine");
-        let inbox = Arc::new(Inbox { lifeline, state: Mutex::default(), came: Condvar::new() });
+        let inbox = Inbox::new(lifeline);
         let buffered = self.config.buffer.policy != "none";
         let process = Process { engine, inbox, oracle: &mut self.oracle, buffered };
         let sectors = process.oracle.may.len() as u64;
@@ -197,7 +223,7 @@ impl Subject {
     }
 }
 
-fn open(directory: &Path, config: &DriveConfig) -> Result<image::Opened, String> {
+pub(crate) fn open(directory: &Path, config: &DriveConfig) -> Result<image::Opened, String> {
     image::open(directory, config, 5).map_err(|error| format!("the image is refused: {error}"))
 }
 
@@ -212,28 +238,9 @@ impl Process<'_> {
         Request { fua: kind.fua, ..Request::new(kind.op, first, count) }
     }
 
-    fn submit(&self, batch: Vec<(Request, Vec<u8>)>) {
-        let sink = |request, data, cookie| {
-            let sink = Arc::clone(&self.inbox) as Arc<dyn Sink>;
-            Command { request, data, cookie, sink }
-        };
-        let commands = batch.into_iter().zip(0..);
-        self.engine.submit(&mut commands.map(|((request, data), cookie)| sink(request, data, cookie)).collect());
-    }
-
-    /// Waits for so many answers, or the end of the process.
-    fn wait(&self, count: usize) -> Vec<Answer> {
-        let state = self.inbox.state.lock().expect("the test holds");
-        let waits = |state: &mut (Vec<Answer>, _)| state.0.len() < count && self.inbox.lifeline.is_alive();
-        let (mut state, late) =
-            self.inbox.came.wait_timeout_while(state, Duration::from_secs(60), waits).expect("the test holds");
-        assert!(!late.timed_out(), "{} of {count} answers came", state.0.len());
-        std::mem::take(&mut state.0)
-    }
-
     fn read(&self, request: Request) -> Result<Vec<u8>, String> {
-        self.submit(vec![(request, Vec::new())]);
-        let answer = self.wait(1).pop().ok_or("no answer")?;
+        self.inbox.submit(&self.engine, vec![(request, Vec::new())]);
+        let answer = self.inbox.wait(1).pop().ok_or("no answer")?;
         answer.result.map_err(|failure| format!("a read of {} sectors: {failure}", request.sectors))
     }
 
@@ -254,8 +261,8 @@ impl Process<'_> {
             sent.push(Sent { request, version, covers });
             commands.push((request, data));
         }
-        self.submit(commands);
-        for Answer { cookie, result } in self.wait(sent.len()) {
+        self.inbox.submit(&self.engine, commands);
+        for Answer { cookie, result } in self.inbox.wait(sent.len()) {
             let Sent { request, version, covers } = &sent[cookie as usize];
             let data = match result {
                 Ok(data) => data,
