@@ -49,7 +49,8 @@ def small(device, blocks=32, used=0.78):
     channels = min(flash["channels"], 4)
     chips = min(flash.get("chips_per_channel", 1), 2)
     planes = channels * chips * flash.get("dies_per_chip", 1) * flash.get("planes_per_die", 1)
-    user = int(planes * blocks * pages * page * used) // 65536 * 65536
+    whole = planes * pages * page if has_segments(device) else 65536
+    user = int(planes * blocks * pages * page * used) // whole * whole
     sets = [
         f"flash.channels={channels}", f"flash.chips_per_channel={chips}", f"flash.pages_per_block={pages}",
         f"flash.blocks_per_plane={blocks}", f"capacity.user={user}",
@@ -61,8 +62,16 @@ def small(device, blocks=32, used=0.78):
     return sets
 
 
+def has_segments(device):
+    """Whether a drive takes appends to segments alone: block I/O goes through the layer `append`."""
+    description = tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text())
+    return description.get("ftl", {}).get("design") == "aftl"
+
+
 def run(name, device, workload, *options, sets=(), count=12000, precondition="fill"):
     arguments = ["run", "-d", device, "-w", workload.format(count=count), "-p", precondition, "--no-snapshot", "--json"]
+    if has_segments(device):
+        arguments += ["--host", str(HERE / "append.toml")]
     for value in [*small(device), *sets]:
         arguments += ["--set", value]
     return name, [*arguments, *options]
@@ -86,7 +95,7 @@ def runs():
     yield run("mvftl/compaction-oob", "waflash-256g-8k", PARTIAL, sets=[*compacted, "ftl.compaction_index=oob"])
     for victim in VICTIMS:
         yield run(f"victim/{victim}", "bench-32g", OVERWRITES, sets=[f"gc.victim={victim}"], count=20000)
-    for scheduler in ("fifo", "reads-first", "host-first"):
+    for scheduler in ("fifo", "reads-first", "host-first", "single-fifo"):
         yield run(f"scheduler/{scheduler}", "demo-tlc", MIXED, sets=[f"flash.scheduler={scheduler}"], count=80000)
     suspend = [
         "flash.scheduler=reads-first", "flash.program_suspend=true", "flash.erase_suspend=true",

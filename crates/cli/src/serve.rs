@@ -170,8 +170,12 @@ impl Live {
             // Clients of a drive with segments are told its rules.
             None if wants == Wants::BlockIo || config.segment_units().is_none() || config.zones().is_some() => {
                 config.takes_block_io().map_err(|error| {
-                    Failure::input(description.place(&error))
-                        .hint("or --file without --fs: the drive as a file that takes appends")
+                    let refused = Failure::input(description.place(&error));
+                    // No transport carries the commands of zones.
+                    if config.zones().is_some() {
+                        return refused;
+                    }
+                    refused.hint("or --file without --fs: the drive as a file that takes appends")
                 })?
             }
             None => {}

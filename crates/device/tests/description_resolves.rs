@@ -267,6 +267,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
     let scheduler = prop_oneof![
         Just(SchedulerKind::Fifo),
         Just(SchedulerKind::ReadsFirst),
+        Just(SchedulerKind::SingleFifo),
         span().prop_map(|starvation| SchedulerKind::HostFirst { starvation })
     ];
     let rate = || 0.0..=1.0_f64;

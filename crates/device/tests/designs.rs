@@ -61,8 +61,12 @@ fn the_same_commands_leave_the_same_data_whatever_the_design_buffer_contents_and
 /// Program and erase failures, bad blocks from the factory, parts of units, trims, power cuts, and whatever else is drawn.
 #[test]
 fn every_design_works_with_every_scheduler_unit_page_size_victim_buffer_and_allocation_and_with_faults() {
-    let schedulers =
-        [SchedulerKind::Fifo, SchedulerKind::ReadsFirst, SchedulerKind::HostFirst { starvation: Nanos(100_000) }];
+    let schedulers = [
+        SchedulerKind::Fifo,
+        SchedulerKind::ReadsFirst,
+        SchedulerKind::HostFirst { starvation: Nanos(100_000) },
+        SchedulerKind::SingleFifo,
+    ];
     let levels = [Level::Plane, Level::Die, Level::Way, Level::Channel];
     let allocations = [Allocation::Static(levels), Allocation::RoundRobin(levels), Allocation::Dynamic];
     let (victims, buffers) = (names("gc.victim"), names("buffer.policy"));

@@ -34,7 +34,11 @@ fn drives() -> Vec<DriveConfig> {
     buffered.interface.kind = InterfaceKind::Sata;
     buffered.interface.queue_depth = 32;
     buffered.interface.bandwidth = BANDWIDTH;
-    vec![plain, busy, suspending, buffered]
+    let mut single = drive(2, 2, 2);
+    single.flash.cache_program = true;
+    single.flash.program_suspend = true;
+    single.flash.scheduler = SchedulerKind::SingleFifo;
+    vec![plain, busy, suspending, buffered, single]
 }
 
 /// A closed loop of mixed requests at a depth; the completions in order.

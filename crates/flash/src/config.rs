@@ -79,6 +79,9 @@ pub enum SchedulerKind {
         /// The bound.
         starvation: Nanos,
     },
+    /// In order of arrival over the whole drive: an operation starts when its commands and data can be sent, and those of
+    /// all that came before it have been (Application-Managed Flash, Figure 8).
+    SingleFifo,
 }
 
 /// Faults: by rate, drawn from the seed, and by script.

@@ -47,7 +47,8 @@ pub(crate) fn choose(
     waited: impl Fn(u32) -> Nanos,
 ) -> Option<u32> {
     match kind {
-        SchedulerKind::Fifo => oldest(ALL),
+        // With one queue for the drive, the die was let choose since the drive's oldest is one of its own.
+        SchedulerKind::Fifo | SchedulerKind::SingleFifo => oldest(ALL),
         SchedulerKind::ReadsFirst => oldest(HOST_READS).or_else(|| oldest(GC_READS)).or_else(|| oldest(ALL)),
         SchedulerKind::HostFirst { starvation } => {
             let gc = oldest(GC);

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Class, DieId, FlashConfig, Latency, MultiPlane, OpKind, Ppn, Resource, SchedulerKind};
+use ssdlab_flash::{Cause, Class, DieId, FlashConfig, Latency, MultiPlane, OpKind, Ppn, Resource, SchedulerKind, Span};
 use support::*;
 
 #[test]
@@ -100,6 +100,7 @@ fn configs() -> impl Strategy<Value = FlashConfig> {
     let scheduler = prop_oneof![
         Just(SchedulerKind::Fifo),
         Just(SchedulerKind::ReadsFirst),
+        Just(SchedulerKind::SingleFifo),
         (0u64..2_000_000).prop_map(|starvation| SchedulerKind::HostFirst { starvation: Nanos(starvation) }),
     ];
     let multi_plane = prop_oneof![Just(MultiPlane::Off), Just(MultiPlane::SameOffset), Just(MultiPlane::Relaxed)];
@@ -123,6 +124,16 @@ fn configs() -> impl Strategy<Value = FlashConfig> {
             config
         },
     )
+}
+
+/// What goes to the chips crosses the channels one behind the other. Reads are left out: their data comes back the same way.
+fn assert_one_is_sent_at_a_time(seen: &Seen) {
+    let is_sent = |span: &&Span| matches!(span.resource, Resource::Channel(_)) && span.kind != OpKind::Read;
+    let mut sent: Vec<&Span> = seen.spans.iter().filter(is_sent).collect();
+    sent.sort_by_key(|span| (span.start, span.end));
+    for pair in sent.windows(2) {
+        assert!(pair[0].end <= pair[1].start, "two are sent at a time: {pair:?}");
+    }
 }
 
 /// Asks for whatever `asks` says, as far as a controller may; returns what ended when, and what was seen.
@@ -188,6 +199,9 @@ fn play(config: &FlashConfig, asks: &[Ask], watch: bool) -> (Vec<(u32, u64)>, Ve
     let seen = recorder.map(|recorder| recorder.seen()).unwrap_or_default();
     if watch {
         seen.check(&bench.flash);
+        if config.scheduler == SchedulerKind::SingleFifo {
+            assert_one_is_sent_at_a_time(&seen);
+        }
     }
     (ended, vec![channels, dies], seen)
 }

@@ -158,8 +158,12 @@ fn an_operation_that_waits_for_another_lets_the_rest_pass() {
 
 #[test]
 fn pages_of_a_block_keep_their_order_under_every_policy() {
-    for scheduler in [SchedulerKind::Fifo, SchedulerKind::ReadsFirst, SchedulerKind::HostFirst { starvation: Nanos(1) }]
-    {
+    for scheduler in [
+        SchedulerKind::Fifo,
+        SchedulerKind::ReadsFirst,
+        SchedulerKind::HostFirst { starvation: Nanos(1) },
+        SchedulerKind::SingleFifo,
+    ] {
         for cache_program in [false, true] {
             let mut config = with(scheduler);
             config.cache_program = cache_program;
@@ -176,4 +180,125 @@ fn pages_of_a_block_keep_their_order_under_every_policy() {
             assert!([0, 1, 4, 5].iter().all(|block| bench.flash.blocks.get(BlockId(*block)).programmed == 16));
         }
     }
+}
+
+/// Application-Managed Flash, Figure 8: segments A (sectors 0 to 7) and B (8 to 15), four channels with one die each, blocks of
+/// two pages; sector i is on channel i mod 4, A's in block 0 of the die and B's in block 1. They arrive as 0, 8, 1, 9, 2, 10...
+fn figure_8(scheduler: SchedulerKind, cache_program: bool) -> (Bench, Vec<(u32, u32)>, Recorder) {
+    let mut config = chips(4, 1, 1);
+    config.scheduler = scheduler;
+    config.cache_program = cache_program;
+    let mut bench = Bench::new(&config);
+    let recorder = Recorder::watch(&mut bench.flash);
+    let arrivals: Vec<u32> = (0..8).flat_map(|sector| [sector, sector + 8]).collect();
+    let place = |sector: u32| (sector % 4 * 4 + sector / 8, sector / 4 % 2);
+    let submitted = arrivals.into_iter().map(|sector| {
+        let (block, page) = place(sector);
+        (sector, bench.program(block, page))
+    });
+    let submitted = submitted.collect();
+    (bench, submitted, recorder)
+}
+
+#[test]
+fn figure_8_with_a_queue_a_die_keeps_all_channels_at_work() {
+    let (mut bench, submitted, recorder) = figure_8(SchedulerKind::Fifo, false);
+    // Each die has its four pages in order of arrival: A's first, B's first, A's second, B's second.
+    bench.run();
+    for (sector, token) in &submitted {
+        let turn = u64::from(sector / 4 % 2 * 2 + sector / 8 + 1);
+        assert_eq!(bench.end(*token), Some(turn * PROGRAM_PAGE), "sector {sector}");
+    }
+    recorder.seen().check(&bench.flash);
+}
+
+#[test]
+fn figure_8_with_one_queue_delays_sector_1_until_0_and_8_are_sent() {
+    let (mut bench, submitted, recorder) = figure_8(SchedulerKind::SingleFifo, false);
+    // 0 is sent in DATA_IN and programmed. 8 waits for the die, is sent, and only then 1 is, to an idle die. 9 waits for that...
+    // So each pair takes a page's program and DATA_IN, and the die's second of a pair is programmed while the next pair begins.
+    for (index, (_, token)) in (0..).zip(&submitted) {
+        let (pair, second) = (index / 2, index % 2);
+        let sent = DATA_IN + pair * (PROGRAM_PAGE + DATA_IN) + second * PROGRAM_PAGE;
+        bench.assert_ends_at(*token, sent + PROGRAM);
+    }
+    assert_eq!(bench.run(), 7 * (PROGRAM_PAGE + DATA_IN) + 2 * PROGRAM_PAGE);
+    recorder.seen().check(&bench.flash);
+}
+
+#[test]
+fn figure_8_with_one_queue_and_cache_program_sends_8_while_0_is_programmed() {
+    let (mut bench, submitted, _) = figure_8(SchedulerKind::SingleFifo, true);
+    bench.run();
+    // 8 is sent while 0 is programmed, then 1 to an idle die: each 2 DATA_IN behind the pair before. 4 finds die 0 with 0 at
+    // work and 8 staged, is staged when 8's program begins, and programmed behind it.
+    for pair in 0..4_u64 {
+        let sent = (2 * pair + 1) * DATA_IN;
+        let tokens = [submitted[2 * pair as usize].1, submitted[2 * pair as usize + 1].1];
+        assert_eq!(tokens.map(|token| bench.end(token)), [Some(sent + PROGRAM), Some(sent + 2 * PROGRAM)]);
+    }
+    let (sector, four) = submitted[8];
+    assert_eq!((sector, bench.end(four)), (4, Some(DATA_IN + 3 * PROGRAM)));
+}
+
+#[test]
+fn with_one_queue_an_operation_that_waits_is_not_in_it_yet() {
+    let mut config = chips(2, 1, 1);
+    config.scheduler = SchedulerKind::SingleFifo;
+    let mut bench = Bench::new(&config);
+    let far = bench.block(1, 0, 0);
+    bench.fill(far, 1);
+    bench.fill(1, 1);
+    let (old, read) = bench.submit_full(OpKind::Read, Class::HostRead, far, 0, PAGE, Ppn::NONE, 0);
+    let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 1);
+    bench.flash.link(read, op);
+    let behind = bench.read(1, 0);
+    // The read behind the program that waits is sent when the command of the first read is across.
+    bench.assert_ends_at(old, READ_PAGE);
+    bench.assert_ends_at(behind, COMMAND + READ_PAGE);
+    bench.assert_ends_at(merge, COMMAND + READ_PAGE + PROGRAM_PAGE);
+}
+
+#[test]
+fn with_one_queue_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
+    for suspend in [false, true] {
+        let mut config = chips(2, 1, 1);
+        config.scheduler = SchedulerKind::SingleFifo;
+        config.program_suspend = suspend;
+        let mut bench = Bench::new(&config);
+        bench.fill(1, 1);
+        bench.program(0, 0);
+        let read = bench.read(1, 0);
+        let other = bench.block(1, 0, 0);
+        let elsewhere = bench.program(other, 0);
+        // The read is the head: it waits for the program, or stops it as soon as its data is in.
+        let sent = if suspend { DATA_IN + SUSPEND + COMMAND } else { PROGRAM_PAGE + COMMAND };
+        bench.assert_ends_at(read, sent + READ + TRANSFER);
+        bench.assert_ends_at(elsewhere, sent + PROGRAM_PAGE);
+    }
+}
+
+#[test]
+fn with_one_queue_planes_run_together_if_they_are_next_to_each_other_in_it() {
+    let mut config = chips(2, 1, 2);
+    config.scheduler = SchedulerKind::SingleFifo;
+    let mut bench = Bench::new(&config);
+    let on = |bench: &Bench, die, plane| bench.block(die, plane, 0);
+    let (a, b, c) = (on(&bench, 0, 0), on(&bench, 0, 1), on(&bench, 1, 0));
+    let together = [bench.program(a, 0), bench.program(b, 0)];
+    let other = bench.program(c, 0);
+    let apart = bench.program(a, 1);
+    let d = on(&bench, 1, 1);
+    let between = bench.program(d, 0);
+    let later = bench.program(b, 1);
+    let end = bench.run();
+    assert_eq!(together.map(|token| bench.end(token)), [Some(2 * DATA_IN + PROGRAM); 2]);
+    assert_eq!(bench.end(other), Some(2 * DATA_IN + PROGRAM_PAGE));
+    assert_eq!(bench.end(apart), Some(2 * DATA_IN + PROGRAM + PROGRAM_PAGE));
+    // Die 1 is free when `apart` is sent; die 0 takes `later` when it is done with `apart`.
+    assert_eq!(bench.end(between), Some(3 * DATA_IN + PROGRAM + PROGRAM_PAGE));
+    assert_eq!(
+        (bench.end(later), end),
+        (Some(2 * (DATA_IN + PROGRAM_PAGE) + PROGRAM), 2 * (DATA_IN + PROGRAM_PAGE) + PROGRAM)
+    );
 }

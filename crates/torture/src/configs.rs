@@ -143,6 +143,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
                     SchedulerKind::ReadsFirst,
                     SchedulerKind::HostFirst { starvation: Nanos(100_000) },
                     SchedulerKind::HostFirst { starvation: Nanos(20_000_000) },
+                    SchedulerKind::SingleFifo,
                 ],
             ),
             faults: Faults::default(),

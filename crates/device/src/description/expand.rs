@@ -123,6 +123,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
     match config.scheduler {
         SchedulerKind::Fifo => insert("scheduler", text("fifo")),
         SchedulerKind::ReadsFirst => insert("scheduler", text("reads-first")),
+        SchedulerKind::SingleFifo => insert("scheduler", text("single-fifo")),
         SchedulerKind::HostFirst { starvation } => {
             insert("scheduler_starvation", span(starvation));
             insert("scheduler", text("host-first"))

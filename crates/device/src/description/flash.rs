@@ -211,6 +211,7 @@ fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
     Ok(match flash.word("scheduler")? {
         "reads-first" => SchedulerKind::ReadsFirst,
         "host-first" => SchedulerKind::HostFirst { starvation },
+        "single-fifo" => SchedulerKind::SingleFifo,
         _ => SchedulerKind::Fifo,
     })
 }

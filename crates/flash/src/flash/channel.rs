@@ -104,10 +104,13 @@ impl Flash {
         }
     }
 
-    /// The observer and the waits of the group whose commands or data are on the channel now.
+    /// The observer, the waits and the drive's one queue of the group whose commands or data are on the channel now.
     #[cold]
     #[inline(never)]
     fn tell_transfer(&mut self, index: u32, die: DieId, now: Nanos, end: Nanos) {
+        if self.has_single_queue() && self.dies[die.index()].phase != Phase::AwaitDataOut {
+            self.sent_at(end);
+        }
         if self.observer.is_some() {
             let state = &self.dies[die.index()];
             let group = if state.phase == Phase::Array { state.staged } else { state.running };

@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE, NOT_READY, Phase, Staged};
+use super::{Flash, NONE, NOT_READY, Phase, Staged, Submit};
 use crate::blocks::Asked;
 use crate::schedule::{CLASSES, choose, is_collection};
 use crate::{DieId, MultiPlane, OpKind, Resource};
@@ -109,7 +109,8 @@ impl Flash {
         if state.suspended != NONE {
             debug_assert_eq!(state.staged, NONE, "nothing is staged behind what die {die} has suspended");
             let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
-            if reads == 0 || state.reads_let_pass >= self.config.suspend_limit {
+            let waits_in_line = self.has_single_queue() && !self.may_send_read(die, now);
+            if reads == 0 || state.reads_let_pass >= self.config.suspend_limit || waits_in_line {
                 self.resume(die, now);
             } else {
                 self.dies[die.index()].reads_let_pass += 1;
@@ -140,6 +141,9 @@ impl Flash {
     /// The queue (bit `class * planes + plane`) whose head goes next.
     #[inline]
     pub(super) fn choose_queue(&self, die: DieId, now: Nanos) -> Option<u32> {
+        if self.has_single_queue() {
+            self.may_send(die, now)?;
+        }
         let waiting = self.dies[die.index()].waiting;
         let planes = self.geometry.planes_per_die;
         choose(
@@ -188,6 +192,9 @@ impl Flash {
         state.phase = Phase::AwaitChannel;
         let duration = self.command_and_data_in_time(group);
         if duration == Nanos::ZERO {
+            if self.has_single_queue() {
+                self.sent_at(now);
+            }
             self.begin_array(die, now, now);
             return;
         }
@@ -211,6 +218,12 @@ impl Flash {
             return group;
         }
         let first = self.flights[group as usize].submit;
+        if self.has_single_queue() {
+            if first.kind != OpKind::Copyback {
+                self.join_next_in_queue(die, queue, group);
+            }
+            return group;
+        }
         let class = self.by_planes_per_die.div(queue);
         let others =
             self.dies[die.index()].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
@@ -229,15 +242,20 @@ impl Flash {
             let candidate = self.head(die, other);
             debug_assert_ne!(candidate, NONE, "queue {other} of die {die} is marked and empty");
             let flight = &self.flights[candidate as usize];
-            let offset_fits = first.kind == OpKind::Erase
-                || flight.submit.page == first.page
-                || self.config.multi_plane == MultiPlane::Relaxed;
-            if flight.submit.kind == first.kind && flight.waits_for == 0 && offset_fits {
+            if flight.waits_for == 0 && self.runs_with(&first, &flight.submit) {
                 self.pop(die, other);
                 self.flights[last as usize].next = candidate;
                 last = candidate;
             }
         }
+    }
+
+    /// Whether an operation may run on its plane together with `first`, of the same class, on another.
+    #[inline]
+    pub(super) fn runs_with(&self, first: &Submit, other: &Submit) -> bool {
+        let offset_fits =
+            first.kind == OpKind::Erase || other.page == first.page || self.config.multi_plane == MultiPlane::Relaxed;
+        other.kind == first.kind && offset_fits
     }
 
     /// Takes the head out of a queue; it stands alone then.

@@ -236,6 +236,9 @@ impl Flash {
             channel.free_at = Nanos::ZERO;
             self.events.clear((self.dies.len() + index) as u32);
         }
+        if self.has_single_queue() {
+            self.forget_queue_event();
+        }
         assert_eq!(self.events.next(), None, "nothing happens on chips without power");
         self.queues.fill(EMPTY);
         self.flights.clear();
@@ -244,7 +247,7 @@ impl Flash {
         self.in_flight = 0;
         self.done.clear();
         self.waits = None;
-        self.is_watched = self.observer.is_some();
+        self.watch_if_needed();
         self.oob.forget_unwritten(&self.blocks);
     }
 

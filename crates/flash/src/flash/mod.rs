@@ -1,7 +1,7 @@
 //! The engine: operations wait in their die's queue, take the channel, keep the array busy, and are done.
 //!
 //! A die executes one array operation at a time, on one plane or on several at once; a channel carries one transfer at
-//! a time. The order of a die's queue is a policy ([`crate::SchedulerKind`]); joining planes, staging the next page's
+//! a time. The order of a die's queue is a policy ([`SchedulerKind`]); joining planes, staging the next page's
 //! data, copyback and suspending are decided here and nowhere above.
 //!
 //! Data is bound to a page when its program is submitted, but the page counts as written only when the program is done:
@@ -10,6 +10,7 @@
 mod channel;
 mod die;
 mod end;
+mod single;
 mod suspend;
 mod time;
 mod waits;
@@ -27,7 +28,7 @@ use crate::faults::FaultPlan;
 use crate::schedule::{CLASSES, Class};
 use crate::{
     BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind, PlaneId,
-    Ppn, UnitId,
+    Ppn, SchedulerKind, UnitId,
 };
 
 /// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
@@ -212,7 +213,7 @@ pub struct Flash {
     observer: Option<Box<dyn Observer>>,
     /// What operations waited for, while somebody asks.
     waits: Option<Box<waits::Waits>>,
-    /// There is an observer, or waits are recorded: one question where both are told something.
+    /// There is an observer, waits are recorded, or the drive has one queue: one question where all are told something.
     is_watched: bool,
     /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
     on_ready: Vec<u32>,
@@ -267,6 +268,7 @@ impl Flash {
             last_command: DieId::NONE,
             busy: Nanos::ZERO,
         };
+        let is_single = config.scheduler == SchedulerKind::SingleFifo;
         Flash {
             config: config.clone(),
             geometry,
@@ -283,7 +285,8 @@ impl Flash {
             dies: (0..geometry.dies()).map(die).collect(),
             queues: vec![EMPTY; geometry.planes() as usize * CLASSES],
             channels: vec![channel; geometry.channels as usize],
-            events: EventTree::new((geometry.dies() + geometry.channels) as usize),
+            // Dies, channels, and where there is one queue, that.
+            events: EventTree::new((geometry.dies() + geometry.channels + u32::from(is_single)) as usize),
             flights: Vec::new(),
             free: NONE,
             ended: NONE,
@@ -292,7 +295,7 @@ impl Flash {
             done: Vec::new(),
             observer: None,
             waits: None,
-            is_watched: false,
+            is_watched: is_single,
             on_ready: Vec::new(),
             holds_failed_reads: false,
         }
@@ -403,6 +406,9 @@ impl Flash {
             channel.busy = Nanos::ZERO;
             channel.free_at = Nanos::ZERO;
         }
+        if self.has_single_queue() {
+            self.forget_queue_event();
+        }
         if self.waits.is_some() {
             self.record_waits(true);
         }
@@ -411,7 +417,12 @@ impl Flash {
     /// Attaches or detaches an observer.
     pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
         self.observer = observer;
-        self.is_watched = self.observer.is_some() || self.waits.is_some();
+        self.watch_if_needed();
+    }
+
+    /// Whoever is told something has come or gone.
+    fn watch_if_needed(&mut self) {
+        self.is_watched = self.observer.is_some() || self.waits.is_some() || self.has_single_queue();
     }
 
     /// Busy time of the channels and the arrays of the dies: transfers count when they begin, array work when it ends.
@@ -810,8 +821,10 @@ impl Flash {
         let dies = self.dies.len() as u32;
         if resource < dies {
             self.die_event(DieId(resource), now);
-        } else {
+        } else if resource - dies < self.channels.len() as u32 {
             self.channel_event(resource - dies, now);
+        } else {
+            self.queue_event(now);
         }
         std::mem::swap(&mut self.done, done);
         debug_assert!(

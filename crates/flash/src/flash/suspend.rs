@@ -11,6 +11,9 @@ impl Flash {
         if !(self.config.program_suspend || self.config.erase_suspend) {
             return;
         }
+        if self.has_single_queue() && !self.may_send_read(die, now) {
+            return;
+        }
         let state = &self.dies[die.index()];
         if state.phase != Phase::Array || state.suspended != NONE || state.staged != NONE {
             return;

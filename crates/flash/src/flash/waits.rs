@@ -27,7 +27,8 @@ use crate::{Cause, DieId, OpKind};
 pub enum Stay {
     /// The die worked for another operation: from its first command on the channel to its last data.
     Die(OpKind, Cause),
-    /// The die had nothing that could start: an earlier page of the block waits for its data, and pages go in order.
+    /// The die had nothing that could start: an earlier page of the block waits for its data, and pages go in order. Or the
+    /// drive has one queue, and those before it are still to be sent.
     Order,
     /// The die stopped or resumed a program or an erase.
     Suspend,
@@ -382,7 +383,7 @@ impl super::Flash {
     pub fn record_waits(&mut self, on: bool) {
         assert_eq!(self.in_flight, 0, "waits are recorded from an instant at which the chips are idle");
         self.waits = on.then(|| Box::new(Waits::new(self.dies.len(), self.channels.len())));
-        self.is_watched = on || self.observer.is_some();
+        self.watch_if_needed();
     }
 
     /// The record of an operation that has ended in the last step; `None` while nothing is recorded.

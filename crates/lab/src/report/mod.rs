@@ -18,6 +18,7 @@ mod figures;
 mod html;
 mod jobs;
 mod layers;
+mod picture;
 mod reproduction;
 mod tables;
 #[cfg(test)]

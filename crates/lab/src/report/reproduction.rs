@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::html::{escape, json_in_script};
+use super::picture::svg;
 use super::{ECHARTS, STYLE, fill};
 use crate::reproduce::{FigureReport, Report};
 use crate::reproduce::{Grid, compared_grid, heading, inputs_grid};
@@ -19,7 +20,9 @@ pub fn render_reproduction(report: &Report) -> String {
         .iter()
         .map(|figure| {
             let published: Vec<_> = figure.compared.iter().map(|compared| &compared.published).collect();
-            json!({ "id": figure.id, "points": figure.points, "curves": figure.curves, "published": published })
+            // What is in pictures is not drawn as bars, too.
+            let points = if figure.pictures.is_empty() { &figure.points[..] } else { &[] };
+            json!({ "id": figure.id, "points": points, "curves": figure.curves, "published": published })
         })
         .collect();
     let data = serde_json::to_string(&charts).expect("points and curves are always JSON");
@@ -128,6 +131,9 @@ fn card(figure: &FigureReport) -> String {
     let compared = compared_grid(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         card.push_str(&table(&compared));
+    }
+    for picture in &figure.pictures {
+        card.push_str(&format!("<h3>{}</h3><div class=\"scroll\">{}</div>", escape(&picture.title), svg(picture)));
     }
     card.push_str(&format!("<div class=\"charts\" data-figure=\"{id}\"></div>"));
     if !figure.grid.rows.is_empty() {

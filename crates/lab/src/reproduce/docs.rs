@@ -142,6 +142,9 @@ fn summary(report: &Report) -> String {
 
 fn one(figure: &FigureReport) -> String {
     let mut text = figure.grid.markdown();
+    for picture in &figure.pictures {
+        text.push_str(&format!("\n{}:\n\n```text\n{}```\n", picture.title, picture.plain()));
+    }
     let compared = text::compared(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         text.push('\n');

@@ -1,8 +1,9 @@
-//! What a figure draws: points for tables, bars and CSV, and curves.
+//! What a figure draws: points for tables, bars and CSV, curves, and pictures.
 
 use serde::Serialize;
 
 use super::input::Input;
+use super::picture::Picture;
 
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -115,6 +116,8 @@ pub struct Drawn {
     pub points: Vec<Point>,
     /// The charts of lines.
     pub curves: Vec<Curves>,
+    /// The pictures. They are drawn in place of bars.
+    pub pictures: Vec<Picture>,
     /// What a reader must know that only this execution could tell, a sentence each.
     pub remarks: Vec<String>,
 }

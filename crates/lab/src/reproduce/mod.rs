@@ -4,7 +4,7 @@
 //!   Paper (experiment.toml, published/*.csv, figures)
 //!     | Scene::open: inputs are found and looked through
 //!     | Figure::runs --> Plan: every distinct run once --> runner: all cores, kept under OUT/runs
-//!     | Figure::draw: points and curves from results
+//!     | Figure::draw: points, curves and pictures from results
 //!     v
 //!   Report: tables on the terminal, report.html, CSV, JSON, the numbers in papers/PAPER/*.md
 //! ```
@@ -14,6 +14,7 @@
 //! behind it, and no figure reads anything but results and published values.
 
 mod accessor;
+mod amf;
 mod compare;
 pub mod docs;
 mod drawn;
@@ -23,6 +24,7 @@ mod grid;
 mod input;
 mod measured_figure;
 mod output;
+mod picture;
 mod plan;
 mod published;
 mod runner;
@@ -46,6 +48,7 @@ pub(crate) use grid::Grid;
 pub use input::{Input, InputKind, Library};
 pub use measured_figure::MeasuredFigure;
 pub use output::{FigureReport, Report, try_out, write};
+pub use picture::{Lane, Mark, Picture};
 pub use plan::{Preparation, Run};
 pub use published::{Published, PublishedError, Span};
 pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute, largest};
@@ -57,7 +60,7 @@ pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid}
 use ssdlab_base::closest;
 
 /// Every paper that is reproduced.
-pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER, &shrd::PAPER];
+pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER, &shrd::PAPER, &amf::PAPER];
 
 /// Why a reproduction cannot begin or go on; the input was wrong.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ use super::drawn::{Curves, Drawn, EVENTS_MIN, Point};
 use super::figure::Figure;
 use super::grid::Grid;
 use super::input::Input;
+use super::picture::Picture;
 use super::published::Published;
 use super::runner::{Outcomes, RunFailure};
 use super::scene::Scene;
@@ -61,6 +62,8 @@ pub struct FigureReport {
     pub points: Vec<Point>,
     /// Its charts of lines.
     pub curves: Vec<Curves>,
+    /// Its pictures.
+    pub pictures: Vec<Picture>,
     /// What a reader must know of this execution.
     pub remarks: Vec<String>,
     /// Published values and ours.
@@ -120,7 +123,7 @@ fn used(scene: &Scene, figures: &[&dyn Figure]) -> HashSet<String> {
 
 impl FigureReport {
     fn of(scene: &Scene, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
-        let Drawn { points, curves, mut remarks } = figure.draw(scene, outcomes);
+        let Drawn { points, curves, pictures, mut remarks } = figure.draw(scene, outcomes);
         // Values of small runs mean nothing, and are held against nothing.
         let of_figure = |published: &&Published| !scene.quick && published.figure == figure.id();
         let published: Vec<Published> = scene.published.iter().filter(of_figure).cloned().collect();
@@ -157,6 +160,7 @@ impl FigureReport {
             compared,
             points,
             curves,
+            pictures,
             remarks,
             commands,
         }

@@ -68,6 +68,9 @@ fn one(figure: &FigureReport) -> String {
     if !figure.grid.rows.is_empty() {
         text.push_str(&figure.grid.plain());
     }
+    for picture in &figure.pictures {
+        let _ = write!(text, "\n  {}\n{}", picture.title, indented(&picture.plain()));
+    }
     let compared = compared(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         text.push('\n');
@@ -77,6 +80,11 @@ fn one(figure: &FigureReport) -> String {
         let _ = writeln!(text, "  note: {remark}");
     }
     text
+}
+
+/// Lines, each indented by two.
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// `figure08` as a person says it.

@@ -109,7 +109,9 @@ pub(in crate::description) const FLASH: &[Key] = &[
         Kind::Word(|| names("flash.scheduler")),
         Default::word("fifo"),
         "How a die picks its next operation: `\"fifo\"`; `\"reads-first\"`; `\"host-first\"`, the host's before \
-         garbage collection's ([schedulers.md](schedulers.md) compares them).",
+         garbage collection's ([schedulers.md](schedulers.md) compares them). `\"single-fifo\"`: the drive has one queue \
+         instead of one a die, and an operation starts when those before it are sent \
+         ([simulation-model.md](simulation-model.md#one-queue)).",
     ),
     Key::new(
         "scheduler_starvation",

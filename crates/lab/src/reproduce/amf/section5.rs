@@ -1,0 +1,87 @@
+//! Section 5.3: the prototype, as the descriptions that ship have it, and its raw performance, measured.
+
+use ssdlab_device::DriveConfig;
+
+use super::common::{drive_of, fact};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Point, Preparation, Run, Scene, names};
+
+pub(super) struct Section5;
+
+/// A column, its unit, and how it is read.
+type Column<T> = (&'static str, &'static str, T);
+
+const FACTS: [Column<fn(&DriveConfig) -> f64>; 5] = [
+    ("channels", "", |drive| drive.flash.geometry.channels.into()),
+    ("ways", "", |drive| drive.flash.geometry.chips_per_channel.into()),
+    ("pages a block", "", |drive| drive.flash.geometry.pages_per_block.into()),
+    ("page", "KB", |drive| f64::from(drive.flash.geometry.page_bytes) / 1024.0),
+    ("flash", "GB", |drive| drive.flash.geometry.bytes() as f64 / f64::from(1 << 30)),
+];
+
+const RATES: [Column<fn(&Measured) -> Option<f64>>; 2] = [
+    ("rate", "K IOPS", |run| run.number("throughput.iops").map(|rate| rate / 1e3)),
+    ("throughput", "MB/s", |run| {
+        Some((run.number("throughput.read_bytes_per_s")? + run.number("throughput.write_bytes_per_s")?) / 1_048_576.0)
+    }),
+];
+
+/// What is measured: the experiment's drives, and its inputs with the age of the drive.
+const DRIVES: [&str; 2] = ["PFTL", "AFTL"];
+const INPUTS: [(&str, Preparation); 2] = [("raw reads", Preparation::Fill), ("raw writes", Preparation::None)];
+
+fn run(scene: &Scene, drive: &str, (input, preparation): (&str, Preparation)) -> Option<Run> {
+    let input = scene.input(input)?;
+    Some(scene.run(&drive_of(drive, "16 GB"), drive, input, "").prepared(preparation))
+}
+
+impl Figure for Section5 {
+    fn id(&self) -> &'static str {
+        "section5-3"
+    }
+
+    fn title(&self) -> &'static str {
+        "the prototype"
+    }
+
+    fn about(&self) -> &'static str {
+        "The drive that the paper built, from the description amf-512g, and the raw rates of 4 KB reads and writes on 16 GB of it. The times of a \
+         program and of a page on its channel are derived from the paper's rates, so that the rates say whether the drive keeps its chips and \
+         channels at work, and nothing more. AFTL is below the layer append. MB are of 2^20 bytes."
+    }
+
+    fn series(&self) -> &'static [&'static str] {
+        const FACT_NAMES: [&str; 5] = names(&FACTS);
+        const RATE_NAMES: [&str; 2] = names(&RATES);
+        &[FACT_NAMES[0], FACT_NAMES[1], FACT_NAMES[2], FACT_NAMES[3], FACT_NAMES[4], RATE_NAMES[0], RATE_NAMES[1]]
+    }
+
+    fn runs(&self, scene: &Scene) -> Vec<Run> {
+        let pairs = DRIVES.into_iter().flat_map(|drive| INPUTS.into_iter().map(move |input| (drive, input)));
+        pairs.filter_map(|(drive, input)| run(scene, drive, input)).collect()
+    }
+
+    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+        let mut drawn = Drawn::default();
+        if let Ok(drive) = scene.drive("PFTL") {
+            let points = FACTS
+                .into_iter()
+                .map(|(series, unit, read)| fact((&drive.name, "", ""), series, (read(&drive), unit), "description"));
+            drawn.points.extend(points);
+        }
+        for drive in DRIVES {
+            for (name, preparation) in INPUTS {
+                let (Some(input), Some(run)) = (scene.input(name), run(scene, drive, (name, preparation))) else {
+                    continue;
+                };
+                let Some(measured) = outcomes.get(&run) else { continue };
+                for (series, unit, read) in RATES {
+                    let Some(value) = read(measured) else { continue };
+                    let row = (name, "", drive);
+                    let of_input = fact(row, series, (value, unit), &input.shown);
+                    drawn.points.push(Point { stands_for: input.stands_for.clone(), ..of_input });
+                }
+            }
+        }
+        drawn
+    }
+}
