@@ -10,12 +10,14 @@ use ssdlab_torture::{Totals, configs};
 #[test]
 fn what_was_acknowledged_stays_readable_and_what_was_trimmed_does_not_come_back() {
     let name = "what_was_acknowledged_stays_readable_and_what_was_trimmed_does_not_come_back";
+    let mut totals = Totals::default();
     campaign("segments", name, 600, |seed| {
         let Some(case) = SegmentCase::draw(seed) else { return };
         tell(case.config());
-        let found = case.run(&mut Totals::default());
+        let found = case.run(&mut totals);
         assert!(found.is_ok(), "{found:?}");
     });
+    println!("{} cases, {} cuts, {} commands", totals.cases, totals.cuts, totals.commands);
 }
 
 /// Two segments of two lanes, with a block of two pages each.

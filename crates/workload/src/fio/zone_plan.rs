@@ -159,7 +159,7 @@ impl Zones {
                 Sizes::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).collect(),
             };
             let sizes = sizes.into_iter().chain([smallest]);
-            if let Some(bytes) = sizes.into_iter().find(|bytes| bytes % write_unit != 0) {
+            if let Some(bytes) = sizes.into_iter().find(|bytes| !bytes.is_multiple_of(write_unit)) {
                 let message =
                     format!("found {bytes} bytes, expected multiples of the drive's write unit, {write_unit} bytes");
                 return Err(job.error(key, &message));
@@ -175,7 +175,7 @@ impl Zones {
             }
         }
         let skip = job.zones.skip.of(size);
-        if skip % size != 0 {
+        if !skip.is_multiple_of(size) {
             return Err(job.error("zoneskip", &format!("expected a multiple of the zone size, {size} bytes")));
         }
         let rules = Rules {
@@ -253,7 +253,7 @@ pub(super) fn stride(job: &JobSettings, region: &mut u64, smallest: u64) -> Resu
     }
     let skip = job.zones.skip.of(whole);
     let step = range.checked_add(skip).ok_or_else(|| job.error("zoneskip", "is too large"))?;
-    if step % SECTOR_BYTES != 0 {
+    if !step.is_multiple_of(SECTOR_BYTES) {
         return Err(job.error("zoneskip", "expected a multiple of 512 bytes"));
     }
     *region = range / smallest * smallest;
