@@ -38,17 +38,25 @@ pub(crate) const fn is_collection(queue: u32, planes: u32) -> bool {
 
 /// The queue to serve next; `None` when no head is ready. `oldest` says which queue of some classes has the ready head
 /// that came first, `waited` how long the head of a queue has waited; `collection_had_a_turn` that what went last was
-/// garbage collection's.
+/// garbage collection's; `may_send` that the head of the drive's one queue is this die's and may be sent.
 #[inline]
 pub(crate) fn choose(
     kind: SchedulerKind,
     collection_had_a_turn: bool,
     oldest: impl Fn(Range<usize>) -> Option<u32>,
     waited: impl Fn(u32) -> Nanos,
+    may_send: impl Fn() -> bool,
 ) -> Option<u32> {
     match kind {
-        // With one queue for the drive, the die was let choose since the drive's oldest is one of its own.
-        SchedulerKind::Fifo | SchedulerKind::SingleFifo => oldest(ALL),
+        SchedulerKind::Fifo => oldest(ALL),
+        // If the head of the drive's queue may be sent to this die, it is the oldest here.
+        SchedulerKind::SingleFifo => {
+            if may_send() {
+                oldest(ALL)
+            } else {
+                None
+            }
+        }
         SchedulerKind::ReadsFirst => oldest(HOST_READS).or_else(|| oldest(GC_READS)).or_else(|| oldest(ALL)),
         SchedulerKind::HostFirst { starvation } => {
             let gc = oldest(GC);
@@ -80,12 +88,21 @@ mod tests {
             let ready = classes.filter_map(|class| came[class].map(|at| (at, class as u32)));
             ready.min().map(|(_, class)| class)
         };
-        choose(kind, collection_had_a_turn, oldest, |queue| Nanos(now - came[queue as usize].expect("it was ready")))
+        let waited = |queue| Nanos(now - came[queue as usize].expect("it was ready"));
+        choose(kind, collection_had_a_turn, oldest, waited, || false)
     }
 
     #[test]
     fn fifo_takes_the_oldest_whatever_it_is() {
         assert_eq!(next(SchedulerKind::Fifo, [Some(5), Some(2), Some(9), None, Some(1)], 10), Some(4));
+    }
+
+    #[test]
+    fn one_queue_takes_the_oldest_if_it_may_be_sent() {
+        for may_send in [false, true] {
+            let chosen = choose(SchedulerKind::SingleFifo, false, |_| Some(3), |_| Nanos(0), || may_send);
+            assert_eq!(chosen, may_send.then_some(3));
+        }
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl Flash {
     }
 
     pub(super) fn channel_event(&mut self, index: u32, now: Nanos) {
-        let channel = &mut self.channels[index as usize];
+        // Behind the channels is the drive's one queue, where it has that.
+        let Some(channel) = self.channels.get_mut(index as usize) else { return self.queue_event(now) };
         let die = channel.head;
         assert!(channel.free_at <= now, "channel {index} is given away at {now}, busy until {}", channel.free_at);
         let (next, duration) = (self.dies[die.index()].next_waiter, self.dies[die.index()].wants);

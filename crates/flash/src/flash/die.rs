@@ -141,9 +141,6 @@ impl Flash {
     /// The queue (bit `class * planes + plane`) whose head goes next.
     #[inline]
     pub(super) fn choose_queue(&self, die: DieId, now: Nanos) -> Option<u32> {
-        if self.has_single_queue() {
-            self.may_send(die, now)?;
-        }
         let waiting = self.dies[die.index()].waiting;
         let planes = self.geometry.planes_per_die;
         choose(
@@ -154,6 +151,7 @@ impl Flash {
                 self.oldest_ready(die, waiting & ((1 << end) - (1 << first)))
             },
             |queue| now.since(self.flights[self.head(die, queue) as usize].queued),
+            || self.may_send(die, now).is_some(),
         )
     }
 
@@ -218,17 +216,15 @@ impl Flash {
             return group;
         }
         let first = self.flights[group as usize].submit;
-        if self.has_single_queue() {
-            if first.kind != OpKind::Copyback {
-                self.join_next_in_queue(die, queue, group);
-            }
-            return group;
-        }
         let class = self.by_planes_per_die.div(queue);
         let others =
             self.dies[die.index()].waiting >> (class * planes) & ((1 << planes) - 1) & !(1 << (queue % planes));
         if others != 0 && first.kind != OpKind::Copyback {
-            self.join_planes(die, class * planes, others, group);
+            if self.has_single_queue() {
+                self.join_next_in_queue(die, queue, group);
+            } else {
+                self.join_planes(die, class * planes, others, group);
+            }
         }
         group
     }
@@ -251,7 +247,7 @@ impl Flash {
     }
 
     /// Whether an operation may run on its plane together with `first`, of the same class, on another.
-    #[inline]
+    #[inline(always)]
     pub(super) fn runs_with(&self, first: &Submit, other: &Submit) -> bool {
         let offset_fits =
             first.kind == OpKind::Erase || other.page == first.page || self.config.multi_plane == MultiPlane::Relaxed;

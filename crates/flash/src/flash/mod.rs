@@ -821,10 +821,8 @@ impl Flash {
         let dies = self.dies.len() as u32;
         if resource < dies {
             self.die_event(DieId(resource), now);
-        } else if resource - dies < self.channels.len() as u32 {
-            self.channel_event(resource - dies, now);
         } else {
-            self.queue_event(now);
+            self.channel_event(resource - dies, now);
         }
         std::mem::swap(&mut self.done, done);
         debug_assert!(

@@ -5,7 +5,7 @@ use crate::reproduce::Picture;
 
 /// Pixels: all of it, the names' part, a lane, and what is below the lanes.
 const WIDTH: f64 = 1200.0;
-const NAMES: f64 = 110.0;
+const NAMES: f64 = 140.0;
 const LANE: f64 = 26.0;
 const BELOW: f64 = 44.0;
 

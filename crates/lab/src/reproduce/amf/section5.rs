@@ -7,10 +7,11 @@ use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Point, Preparation, Ru
 
 pub(super) struct Section5;
 
-/// A column, its unit, and how it is read.
-type Column<T> = (&'static str, &'static str, T);
+/// A column, its unit, and how it is read: of a description, and of a run.
+type Fact = (&'static str, &'static str, fn(&DriveConfig) -> f64);
+type Rate = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
 
-const FACTS: [Column<fn(&DriveConfig) -> f64>; 5] = [
+const FACTS: [Fact; 5] = [
     ("channels", "", |drive| drive.flash.geometry.channels.into()),
     ("ways", "", |drive| drive.flash.geometry.chips_per_channel.into()),
     ("pages a block", "", |drive| drive.flash.geometry.pages_per_block.into()),
@@ -18,7 +19,7 @@ const FACTS: [Column<fn(&DriveConfig) -> f64>; 5] = [
     ("flash", "GB", |drive| drive.flash.geometry.bytes() as f64 / f64::from(1 << 30)),
 ];
 
-const RATES: [Column<fn(&Measured) -> Option<f64>>; 2] = [
+const RATES: [Rate; 2] = [
     ("rate", "K IOPS", |run| run.number("throughput.iops").map(|rate| rate / 1e3)),
     ("throughput", "MB/s", |run| {
         Some((run.number("throughput.read_bytes_per_s")? + run.number("throughput.write_bytes_per_s")?) / 1_048_576.0)
