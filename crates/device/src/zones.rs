@@ -430,7 +430,7 @@ mod tests {
                         before + 2
                     }
                     (Ok(work), "finish") => {
-                        let fill = if state == Full { Vec::new() } else { Vec::from([12 + before..18]) };
+                        let fill: Vec<Range<u64>> = (state != Full).then_some(12 + before..18).into_iter().collect();
                         assert_eq!((work.sectors.clone(), &work.fill), (12..18, &fill), "{what}");
                         6
                     }

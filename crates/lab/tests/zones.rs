@@ -89,7 +89,7 @@ fn what_does_not_go_with_zones_is_refused() {
         let progress = ssdlab_lab::Quiet;
         let stop = std::sync::atomic::AtomicBool::new(false);
         let control = ssdlab_lab::Control::new(&stop, &progress);
-        ssdlab_lab::run(&experiment(&drives, &workload, age), None, &control).err().expect(line).to_string()
+        ssdlab_lab::run(&experiment(&drives, &workload, age), None, &control).expect_err(line).to_string()
     };
     for (line, age, part) in [
         ("rw=randwrite,bs=4k", Age::None, "write pointers of its zones alone"),
