@@ -169,13 +169,16 @@ impl Live {
             Some(_) => drop(host.sectors(&config).map_err(Failure::input)?),
             // Clients of a drive with segments are told its rules.
             None if wants == Wants::BlockIo || config.segment_units().is_none() || config.zones().is_some() => {
-                config.takes_block_io().map_err(|error| {
-                    let refused = Failure::input(description.place(&error));
-                    // No transport carries the commands of zones.
+                config.takes_block_io().map_err(|mut error| {
                     if config.zones().is_some() {
-                        return refused;
+                        let design = &config.ftl.design;
+                        error.reason = format!(
+                            "\"{design}\": a drive of zones is not served: NBD and FUSE have no commands for zones; use it in runs"
+                        );
+                        return Failure::input(description.place(&error));
                     }
-                    refused.hint("or --file without --fs: the drive as a file that takes appends")
+                    Failure::input(description.place(&error))
+                        .hint("or --file without --fs: the drive as a file that takes appends")
                 })?
             }
             None => {}

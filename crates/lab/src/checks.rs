@@ -328,6 +328,10 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
     }
     let user = config.user_bytes;
     let victims = result.gc.foreground_victims + result.gc.background_victims;
+    if config.segment_units().is_some() {
+        // Who writes to segments collects them.
+        return;
+    }
     let overwritten = written as f64 / user as f64;
     if victims == 0 {
         warnings.push(format!(

@@ -13,7 +13,8 @@
 
 use std::collections::VecDeque;
 
-use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_base::command_set::AddressSpace;
+use ssdlab_base::{CommandSet, Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Payload, Status};
 use ssdlab_host::{Administration, BlockDevice};
 use ssdlab_workload::{Next, Workload, WorkloadError};
@@ -383,9 +384,11 @@ fn send<T: BlockDevice + ?Sized>(
                 Next::Request(mut request) => {
                     // What could not be sent in time is sent now: the drive's clock never goes back.
                     request.at = request.at.max(now);
-                    if !request.opcode.is_block() {
+                    let is_block = request.opcode.is_block();
+                    if !is_block {
                         words.push_back(workload.words().to_vec());
-                    } else if !fits(&request, user_sectors) {
+                    }
+                    if (is_block || is_logical(target.command_set(), &request)) && !fits(&request, user_sectors) {
                         let number = recorder.sent_total() + gathered as u64 + 1;
                         return Err(beyond(&request, number, user_sectors));
                     }
@@ -421,6 +424,12 @@ fn send<T: BlockDevice + ?Sized>(
             return Ok(Sent::Stopped);
         }
     }
+}
+
+/// Whether a command of the set addresses the sectors of the capacity.
+#[cold]
+fn is_logical(set: Option<&CommandSet>, request: &Request) -> bool {
+    set.and_then(|set| set.command(request.opcode)).is_some_and(|spec| spec.address == AddressSpace::Logical)
 }
 
 /// Whether the drive has all of the request's sectors.

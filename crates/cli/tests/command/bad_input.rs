@@ -406,6 +406,7 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     let zone_size = ["run", "-d", "zones.toml", "-w", SPEC, "--set", "ftl.zone_size=3m"];
     bench.refuses(&zone_size, &["ftl.zone_size", "a power of two"]);
     // A segment is a block of each die.
+    let serve = ["serve", "-d", "segments.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
     bench.refuses(
         &[&serve[..], &["--set", "capacity.user=9100k"]].concat(),
         &["capacity.user", "expected whole segments"],

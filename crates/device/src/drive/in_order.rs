@@ -46,6 +46,8 @@ pub(super) struct InOrder {
     placed: Option<Range<u64>>,
     /// In order of arrival.
     taken: VecDeque<Taken>,
+    /// Those of them that wait.
+    waiting: usize,
     /// Commands that waited are being dispatched.
     letting_go: bool,
     /// A write that was taken has failed: commands that were taken after it may rely on it.
@@ -72,6 +74,7 @@ impl InOrder {
             segments: count,
             placed: None,
             taken: VecDeque::new(),
+            waiting: 0,
             letting_go: false,
             write_failed: false,
         }
@@ -91,6 +94,12 @@ impl InOrder {
             Seen::Segments(_) => (GAP, UNWRITTEN),
             Seen::Zones(_) => (zoned::INVALID_WRITE, zoned::UNWRITTEN),
         }
+    }
+
+    /// The entry at `index` waits, or does not.
+    fn set_waits(&mut self, index: usize, waits: bool) {
+        let before = std::mem::replace(&mut self.taken[index].waits, waits);
+        self.waiting = self.waiting + usize::from(waits) - usize::from(before);
     }
 
     /// Whether the entry at `index` has to wait for an earlier one.
@@ -220,7 +229,7 @@ impl Drive {
         let Some(in_order) = &mut self.in_order else { return false };
         let Some(index) = in_order.taken.iter().position(|taken| taken.command == command) else { return false };
         let waits = in_order.must_wait(index);
-        in_order.taken[index].waits = waits;
+        in_order.set_waits(index, waits);
         waits
     }
 
@@ -228,6 +237,7 @@ impl Drive {
     pub(super) fn had_its_turn(&mut self, command: u32) {
         let Some(in_order) = &mut self.in_order else { return };
         let Some(index) = in_order.taken.iter().position(|taken| taken.command == command) else { return };
+        in_order.set_waits(index, false);
         let Some(Taken { op, first, end, .. }) = in_order.taken.remove(index) else { return };
         if op != Op::Read && self.commands[command].status != Status::Success {
             // What came behind it is refused when its turn comes.
@@ -267,7 +277,7 @@ impl Drive {
     /// Dispatches what waited and need not wait any longer.
     pub(super) fn let_go(&mut self) {
         while let Some(in_order) = &mut self.in_order {
-            if in_order.letting_go {
+            if in_order.letting_go || in_order.waiting == 0 {
                 return;
             }
             let mut waiting = (0..in_order.taken.len()).filter(|index| in_order.taken[*index].waits);
@@ -278,7 +288,7 @@ impl Drive {
                     || taken.first >= in_order.taken[index].end),
                 "a command passes a trim"
             );
-            in_order.taken[index].waits = false;
+            in_order.set_waits(index, false);
             in_order.letting_go = true;
             let command = in_order.taken[index].command;
             self.dispatch(command);

@@ -7,7 +7,7 @@ use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
 use super::config::Cleaning;
-use super::layout::LOST;
+use super::layout::{LOST, NOWHERE};
 use super::log::Entry;
 use super::space::{For, State};
 use super::{Append, COPY_READ, COPY_WRITE, KIND, READS, is_void};
@@ -21,18 +21,26 @@ pub(super) struct Victim {
     next: u32,
     /// Copies in flight.
     copies: u32,
-    /// Units that were copied: from where, and to where.
-    copied: Vec<(u32, u32, u32)>,
+    /// Units that are copied, by place.
+    units: Vec<Moved>,
     /// The power of the drive was lost: segments with copies take no more, and hold nothing that counts. Cleaning begins anew
     /// with what is least work then.
     is_given_up: bool,
 }
 
+/// A unit that is copied.
+pub(super) struct Moved {
+    unit: u32,
+    from: u32,
+    /// Its new place, when the copy is there.
+    to: u32,
+}
+
 /// Units that are copied with one write.
 pub(super) struct Copy {
-    units: Vec<u32>,
-    /// Their places.
-    from: Vec<u32>,
+    /// The first in the victim's list, and how many.
+    first: u32,
+    count: u32,
     cells: Vec<u8>,
     /// Reads that have not ended.
     reads: u32,
@@ -55,8 +63,8 @@ impl Append {
 
     /// Cleans as much as is needed, and as copies may be in flight.
     pub(super) fn clean(&mut self) {
-        for copy in std::mem::take(&mut self.parked) {
-            self.copy_is_read(copy);
+        if !self.parked.is_empty() {
+            std::mem::take(&mut self.parked).into_iter().for_each(|copy| self.copy_is_read(copy));
         }
         loop {
             if self.victim.is_none() {
@@ -65,17 +73,20 @@ impl Append {
                 }
                 let Some(segment) = self.choose() else { return };
                 self.space.get(segment).state = State::Cleaned;
-                self.victim = Some(Victim { segment, next: 0, copies: 0, copied: Vec::new(), is_given_up: false });
+                let units = std::mem::take(&mut self.moved);
+                self.victim = Some(Victim { segment, next: 0, copies: 0, units, is_given_up: false });
                 self.counts.cleaned_segments += 1;
             }
             self.copy_more();
             let is_copied = |victim: &mut Victim| victim.copies == 0 && victim.next == self.layout.segment_units;
-            let Some(victim) = self.victim.take_if(is_copied) else { return };
+            let Some(mut victim) = self.victim.take_if(is_copied) else { return };
             if victim.is_given_up {
                 self.space.get(victim.segment).state = State::Full;
             } else {
-                self.is_copied(victim);
+                self.is_copied(&victim);
             }
+            victim.units.clear();
+            self.moved = victim.units;
         }
     }
 
@@ -104,44 +115,45 @@ impl Append {
 
     /// Reads what of the victim is to be copied next.
     fn copy_more(&mut self) {
-        let Some(mut victim) = self.victim.take() else { return };
+        let has_more =
+            |victim: &mut Victim| victim.copies < self.config.copies && victim.next < self.layout.segment_units;
+        let Some(mut victim) = self.victim.take_if(has_more) else { return };
         let first = victim.segment * self.layout.segment_units;
         while victim.copies < self.config.copies && victim.next < self.layout.segment_units {
-            let (mut units, mut from) = (Vec::new(), Vec::new());
-            while victim.next < self.layout.segment_units && (units.len() as u32) < self.copy_units {
-                if let Some(unit) = self.map.unit_at(first + victim.next) {
-                    units.push(unit);
-                    from.push(first + victim.next);
-                }
+            let before = victim.units.len();
+            let end = before + self.copy_units as usize;
+            while victim.next < self.layout.segment_units && victim.units.len() < end {
+                let from = first + victim.next;
+                victim.units.extend(self.map.unit_at(from).map(|unit| Moved { unit, from, to: NOWHERE }));
                 victim.next += 1;
             }
+            let units = &victim.units[before..];
             if !units.is_empty() {
                 victim.copies += 1;
                 self.counts.copied_units += units.len() as u64;
-                self.read_copy(units, from);
+                self.read_copy(before, units);
             }
         }
         self.victim = Some(victim);
     }
 
-    /// Sends a read for each run of places.
-    fn read_copy(&mut self, units: Vec<u32>, from: Vec<u32>) {
+    /// Sends a read for each run of places of units, the first of which is the victim's unit number `first`.
+    fn read_copy(&mut self, first: usize, units: &[Moved]) {
         let cells = vec![0; units.len() * self.unit_cells()];
-        let runs: Vec<(usize, usize)> = from
-            .chunk_by(|a, b| *b == *a + 1)
-            .scan(0, |first, run| {
-                let at = *first;
-                *first += run.len();
-                Some((at, run.len()))
-            })
-            .collect();
-        let copy = Copy { units, from, cells, reads: runs.len() as u32, failures: 0, to: 0 };
+        let copy = Copy { first: first as u32, count: units.len() as u32, cells, reads: 0, failures: 0, to: 0 };
         let number = self.copies.put(copy);
-        for (first, count) in runs {
-            let sector = self.layout.sector_of(self.copies.get(number).from[first]);
-            let read = Request::new(Op::Read, sector, count as u64 * self.layout.per_unit);
-            self.read_places(read, COPY_READ << KIND | (first as u64) << 32 | u64::from(number));
+        let (mut sent, mut reads) = (0, 0);
+        for run in units.chunk_by(|a, b| b.from == a.from + 1) {
+            self.read_of_copy(number, sent, run[0].from, run.len());
+            (sent, reads) = (sent + run.len(), reads + 1);
         }
+        self.copies.get(number).reads = reads;
+    }
+
+    /// Sends the read of consecutive places for units of a copy, from its unit number `first` on.
+    fn read_of_copy(&mut self, number: u32, first: usize, place: u32, count: usize) {
+        let read = Request::new(Op::Read, self.layout.sector_of(place), count as u64 * self.layout.per_unit);
+        self.read_places(read, COPY_READ << KIND | (first as u64) << 32 | u64::from(number));
     }
 
     /// A read of a copy has ended.
@@ -186,26 +198,22 @@ impl Append {
         if let Some(victim) = &mut self.victim {
             victim.is_given_up = true;
             victim.next = self.layout.segment_units;
-            victim.copied.clear();
         }
     }
 
     /// Units cannot be read: their reads fail from now on. Where one of several cannot be, each is read alone.
     fn loses(&mut self, number: u32, first: usize, sectors: u64) {
-        let per_unit = self.layout.per_unit;
+        let count = (sectors / self.layout.per_unit) as usize;
         let copy = self.copies.get(number);
-        if sectors > per_unit {
-            copy.reads += (sectors / per_unit) as u32;
-            copy.failures = 0;
-            let places: Vec<u32> = copy.from[first..][..(sectors / per_unit) as usize].to_vec();
-            for (index, place) in places.into_iter().enumerate() {
-                let read = Request::new(Op::Read, self.layout.sector_of(place), per_unit);
-                self.read_places(read, COPY_READ << KIND | ((first + index) as u64) << 32 | u64::from(number));
-            }
+        copy.failures = 0;
+        let at = copy.first as usize + first;
+        let victim = self.victim.as_ref().expect("a segment is cleaned");
+        let Moved { unit, from, .. } = victim.units[at];
+        if count > 1 {
+            copy.reads += count as u32;
+            (0..count).for_each(|index| self.read_of_copy(number, first + index, from + index as u32, 1));
             return;
         }
-        let (unit, from) = (copy.units[first], copy.from[first]);
-        copy.failures = 0;
         self.counts.lost_units += 1;
         if self.map.unit_at(from) == Some(unit) {
             self.is_at(unit, LOST);
@@ -214,20 +222,19 @@ impl Append {
 
     /// All of a copy is read.
     fn write_copy(&mut self, number: u32) {
-        let units = self.copies.get(number).units.len() as u32;
+        let units = self.copies.get(number).count;
         let Some((to, count)) = self.take_places(For::Cleaning, units) else {
             self.parked.push(number);
             return;
         };
         let unit_cells = self.unit_cells();
         let copy = self.copies.get(number);
-        copy.to = to;
+        (copy.to, copy.count) = (to, count);
         if count < units {
             // The rest goes to the next segment.
-            let at = count as usize;
-            let (units, from) = (copy.units.split_off(at), copy.from.split_off(at));
-            let cells = copy.cells.split_off(at * unit_cells);
-            let rest = self.copies.put(Copy { units, from, cells, reads: 0, failures: 0, to: 0 });
+            let cells = copy.cells.split_off(count as usize * unit_cells);
+            let (first, count) = (copy.first + count, units - count);
+            let rest = self.copies.put(Copy { first, count, cells, reads: 0, failures: 0, to: 0 });
             self.victim.as_mut().expect("a segment is cleaned").copies += 1;
             self.write_copy(rest);
         }
@@ -252,18 +259,16 @@ impl Append {
                 return;
             }
         }
-        let Copy { units, from, to, .. } = self.copies.take(number);
+        let Copy { first, count, to, .. } = self.copies.take(number);
         let victim = self.victim.as_mut().expect("a segment is cleaned");
         victim.copies -= 1;
-        if victim.is_given_up {
-            return;
-        }
-        victim.copied.extend(units.into_iter().zip(from).zip(to..).map(|((unit, from), to)| (unit, from, to)));
+        let units = &mut victim.units[first as usize..][..count as usize];
+        units.iter_mut().zip(to..).for_each(|(moved, to)| moved.to = to);
     }
 
     /// All units of a segment have copies.
-    fn is_copied(&mut self, victim: Victim) {
-        for (unit, from, to) in victim.copied {
+    fn is_copied(&mut self, victim: &Victim) {
+        for &Moved { unit, from, to } in &victim.units {
             // The host may have written it meanwhile.
             if self.map.unit_at(from) == Some(unit) {
                 self.map.move_copied(unit, from, to);
@@ -290,6 +295,9 @@ impl Append {
 
     /// Segments whose commit has ended are trimmed when nobody reads them.
     pub(super) fn trim_cleaned(&mut self) {
+        if self.to_trim.is_empty() {
+            return;
+        }
         for segment in std::mem::take(&mut self.to_trim) {
             if self.space.look(segment).readers > 0 {
                 self.to_trim.push(segment);

@@ -325,7 +325,7 @@ impl Append {
 
     /// Writes pages of the map, as many as may be in flight. A page that names no place is left out.
     pub(super) fn write_map(&mut self) {
-        let (words, pages) = (self.layout.words(), self.layout.map_pages());
+        let (words, pages, keeps_contents) = (self.layout.words(), self.layout.map_pages(), self.cell > 0);
         let per_page = mapped_in(words) as u32;
         while let Some(checkpoint) = &mut self.log.checkpoint {
             if checkpoint.is_void || checkpoint.writes >= MOST_WRITES || checkpoint.page == pages {
@@ -338,7 +338,8 @@ impl Append {
                 let places = self.map.places(first..(first + per_page).min(self.map.len()));
                 if places.iter().any(|place| *place != NOWHERE) {
                     let at = Position { block: at.block + blocks.len() as u32, ..at };
-                    blocks.push(log::map_block(words, at, checkpoint.page, places));
+                    let block = || log::map_block(words, at, checkpoint.page, places);
+                    blocks.push(if keeps_contents { block() } else { Vec::new() });
                 }
                 checkpoint.page += 1;
             }

@@ -1,6 +1,6 @@
 //! Where everything is: two areas of the log in the first segments, data in all others.
 
-use ssdlab_base::{SECTOR_BYTES, format_size};
+use ssdlab_base::{Divider, SECTOR_BYTES, format_size};
 
 use super::config::{AppendConfig, LAYER};
 use super::log::{entries_in, mapped_in};
@@ -28,6 +28,7 @@ pub(super) struct Layout {
     pub(super) most_pending: usize,
     /// Units of the capacity.
     pub(super) units: u32,
+    by_segment_units: Divider,
 }
 
 impl Layout {
@@ -73,6 +74,7 @@ impl Layout {
             journal: journal as u32,
             most_pending,
             units: units as u32,
+            by_segment_units: Divider::new(segment_units),
         })
     }
 
@@ -102,7 +104,7 @@ impl Layout {
     }
 
     pub(super) const fn segment_of(&self, place: u32) -> u32 {
-        place / self.segment_units
+        self.by_segment_units.div(place)
     }
 
     pub(super) const fn sector_of(&self, place: u32) -> u64 {

@@ -1,5 +1,7 @@
 //! The page map, in both directions, and how much of each segment is valid.
 
+use ssdlab_base::Divider;
+
 use super::layout::{LOST, Layout, NOWHERE};
 
 /// Where units are.
@@ -12,7 +14,7 @@ pub(super) struct Map {
     holds: Vec<u64>,
     /// By segment: places whose unit is there still.
     valid: Vec<u32>,
-    segment_units: u32,
+    by_segment_units: Divider,
 }
 
 impl Map {
@@ -23,7 +25,7 @@ impl Map {
             units: vec![NOWHERE; (layout.segments * layout.segment_units) as usize],
             holds: vec![0; (layout.segments * layout.segment_units).div_ceil(64) as usize],
             valid: vec![0; layout.segments as usize],
-            segment_units: layout.segment_units,
+            by_segment_units: Divider::new(layout.segment_units),
         }
     }
 
@@ -84,14 +86,14 @@ impl Map {
 
     #[inline]
     fn leaves(&mut self, place: u32) {
-        self.valid[(place / self.segment_units) as usize] -= 1;
+        self.valid[self.by_segment_units.div(place) as usize] -= 1;
         self.holds[place as usize / 64] &= !(1 << (place % 64));
     }
 
     #[inline]
     fn takes(&mut self, place: u32, unit: u32) {
         self.units[place as usize] = unit;
-        self.valid[(place / self.segment_units) as usize] += 1;
+        self.valid[self.by_segment_units.div(place) as usize] += 1;
         self.holds[place as usize / 64] |= 1 << (place % 64);
     }
 

@@ -42,7 +42,7 @@ use crate::array::{Array, Ended, Overlaps};
 use crate::layers::Below;
 use crate::{LayerError, Traffic};
 
-use cleaning::{Copy, Victim};
+use cleaning::{Copy, Moved, Victim};
 use command::{Command, Write};
 use commit::Log;
 pub(crate) use config::LAYER;
@@ -100,6 +100,8 @@ pub struct Append {
     space: Space,
     victim: Option<Victim>,
     copies: Slots<Copy>,
+    /// The memory of the last victim's list.
+    moved: Vec<Moved>,
     /// Copies that found no place.
     parked: Vec<u32>,
     /// Segments that hold nothing: those that no commit covers, and those that wait for reads of them.
@@ -156,6 +158,7 @@ impl Append {
             space,
             victim: None,
             copies: Slots::new(),
+            moved: Vec::new(),
             parked: Vec::new(),
             cleaned: Vec::new(),
             to_trim: Vec::new(),

@@ -119,6 +119,7 @@ pub(super) fn seen_by_workloads(
     let mut seen = entrant.clone();
     let of_drive = |source| RunError::Drive { label: entrant.label.clone(), source };
     let Some(host) = experiment.host else {
+        entrant.config.validate().map_err(of_drive)?;
         if entrant.config.zones().is_none() || !experiment.workload.knows_zones(&entrant.config) {
             entrant.config.takes_block_io().map_err(of_drive)?;
         } else if experiment.subtests.is_some() {

@@ -163,6 +163,17 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         );
         result.warnings.insert(0, warning);
     }
+    if let Some(set) = stack.parts().first().and_then(|part| part.drive.command_set()) {
+        let reasons = set.refusals.iter().zip(counters.refused).filter(|(_, count)| *count > 0);
+        let told: Vec<String> = reasons.map(|(reason, count)| format!("{reason} {count}")).collect();
+        if !told.is_empty() {
+            let warning = format!(
+                "the drive refused commands of the workload or of a layer, which are counted in rates and latencies: {}",
+                told.join(", ")
+            );
+            result.warnings.insert(0, warning);
+        }
+    }
     result.warnings.extend(checks::unstruck(&unstruck, &struck_before));
     if let Some(asked) = timeline_interval
         && config.timed

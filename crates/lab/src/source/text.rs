@@ -268,11 +268,11 @@ impl WorkloadSource for TextSource {
 
     fn knows_zones(&self, drive: &DriveConfig) -> bool {
         match &self.kind {
-            Kind::Fio { job, .. } => job.is_for_zones(),
-            Kind::Trace { .. } => {
-                let trace = WorkloadSource::open(self, drive, 0);
-                trace.is_ok_and(|trace| trace.command_set() == Some(ZONED.name))
-            }
+            // A job without zones says so itself, with its place.
+            Kind::Fio { .. } => true,
+            // So does a trace that cannot be read.
+            Kind::Trace { .. } => WorkloadSource::open(self, drive, 0)
+                .map_or(true, |trace| trace.command_set().is_some_and(|set| set == ZONED.name)),
             Kind::Model(_) => false,
         }
     }

@@ -104,7 +104,7 @@ pub static KEYS: &[Key] = &[
     works("max_open_zones", "", "`zbd`: most zones open at one time, over all jobs; by default the drive's limit"),
     works("job_max_open_zones", "", "`zbd`: most zones that a job has open"),
     works("ignore_zone_limits", "", "`zbd`: `max_open_zones` may exceed the drive's limit"),
-    works("zone_reset_threshold", "", "`zbd`: a share from 0 to 1; resets by `zone_reset_frequency` begin when so much of `io_size` is written"),
+    works("zone_reset_threshold", "", "`zbd`: a share from 0 to 1; resets by `zone_reset_frequency` begin when this share of `io_size` is written"),
     works("zone_reset_frequency", "", "`zbd`: a share from 0 to 1; how many writes reset their zone first"),
     works("kb_base", "", "1024 (default): `k` is 1024 and `kib` is 1000, as fio does; 1000: the other way round"),
     works("filename", "", "any one name: the drive is the file; several names (with `:`) are refused"),

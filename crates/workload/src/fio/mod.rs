@@ -41,7 +41,7 @@ pub use generator::FioWorkload;
 pub use keys::{KEYS, Key, Support};
 pub use value::size as parse_size;
 
-use settings::{JobSettings, ZoneMode};
+use settings::JobSettings;
 
 use crate::WorkloadError;
 
@@ -133,11 +133,6 @@ impl FioJob {
     pub fn depths(&self) -> Vec<u32> {
         let depth = |job: &JobSettings| if job.synchronous_engine.is_some() { 1 } else { job.depth };
         self.jobs.iter().flat_map(|job| std::iter::repeat_n(depth(job), job.clones as usize)).collect()
-    }
-
-    /// Whether all jobs write at the write pointers of zones (`zonemode=zbd`).
-    pub fn is_for_zones(&self) -> bool {
-        self.jobs.iter().all(|job| job.zones.mode() == ZoneMode::Zbd)
     }
 
     /// What a person should know: keys accepted without effect, depths that were capped.

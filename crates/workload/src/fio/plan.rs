@@ -141,7 +141,8 @@ fn plan_clone(
     let (offset, mut io_bytes) = match &zones {
         Some(zones) => {
             region = zones.region();
-            (zones.offset(), zones.capacity())
+            // A trim counts as its zone's size, whatever of it can be written.
+            (zones.offset(), if job.mode.uses(TRIM) { zones.region() } else { zones.capacity() })
         }
         None => (offset, region),
     };

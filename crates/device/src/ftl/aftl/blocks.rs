@@ -70,6 +70,7 @@ impl Aftl {
         let lacking: Vec<u32> =
             (0..self.layout.lanes).filter(|lane| self.home(segment, *lane) == BlockId::NONE).collect();
         assert!(!lacking.is_empty(), "segment {segment} has all its blocks");
+        self.trims.settle(media);
         let begins = lacking.len() == self.layout.lanes as usize && self.written[segment as usize] == 0;
         let generation = self.next_generation(segment);
         // Sixteen generations ago the segment had the same one.
@@ -161,6 +162,7 @@ impl Aftl {
 
     /// A segment has no block any more: what it had is dead, at this trim.
     pub(super) fn give_up_blocks(&mut self, media: &mut Media, segment: u32) {
+        self.trims.settle(media);
         let trim = media.sequence();
         assert!(
             trim > self.trims.covers,

@@ -503,9 +503,12 @@ impl OwnCollection for Aftl {
         if self.dead[group as usize].is_empty() {
             return self.least_worn(media, group);
         }
+        let short = self.free_or_erasing_in(media, self.layout.lane_of(group)) < self.free_blocks;
+        // With each erase that ends every group is looked at: what no one waits for costs no more than this.
+        if !idle && !short && self.urgent.is_none() && !self.trims.are_many() {
+            return self.least_worn(media, group);
+        }
         self.trims.settle(media);
-        let lane = self.layout.lane_of(group);
-        let short = self.free_or_erasing_in(media, lane) < self.free_blocks;
         let all = idle || short || self.trims.are_many();
         let covers = self.trims.covers;
         let may_go = |dead: &&Dead| {

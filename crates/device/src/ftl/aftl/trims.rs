@@ -85,15 +85,13 @@ impl Trims {
         {
             self.covers = covers;
         }
-        let erasing = std::mem::take(&mut self.erasing);
-        for dead in erasing {
+        let is_erased = |dead: &mut Dead| {
             let state = media.flash.blocks.get(dead.block);
-            if state.programmed > 0 && !state.bad {
-                self.erasing.push(dead);
-            } else {
-                self.release(&dead);
-            }
-        }
+            state.programmed == 0 || state.bad
+        };
+        let mut erasing = std::mem::take(&mut self.erasing);
+        erasing.extract_if(.., is_erased).for_each(|dead| self.release(&dead));
+        self.erasing = erasing;
     }
 
     /// A dead block is erased.
