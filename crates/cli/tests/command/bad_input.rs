@@ -387,7 +387,6 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     bench.write("segments.toml", &text);
     let run = ["run", "-d", "segments.toml", "-w", SPEC];
     bench.refuses(&run, &[&place, "ftl.design", "nothing but appends to segments", "put the layer 'append'"]);
-    let serve = ["serve", "-d", "segments.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
     let mount = ["mount", "-d", "segments.toml", "--image", "image", "mountpoint"];
     let hint = "--file without --fs";
     bench.refuses(&mount, &[&place, "nothing but appends to segments", "the layer 'append'", hint]);
@@ -398,13 +397,19 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     bench.refuses(&["torture", "--design", "aftl", "--seeds", "1"], &["--design", "appends to segments alone"]);
     bench.write("zones.toml", &text.replace("\"aftl\"", "\"aftl-zoned\""));
     let place = format!("zones.toml:{line}:");
-    bench.refuses(&["run", "-d", "zones.toml", "-w", SPEC], &[&place, "ftl.design", "zonemode=zbd"]);
-    bench.refuses(
-        &["serve", "-d", "zones.toml", "--image", "image", "--nbd", "unix:nbd.sock"],
-        &[&place, "zones alone"],
-    );
-    let zone_size = ["run", "-d", "zones.toml", "-w", SPEC, "--set", "ftl.zone_size=3m"];
-    bench.refuses(&zone_size, &["ftl.zone_size", "a power of two"]);
+    bench.refuses(&["run", "-d", "zones.toml", "-w", SPEC], &["the drive has zones", "use zonemode=zbd"]);
+    let run = |workload| ["run", "-d", "zones.toml", "-w", workload];
+    bench.refuses(&run("model:msnfs"), &[&place, "ftl.design", "zonemode=zbd"]);
+    bench.write("appnd.csv", "time_us,op,offset_bytes,length_bytes\n0,zoned:appnd,0,4096\n");
+    bench.refuses(&run("appnd.csv"), &["appnd.csv:2", "'appnd'", "append"]);
+    bench.write("behind.csv", "time_us,op,offset_bytes,length_bytes\n0,zoned:append,1099511627776,4096\n");
+    bench.refuses(&run("behind.csv"), &["behind the drive"]);
+    let serve = ["serve", "-d", "zones.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
+    bench.refuses(&serve, &[&place, "a drive of zones is not served"]);
+    for size in ["ftl.zone_size=3m", "ftl.zone_size=4k"] {
+        let run = ["run", "-d", "zones.toml", "-w", "rw=write,bs=64k,zonemode=zbd", "--set", size];
+        bench.refuses(&run, &["ftl.zone_size", "a power of two"]);
+    }
     // A segment is a block of each die.
     let serve = ["serve", "-d", "segments.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
     bench.refuses(
