@@ -10,7 +10,8 @@ fn main() -> io::Result<()> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(&devices)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
+    // By name: with the ending, `a-b` would come before `a`.
+    files.sort_by_key(|path| path.with_extension(""));
     let mut list = String::from("&[\n");
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());
