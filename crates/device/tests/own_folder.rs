@@ -77,7 +77,9 @@ fn no_file_outside_its_folder_names_a_design_or_a_key_of_one() {
         let text = std::fs::read_to_string(&file).expect("a source");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate() {
-            if let Some(word) = named(line, &designs, &keys, !HAS_OTHER_KEYS.iter().any(|other| name.starts_with(other))) {
+            if let Some(word) =
+                named(line, &designs, &keys, !HAS_OTHER_KEYS.iter().any(|other| name.starts_with(other)))
+            {
                 leaks.push(format!("crates/{name}:{}: '{word}' in {}", number + 1, line.trim()));
             }
         }
