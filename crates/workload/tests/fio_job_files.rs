@@ -8,6 +8,7 @@ use std::process::Command;
 use fio_support::{jobs, refused, spec};
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
+use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_workload::fio::{FioJob, KEYS, Support, is_spec};
 use ssdlab_workload::{Next, Workload};
 
@@ -219,11 +220,21 @@ fn the_examples_of_the_documentation_run() {
     for block in doc.split("```").skip(1).step_by(2) {
         let (kind, text) = block.split_once('\n').expect("a block has a first line");
         let text = text.split_once("--workload ").map_or(text, |(_, workload)| workload);
-        let mut workload = if kind == "ini" { jobs(text, GIB, 1) } else { spec(text.trim(), GIB, 1) };
+        let mut workload = if kind == "ini" {
+            jobs(text, GIB, 1)
+        } else if text.contains("zonemode=zbd") {
+            // An example for a drive of zones.
+            let shape =
+                ZoneShape { size: 4096, capacity: 4096, count: 512, write_unit: 8, max_open: 14, max_active: 14 };
+            let job = FioJob::parse_line(text.trim()).expect(text);
+            job.generator_on(GIB, Some(shape), 1).expect(text)
+        } else {
+            spec(text.trim(), GIB, 1)
+        };
         assert!(matches!(workload.next(Nanos::ZERO), Ok(Next::Request(_))), "{text}");
         examples += 1;
     }
-    assert_eq!(examples, 4);
+    assert_eq!(examples, 5);
 }
 
 #[test]
