@@ -143,7 +143,6 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
                     SchedulerKind::ReadsFirst,
                     SchedulerKind::HostFirst { starvation: Nanos(100_000) },
                     SchedulerKind::HostFirst { starvation: Nanos(20_000_000) },
-                    SchedulerKind::SingleFifo,
                 ],
             ),
             faults: Faults::default(),

@@ -12,7 +12,7 @@ use ssdlab_base::command_sets::segments::{
 use ssdlab_base::command_sets::zoned::{self, ZONED, Zone, ZoneShape, ZoneState};
 use ssdlab_base::{CommandSpec, Op, Opcode, Refusal, Request, Rng, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Status, design_with, draw_design, stamp_cell};
-use ssdlab_flash::{Contents, OpKind};
+use ssdlab_flash::{Contents, OpKind, SchedulerKind};
 
 use crate::catch::catch;
 use crate::hosts::{Stop, recover_after};
@@ -670,6 +670,10 @@ impl SegmentCase {
         // Some drives have zones.
         let set = if seed % 3 == 2 { &ZONED } else { &SEGMENTS };
         draw_design(&mut config, design_with(set)?, &mut rng);
+        // Some have one queue. Not drawn, so that seeds of other campaigns keep their drives.
+        if seed % 5 == 4 {
+            config.flash.scheduler = SchedulerKind::SingleFifo;
+        }
         config.timed = rng.random_bool(0.9);
         let rate = |rng: &mut Rng, rate: f64| if rng.random_bool(0.3) { rate } else { 0.0 };
         config.flash.faults.program_failure = rate(&mut rng, 0.004);
