@@ -132,16 +132,23 @@ impl Drive {
     /// When all records of trims are on flash, who waited for them goes on.
     pub(super) fn metadata_ended(&mut self) {
         if self.media.metadata_in_flight == 0 {
-            self.gc.metadata_done(&mut self.media);
-            for command in std::mem::take(&mut self.waiting.for_records) {
-                self.release_command(command);
-            }
-            self.release_holds();
+            self.waiters_for_records_go_on();
             if self.in_order.is_some() {
                 // Blocks whose trims are on flash may be erased now.
                 self.pump_all();
                 self.waiting.space_freed = true;
             }
+        }
+    }
+
+    /// The same, where no record has ended.
+    pub(super) fn waiters_for_records_go_on(&mut self) {
+        if self.media.metadata_in_flight == 0 {
+            self.gc.metadata_done(&mut self.media);
+            for command in std::mem::take(&mut self.waiting.for_records) {
+                self.release_command(command);
+            }
+            self.release_holds();
         }
     }
 

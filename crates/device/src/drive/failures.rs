@@ -186,13 +186,19 @@ impl Drive {
             }
             return;
         }
+        let tried = self.failures.pending_rewrites.len();
         for pending in std::mem::take(&mut self.failures.pending_rewrites) {
             self.rewrite_or_wait(pending);
             if self.media.pool.unpin(pending.place.block) {
                 self.media.unpinned.push(self.media.pool.superblocks.of(pending.place.block));
             }
         }
-        self.metadata_ended();
+        if self.failures.pending_rewrites.len() < tried {
+            self.metadata_ended();
+        } else {
+            // Nothing found room, and nothing frees any: to say so would try the same again at once, for ever.
+            self.waiters_for_records_go_on();
+        }
     }
 
     /// Map pages whose programs failed stay in RAM for good.
