@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ssdlab_base::Nanos;
-use ssdlab_device::DriveConfig;
+use ssdlab_device::{DriveConfig, DriveError};
 use ssdlab_host::Host;
 use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::image::{self, OpenError, OpenedStack};
@@ -167,20 +167,19 @@ impl Live {
         }
         match args.host {
             Some(_) => drop(host.sectors(&config).map_err(Failure::input)?),
-            // Clients of a drive with segments are told its rules.
-            None if wants == Wants::BlockIo || config.segment_units().is_none() || config.zones().is_some() => {
-                config.takes_block_io().map_err(|mut error| {
-                    if config.zones().is_some() {
-                        let design = &config.ftl.design;
-                        error.reason = format!(
-                            "\"{design}\": a drive of zones is not served: NBD and FUSE have no commands for zones; use it in runs"
-                        );
-                        return Failure::input(description.place(&error));
-                    }
-                    Failure::input(description.place(&error))
-                        .hint("or --file without --fs: the drive as a file that takes appends")
-                })?
+            None if config.zones().is_some() => {
+                let design = &config.ftl.design;
+                let reason = format!(
+                    "\"{design}\": a drive of zones is not served: NBD and FUSE have no commands for zones; use it in runs"
+                );
+                let error = DriveError { key: "ftl.design".to_string(), reason };
+                return Err(Failure::input(description.place(&error)));
             }
+            // Clients of a drive with segments are told its rules.
+            None if wants == Wants::BlockIo => config.takes_block_io().map_err(|error| {
+                Failure::input(description.place(&error))
+                    .hint("or --file without --fs: the drive as a file that takes appends")
+            })?,
             None => {}
         }
         allowed(args.memory.as_deref())?.check_served(&drives)?;

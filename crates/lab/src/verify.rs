@@ -41,12 +41,10 @@ struct Sent {
 enum Effect {
     /// Nothing.
     None,
-    /// What block I/O does.
+    /// What its carrier does as block I/O.
     Block,
     /// It writes where its answer says.
     Append,
-    /// Its zones hold nothing.
-    Reset,
 }
 
 impl Effect {
@@ -56,8 +54,8 @@ impl Effect {
         };
         match (spec.role, spec.data) {
             (Role::Zone(ZoneAction::Append), _) => Effect::Append,
-            (Role::Zone(ZoneAction::Reset), _) => Effect::Reset,
-            (_, DataPhase::Range) => Effect::Block,
+            // A reset is carried by a trim, and does what one does.
+            (Role::Zone(ZoneAction::Reset), _) | (_, DataPhase::Range) => Effect::Block,
             _ => Effect::None,
         }
     }

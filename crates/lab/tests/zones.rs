@@ -6,7 +6,7 @@ use common::{assert_checks_hold, drive, entrants, experiment, run};
 use ssdlab_device::{Allocation, DriveConfig, Settings};
 use ssdlab_lab::{Age, Experiment, Sending, TextSource};
 
-/// Ten zones of which three quarters can be written, at most four of them open.
+/// Ten zones with a capacity of three quarters of their size, at most four of them open.
 fn zoned() -> DriveConfig {
     let mut config = drive("zoned");
     let geometry = &mut config.flash.geometry;

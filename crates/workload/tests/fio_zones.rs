@@ -74,7 +74,7 @@ fn zones_with_write_pointers_are_written_as_fio_writes_them() {
     assert!(error.contains("no zone of the job's region has data"), "{error}");
 }
 
-/// A drive of 8 zones of 64 sectors, of which 48 can be written; its limits are held, resets come before rewrites, and no
+/// A drive of 8 zones of 64 sectors with a capacity of 48; its limits are held, resets come before rewrites, and no
 /// request breaks a rule: a model of a few lines checks each.
 #[test]
 fn requests_for_a_zoned_drive_break_no_rule() {

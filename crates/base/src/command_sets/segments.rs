@@ -25,10 +25,10 @@ pub const UNWRITTEN: Refusal = Refusal(5);
 /// A write to a segment that takes none before its TRIM: sectors before its last are missing after a power cut.
 pub const CLOSED: Refusal = Refusal(6);
 
-/// Most segments that a report has.
+/// Most segments, or zones, that a report has.
 pub const MOST_REPORTED: u64 = 4096;
 
-/// Bytes that a report has for each segment.
+/// Bytes that a report has for each segment or zone.
 pub const REPORTED_BYTES: usize = 8;
 
 /// What a segment can take.

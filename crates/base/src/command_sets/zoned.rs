@@ -3,6 +3,7 @@
 //! READ and WRITE stay block I/O. A zone is written at its write pointer, and can be written again after a reset. Its size is a
 //! power of two, its capacity what can be written of it; addresses between the two hold nothing.
 
+use super::segments::REPORTED_BYTES;
 use crate::Op;
 use crate::command_set::{
     AddressSpace, CommandSet, CommandSpec, DataPhase, EventKind, EventSpec, Merging, Opcode, Refusal, Role, Words,
@@ -43,12 +44,6 @@ pub const UNWRITTEN: Refusal = Refusal(8);
 
 /// Zones became read-only: the first of them, and how many.
 pub const ZONES_READ_ONLY: EventKind = EventKind(0);
-
-/// Most zones that a report has.
-pub const MOST_REPORTED: u64 = 4096;
-
-/// Bytes that a report has for each zone.
-pub const REPORTED_BYTES: usize = 8;
 
 /// The state of a zone. The numbers are those of the Zone Descriptor (Zoned Namespace Command Set 1.1, figure 37).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

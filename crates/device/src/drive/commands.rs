@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
-use ssdlab_base::command_sets::{segments, zoned};
+use ssdlab_base::command_sets::segments::{MOST_REPORTED, Segment};
+use ssdlab_base::command_sets::zoned::Zone;
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
@@ -246,32 +247,21 @@ impl Drive {
     /// Answers with the segments or zones from the number in the first word on, as many as the second says.
     fn report_segments(&self, of_set: &mut OfSet) -> Status {
         let (first, count) = (of_set.words[0], of_set.words[1]);
-        let reported = |all: u64, most: u64| {
-            let end = first.checked_add(count).filter(|end| *end <= all && count <= most);
-            end.map(|end| first..end).ok_or(Status::OutOfRange)
-        };
-        let answered = if let Some(shape) = self.segments() {
-            of_set.answer.words = vec![shape.sectors, shape.count, shape.write_unit];
-            reported(shape.count, segments::MOST_REPORTED)
-                .map(|numbers| numbers.filter_map(|number| self.segment(number)).flat_map(|it| it.encode()).collect())
-        } else if let Some(shape) = self.zones() {
-            let (open, active) = (shape.max_open.into(), shape.max_active.into());
-            of_set.answer.words = vec![shape.size, shape.count, shape.write_unit, shape.capacity, open, active];
-            reported(shape.count, zoned::MOST_REPORTED)
-                .map(|numbers| numbers.filter_map(|number| self.zone(number)).flat_map(|it| it.encode()).collect())
-        } else {
-            Err(Status::Unsupported)
-        };
-        match answered {
-            Ok(bytes) => {
-                of_set.answer.bytes = bytes;
-                Status::Success
+        let (words, all) = match (self.segments(), self.zones()) {
+            (Some(shape), _) => (vec![shape.sectors, shape.count, shape.write_unit], shape.count),
+            (None, Some(shape)) => {
+                let (open, active) = (shape.max_open.into(), shape.max_active.into());
+                (vec![shape.size, shape.count, shape.write_unit, shape.capacity, open, active], shape.count)
             }
-            Err(status) => {
-                of_set.answer.words.clear();
-                status
-            }
-        }
+            (None, None) => return Status::Unsupported,
+        };
+        let end = first.checked_add(count).filter(|end| *end <= all && count <= MOST_REPORTED);
+        let Some(end) = end else { return Status::OutOfRange };
+        let encoded =
+            |number| self.segment(number).map(Segment::encode).or_else(|| self.zone(number).map(Zone::encode));
+        of_set.answer.words = words;
+        of_set.answer.bytes = (first..end).filter_map(encoded).flatten().collect();
+        Status::Success
     }
 
     /// Whether the design has done a part of a command of the set: the rest follows, in RAM where flash takes no more.

@@ -178,7 +178,7 @@ impl Drive {
                 self.give_up_stalled(Status::StorageFull);
             } else {
                 self.failures.read_only = true;
-                self.zones_are_read_only();
+                self.tell_zones_if_read_only();
                 self.give_up_pending_pages(Status::ReadOnly);
                 self.map_is_read_only();
                 self.retry_stalled();

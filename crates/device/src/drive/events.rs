@@ -254,9 +254,7 @@ impl Drive {
         }
         // Stalled commands hear of it when they are tried again.
         self.failures.read_only = self.over_provisioning_is_gone();
-        if self.failures.read_only {
-            self.zones_are_read_only();
-        }
+        self.tell_zones_if_read_only();
     }
 
     /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.

@@ -161,8 +161,11 @@ impl Drive {
         }
     }
 
-    /// The drive takes no more writes: its zones are read-only, and the host hears of it.
-    pub(super) fn zones_are_read_only(&mut self) {
+    /// Where the drive takes no more writes, its zones are read-only, and the host hears of it.
+    pub(super) fn tell_zones_if_read_only(&mut self) {
+        if !self.failures.read_only {
+            return;
+        }
         let Some(InOrder { seen: Seen::Zones(zones), segments, .. }) = self.in_order.as_deref_mut() else { return };
         zones.make_read_only();
         self.media.events.send(self.media.now, zoned::ZONES_READ_ONLY, &[0, *segments]);

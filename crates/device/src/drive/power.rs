@@ -306,9 +306,7 @@ impl Drive {
         self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
         self.failures.read_only |= self.over_provisioning_is_gone();
-        if self.failures.read_only {
-            self.zones_are_read_only();
-        }
+        self.tell_zones_if_read_only();
         if self.media.flash.timed() {
             self.work();
         } else {

@@ -408,9 +408,7 @@ impl Drive {
         drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
         drive.failures.read_only = drive.over_provisioning_is_gone();
-        if drive.failures.read_only {
-            drive.zones_are_read_only();
-        }
+        drive.tell_zones_if_read_only();
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the saved drive is damaged"));

@@ -137,7 +137,7 @@ impl Append {
         self.victim = Some(victim);
     }
 
-    /// Sends a read for each run of places of units, the first of which is the victim's unit number `first`.
+    /// Sends a read for each run of places of units. The first place is that of the victim's unit number `first`.
     fn read_copy(&mut self, first: usize, units: &[Moved]) {
         let cells = vec![0; units.len() * self.unit_cells()];
         let copy = Copy { first: first as u32, count: units.len() as u32, cells, reads: 0, failures: 0, to: 0 };

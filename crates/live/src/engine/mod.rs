@@ -624,7 +624,7 @@ fn result_of(completion: &Completion, broken: bool, set: Option<&CommandSet>) ->
             Err(set.and_then(|set| set.refusal(reason)).map_or(Failure::Invalid, Failure::Refused))
         }
         Status::Unsupported => Err(Failure::Unsupported),
-        // The last two are answers to commands of a drive's own set, which nobody sends here.
+        // The last two answer commands of a drive's own set. No transport sends these.
         Status::OutOfRange | Status::Absent | Status::Invalid => Err(Failure::Invalid),
     }
 }

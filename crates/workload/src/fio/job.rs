@@ -92,8 +92,8 @@ pub(crate) struct JobRun {
     /// Transfers drawn and not sent, from `next_drawn` on.
     drawn: Vec<Request>,
     next_drawn: usize,
-    /// A transfer that was drawn and waits for the reset of a zone: its direction, first byte in the region and length.
-    held: Option<(usize, u64, u64)>,
+    /// A transfer in the pending direction that waits for the reset of a zone: its first byte in the region and length.
+    held: Option<(u64, u64)>,
     reset_tag: u32,
     /// Writes until one resets its zone.
     until_reset: u64,
@@ -237,9 +237,9 @@ impl JobRun {
         if every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) {
             return Ok(Step::Send(self.flush(now)));
         }
-        let drawn = match (self.pending, self.held) {
-            (Some(direction), _) | (None, Some((direction, ..))) => direction,
-            (None, None) => self.draw_direction_in(zones.as_deref()),
+        let drawn = match self.pending {
+            Some(direction) => direction,
+            None => self.draw_direction_in(zones.as_deref()),
         };
         let (direction, due) = self.rated(drawn, now);
         if due > now {
@@ -383,9 +383,12 @@ impl JobRun {
     /// The direction to take, which of a mix is a write while there is nothing to read.
     fn draw_direction_in(&mut self, zones: Option<&ZoneTable>) -> usize {
         let drawn = self.draw_direction();
+        if drawn != READ || self.plan.settings.mode.kind != Kind::Mixed {
+            return drawn;
+        }
         let of_zones = self.plan.zones.zip(zones).filter(|(plan, _)| !plan.rules.read_beyond);
-        let nothing_to_read = of_zones.is_some_and(|(plan, zones)| zones.with_data(&plan.rules) == 0);
-        if drawn == READ && self.plan.settings.mode.kind == Kind::Mixed && nothing_to_read { WRITE } else { drawn }
+        let nothing_to_read = of_zones.is_some_and(|(plan, zones)| !zones.has_data(&plan.rules));
+        if nothing_to_read { WRITE } else { READ }
     }
 
     fn take_slot(&mut self) -> u32 {
@@ -402,13 +405,11 @@ impl JobRun {
     /// The next transfer in `direction` where zones have write pointers, or what has to come before it.
     fn draw_in_zone(&mut self, direction: usize, zones: &mut ZoneTable) -> Result<InZone, WorkloadError> {
         let plan = self.plan.zones.expect("a job with zones");
-        let (start, length) = match self.held.take() {
-            Some((_, start, length)) => (start, length),
-            None => self.place_in_zones(direction, zones),
-        };
+        let held = self.held.take();
+        let (start, length) = held.unwrap_or_else(|| self.place_in_zones(direction, zones));
         let byte = self.plan.offset + start;
-        let is_due =
-            plan.reset_every > 0 && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
+        let resets = direction == WRITE && plan.reset_every > 0;
+        let is_due = resets && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
         let placed = match direction {
             READ => zones.place_read(byte, length, &plan.rules),
             WRITE => zones.place_write(byte, length, self.queue.into(), is_due, &plan.rules),
@@ -416,7 +417,7 @@ impl JobRun {
         };
         match placed {
             Placed::At(at, length) => {
-                if direction == WRITE && plan.reset_every > 0 && zones.with_data(&plan.rules) >= plan.reset_threshold {
+                if resets && zones.with_data(&plan.rules) >= plan.reset_threshold {
                     self.until_reset = if is_due { plan.reset_every } else { self.until_reset - 1 };
                 }
                 let transfer = self.transfer(direction, at - self.plan.offset, length);
@@ -432,11 +433,11 @@ impl JobRun {
             }
             Placed::AfterReset(_) | Placed::NoOpenZone if self.in_flight() > 0 => {
                 // As fio, a job resets a zone when nothing of it is in flight.
-                self.held = Some((direction, start, length));
+                self.held = Some((start, length));
                 Ok(InZone::Wait)
             }
             Placed::AfterReset(zone) => {
-                self.held = Some((direction, start, length));
+                self.held = Some((start, length));
                 if is_due {
                     self.until_reset = plan.reset_every + 1;
                 }

@@ -114,6 +114,11 @@ impl ZoneTable {
         (rules.first..rules.end).map(|zone| self.written(zone)).sum()
     }
 
+    /// Whether the region has any.
+    pub(super) fn has_data(&self, rules: &Rules) -> bool {
+        (rules.first..rules.end).any(|zone| self.written(zone) > 0)
+    }
+
     /// The start of the next zone where `byte` is behind what can be written of its own.
     pub(super) fn behind_capacity(&self, byte: u64) -> Option<u64> {
         let zone = self.zone_of(byte);
@@ -252,7 +257,7 @@ mod tests {
 
     const RULES: Rules = Rules { first: 0, end: 4, smallest: 4, read_beyond: false, most_open: 0, random: true };
 
-    /// Four zones of 32 bytes, of which 24 can be written.
+    /// Four zones of 32 bytes with a capacity of 24.
     fn table(most_open: u32) -> ZoneTable {
         ZoneTable::new(32, 24, 4, most_open, ZoneReset::Command)
     }
