@@ -18,6 +18,18 @@ fn drawn_drivers_keep_what_they_promise() {
     keep_what_they_promise(true);
 }
 
+/// Programs failed where no block of their lane was free. Each try to write such a page elsewhere counted as space that was freed, so
+/// that the next try came at the same instant, for ever. Nothing but the end of the run shows that it is over.
+#[test]
+fn a_failed_page_without_a_free_block_does_not_hold_the_clock() {
+    let scope = StackScope { host: None, drive: None, commands: 120, drivers: true, faults: true };
+    let (case, host) = draw(7473, &scope);
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(run(&case, &host, &mut Totals::default()).map_err(|finding| finding.message)));
+    let found = ended.recv_timeout(std::time::Duration::from_secs(60));
+    assert_eq!(found.expect("the run ends within a minute; it takes milliseconds"), Ok(()));
+}
+
 /// Restoring in the host as it is published keeps its table in RAM: what was flushed is lost with it. The same seeds find
 /// nothing where the table is on the drive.
 #[test]
