@@ -211,7 +211,11 @@ class Host:
             return segment, nbd.WRITE, at(segment, units - 1), 2 * unit, "crosses-segments"
         if draw == 4 and written < units:
             skip, length = rng.choice(((0, unit - 512), (512, unit), (0, 512), (100, unit), (0, unit - 100), (7, 8)))
-            return segment, nbd.WRITE, at(segment, written) + skip, length, "part-of-write-unit"
+            offset = at(segment, written) + skip
+            # Behind the drive's end it is another error.
+            if offset + length > self.count * self.bytes:
+                return None
+            return segment, nbd.WRITE, offset, length, "part-of-write-unit"
         if draw == 5:
             return segment, nbd.TRIM, at(segment, 0), self.bytes - unit, "part-of-segment"
         if draw == 6 and segment + 1 < self.count:
