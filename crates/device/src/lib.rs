@@ -17,6 +17,7 @@ mod gc;
 mod interface;
 mod map_stats;
 mod media;
+pub mod pacing;
 pub mod path;
 mod recovery_reads;
 mod registry;

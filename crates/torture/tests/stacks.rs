@@ -119,7 +119,11 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appen
     ];
     let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let mut cuts = 0;
-    for keys in ["", "cleaning = \"cost-benefit\"\ncopies = 1\ncopy_size = 1024\nfree_segments = 3\n"] {
+    for keys in [
+        "",
+        "cleaning = \"cost-benefit\"\ncopies = 1\ncopy_size = 1024\nfree_segments = 3\n",
+        "pacing = \"proportional\"\ncopies = 2\ncopy_size = 4096\n",
+    ] {
         let text = &format!("[[layer]]\nkind = \"append\"\n{keys}");
         let host = Host::parse(text, "host.toml").expect("a host");
         let mut drive = handful();

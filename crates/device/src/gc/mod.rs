@@ -6,7 +6,6 @@
 //! job that was begun can be finished whatever the host does: [`choice`] has the argument.
 
 mod choice;
-mod pacing;
 pub(crate) mod victim;
 
 use ssdlab_base::Nanos;
@@ -15,14 +14,21 @@ use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Ppn, Submit};
 use crate::block_pool::{BlockKind, BlockState};
 use crate::ftl::{Ftl, TrimTarget};
 use crate::media::Media;
+use crate::pacing::{self, Pace, Space};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 use crate::{DriveConfig, GcConfig};
-use pacing::Space;
 use victim::VictimPolicy;
 
 /// Relocations of one job in flight for each plane it works on: enough to keep a die busy, few enough that the host is not queued behind a block.
 const RELOCATIONS_IN_FLIGHT: u32 = 8;
+
+/// The same where collection is paced: one is read, one is transferred, one is programmed. More would only queue up in front of
+/// the host.
+const PACED_IN_FLIGHT: u32 = 3;
+
+/// Pages of the host, in each plane, that paced collection may lag behind before the host is held back.
+const LAG_PAGES: u32 = 2;
 
 /// Static wear levelling moves at most one block for this many victims of garbage collection in a group.
 const VICTIMS_PER_WEAR_MOVE: u32 = 16;
@@ -86,11 +92,7 @@ impl Gc {
             policy,
             jobs: vec![None; groups],
             in_flight: vec![0; groups],
-            in_flight_most: if config.gc.pacing.is_on() {
-                pacing::in_flight_most(width)
-            } else {
-                RELOCATIONS_IN_FLIGHT * width
-            },
+            in_flight_most: if config.gc.pacing.is_on() { PACED_IN_FLIGHT } else { RELOCATIONS_IN_FLIGHT } * width,
             background: false,
             draining: false,
             urgent: false,
@@ -260,8 +262,7 @@ impl Gc {
         if !self.keeps_pace(media) || job.cause != Cause::Gc {
             return media.whole_rows(group, most);
         }
-        let space = self.space(media, group);
-        let paced = pacing::pace(&space, in_flight).relocations;
+        let paced = self.pace(media, group).relocations;
         let whole = media.whole_rows(group, paced);
         // Less than a row is moved as a row, so that planes program together, if nothing else is in flight.
         let row = media.pool.superblocks.together();
@@ -271,17 +272,18 @@ impl Gc {
 
     /// Decides how far the host may go on in a group.
     fn tell_host(&self, media: &mut Media, group: u32) {
-        let allowed = if self.keeps_pace(media) {
-            pacing::pace(&self.space(media, group), self.in_flight[group as usize]).host_pages
-        } else {
-            u32::MAX
-        };
+        let allowed = if self.keeps_pace(media) { self.pace(media, group).host_pages } else { u32::MAX };
         media.host_pace.allow(group, allowed);
     }
 
     /// Headroom of all groups, in pages.
     pub(crate) fn headroom_pages(&self, media: &Media) -> u64 {
         (0..media.pool.groups()).map(|group| u64::from(self.space(media, group).headroom())).sum()
+    }
+
+    /// What a group may do now.
+    fn pace(&self, media: &Media, group: u32) -> Pace {
+        pacing::pace(&self.space(media, group), self.in_flight[group as usize], self.in_flight_most)
     }
 
     /// A group's space, as pacing sees it.
@@ -292,7 +294,7 @@ impl Gc {
         };
         Space {
             block_pages: media.data_pages_per_superblock(),
-            planes: media.pool.superblocks.width(),
+            slack: LAG_PAGES * media.pool.superblocks.width(),
             empty_pages: media.empty_pages(group),
             keep_free: self.config.free_blocks - 1,
             frontiers: media.open_frontiers(group),

@@ -5,6 +5,7 @@
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
+use ssdlab_device::pacing::{self, Pace};
 
 use super::config::Cleaning;
 use super::layout::{LOST, NOWHERE};
@@ -14,9 +15,14 @@ use super::{Append, COPY_READ, COPY_WRITE, KIND, READS, is_void};
 use crate::array::Ended;
 use crate::seeded::{LayerBug, seeded};
 
+/// Writes of cleaning that paced cleaning may lag behind before the host is held back.
+const SLACK: u32 = 2;
+
 /// A segment that is being cleaned.
 pub(super) struct Victim {
     segment: u32,
+    /// Valid units that it had when it was chosen.
+    valid: u32,
     /// The next of its units to be looked at.
     next: u32,
     /// Copies in flight.
@@ -56,9 +62,40 @@ impl Append {
         self.space.free() + (self.cleaned.len() + self.log.being_committed() + self.to_trim.len()) as u32
     }
 
-    /// Whether too few segments are free.
-    fn needs_cleaning(&self) -> bool {
-        self.free_soon() <= self.config.free_segments && self.stuck.is_none()
+    /// What cleaning and writes may do now: without pacing, all that the free segments allow.
+    pub(super) fn pace(&self) -> Pace {
+        if !self.config.pacing.is_on() {
+            let is_short = self.free_soon() <= self.config.free_segments;
+            return Pace {
+                relocations: if is_short || self.victim.is_some() { u32::MAX } else { 0 },
+                host_pages: u32::MAX,
+            };
+        }
+        let (valid, started, writes) = match &self.victim {
+            Some(victim) => (victim.valid, victim.units.len() as u32, victim.copies),
+            None => (0, 0, 0),
+        };
+        let block_pages = self.layout.segment_units;
+        let in_open = self.space.room(For::Host, block_pages) + self.space.room(For::Cleaning, block_pages);
+        let space = pacing::Space {
+            block_pages,
+            slack: SLACK * self.copy_units,
+            empty_pages: self.free_soon() * block_pages + in_open,
+            keep_free: self.config.free_segments,
+            frontiers: 2,
+            host_is_blocked: self.space.is_full(For::Host),
+            victim_valid: valid,
+            victim_left: valid.saturating_sub(started),
+        };
+        pacing::pace(&space, writes * self.copy_units, self.config.copies * self.copy_units)
+    }
+
+    /// Units that the host may write now. What cleaning owes for those before is begun first.
+    pub(super) fn host_pages(&mut self) -> u32 {
+        if self.config.pacing.is_on() {
+            self.clean();
+        }
+        self.pace().host_pages
     }
 
     /// Cleans as much as is needed, and as copies may be in flight.
@@ -68,13 +105,14 @@ impl Append {
         }
         loop {
             if self.victim.is_none() {
-                if !self.needs_cleaning() {
+                if self.stuck.is_some() || self.pace().relocations == 0 {
                     return;
                 }
                 let Some(segment) = self.choose() else { return };
                 self.space.get(segment).state = State::Cleaned;
                 let units = std::mem::take(&mut self.moved);
-                self.victim = Some(Victim { segment, next: 0, copies: 0, units, is_given_up: false });
+                let valid = self.map.valid(segment);
+                self.victim = Some(Victim { segment, valid, next: 0, copies: 0, units, is_given_up: false });
                 self.counts.cleaned_segments += 1;
             }
             self.copy_more();
@@ -115,11 +153,14 @@ impl Append {
 
     /// Reads what of the victim is to be copied next.
     fn copy_more(&mut self) {
-        let has_more =
-            |victim: &mut Victim| victim.copies < self.config.copies && victim.next < self.layout.segment_units;
-        let Some(mut victim) = self.victim.take_if(has_more) else { return };
+        let mut most = self.pace().relocations;
+        if most < self.copy_units && self.victim.as_ref().is_some_and(|victim| victim.copies > 0) {
+            // Little is due: it goes with more.
+            return;
+        }
+        let Some(mut victim) = self.victim.take() else { return };
         let first = victim.segment * self.layout.segment_units;
-        while victim.copies < self.config.copies && victim.next < self.layout.segment_units {
+        while most > 0 && victim.copies < self.config.copies && victim.next < self.layout.segment_units {
             let before = victim.units.len();
             let end = before + self.copy_units as usize;
             while victim.next < self.layout.segment_units && victim.units.len() < end {
@@ -129,6 +170,7 @@ impl Append {
             }
             let units = &victim.units[before..];
             if !units.is_empty() {
+                most = most.saturating_sub(units.len() as u32);
                 victim.copies += 1;
                 self.counts.copied_units += units.len() as u64;
                 self.read_copy(before, units);

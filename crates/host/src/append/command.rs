@@ -377,7 +377,7 @@ impl Append {
         let unit_cells = self.unit_cells();
         while let Some(count) = self.command(slot).spans.last().map(|span| span.count) {
             let room = self.layout.most_pending.saturating_sub(self.log.pending() + self.units_in_flight) as u32;
-            let most = count.min(room);
+            let most = count.min(room).min(self.host_pages());
             if most == 0 {
                 return false;
             }

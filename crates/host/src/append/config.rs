@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::{CommandSet, format_size};
+use ssdlab_device::Pacing;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
 
 use super::Append;
@@ -56,6 +57,14 @@ const KEYS: &[Key] = &[
         "Cleaning begins when so many segments are free, and ends when more are.",
     ),
     Key::new(
+        "pacing",
+        Kind::Word(words::<Pacing>),
+        Default::word("off"),
+        "How cleaning and writes share the drive. `off`: cleaning runs at full speed while `free_segments` or fewer are free, and \
+         writes wait while one is. `proportional`: for each unit written a share of units is copied, so that a segment is free when \
+         the open one is full; writes that are too fast wait.",
+    ),
+    Key::new(
         "copies",
         Kind::Count { unit: "copies", least: 1, most: 1024 },
         Default::number(8),
@@ -78,6 +87,8 @@ pub struct AppendConfig {
     pub cleaning: Cleaning,
     /// Free segments at which cleaning begins, at least 2.
     pub free_segments: u32,
+    /// How cleaning and writes share the drive.
+    pub pacing: Pacing,
     /// Writes of cleaning in flight at most, at least 1.
     pub copies: u32,
     /// Most bytes of such a write.
@@ -89,6 +100,7 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
         over_provisioning: keys.count("over_provisioning")?,
         cleaning: keys.choice("cleaning")?,
         free_segments: keys.count("free_segments")?,
+        pacing: keys.choice("pacing")?,
         copies: keys.count("copies")?,
         copy_size: keys.number("copy_size")?,
     }))
@@ -101,6 +113,7 @@ impl AppendConfig {
             ("over_provisioning", format!("{}%", self.over_provisioning)),
             ("cleaning", word(self.cleaning).to_string()),
             ("free_segments", self.free_segments.to_string()),
+            ("pacing", word(self.pacing).to_string()),
             ("copies", self.copies.to_string()),
             ("copy_size", format_size(self.copy_size)),
         ]

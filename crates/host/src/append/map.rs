@@ -124,7 +124,14 @@ mod tests {
     fn the_map_says_what_a_list_says() {
         let below = Below { sectors: 40 * 64, unit_bytes: 4096, segment: Some(64) };
         let cleaning = Cleaning::Greedy;
-        let config = AppendConfig { over_provisioning: 7, cleaning, free_segments: 2, copies: 1, copy_size: 4096 };
+        let config = AppendConfig {
+            over_provisioning: 7,
+            cleaning,
+            free_segments: 2,
+            pacing: Pacing::Off,
+            copies: 1,
+            copy_size: 4096,
+        };
         let layout = Layout::new(&below, &config).expect("a layout");
         let mut map = Map::new(&layout);
         let mut model = vec![NOWHERE; layout.units as usize];

@@ -74,6 +74,11 @@ impl Space {
         self.free.len() as u32
     }
 
+    /// Whether there is no room in an open segment, and none may be opened. The host leaves the last free segment to cleaning.
+    pub(super) fn is_full(&self, who: For) -> bool {
+        self.open[who as usize].is_none() && self.free() <= u32::from(who == For::Host)
+    }
+
     /// Units of so many that the open segment takes.
     pub(super) fn room(&self, who: For, segment_units: u32) -> u32 {
         self.open[who as usize].map_or(0, |(_, next)| segment_units - next)
@@ -105,15 +110,13 @@ impl Space {
 }
 
 impl Append {
-    /// The next places, one behind the other: the first, and how many, `most` of them at most. The host leaves the last free
-    /// segment to cleaning.
+    /// The next places, one behind the other: the first, and how many, `most` of them at most.
     pub(super) fn take_places(&mut self, who: For, most: u32) -> Option<(u32, u32)> {
         let segment_units = self.layout.segment_units;
+        if self.space.is_full(who) {
+            return None;
+        }
         if self.space.open[who as usize].is_none() {
-            let kept = u32::from(who == For::Host);
-            if self.space.free() <= kept {
-                return None;
-            }
             let segment = self.space.free.pop_front()?;
             assert_eq!(self.map.valid(segment), 0, "segment {segment} is free, and holds units");
             if std::mem::take(&mut self.space.get(segment).needs_trim) {

@@ -38,7 +38,7 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
         let drawn = match &scope.host {
             Some((text, host)) => Some((text.clone(), host.clone())),
             // Every third.
-            None if scope.drivers && seed.is_multiple_of(3) => Some(parsed(append(&mut rng))),
+            None if scope.drivers && seed.is_multiple_of(3) => Some(parsed(append(&mut rng, seed))),
             None if scope.drivers => Some(parsed(shrd(&mut rng))),
             None => None,
         };
@@ -69,15 +69,16 @@ fn parsed(text: String) -> (String, Host) {
 const ABOVE: [&str; 3] = ["", "", "[[layer]]\nkind = \"scheduler\"\ndepth = 4\n"];
 
 /// A host that appends to segments.
-fn append(rng: &mut Rng) -> String {
+fn append(rng: &mut Rng, seed: u64) -> String {
     let (above, cleaning) = (one_of(rng, &ABOVE), one_of(rng, &["greedy", "greedy", "cost-benefit"]));
     format!(
         "{above}[[layer]]\nkind = \"append\"\ncleaning = \"{cleaning}\"\nover_provisioning = \"{}%\"\nfree_segments = {}\n\
-         copies = {}\ncopy_size = {}\n",
+         copies = {}\ncopy_size = {}\npacing = \"{}\"\n",
         one_of(rng, &[1, 7, 30]),
         one_of(rng, &[2, 2, 3]),
         one_of(rng, &[1, 2, 8]),
         one_of(rng, &[512, 4096, 16 << 10, 128 << 10]),
+        if seed / 3 % 3 == 1 { "proportional" } else { "off" },
     )
 }
 

@@ -1,4 +1,5 @@
-//! Pacing: how fast a group is collected beside what the host writes into it.
+//! Pacing: how fast space is collected beside what the host writes into it. Collection in the drive paces each of its groups of
+//! blocks, and a host that cleans paces all its segments as one group, with a segment as the block.
 //!
 //! A decision over a snapshot of one group's space: how many relocations may start now, and how many pages the host may
 //! take. It acts on nothing and remembers nothing, so what preconditioning, a restored drive or an idle time leave behind
@@ -16,40 +17,34 @@
 //!
 //! Collection without pacing chooses its victims when a block fewer than `gc.free_blocks` is free and the open ones are half
 //! full on average. That is the setpoint: victims see the same over-provisioning, and write amplification stays what it
-//! was. What is missing to the setpoint is what collection lags behind by; from [`LAG_PAGES`] in each plane on the host
-//! waits for it, and the setpoint is that much higher.
-
-/// Relocations in flight for each plane: one is read, one is transferred, one is programmed. More would only queue up in
-/// front of the host.
-const IN_FLIGHT_A_PLANE: u32 = 3;
-
-/// Pages of the host, in each plane, that collection may lag behind before the host is held back.
-const LAG_PAGES: u32 = 2;
+//! was. What is missing to the setpoint is what collection lags behind by; from [`Space::slack`] on the host waits for it, and the
+//! setpoint is that much higher.
 
 /// One group's space, in pages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Space {
+pub struct Space {
     /// Pages of a block.
-    pub(super) block_pages: u32,
-    /// Planes of the group.
-    pub(super) planes: u32,
+    pub block_pages: u32,
+    /// Pages of the host that collection may lag behind before the host is held back.
+    pub slack: u32,
     /// Pages that hold nothing: of blocks that are free or whose erase is on its way, and left in open ones.
-    pub(super) empty_pages: u32,
+    pub empty_pages: u32,
     /// Blocks to keep free.
-    pub(super) keep_free: u32,
+    pub keep_free: u32,
     /// Blocks that are open.
-    pub(super) frontiers: u32,
+    pub frontiers: u32,
     /// A stream of the host has no block, and may not open one.
-    pub(super) host_is_blocked: bool,
+    pub host_is_blocked: bool,
     /// Valid pages that the victim had when it was chosen; 0 where none is in work.
-    pub(super) victim_valid: u32,
+    pub victim_valid: u32,
     /// Valid pages that are still in it.
-    pub(super) victim_left: u32,
+    pub victim_left: u32,
 }
 
 impl Space {
     /// What can still be written, with the victim in work in proportion.
-    pub(super) fn headroom(&self) -> u32 {
+    #[must_use]
+    pub fn headroom(&self) -> u32 {
         let moved = self.victim_valid.saturating_sub(self.victim_left);
         self.empty_pages
             + (u64::from(self.block_pages) * u64::from(moved)).checked_div(u64::from(self.victim_valid)).unwrap_or(0)
@@ -58,7 +53,7 @@ impl Space {
 
     /// Headroom to keep.
     fn setpoint(&self) -> u32 {
-        self.keep_free * self.block_pages + self.frontiers * self.block_pages / 2 + LAG_PAGES * self.planes
+        self.keep_free * self.block_pages + self.frontiers * self.block_pages / 2 + self.slack
     }
 
     /// Pages of the host that collection lags behind by.
@@ -67,7 +62,8 @@ impl Space {
     }
 
     /// Relocations that should have been started by now; 0 where collection is abreast of the host.
-    pub(super) fn owed(&self) -> u32 {
+    #[must_use]
+    pub fn owed(&self) -> u32 {
         let lag = self.lag();
         if lag == 0 && !self.host_is_blocked {
             return 0;
@@ -83,29 +79,28 @@ impl Space {
 
 /// What a group may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub struct Pace {
     /// Relocations that may start.
-    pub(super) relocations: u32,
+    pub relocations: u32,
     /// Pages that the host may take before the group is looked at again; with 0 it waits for a relocation to end.
-    pub(super) host_pages: u32,
+    pub host_pages: u32,
 }
 
-/// Relocations of a group of so many planes that are in flight at most.
-pub(super) const fn in_flight_most(planes: u32) -> u32 {
-    IN_FLIGHT_A_PLANE * planes
-}
-
-/// The pace of a group with `in_flight` relocations in flight.
-pub(super) fn pace(space: &Space, in_flight: u32) -> Pace {
-    let ahead = (LAG_PAGES * space.planes).saturating_sub(space.lag());
+/// The pace of a group with `in_flight` relocations in flight, which may be `most`.
+#[must_use]
+pub fn pace(space: &Space, in_flight: u32, most: u32) -> Pace {
+    let ahead = space.slack.saturating_sub(space.lag());
     // Who waits for a relocation to end needs one that does.
     let host_pages = if in_flight == 0 { ahead.max(1) } else { ahead };
-    Pace { relocations: space.owed().min(in_flight_most(space.planes).saturating_sub(in_flight)), host_pages }
+    Pace { relocations: space.owed().min(most.saturating_sub(in_flight)), host_pages }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SLACK: u32 = 2;
+    const IN_FLIGHT: u32 = 3;
 
     /// A group that is counted and nothing else: every victim has as many valid pages, relocations take no time.
     struct Group {
@@ -120,7 +115,7 @@ mod tests {
         fn new(block_pages: u32, valid: u32) -> Group {
             let space = Space {
                 block_pages,
-                planes: 1,
+                slack: SLACK,
                 empty_pages: 5 * block_pages,
                 keep_free: 2,
                 frontiers: 2,
@@ -203,7 +198,7 @@ mod tests {
     #[test]
     fn what_is_owed_is_what_brings_the_headroom_back() {
         let mut space = Group::new(192, 160).space;
-        space.empty_pages = 3 * 192 + LAG_PAGES;
+        space.empty_pages = 3 * 192 + SLACK;
         assert_eq!((space.headroom(), space.setpoint(), space.owed()), (578, 578, 0));
         // 160 / 32 relocations a page.
         space.empty_pages -= 1;
@@ -219,14 +214,14 @@ mod tests {
     #[test]
     fn a_host_that_is_too_fast_waits_for_relocations_in_flight_and_for_nothing_else() {
         let mut space = Group::new(192, 160).space;
-        space.empty_pages = 3 * 192 + LAG_PAGES;
-        assert_eq!(pace(&space, 0), Pace { relocations: 0, host_pages: LAG_PAGES });
+        space.empty_pages = 3 * 192 + SLACK;
+        assert_eq!(pace(&space, 0, IN_FLIGHT), Pace { relocations: 0, host_pages: SLACK });
         space.empty_pages -= 1;
-        assert_eq!(pace(&space, 0), Pace { relocations: 3, host_pages: LAG_PAGES - 1 });
-        assert_eq!(pace(&space, 2), Pace { relocations: 1, host_pages: LAG_PAGES - 1 });
+        assert_eq!(pace(&space, 0, IN_FLIGHT), Pace { relocations: 3, host_pages: SLACK - 1 });
+        assert_eq!(pace(&space, 2, IN_FLIGHT), Pace { relocations: 1, host_pages: SLACK - 1 });
         space.empty_pages = 3 * 192;
-        assert_eq!(pace(&space, 1), Pace { relocations: 2, host_pages: 0 });
-        assert_eq!(pace(&space, 0).host_pages, 1);
+        assert_eq!(pace(&space, 1, IN_FLIGHT), Pace { relocations: 2, host_pages: 0 });
+        assert_eq!(pace(&space, 0, IN_FLIGHT).host_pages, 1);
     }
 
     #[test]
@@ -235,7 +230,7 @@ mod tests {
             let mut space = Group::new(192, valid).space;
             space.empty_pages = 0;
             assert!(space.owed() > 0);
-            assert!(pace(&space, 0).relocations > 0);
+            assert!(pace(&space, 0, IN_FLIGHT).relocations > 0);
         }
     }
 }
