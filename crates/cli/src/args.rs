@@ -407,7 +407,7 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) stacks: bool,
 
-    /// Draw drivers that need commands of their drive, such as `shrd`
+    /// Draw layers that need drives of their own kind: `shrd` and `append`
     #[arg(long, conflicts_with_all = ["host", "stacks", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) drivers: bool,
 

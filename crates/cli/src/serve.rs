@@ -170,7 +170,7 @@ impl Live {
             None if config.zones().is_some() => {
                 let design = &config.ftl.design;
                 let reason = format!(
-                    "\"{design}\": a drive of zones is not served: NBD and FUSE have no commands for zones; use it in runs"
+                    "\"{design}\": a drive with zones cannot be served: NBD and FUSE have no zone commands; use `ssdlab run`"
                 );
                 let error = DriveError { key: "ftl.design".to_string(), reason };
                 return Err(Failure::input(description.place(&error)));
@@ -178,7 +178,7 @@ impl Live {
             // Clients of a drive with segments are told its rules.
             None if wants == Wants::BlockIo => config.takes_block_io().map_err(|error| {
                 Failure::input(description.place(&error))
-                    .hint("or --file without --fs: the drive as a file that takes appends")
+                    .hint("or mount with --file without --fs: the drive as a file that accepts appends")
             })?,
             None => {}
         }

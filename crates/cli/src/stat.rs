@@ -36,13 +36,13 @@ pub(crate) struct Stat {
     /// Print the drive's log once, as JSON with the keys of `nvme smart-log`, for `ssdlab wa drive`
     #[arg(long, conflicts_with_all = ["interval", "count", "json"])]
     smart: bool,
-    /// Print the append-only segments once: of each drive their size, counts by state, and what it refused
+    /// Print the append-only segments of each drive once: their size, their number by state, and the refused commands
     ///
-    /// --range and --state list segments, a line each. With --json all are listed, or those that are selected; neighbours with
-    /// the same state and written bytes share an entry.
+    /// --range and --state select segments to list, one a line. --json lists the selected segments, by default all; adjacent
+    /// segments with the same state and written bytes share an entry.
     #[arg(long, conflicts_with_all = ["interval", "count", "smart"])]
     segments: bool,
-    /// Of a stack's drives, this one
+    /// Show only this drive of a stack
     #[arg(long, value_name = "NAME", requires = "segments")]
     drive: Option<String>,
     /// List these segments
@@ -124,8 +124,8 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
             eprintln!("the server has ended");
             return Ok(ExitCode::SUCCESS);
         }
-        let now: Value =
-            serde_json::from_str(&line).map_err(|error| Failure::work(format!("the server said {line}: {error}")))?;
+        let now: Value = serde_json::from_str(&line)
+            .map_err(|error| Failure::work(format!("the server answered {line}: {error}")))?;
         if args.json {
             say(line.trim_end())?;
             shown += 1;
@@ -167,7 +167,7 @@ fn ask(word: &str, to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Res
         return Err(ended());
     }
     serde_json::from_str(&line)
-        .map_err(|error| Failure::work(format!("the server said '{}': {error}", line.trim_end())))
+        .map_err(|error| Failure::work(format!("the server answered '{}': {error}", line.trim_end())))
 }
 
 fn heading(now: &Value) -> String {

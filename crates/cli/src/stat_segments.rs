@@ -54,7 +54,7 @@ impl Selection {
 /// What the server told, as it is printed: JSON, or a summary of each drive and a line for each selected segment.
 pub(crate) fn shown(mut told: Value, selection: &Selection, as_json: bool) -> Result<String, Failure> {
     let Some(drives) = told["drives"].as_array_mut() else {
-        return Err(Failure::work(format!("the server said {told}")).hint("its version knows no segments"));
+        return Err(Failure::work(format!("the server answered {told}")).hint("its version cannot report segments"));
     };
     selection.drives(drives)?;
     for drive in drives.iter_mut() {

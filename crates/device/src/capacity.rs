@@ -91,15 +91,15 @@ impl DriveConfig {
         }
         if self.zones().is_some() {
             let reason = format!(
-                "\"{}\": the drive takes writes at the write pointers of its zones alone; send a workload that knows zones: fio's \
-                 options with zonemode=zbd (docs/workloads.md), or a trace with commands of the set 'zoned'",
+                "\"{}\": the drive accepts writes only at the write pointers of its zones; use a workload for zones: fio's options with \
+                 zonemode=zbd (docs/workloads.md), or a trace with commands of the set 'zoned'",
                 self.ftl.design
             );
             return refuse("ftl.design", reason);
         }
         let reason = format!(
-            "\"{}\": the drive takes nothing but appends to segments; put the layer 'append' between block I/O and it: a file with \
-             `[[layer]]` and `kind = \"append\"`, given with --host (docs/host.md)",
+            "\"{}\": the drive accepts only appends to its segments; for block I/O put the layer 'append' above it: --host FILE, with \
+             `[[layer]]` and `kind = \"append\"` in the file (docs/host.md)",
             self.ftl.design
         );
         refuse("ftl.design", reason)

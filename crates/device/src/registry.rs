@@ -61,7 +61,7 @@ pub fn registered() -> Vec<Registered> {
         ("fifo", "operations of a die in order of arrival"),
         ("reads-first", "reads before programs and erases"),
         ("host-first", "the host's operations before GC's, with a starvation bound"),
-        ("single-fifo", "operations of the whole drive in order of arrival, each sent when those before it are (AMF)"),
+        ("single-fifo", "operations of the whole drive in order of arrival, each sent after all earlier ones (AMF)"),
     ];
     const PACINGS: [(&str, &str); 2] = [
         ("off", "collection from the moment a plane is short of free blocks until it is not"),

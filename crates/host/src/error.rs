@@ -50,7 +50,7 @@ pub struct StackError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayerError {
     /// It was given fewer devices than it needs.
-    #[error("a {layer} stands on a device")]
+    #[error("the layer {layer} needs a device below it")]
     NoDevice {
         /// The layer's name in descriptions.
         layer: &'static str,
@@ -76,7 +76,7 @@ pub enum LayerError {
         least: u64,
     },
     /// Its device is larger than its table can say.
-    #[error("the device has {size}; its table can name the units of {most}")]
+    #[error("the device has {size}, expected at most {most}: the layer's table can number no more units")]
     TooLarge {
         /// The size of the device, with its unit.
         size: String,
@@ -92,7 +92,7 @@ pub enum LayerError {
         expected: u64,
     },
     /// What the layer keeps on a device cannot be read back.
-    #[error("device {device}: what a {layer} keeps cannot be read: {status:?}")]
+    #[error("device {device}: the metadata of the layer {layer} cannot be read: {status:?}")]
     Unreadable {
         /// The layer's name in descriptions.
         layer: &'static str,
@@ -105,13 +105,13 @@ pub enum LayerError {
     #[error("no side that was in sync is there")]
     NoneInSync,
     /// It stands on a layer, and needs the drive itself.
-    #[error("a {layer} stands on a drive, with no layer between")]
+    #[error("expected a drive directly below the layer {layer}, with no layer between")]
     NoDrive {
         /// The layer's name in descriptions.
         layer: &'static str,
     },
     /// The drive below does not know the layer's commands.
-    #[error("a {layer} stands on a drive that knows the command set {set}; found the design {design}")]
+    #[error("the layer {layer} needs a drive with the command set {set}; found the design {design}")]
     UnknownSet {
         /// The layer's name in descriptions.
         layer: &'static str,
@@ -122,7 +122,7 @@ pub enum LayerError {
     },
     /// The drive below takes appends to segments, and the layer does not append.
     #[error(
-        "a {layer} sends block I/O, and the drive below takes nothing but appends to segments: put a layer 'append' between them"
+        "the layer {layer} sends block I/O, but the drive below accepts only appends: put a layer 'append' between them (design aftl)"
     )]
     NoBlockIo {
         /// The layer's name in descriptions.
@@ -130,7 +130,7 @@ pub enum LayerError {
     },
     /// Segments hold data, and nothing on the drive says what.
     #[error(
-        "{segments} segments of the drive hold data that no layer {layer} wrote; TRIM them first, or use a new drive"
+        "{segments} segments of the drive hold data that no layer {layer} wrote; trim them first, or use a new drive"
     )]
     Foreign {
         /// The layer's name in descriptions.

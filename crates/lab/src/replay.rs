@@ -55,7 +55,7 @@ pub enum ReplayError {
     Workload(#[from] WorkloadError),
     /// The workload asks for what the drive does not have.
     #[error(
-        "request {number} ({op:?} of {sectors} sectors at sector {sector}) ends behind the drive's {user_sectors} \
+        "request {number} ({op:?} of {sectors} sectors at sector {sector}) ends beyond the drive's {user_sectors} \
          sectors: take a larger drive, or let the trace be wrapped (--wrap) or fitted (--fit)"
     )]
     Beyond {
@@ -94,7 +94,7 @@ pub enum ReplayError {
     },
     /// The drive has zones, and block I/O is not for them.
     #[error(
-        "the drive takes writes at the write pointers of its zones alone, and preconditioning by a workload sends others: \
+        "the drive accepts writes only at the write pointers of its zones, and preconditioning by a workload sends others: \
          precondition with none or fill"
     )]
     ZonesPreconditioned,

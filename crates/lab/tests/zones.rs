@@ -92,8 +92,8 @@ fn what_does_not_go_with_zones_is_refused() {
         ssdlab_lab::run(&experiment(&drives, &workload, age), None, &control).expect_err(line).to_string()
     };
     for (line, age, part) in [
-        ("rw=randwrite,bs=4k", Age::None, "the drive has zones, which take writes at their write pointers"),
-        ("model:msnfs,requests=100", Age::None, "write pointers of its zones alone"),
+        ("rw=randwrite,bs=4k", Age::None, "the drive has zones, and accepts writes only at their write pointers"),
+        ("model:msnfs,requests=100", Age::None, "only at the write pointers of its zones"),
         ("rw=randread,bs=4k,zonemode=zbd", Age::None, "no zone of the job's region has data"),
         ("rw=randwrite,bs=4k,zonemode=zbd", Age::Steady, "precondition with none or fill"),
         ("rw=randwrite,bs=4k,zonemode=zbd", Age::Touched, "precondition with none or fill"),

@@ -64,7 +64,7 @@ fn errors_name_file_line_key_found_and_expected() {
     );
     assert_eq!(
         refused_file("[a]\nrw=read\nsize=2g\n"),
-        "jobs.fio:3: job 'a': 'size=2g': 2147483648 bytes from byte 0 end behind the drive's user capacity of 1073741824 bytes; \
+        "jobs.fio:3: job 'a': 'size=2g': 2147483648 bytes from byte 0 end beyond the drive's user capacity of 1073741824 bytes; \
          expected at most 1073741824, or a share such as size=100%"
     );
     assert_eq!(
@@ -111,14 +111,14 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=randread:0", "after the colon"),
         ("rw=read:100", "multiple of 512"),
         ("rw=read:2g", "not smaller than the job's region"),
-        ("rw=trimwrite:8", "takes no number"),
+        ("rw=trimwrite:8", "expected no number after the colon"),
         ("rw=randread,random_distribution=zipf:0", "theta above 0"),
         ("rw=randread,random_distribution=zipf:1.2:2", "center from 0 to 1"),
         ("rw=randread,random_distribution=zipf:1.2:0.1:3", "zipf:THETA"),
         ("rw=randread,random_distribution=pareto:1", "between 0 and 1"),
         ("rw=randread,random_distribution=normal:100", "below 100"),
         ("rw=randread,random_distribution=zoned:50/50:40/50", "add up to 100"),
-        ("rw=randread,random_distribution=zoned_abs:50/1g:50/1g", "ends behind the region"),
+        ("rw=randread,random_distribution=zoned_abs:50/1g:50/1g", "ends beyond the region"),
         ("rw=randread,bs=1m,random_distribution=zoned:50/0:50/100", "holds no block"),
         ("rw=read,filename=/dev/sda:/dev/sdb", "one file name"),
         ("rw=read,write_hint=eternal", "one of none, short"),
@@ -144,7 +144,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=write,zonemode=zbd,zonesize=1m,bs=2m", "the capacity of a zone"),
         ("rw=trim,zonemode=zbd,zonesize=1m,bs=64k", "a trim resets a zone"),
         ("rw=trimwrite,zonemode=zbd,zonesize=1m,bs=1m", "a full zone is reset"),
-        ("rw=write:4k,zonemode=zbd,zonesize=1m", "no number behind a colon"),
+        ("rw=write:4k,zonemode=zbd,zonesize=1m", "no number after the colon"),
         ("rw=write,zonemode=zbd,zonesize=1m,zoneskip=512k", "multiple of the zone size"),
         ("rw=write,zonemode=zbd,zonesize=1m,bs=96k,max_open_zones=2", "divides the capacity"),
         ("rw=write,zonemode=zbd,zonesize=1m,zone_reset_threshold=2", "from 0 to 1"),

@@ -138,8 +138,8 @@ fn requests_for_a_zoned_drive_break_no_rule() {
     };
     for (line, part) in [
         ("rw=randwrite,bs=4k", "use zonemode=zbd"),
-        ("rw=randwrite,bs=4k,zonemode=zbd,zonesize=64k", "the drive's is 32768 bytes"),
-        ("rw=randwrite,bs=4k,zonemode=zbd,zonecapacity=32k", "the drive's is 24576 bytes"),
+        ("rw=randwrite,bs=4k,zonemode=zbd,zonesize=64k", "the drive's 32768 bytes"),
+        ("rw=randwrite,bs=4k,zonemode=zbd,zonecapacity=32k", "the drive's 24576 bytes"),
         ("rw=randwrite,bs=2k,zonemode=zbd", "the drive's write unit, 4096 bytes"),
         ("rw=randwrite,bs=4k,zonemode=zbd,max_open_zones=5", "at most 3 open or active zones"),
     ] {

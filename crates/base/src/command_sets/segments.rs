@@ -1,8 +1,7 @@
 //! The set `segments`: block I/O on append-only segments (Application-Managed Flash, section 2).
 //!
-//! READ, WRITE and TRIM stay block I/O. What is new is what they may do, and so the set has reasons for refusals. A sector is
-//! written once, in order within its segment, and can be written again after a TRIM of the segment. The one command tells the
-//! host about segments.
+//! READ, WRITE and TRIM stay block I/O. The set restricts what they may do, and names the reasons for refusals. A host writes the
+//! sectors of a segment in order, and each once until it trims the segment. The one command reports segments to the host.
 
 use crate::Op;
 use crate::command_set::{AddressSpace, CommandSet, CommandSpec, DataPhase, Merging, Opcode, Refusal, Role, Words};
@@ -12,7 +11,7 @@ pub const REPORT: Opcode = Opcode(1);
 
 /// A write of sectors that are written.
 pub const OVERWRITE: Refusal = Refusal(0);
-/// A write behind the next sector of its segment.
+/// A write that begins beyond the next sector of its segment.
 pub const GAP: Refusal = Refusal(1);
 /// A write that goes on into the next segment.
 pub const CROSSES_SEGMENTS: Refusal = Refusal(2);
@@ -98,12 +97,12 @@ impl Segment {
 /// The set.
 pub static SEGMENTS: CommandSet = CommandSet {
     name: "segments",
-    summary: "append-only segments: a sector is written once, in order, until a TRIM of its segment",
+    summary: "append-only segments: a host writes the sectors of a segment in order, and each once until it trims the segment",
     commands: &[CommandSpec {
         opcode: REPORT,
         name: "report",
-        summary: "answers with sectors of a segment, segments, and sectors of a write unit, and with 8 bytes for each segment \
-                  asked for: its written sectors, and its state in the highest byte",
+        summary: "answers with the sectors of a segment, the number of segments, the sectors of a write unit, and 8 bytes for \
+                  each requested segment: its written sectors, and its state in the highest byte",
         carrier: Op::Read,
         address: AddressSpace::Nothing,
         merging: Merging::Never,

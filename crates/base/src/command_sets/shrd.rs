@@ -89,14 +89,14 @@ const fn command(opcode: Opcode, name: &'static str, summary: &'static str) -> C
 /// The set.
 pub static SHRD: CommandSet = CommandSet {
     name: "shrd",
-    summary: "small writes go to a log behind the capacity, and get their own addresses back later",
+    summary: "small writes go to a log beyond the capacity, and later get their own addresses",
     commands: &[
-        command(TWRITE_HEADER, "twrite-header", "says which units the next twrite-data from a tLPN on brings"),
+        command(TWRITE_HEADER, "twrite-header", "announces the oLPNs of the next twrite-data that starts at a tLPN"),
         CommandSpec {
             address: AddressSpace::Reserved,
             words_in: Words::NONE,
             data: DataPhase::Range,
-            ..command(TWRITE_DATA, "twrite-data", "writes units to the log, whose oLPNs the header said")
+            ..command(TWRITE_DATA, "twrite-data", "writes units to the log; their oLPNs are those of the header")
         },
         CommandSpec {
             carrier: Op::Read,
@@ -109,12 +109,12 @@ pub static SHRD: CommandSet = CommandSet {
             address: AddressSpace::Everything,
             ..command(REMAP, "remap", "moves entries of the map from tLPNs to oLPNs")
         },
-        command(TRIM_LOG, "trim-log", "says that runs of tLPNs are not needed any more"),
+        command(TRIM_LOG, "trim-log", "tells the drive that runs of tLPNs are no longer needed"),
         CommandSpec {
             carrier: Op::Flush,
             address: AddressSpace::Everything,
             words_in: Words::NONE,
-            ..command(RESTORE, "restore", "gives all that is in the log its own addresses back")
+            ..command(RESTORE, "restore", "moves everything in the log to its own addresses")
         },
         CommandSpec {
             carrier: Op::Flush,

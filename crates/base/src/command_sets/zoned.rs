@@ -23,7 +23,7 @@ pub const FINISH: Opcode = Opcode(5);
 /// Makes zones empty.
 pub const RESET: Opcode = Opcode(6);
 
-/// A command goes on behind the capacity of its zone, or a read into the next zone.
+/// A command goes beyond the capacity of its zone.
 pub const ZONE_BOUNDARY: Refusal = Refusal(0);
 /// A write to a full zone.
 pub const ZONE_IS_FULL: Refusal = Refusal(1);
@@ -163,14 +163,14 @@ const fn of_zones(opcode: Opcode, name: &'static str, action: ZoneAction, summar
 /// The set.
 pub static ZONED: CommandSet = CommandSet {
     name: "zoned",
-    summary: "zones as NVMe has them: written at their write pointer until they are reset",
+    summary: "NVMe zones: a host writes a zone at its write pointer, and resets it before it writes it again",
     commands: &[
         CommandSpec {
             opcode: REPORT,
             name: "report",
             summary: "answers with the size of a zone in sectors, the number of zones, the sectors of a write unit, the capacity \
-                      of a zone and the most open and active zones, and with 8 bytes for each zone asked for: its written \
-                      sectors, and its state in the highest byte",
+                      of a zone, the most open and active zones, and 8 bytes for each requested zone: its written sectors, \
+                      and its state in the highest byte",
             carrier: Op::Read,
             address: AddressSpace::Nothing,
             merging: Merging::Never,
@@ -182,7 +182,7 @@ pub static ZONED: CommandSet = CommandSet {
         CommandSpec {
             opcode: APPEND,
             name: "append",
-            summary: "writes at the write pointer of the zone that begins at its address, and answers with the first sector",
+            summary: "writes at the write pointer of the zone that starts at the address, and answers with the first sector written",
             carrier: Op::Write,
             address: AddressSpace::Logical,
             merging: Merging::Never,
@@ -191,9 +191,14 @@ pub static ZONED: CommandSet = CommandSet {
             data: DataPhase::Range,
             role: Role::Zone(ZoneAction::Append),
         },
-        of_zones(OPEN, "open", ZoneAction::Open, "opens the zones of its range, so that the drive does not close them"),
+        of_zones(
+            OPEN,
+            "open",
+            ZoneAction::Open,
+            "opens the zones of its range; the drive does not close them by itself",
+        ),
         of_zones(CLOSE, "close", ZoneAction::Close, "closes the open zones of its range"),
-        of_zones(FINISH, "finish", ZoneAction::Finish, "fills what is left of the zones of its range with zeroes"),
+        of_zones(FINISH, "finish", ZoneAction::Finish, "fills the rest of the zones of its range with zeroes"),
         of_zones(RESET, "reset", ZoneAction::Reset, "makes the zones of its range empty"),
     ],
     events: &[EventSpec {

@@ -386,15 +386,15 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     let place = format!("segments.toml:{line}:");
     bench.write("segments.toml", &text);
     let run = ["run", "-d", "segments.toml", "-w", SPEC];
-    bench.refuses(&run, &[&place, "ftl.design", "nothing but appends to segments", "put the layer 'append'"]);
+    bench.refuses(&run, &[&place, "ftl.design", "only appends to its segments", "put the layer 'append' above it"]);
     let mount = ["mount", "-d", "segments.toml", "--image", "image", "mountpoint"];
     let hint = "--file without --fs";
-    bench.refuses(&mount, &[&place, "nothing but appends to segments", "the layer 'append'", hint]);
-    bench.refuses(&[&mount[..], &["--file", "--fs", "ext4"]].concat(), &["nothing but appends to segments", hint]);
+    bench.refuses(&mount, &[&place, "only appends to its segments", "the layer 'append'", hint]);
+    bench.refuses(&[&mount[..], &["--file", "--fs", "ext4"]].concat(), &["only appends to its segments", hint]);
     assert!(!bench.path("image").exists(), "a drive that is refused leaves no image");
     let torture = ["torture", "-d", "segments.toml", "--seeds", "1"];
-    bench.refuses(&torture, &["aftl", "appends to segments alone", "the layer 'append'", "--test segments"]);
-    bench.refuses(&["torture", "--design", "aftl", "--seeds", "1"], &["--design", "appends to segments alone"]);
+    bench.refuses(&torture, &["aftl", "only appends to segments", "the layer 'append'", "--test segments"]);
+    bench.refuses(&["torture", "--design", "aftl", "--seeds", "1"], &["--design", "only appends to segments"]);
     bench.write("zones.toml", &text.replace("\"aftl\"", "\"aftl-zoned\""));
     let place = format!("zones.toml:{line}:");
     bench.refuses(&["run", "-d", "zones.toml", "-w", SPEC], &["the drive has zones", "use zonemode=zbd"]);
@@ -403,9 +403,9 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     bench.write("appnd.csv", "time_us,op,offset_bytes,length_bytes\n0,zoned:appnd,0,4096\n");
     bench.refuses(&run("appnd.csv"), &["appnd.csv:2", "'appnd'", "append"]);
     bench.write("behind.csv", "time_us,op,offset_bytes,length_bytes\n0,zoned:append,1099511627776,4096\n");
-    bench.refuses(&run("behind.csv"), &["behind the drive"]);
+    bench.refuses(&run("behind.csv"), &["beyond the drive"]);
     let serve = ["serve", "-d", "zones.toml", "--image", "image", "--nbd", "unix:nbd.sock"];
-    bench.refuses(&serve, &[&place, "a drive of zones is not served"]);
+    bench.refuses(&serve, &[&place, "a drive with zones cannot be served"]);
     for size in ["ftl.zone_size=3m", "ftl.zone_size=4k"] {
         let run = ["run", "-d", "zones.toml", "-w", "rw=write,bs=64k,zonemode=zbd", "--set", size];
         bench.refuses(&run, &["ftl.zone_size", "a power of two"]);

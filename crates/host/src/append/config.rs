@@ -47,14 +47,14 @@ const KEYS: &[Key] = &[
         "cleaning",
         Kind::Word(words::<Cleaning>),
         Default::Is(Setting::Word("greedy")),
-        "Which segment is cleaned: the one with the least valid units (`greedy`), or the one with the highest \
-         (1 - u) * age / (1 + u), u being its valid share and age counted in units written since it was full (`cost-benefit`).",
+        "Which segment is cleaned. `greedy`: the one with the fewest valid units. `cost-benefit`: the one with the highest \
+         (1 - u) * age / (1 + u), where u is its valid share and age the number of units written since it became full.",
     ),
     Key::new(
         "free_segments",
         Kind::Count { unit: "segments", least: 2, most: 65_536 },
         Default::number(2),
-        "Cleaning begins when so many segments are free, and ends when more are.",
+        "Cleaning begins when this many segments are free, and ends when more are free.",
     ),
     Key::new(
         "pacing",
@@ -68,13 +68,13 @@ const KEYS: &[Key] = &[
         "copies",
         Kind::Count { unit: "copies", least: 1, most: 1024 },
         Default::number(8),
-        "Writes of cleaning that are in flight at most.",
+        "Most cleaning writes in flight at one time.",
     ),
     Key::new(
         "copy_size",
         Kind::Size { least: 512, most: 1 << 20, step: 512 },
         Default::number(128 << 10),
-        "Most bytes of a write of cleaning; at least a write unit.",
+        "Most bytes of a cleaning write; at least a write unit.",
     ),
 ];
 

@@ -60,7 +60,7 @@ impl Layout {
             return Err(LayerError::TooSmall {
                 size: format!("{segments} segments"),
                 lacking: format!(
-                    "{} of them for the log of the layer {}, and {kept} that cleaning needs, leave none for data",
+                    "of which the log of the layer {1} takes {0}, and cleaning {kept}: none is left for data",
                     2 * area_segments,
                     LAYER.name
                 ),

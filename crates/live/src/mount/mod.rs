@@ -135,8 +135,8 @@ pub enum MountError {
     },
     /// The drive takes appends to segments alone, and more than the file was asked for.
     #[error(
-        "the drive takes nothing but appends to segments: a file system needs the layer 'append' above it \
-        (docs/host.md); `--file` without `--fs` stops at the file"
+        "the drive accepts only appends to its segments: a file system needs the layer 'append' above it \
+        (docs/host.md); with `--file` and without `--fs`, the drive is mounted as a file without a file system"
     )]
     AppendsOnly,
     /// The drive holds no file system, and none was asked for.

@@ -448,12 +448,13 @@ impl JobRun {
             }
             Placed::NoData => Err(self.plan.settings.error(
                 "zonemode",
-                "no zone of the job's region has data: write before (a job above with stonewall, --precondition fill), or \
+                "no zone of the job's region has data: write first (--precondition fill, or an earlier job and stonewall), or set \
                  read_beyond_wp=1 for reads",
             )),
             Placed::NoOpenZone => Err(self.plan.settings.error(
                 "zonemode",
-                "as many zones are open as may be, and none of them in the job's region: raise max_open_zones, or let jobs share a region",
+                "the limit of open zones is reached, and no open zone is in the job's region: raise max_open_zones, or let jobs \
+                 share a region",
             )),
         }
     }

@@ -237,7 +237,7 @@ fn place_region(job: &JobSettings, clone: u32, capacity: u64, min_bs: u64) -> Re
             return Err(job.error(
                 "size",
                 &format!(
-                    "{bytes} bytes from byte {start} end behind the drive's user capacity of {capacity} bytes; \
+                    "{bytes} bytes from byte {start} end beyond the drive's user capacity of {capacity} bytes; \
                      expected at most {room}, or a share such as size=100%"
                 ),
             ));

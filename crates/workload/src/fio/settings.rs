@@ -401,10 +401,10 @@ impl JobSettings {
             return Ok(());
         }
         if self.sequence_hole != 0 || self.sequence_length > 1 {
-            return Err(self.error("rw", "zonemode takes no number behind a colon"));
+            return Err(self.error("rw", "expected no number after the colon with zonemode"));
         }
         if mode == ZoneMode::Zbd && self.mode.kind == Kind::TrimThenWrite {
-            return Err(self.error("rw", "zonemode=zbd does not trim before each write: a full zone is reset"));
+            return Err(self.error("rw", "zonemode=zbd cannot trim before each write: a full zone is reset instead"));
         }
         Ok(())
     }
@@ -422,7 +422,7 @@ impl JobSettings {
     fn settle_sequence(&mut self, postfix: Option<&str>, kb: u64) -> Result<(), WorkloadError> {
         let Some(postfix) = postfix else { return Ok(()) };
         if self.mode.kind == Kind::TrimThenWrite {
-            return Err(self.error("rw", "trimwrite takes no number behind a colon"));
+            return Err(self.error("rw", "expected no number after the colon of trimwrite"));
         }
         if self.mode.random {
             let length = value::count(postfix, kb).filter(|length| *length > 0);

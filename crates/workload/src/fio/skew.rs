@@ -67,7 +67,7 @@ impl Scatter {
 pub(crate) enum SkewError {
     #[error("mixes percent and bytes")]
     MixedUnits,
-    #[error("zone {zone} ends behind the region of {blocks} blocks")]
+    #[error("zone {zone} ends beyond the region of {blocks} blocks")]
     BehindTheRegion { zone: usize, blocks: u64 },
     #[error("zone {zone} holds no block of {block_bytes} bytes")]
     NoBlock { zone: usize, block_bytes: u64 },

@@ -53,9 +53,10 @@ pub(super) fn zones_of(
         if job.zones.mode() != ZoneMode::Zbd {
             if of_drive.is_some() {
                 let key = if job.has("zonemode") { "zonemode" } else { "rw" };
-                return Err(
-                    job.error(key, "the drive has zones, which take writes at their write pointers: use zonemode=zbd")
-                );
+                return Err(job.error(
+                    key,
+                    "the drive has zones, and accepts writes only at their write pointers: use zonemode=zbd",
+                ));
             }
             continue;
         }
@@ -67,10 +68,14 @@ pub(super) fn zones_of(
         if let Some(before) = shared {
             if (before.size, before.capacity) != (zones.size, zones.capacity) {
                 let key = if before.size == zones.size { "zonecapacity" } else { "zonesize" };
-                return Err(job.error(key, "differs from that of a job before: all jobs share the zones of the drive"));
+                return Err(
+                    job.error(key, "differs from that of an earlier job: all jobs share the zones of the drive")
+                );
             }
             if before.max_open != zones.max_open {
-                return Err(job.error("max_open_zones", "differs from that of a job before: the limit is for all jobs"));
+                return Err(
+                    job.error("max_open_zones", "differs from that of an earlier job: the limit is for all jobs")
+                );
             }
         }
         shared = Some(zones);
@@ -94,7 +99,7 @@ fn as_the_drive_has_them(job: &JobSettings, shape: ZoneShape) -> Result<Zones, W
     let (size, capacity) = (shape.size * SECTOR_BYTES, shape.capacity * SECTOR_BYTES);
     for (key, found, expected) in [("zonesize", job.zones.size, size), ("zonecapacity", job.zones.capacity, capacity)] {
         if found > 0 && found != expected {
-            return Err(job.error(key, &format!("the drive's is {expected} bytes: expected that, or no {key}")));
+            return Err(job.error(key, &format!("expected the drive's {expected} bytes, or no {key}")));
         }
     }
     // A zone that is open is active: a job that opens no more than that never exceeds the other limit.
@@ -165,11 +170,15 @@ impl Zones {
                 return Err(job.error(key, &message));
             }
             if job.unaligned && write_unit > SECTOR_BYTES {
-                return Err(job.error("bs_unaligned", &format!("the drive writes units of {write_unit} bytes")));
+                return Err(job.error(
+                    "bs_unaligned",
+                    &format!("expected 0: the drive writes whole units of {write_unit} bytes"),
+                ));
             }
             if self.max_open > 0 && !capacity.is_multiple_of(smallest) {
                 let message = format!(
-                    "found {smallest} bytes, expected a block that divides the capacity of a zone, {capacity} bytes: the rest would stay open"
+                    "found {smallest} bytes, expected a block size that divides the capacity of a zone, {capacity} bytes: \
+                     otherwise no zone becomes full, and all stay open"
                 );
                 return Err(job.error(key, &message));
             }
@@ -228,7 +237,7 @@ impl fmt::Display for JobZones {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} zones of {}", self.count(), format_size(self.size))?;
         if self.zone_capacity < self.size {
-            write!(f, " ({} to be written)", format_size(self.zone_capacity))?;
+            write!(f, " ({} writable)", format_size(self.zone_capacity))?;
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ pub(in crate::description) const FLASH: &[Key] = &[
         Default::word("fifo"),
         "How a die picks its next operation: `\"fifo\"`; `\"reads-first\"`; `\"host-first\"`, the host's before \
          garbage collection's ([schedulers.md](schedulers.md) compares them). `\"single-fifo\"`: the drive has one queue \
-         instead of one a die, and an operation starts when those before it are sent \
+         instead of one for each die, and sends an operation after all earlier ones \
          ([simulation-model.md](simulation-model.md#one-queue)).",
     ),
     Key::new(

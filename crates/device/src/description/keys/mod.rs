@@ -135,7 +135,7 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         "read_unwritten",
         Kind::Word(words::<ReadUnwritten>),
         Default::word("error"),
-        "What a drive with append-only segments answers to reads of sectors that are not written: a refusal, or zeroes.",
+        "How a drive with append-only segments or zones answers reads of unwritten sectors: with an error, or with zeroes.",
     ),
 ];
 

@@ -19,7 +19,7 @@ const SEGMENT_LEVELS: Key = Key::new(
     "segment_levels",
     Kind::Word(words::<Levels>),
     Default::word("ways"),
-    "A segment is a block of each channel, of each way of each channel (each die), or of each plane \
+    "What a segment takes one block of: each channel, each way of each channel (each die), or each plane \
      (Application-Managed Flash, section 4).",
 );
 
@@ -27,14 +27,15 @@ const ZONE_SIZE: Key = Key::new(
     "zone_size",
     Kind::ANY_SIZE,
     Default::Follows("the smallest power of two that holds a segment", smallest_zone),
-    "Bytes from the start of one zone to that of the next: a power of two. A segment is the capacity of a zone.",
+    "Bytes from the start of a zone to the start of the next: a power of two. The capacity of a zone is a segment.",
 );
 
 const MAX_OPEN_ZONES: Key = Key::new(
     "max_open_zones",
     Kind::Count { unit: "zones", least: 0, most: u32::MAX },
     Default::number(0),
-    "Most zones that can be open at one time; `0` is no limit. The drive closes one that a write opened if it needs another.",
+    "Most zones that can be open at one time; `0` is no limit. At the limit, the drive closes a zone that a write opened, to open \
+     another.",
 );
 
 const MAX_ACTIVE_ZONES: Key = Key::new(
@@ -110,7 +111,7 @@ pub(super) fn check_zoned(config: &DriveConfig) -> Result<(), DriveError> {
         let open = if open == 0 { "no limit on open zones".to_string() } else { format!("max_open_zones = {open}") };
         return refuse(
             "ftl.max_active_zones",
-            format!("{active}: expected at least as many as can be open, found {open} (an open zone is active)"),
+            format!("{active}: expected at least ftl.max_open_zones, because open zones are active; found {open}"),
         );
     }
     Ok(())
@@ -124,28 +125,26 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         let (unit, page) = (config.ftl.mapping_unit, geometry.page_bytes);
         return refuse(
             "ftl.mapping_unit",
-            format!("{unit}: the design '{design}' writes whole pages, here of {page} bytes"),
+            format!("found {unit} bytes, expected {page}: the design '{design}' writes whole pages"),
         );
     }
     if config.buffer.policy != "none" {
         let found = &config.buffer.policy;
         return refuse(
             "buffer.policy",
-            format!(
-                "\"{found}\": the design '{design}' has no write buffer, what a host appends goes to flash: use \"none\""
-            ),
+            format!("\"{found}\": the design '{design}' has no write buffer: use \"none\""),
         );
     }
     if config.ftl.superblock != Superblock::None {
         let found = config.ftl.superblock.word();
         let reason = format!(
-            "\"{found}\": the design '{design}' has segments, and replaces each block of one by itself: use \"none\""
+            "\"{found}\": the design '{design}' has segments in place of superblocks, and replaces single blocks: use \"none\""
         );
         return refuse("ftl.superblock", reason);
     }
     if config.ftl.allocation != Allocation::Dynamic {
         let reason = format!(
-            "the design '{design}' deals pages over the blocks of a segment (ftl.segment_levels): use \"dynamic\""
+            "the design '{design}' distributes pages over the blocks of a segment (ftl.segment_levels): use \"dynamic\""
         );
         return refuse("ftl.allocation", reason);
     }
@@ -155,7 +154,7 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         return refuse("ftl.streams", reason);
     }
     if config.gc.pacing != Pacing::Off {
-        return refuse("gc.pacing", format!("the design '{design}' collects nothing: use \"off\""));
+        return refuse("gc.pacing", format!("the design '{design}' has no garbage collection: use \"off\""));
     }
     let units = config.user_units();
     let layout = Layout::new(geometry, levels(config), units);

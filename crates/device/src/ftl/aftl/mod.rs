@@ -49,7 +49,7 @@ use crate::{Check, DriveConfig, DriveError};
 /// The design as a description names it.
 pub(super) const DESIGN: Design = Design {
     name: "aftl",
-    summary: "append-only segments over blocks of all channels and ways; no map of pages, no collection (AMF)",
+    summary: "append-only segments across all channels and ways; no page map, no garbage collection (AMF)",
     keys: keys::KEYS,
     make: Make {
         check: keys::check,
@@ -70,7 +70,7 @@ pub(super) const DESIGN: Design = Design {
 /// The same drive behind the interface of zones.
 pub(super) const ZONED: Design = Design {
     name: "aftl-zoned",
-    summary: "aftl with its segments as zones of NVMe: states, write pointers, append, limits on open and active zones",
+    summary: "aftl with its segments as NVMe zones: states, write pointers, append, limits on open and active zones",
     keys: keys::ZONED_KEYS,
     make: Make { check: keys::check_zoned, commands: Some(&ZONED_SET), zones: keys::zones, ..DESIGN.make },
 };
@@ -386,9 +386,9 @@ impl Ftl for Aftl {
         Err(DriveError {
             key: "capacity.user".to_string(),
             reason: format!(
-                "too few blocks for {} segments: each takes a block of every one of {} lanes (ftl.segment_levels), {} more \
-                 are kept for bad blocks and records of trims (gc.free_blocks), and the lane with the fewest has {least} good \
-                 blocks: expected at most {} segments, capacity.user = {}, or gc.free_blocks lower",
+                "too few blocks for {} segments: a segment takes a block of each of {} lanes (ftl.segment_levels), a lane \
+                 keeps {} more for bad blocks and records of trims (gc.free_blocks), and the lane with the fewest good blocks \
+                 has {least}: expected at most {} segments (capacity.user = {}), or a lower gc.free_blocks",
                 self.layout.segments,
                 self.layout.lanes,
                 self.free_blocks,

@@ -16,7 +16,7 @@ const RWLB: Key = Key::new(
     "rwlb",
     Kind::Size { least: 512, most: 1 << 40, step: 512 },
     Default::number(64 << 20),
-    "Bytes of the random-write log buffer (SHRD, section 4.2): as many mapping units behind the user's, at least four pages. Each \
+    "Bytes of the random-write log buffer (SHRD, section 4.2): as many mapping units beyond the user's, at least four pages. Each \
      group of blocks sets blocks aside for it: what two rounds of it take if every unit has a page of its own, and two more.",
 );
 

@@ -64,8 +64,8 @@ impl Figure for Figure01 {
     }
 
     fn about(&self) -> &'static str {
-        "A drive of AFTL with the figure's geometry (four channels, one way, blocks of four pages) is written through segments 0 and 1, and \
-         its power cut. Each sector's bytes say which it is: the picture is what lies on the chips. A sector is a flash page."
+        "Segments 0 and 1 of a drive of AFTL with the figure's geometry (four channels, one way, blocks of four pages) are written, then the \
+         power is cut. Each sector holds its own number, so the picture shows what lies on the chips. A sector is a flash page."
     }
 
     fn series(&self) -> &'static [&'static str] {

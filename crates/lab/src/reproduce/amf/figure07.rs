@@ -98,10 +98,10 @@ impl Figure for Figure07 {
     }
 
     fn about(&self) -> &'static str {
-        "A drive of AFTL with the figure's geometry (four channels, one way, blocks of two pages) on which sector 801 is written, behind 800, \
-         with which its segment begins. Where it lies is read from the chips after a power cut. Below: STAT as the drive's metrics tell it, from \
-         the first write over a TRIM, which a flush puts on flash, to the erase in the background. Free is what is neither Used nor Invalid. \
-         A segment that is written again while its old blocks wait for their erase is both."
+        "On a drive of AFTL with the figure's geometry (four channels, one way, blocks of two pages), sectors 800 and 801 are written; the segment \
+         begins with 800. Their places are read from the chips after a power cut. Below is STAT, from the drive's metrics: after the first \
+         writes, after a TRIM that a flush puts on flash, and after the erase in the background. A segment that is neither Used nor Invalid is \
+         Free. A segment that is written again before its old blocks are erased counts as both Used and Invalid."
     }
 
     fn series(&self) -> &'static [&'static str] {

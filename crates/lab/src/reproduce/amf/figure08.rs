@@ -59,7 +59,7 @@ fn picture(setting: &str, sent: &[Sent], channels: u32, end: f64, of_a: u64) -> 
         ]
     });
     Picture {
-        title: format!("With {setting}: sectors on their way through the channels, and their programs on the chips"),
+        title: format!("With {setting}: transfers of the sectors on the channels, and their programs on the chips"),
         x: "us",
         end,
         groups: vec!["segment A".to_string(), "segment B".to_string()],
@@ -126,10 +126,10 @@ impl Figure for Figure08 {
     }
 
     fn about(&self) -> &'static str {
-        "Sectors of segments A (0 to 7) and B (8 to 15) arrive at one instant as 0, 8, 1, 9, 2, 10 and so on, on a drive of AFTL with the figure's \
-         geometry and the prototype's timing. Times are those that an observer of the chips is told. A single queue \
-         (flash.scheduler=single-fifo) sends the head when its chip is free, and the next when the head's data has crossed its channel. The \
-         prototype's chips take no data while they program; with cache program they do, and both are shown."
+        "The sectors of segments A (0 to 7) and B (8 to 15) arrive at one instant, in the order 0, 8, 1, 9, 2, 10 and so on, at a drive of AFTL \
+         with the figure's geometry and the prototype's timing. Times are those of the chips' operations. A single queue \
+         (flash.scheduler=single-fifo) sends its head when the chip is free, and the next sector when the head's data has crossed the channel. \
+         The prototype's chips accept no data while they program; with cache program they do. Both are shown."
     }
 
     fn series(&self) -> &'static [&'static str] {

@@ -46,8 +46,8 @@ impl Figure for Section5 {
 
     fn about(&self) -> &'static str {
         "The drive that the paper built, from the description amf-512g, and the raw rates of 4 KB reads and writes on 16 GB of it. The times of a \
-         program and of a page on its channel are derived from the paper's rates, so that the rates say whether the drive keeps its chips and \
-         channels at work, and nothing more. AFTL is below the layer append. MB are of 2^20 bytes."
+         program and of a page on its channel are derived from the paper's rates. So the rates show only whether the drive keeps its chips and \
+         channels busy. AFTL is below the layer append. MB are of 2^20 bytes."
     }
 
     fn series(&self) -> &'static [&'static str] {

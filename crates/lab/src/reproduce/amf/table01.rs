@@ -109,9 +109,9 @@ impl Figure for Table01 {
     }
 
     fn about(&self) -> &'static str {
-        "Computed from the capacity as section 3.3 does: an inode for each 4 KB, 8 bytes an entry of the inode map, blocks of 4 KB, 4 bytes an \
-         entry of TIMB and of the list of its blocks, inode-map segments of four times the map. ALFS itself is not built yet: these are not sizes \
-         of code that runs. KB and GB are of 2^10 and 2^30 bytes."
+        "Computed from the capacity as in section 3.3: an inode for each 4 KB, 8 bytes for an entry of the inode map, blocks of 4 KB, 4 bytes for \
+         an entry of TIMB and of the list of its blocks, inode-map segments of four times the map. ALFS itself is not built yet, so these are \
+         not sizes of running code. KB and GB are of 2^10 and 2^30 bytes."
     }
 
     fn series(&self) -> &'static [&'static str] {

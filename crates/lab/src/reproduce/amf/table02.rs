@@ -68,11 +68,11 @@ impl Figure for Table02 {
     }
 
     fn about(&self) -> &'static str {
-        "The tables that each drive says to have in RAM after a few writes (`memory` in results; tests hold it against what the code keeps). MB are of \
-         2^20 bytes. The paper's numbers fit drives whose host has 512 GB or 1 TB (choices.md): those rows are compared, and the drives that ship, \
-         which have so much flash, stand below. The hybrid FTL is not named; both usual designs stand for it. The text has 62 MB for it at 1 TB, the \
-         table 186. AFTL's map is 4 bytes a block; beside it are a byte for state and generation and 4 for the write pointer of each segment. \
-         ALFS, in the host, is not built yet."
+        "The tables that each drive reports in RAM after a few writes (`memory` in results; tests compare it with the code's tables). MB are of 2^20 \
+         bytes. The paper's numbers fit drives with 512 GB or 1 TB of user capacity (choices.md): those rows are compared. The drives that ship \
+         have 512 GB or 1 TB of flash, and their rows follow. The paper does not name its hybrid FTL, so both usual designs stand for it. For 1 TB \
+         the text says 62 MB, the table 186. AFTL's map has 4 bytes for a block; each segment also has a byte for state and generation and 4 for \
+         the write pointer. ALFS, in the host, is not built yet."
     }
 
     fn series(&self) -> &'static [&'static str] {
