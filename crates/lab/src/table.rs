@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ssdlab_base::{Nanos, format_size};
 use ssdlab_flash::Cause;
+use ssdlab_host::LayerMetrics;
 
 use crate::breakdown;
 use crate::checks;
@@ -102,8 +103,8 @@ fn rows() -> Vec<Row> {
                 .then(|| format!("{} / {}", count(d.requests.trim), count(d.requests.flush)))
         }),
         row("  commands of the set", |d| {
-            let commands = d.commands.as_ref()?;
-            Some(count(commands.by_name.values().map(|count| count.completed).sum()))
+            let completed = d.commands.as_ref()?.by_name.values().map(|count| count.completed).sum();
+            (completed > 0).then(|| count(completed))
         }),
         row("  sent by the layers", |d| d.host_layers.last().map(|layer| count(layer.sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
@@ -185,7 +186,8 @@ fn rows() -> Vec<Row> {
             let effective = || format!("{:.1} %", d.over_provisioning.effective * 100.0);
             Some(if d.read_only { "-".to_string() } else { effective() })
         }),
-        row("mapping memory", |d| d.memory.get("mapping_bytes").map(|&bytes| format_size(bytes))),
+        row("mapping memory", |d| size_above_zero(maps_in_drive(d))),
+        row("  in the host", |d| size_above_zero(maps_in_host(d))),
         row("virtual time", timed(|d| Some(Nanos(d.virtual_time_ns).to_string()))),
         row("  of it idle gaps", |d| {
             Some(subtests::quiet_ns(d)).filter(|&gaps| gaps > 0).map(|ns| Nanos(ns).to_string())
@@ -193,6 +195,24 @@ fn rows() -> Vec<Row> {
         row("wall time", |d| Some(format!("{:.2} s", d.wall_time_s))),
     ]);
     rows
+}
+
+fn size_above_zero(bytes: u64) -> Option<String> {
+    (bytes > 0).then(|| format_size(bytes))
+}
+
+/// Bytes of all maps of a drive, without bitmaps.
+fn maps_in_drive(d: &DeviceResult) -> u64 {
+    let is_map = |name: &str| name.starts_with("map") || name.ends_with("_map_bytes");
+    d.memory.iter().filter(|(name, _)| is_map(name)).map(|(_, bytes)| bytes).sum()
+}
+
+/// Bytes of the maps and tables of host layers.
+fn maps_in_host(d: &DeviceResult) -> u64 {
+    let of_layer = |layer: &LayerMetrics| {
+        ["map_bytes", "table_bytes"].iter().filter_map(|name| layer.figures.get(*name)).sum::<f64>()
+    };
+    d.host_layers.iter().map(of_layer).sum::<f64>() as u64
 }
 
 /// Commands that are in the drive at most, queue by queue.

@@ -60,9 +60,9 @@ const KEYS: &[Key] = &[
         "pacing",
         Kind::Word(words::<Pacing>),
         Default::word("off"),
-        "How cleaning and writes share the drive. `off`: cleaning runs at full speed while `free_segments` or fewer are free, and \
-         writes wait while one is. `proportional`: for each unit written a share of units is copied, so that a segment is free when \
-         the open one is full; writes that are too fast wait.",
+        "How cleaning and host writes share the drive. `off`: cleaning runs at full speed while at most `free_segments` segments \
+         are free, and host writes can wait for a whole segment. `proportional`: cleaning copies a share of units for each unit \
+         that the host writes, and a host that is too fast waits for single copies.",
     ),
     Key::new(
         "copies",

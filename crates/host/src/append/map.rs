@@ -115,6 +115,7 @@ impl Map {
 mod tests {
     use rand::RngExt;
     use ssdlab_base::rng;
+    use ssdlab_device::Pacing;
 
     use super::*;
     use crate::append::config::{AppendConfig, Cleaning};

@@ -6,7 +6,7 @@ use ssdlab_base::{Rng, SECTOR_BYTES};
 use ssdlab_flash::Geometry;
 
 use super::layout::{Layout, Levels};
-use crate::description::{Default, Key, Kind, Setting, Words, words};
+use crate::description::{Default, Key, Kind, Setting, Words, word, words};
 use crate::{Allocation, DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
 
 /// The table.
@@ -143,8 +143,13 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         return refuse("ftl.superblock", reason);
     }
     if config.ftl.allocation != Allocation::Dynamic {
+        let found = match config.ftl.allocation {
+            Allocation::Static(_) => "a static order",
+            Allocation::RoundRobin(_) => "a round-robin order",
+            Allocation::Dynamic => "dynamic",
+        };
         let reason = format!(
-            "the design '{design}' distributes pages over the blocks of a segment (ftl.segment_levels): use \"dynamic\""
+            "{found}: the design '{design}' distributes pages over the blocks of a segment (ftl.segment_levels): use \"dynamic\""
         );
         return refuse("ftl.allocation", reason);
     }
@@ -154,7 +159,9 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         return refuse("ftl.streams", reason);
     }
     if config.gc.pacing != Pacing::Off {
-        return refuse("gc.pacing", format!("the design '{design}' has no garbage collection: use \"off\""));
+        let found = word(config.gc.pacing);
+        let reason = format!("\"{found}\": the design '{design}' has no garbage collection: use \"off\"");
+        return refuse("gc.pacing", reason);
     }
     let units = config.user_units();
     let layout = Layout::new(geometry, levels(config), units);
