@@ -70,11 +70,13 @@ pub enum LayerBug {
     TrimNotLogged,
     /// The layer `append` answers a flush before the commit on its way has ended.
     FlushOfNothing,
+    /// The layer `append` lets a write take effect before earlier ones to the same units.
+    LaterWriteFirst,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 32] = [
+    pub const ALL: [LayerBug; 33] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -107,6 +109,7 @@ impl LayerBug {
         LayerBug::CheckpointForgets,
         LayerBug::TrimNotLogged,
         LayerBug::FlushOfNothing,
+        LayerBug::LaterWriteFirst,
     ];
 }
 

@@ -71,6 +71,53 @@ fn cut_all(device: Box<dyn Device>) -> Box<dyn Device> {
     host("").build(members).expect("it comes back")
 }
 
+/// Sends commands at one instant, and waits for all; when each ended, in the order of arrival.
+fn together(device: &mut dyn Device, requests: &[(Request, u8)]) -> Vec<Nanos> {
+    let at = device.now();
+    for (tag, (request, fill)) in (0..).zip(requests) {
+        let bytes = vec![*fill; if request.op == Op::Write { request.bytes() as usize } else { 0 }];
+        let data = if bytes.is_empty() { Data::Nothing } else { Data::Bytes(&bytes) };
+        device.submit(&Request { at, tag, ..*request }, data);
+    }
+    let mut ends = vec![Nanos(0); requests.len()];
+    while device.outstanding() > 0 || !device.completions().is_empty() {
+        device.wait_for_completion(Nanos::MAX);
+        for one in device.completions().drain(..) {
+            assert_eq!(one.status, Status::Success);
+            ends[one.tag as usize] = one.at - at;
+        }
+    }
+    device.read_data().clear();
+    ends
+}
+
+/// Writes to one unit are programmed together, and the last of them stands. A command that needs what is there waits for them.
+#[test]
+fn writes_to_the_same_unit_are_in_flight_together_and_take_effect_in_order() {
+    let mut device = layer();
+    let whole = |fill| (Request::new(Op::Write, 0, 8), fill);
+    let alone = together(&mut *device, &[whole(1)])[0];
+    // Two dies program four pages each.
+    let ends = together(&mut *device, &(2..10).map(whole).collect::<Vec<_>>());
+    assert!(ends.is_sorted(), "{ends:?}");
+    assert!(ends[7] < Nanos(alone.0 * 5), "eight writes took {}, one {alone}", ends[7]);
+    assert_eq!(read(&mut *device, 0, 8), [9; 8]);
+    assert_eq!((figure(&*device, "sent_early"), figure(&*device, "waited_for_overlaps")), (7.0, 0.0));
+
+    let part = (Request::new(Op::Write, 2, 3), 20);
+    let ends = together(&mut *device, &[whole(10), part, whole(11), (Request::new(Op::Read, 0, 8), 0), whole(12)]);
+    assert!(ends.is_sorted(), "{ends:?}");
+    assert_eq!(read(&mut *device, 0, 8), [12; 8]);
+    together(&mut *device, &[whole(13), whole(14), part]);
+    assert_eq!(read(&mut *device, 0, 8), [14, 14, 20, 20, 20, 14, 14, 14]);
+    // One that covers two units takes effect after both.
+    together(&mut *device, &[whole(15), (Request::new(Op::Write, 8, 8), 16), (Request::new(Op::Write, 0, 16), 17)]);
+    assert_eq!(read(&mut *device, 0, 16), [17; 16]);
+    flush(&mut *device);
+    let mut device = cut_all(device);
+    assert_eq!(read(&mut *device, 0, 16), [17; 16]);
+}
+
 #[test]
 fn a_part_of_a_unit_keeps_the_rest() {
     let mut device = layer();

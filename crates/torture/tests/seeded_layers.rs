@@ -7,7 +7,7 @@ use ssdlab_torture::Totals;
 use ssdlab_torture::stacks::{StackScope, draw, run};
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 32] = [
+const ALLOWED: [(LayerBug, u64); 33] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -40,11 +40,12 @@ const ALLOWED: [(LayerBug, u64); 32] = [
     (LayerBug::CheckpointForgets, 6000),
     (LayerBug::TrimNotLogged, 1200),
     (LayerBug::FlushOfNothing, 1200),
+    (LayerBug::LaterWriteFirst, 1200),
 ];
 
 /// Those that seeds with drivers look for.
 const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 2] =
-    [LayerBug::TableBeforeData..=LayerBug::LogNotRestored, LayerBug::TrimBeforeCommit..=LayerBug::FlushOfNothing];
+    [LayerBug::TableBeforeData..=LayerBug::LogNotRestored, LayerBug::TrimBeforeCommit..=LayerBug::LaterWriteFirst];
 
 #[test]
 fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {

@@ -36,6 +36,18 @@ pub(super) struct Command {
     unreadable: Vec<u32>,
     /// Reads of these that failed.
     failures: u32,
+    has_begun: bool,
+    /// It was sent while earlier commands on the same units were on their way, and takes effect after them.
+    is_early: bool,
+    /// What of it is on the drive, and takes effect then.
+    held: Vec<Write>,
+}
+
+impl Command {
+    /// Whether it ends with what is below, and with commands that do.
+    const fn is_underway(&self) -> bool {
+        self.has_begun && self.spans.is_empty()
+    }
 }
 
 /// Consecutive units that are to be written.
@@ -77,15 +89,52 @@ impl Append {
             spans: Vec::new(),
             unreadable: Vec::new(),
             failures: 0,
+            has_begun: false,
+            is_early: false,
+            held: Vec::new(),
         });
         let whole = self.whole(&request);
         self.overlaps.add(number, &whole);
-        if self.overlaps.is_blocked(number, &whole) {
+        if !self.is_blocked(slot) {
+            self.begin(slot);
+        } else if self.may_be_early(slot) {
+            self.begin_early(slot);
+        } else {
             self.counts.waited_for_overlaps += 1;
             self.waiting.push_back(slot);
-        } else {
-            self.begin(slot);
         }
+    }
+
+    /// Whether an earlier command on the same units has not ended.
+    fn is_blocked(&mut self, slot: u32) -> bool {
+        let Command { number, request, .. } = *self.command(slot);
+        self.overlaps.is_blocked(number, &self.whole(&request))
+    }
+
+    /// Whether a command may be sent before earlier ones on the same units have ended: a write needs nothing of what they do, and
+    /// takes effect after them. They must be underway: what it holds meanwhile, none of them waits for.
+    fn may_be_early(&mut self, slot: u32) -> bool {
+        let Command { number, request, .. } = *self.command(slot);
+        if request.op != Op::Write || self.units_of(&request) != self.whole_units_of(&request) {
+            return false;
+        }
+        let is_underway = |number: u64| {
+            let mut all = self.commands.all();
+            all.any(|(_, command)| command.number == number && command.is_underway())
+        };
+        self.overlaps.blockers(number, &self.whole(&request)).all(is_underway)
+    }
+
+    /// Whether what a write brought must wait for earlier ones to take effect.
+    fn must_hold(&mut self, slot: u32) -> bool {
+        self.command(slot).is_early && self.is_blocked(slot) && !seeded(LayerBug::LaterWriteFirst)
+    }
+
+    /// Begins a write before earlier ones on the same units have ended.
+    fn begin_early(&mut self, slot: u32) {
+        self.counts.sent_early += 1;
+        self.command(slot).is_early = true;
+        self.begin(slot);
     }
 
     /// The request, as wide as the units that it touches.
@@ -108,19 +157,25 @@ impl Append {
         let mut index = 0;
         while index < self.waiting.len() {
             let slot = self.waiting[index];
-            let Command { number, request, .. } = *self.command(slot);
-            if self.overlaps.is_blocked(number, &self.whole(&request)) {
+            let (is_blocked, has_begun) = (self.is_blocked(slot), self.command(slot).has_begun);
+            if is_blocked && (has_begun || !self.may_be_early(slot)) {
                 index += 1;
                 continue;
             }
             self.waiting.remove(index);
-            self.begin(slot);
+            match (is_blocked, has_begun) {
+                (true, _) => self.begin_early(slot),
+                (false, true) => self.is_written(slot),
+                (false, false) => self.begin(slot),
+            }
         }
     }
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
-        let request = self.command(slot).request;
+        let command = self.command(slot);
+        command.has_begun = true;
+        let request = command.request;
         match request.op {
             Op::Flush => {
                 self.counts.flushes += 1;
@@ -358,8 +413,17 @@ impl Append {
         }
         if !self.for_room.is_empty() || !self.place_some(slot) {
             self.counts.waited_for_room += 1;
-            self.for_room.push_back(slot);
+            self.waits_for_room(slot);
         }
+    }
+
+    /// A command waits for places, before those that arrived later.
+    fn waits_for_room(&mut self, slot: u32) {
+        let number = self.command(slot).number;
+        let later =
+            (0..self.for_room.len()).rev().take_while(|&index| self.commands.get(self.for_room[index]).number > number);
+        let index = later.last().unwrap_or(self.for_room.len());
+        self.for_room.insert(index, slot);
     }
 
     /// Commands that wait for places take them.
@@ -375,6 +439,13 @@ impl Append {
     /// Writes units of a command as far as there is room; false if some have no place.
     fn place_some(&mut self, slot: u32) -> bool {
         let unit_cells = self.unit_cells();
+        if self.command(slot).is_early {
+            if !self.is_blocked(slot) {
+                self.held_takes_its_place(slot);
+            } else if !self.may_be_early(slot) {
+                return false;
+            }
+        }
         while let Some(count) = self.command(slot).spans.last().map(|span| span.count) {
             let room = self.layout.most_pending.saturating_sub(self.log.pending() + self.units_in_flight) as u32;
             let most = count.min(room).min(self.host_pages());
@@ -400,35 +471,29 @@ impl Append {
             self.writes.get(write).cells = cells;
         }
         if self.command(slot).left == 0 {
-            self.is_changed(slot);
+            self.is_written(slot);
         }
         true
     }
 
     /// A write of a command has ended.
     pub(super) fn write_ended(&mut self, part: Ended) {
-        let number = part.owner as u32;
-        let Write { slot, first, count, place, cells } = self.writes.take(number);
-        self.append_ended(place);
-        self.units_in_flight -= count as usize;
+        let write = self.writes.take(part.owner as u32);
+        let slot = write.slot;
         let command = self.command(slot);
         command.left -= 1;
         command.path = part.path.or(command.path.take());
         match part.completion.status {
-            Status::Success => {
-                let may_lose = !self.lost.is_empty() || !self.command(slot).unreadable.is_empty();
-                for (unit, place) in (first..).zip(place..place + count) {
-                    self.is_at(unit, place);
-                    if may_lose {
-                        self.tells_what_is_lost(slot, unit);
-                    }
-                }
-            }
+            Status::Success if !self.must_hold(slot) => self.takes_its_place(&write),
+            Status::Success if self.may_be_early(slot) => self.command(slot).held.push(write),
+            Status::Success => self.is_written_anew(write),
             status if is_void(status) => {
-                self.space.close_segment(self.layout.segment_of(place));
-                self.command(slot).spans.push(Span { first, count, cells });
+                self.space.close_segment(self.layout.segment_of(write.place));
+                self.is_written_anew(write);
+                self.hold_nothing();
             }
             status => {
+                self.gives_back(&write);
                 self.command(slot).status = status;
                 self.is_stuck(status);
             }
@@ -438,11 +503,71 @@ impl Append {
             return;
         }
         if command.spans.is_empty() {
-            self.is_changed(slot);
+            self.is_written(slot);
         } else if !self.for_room.contains(&slot) {
             // With its last units it waits for places, or not at all where there will be none.
             self.place(slot);
         }
+    }
+
+    /// A write below has ended: its segment and the log have less to wait for.
+    fn gives_back(&mut self, write: &Write) {
+        self.append_ended(write.place);
+        self.units_in_flight -= write.count as usize;
+    }
+
+    /// What a write brought is where it went from now on.
+    fn takes_its_place(&mut self, write: &Write) {
+        self.gives_back(write);
+        let &Write { slot, first, count, place, .. } = write;
+        let may_lose = !self.lost.is_empty() || !self.command(slot).unreadable.is_empty();
+        for (unit, place) in (first..).zip(place..place + count) {
+            self.is_at(unit, place);
+            if may_lose {
+                self.tells_what_is_lost(slot, unit);
+            }
+        }
+    }
+
+    /// What a write brought is sent again, to another place.
+    fn is_written_anew(&mut self, write: Write) {
+        self.gives_back(&write);
+        let Write { slot, first, count, cells, .. } = write;
+        self.command(slot).spans.push(Span { first, count, cells });
+    }
+
+    /// Writes that wait for others to take effect are sent again: the others may need the room that these hold.
+    fn hold_nothing(&mut self) {
+        let holds = |(slot, command): (u32, &Command)| (!command.held.is_empty()).then_some(slot);
+        let slots: Vec<u32> = self.commands.all().filter_map(holds).collect();
+        for slot in slots {
+            let held = std::mem::take(&mut self.command(slot).held);
+            held.into_iter().for_each(|write| self.is_written_anew(write));
+            if self.command(slot).left == 0 && !self.for_room.contains(&slot) {
+                self.waiting.retain(|waiting| *waiting != slot);
+                self.waits_for_room(slot);
+            }
+        }
+    }
+
+    /// All of a change is on the drive, and takes effect after those before it.
+    fn is_written(&mut self, slot: u32) {
+        if self.command(slot).status == Status::Success {
+            if self.must_hold(slot) {
+                self.waiting.push_back(slot);
+                return;
+            }
+            self.held_takes_its_place(slot);
+        }
+        self.is_changed(slot);
+    }
+
+    /// What a write holds takes effect: those before it have ended.
+    fn held_takes_its_place(&mut self, slot: u32) {
+        let held = std::mem::take(&mut self.command(slot).held);
+        held.iter().for_each(|write| self.takes_its_place(write));
+        // A commit may be due, and others may have room.
+        self.has_ended |= !held.is_empty();
     }
 
     /// All of a change has ended.
@@ -480,7 +605,9 @@ impl Append {
     /// A command is done.
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
         self.takes_effect(slot);
-        let Command { request, number, order, cells, path, .. } = self.commands.take(slot);
+        let Command { request, number, order, cells, path, held, .. } = self.commands.take(slot);
+        // What an unsuccessful write holds has no effect.
+        held.iter().for_each(|write| self.gives_back(write));
         self.overlaps.remove(number, &self.whole(&request));
         self.has_ended |= !self.waiting.is_empty();
         self.outstanding -= 1;

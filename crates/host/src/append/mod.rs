@@ -89,7 +89,7 @@ pub struct Append {
     /// Commands that wait for others on the same units, and for places.
     waiting: VecDeque<u32>,
     for_room: VecDeque<u32>,
-    /// A command on which others may wait has ended.
+    /// A command on which others may wait has ended, or taken effect.
     has_ended: bool,
     writes: Slots<Write>,
     /// Units of the host's in these.
@@ -256,10 +256,11 @@ impl Append {
             self.write_map();
             self.trim_cleaned();
             self.give_places();
-            if std::mem::take(&mut self.has_ended) {
+            let has_ended = std::mem::take(&mut self.has_ended);
+            if has_ended {
                 self.begin_unblocked();
             }
-            if !any && !self.has_ended && !self.array.has_ended(0) {
+            if !any && !has_ended && !self.has_ended && !self.array.has_ended(0) {
                 return;
             }
         }

@@ -29,6 +29,11 @@ impl<T> Slots<T> {
         self.things[number as usize].as_mut().expect("it has not ended")
     }
 
+    /// Each thing with its number.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.things).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
+    }
+
     pub(super) fn take(&mut self, number: u32) -> T {
         self.free.push(number);
         self.things[number as usize].take().expect("it ends once")

@@ -40,14 +40,20 @@ impl Overlaps {
 
     /// Whether an earlier command that has not ended overlaps this one, and one of the two changes what is there.
     pub(crate) fn is_blocked(&self, number: u64, request: &Request) -> bool {
-        if request.op == Op::Flush || request.sectors == 0 || (self.changing == 0 && !changes(request.op)) {
-            return false;
-        }
-        let from = request.sector.saturating_sub(self.longest);
+        self.blockers(number, request).next().is_some()
+    }
+
+    /// The numbers of such commands.
+    pub(crate) fn blockers(&self, number: u64, request: &Request) -> impl Iterator<Item = u64> {
+        let Request { op, sector, .. } = *request;
+        let is_free = op == Op::Flush || request.sectors == 0 || (self.changing == 0 && !changes(op));
+        let from = if is_free { request.end() } else { sector.saturating_sub(self.longest) };
         let near = self.ranges.range((from, 0)..(request.end(), 0));
-        near.into_iter().any(|((_, other), (end, other_changes))| {
-            *other < number && *end > request.sector && (*other_changes || changes(request.op))
-        })
+        let blocks = move |other: u64, end: u64, other_changes: bool| {
+            other < number && end > sector && (other_changes || changes(op))
+        };
+        near.filter(move |((_, other), (end, other_changes))| blocks(*other, *end, *other_changes))
+            .map(|((_, other), _)| *other)
     }
 }
 
