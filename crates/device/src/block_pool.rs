@@ -682,6 +682,15 @@ impl BlockPool {
         self.valid[block as usize] |= NOT_CLOSED;
     }
 
+    /// The victim is not emptied now.
+    pub(crate) fn put_back(&mut self, block: u32) {
+        assert_eq!(self.states[block as usize], BlockState::Collecting, "block {block} was being emptied");
+        assert_eq!(self.kind(block), BlockKind::Data, "block {block} was hidden from the policies, and is put back");
+        self.state_changes += 1;
+        self.states[block as usize] = BlockState::Closed;
+        self.valid[block as usize] &= !NOT_CLOSED;
+    }
+
     /// The victim is empty; its erase may start when the last pin is gone.
     pub(crate) fn await_erase(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Collecting, "block {block} was being emptied");

@@ -60,6 +60,14 @@ pub(crate) trait OwnCollection {
     /// `idle`: the drive has had nothing to do for a while (`gc.idle_after`).
     fn next_victim(&mut self, media: &Media, group: u32, idle: bool) -> Option<u32>;
 
+    /// Whether a group has a victim with nothing valid: it goes before one that the design cannot empty for want of free blocks.
+    fn has_empty_victim(&self, _: &Media, _: u32) -> bool {
+        false
+    }
+
+    /// A victim was not emptied, because the group has an empty one: [`next_victim`](OwnCollection::next_victim) returns it later.
+    fn put_back(&mut self, _: u32) {}
+
     /// Why such a superblock is emptied.
     fn cause_of(&self, _: u32) -> Cause {
         Cause::Gc

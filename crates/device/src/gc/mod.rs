@@ -217,7 +217,10 @@ impl Gc {
                 }
                 self.jobs[group as usize] = Some(job);
                 if moved.stuck {
-                    return;
+                    if !self.gives_way(media, ftl, &job, group) {
+                        return;
+                    }
+                    continue;
                 }
             }
             if job.cursor < media.units_per_superblock() {
@@ -235,6 +238,23 @@ impl Gc {
             self.jobs[group as usize] = None;
             media.host_pace.job_ends(group);
         }
+    }
+
+    /// Puts a victim back that a design cannot empty now, if the group has another that goes first.
+    fn gives_way(&mut self, media: &mut Media, ftl: &mut dyn Ftl, job: &Job, group: u32) -> bool {
+        let Some(design) = ftl.own_collection() else { return false };
+        if !design.has_empty_victim(media, group) {
+            return false;
+        }
+        media.pool.put_back(job.victim);
+        if job.cause == Cause::Retirement {
+            self.retiring[group as usize].push(job.victim);
+        } else {
+            design.put_back(job.victim);
+        }
+        self.jobs[group as usize] = None;
+        media.host_pace.job_ends(group);
+        true
     }
 
     /// A relocation of a group's job is on flash.

@@ -637,4 +637,18 @@ impl OwnCollection for LogBlockFtl {
         let index = indexes.min_by_key(|index| media.pool.valid(self.leaving[*index].0) > 0)?;
         Some(self.leaving.remove(index).0)
     }
+
+    /// A log block of several logical blocks takes as many merges, and the data blocks that they replace are erased meanwhile.
+    fn has_empty_victim(&self, media: &Media, group: u32) -> bool {
+        let is_empty = |block: &BlockId| {
+            media.group_of(*block) == group
+                && media.pool.state(block.0) == BlockState::Closed
+                && media.pool.valid(block.0) == 0
+        };
+        self.leaving.iter().any(is_empty)
+    }
+
+    fn put_back(&mut self, victim: u32) {
+        self.leaving.push(BlockId(victim));
+    }
 }
