@@ -173,7 +173,7 @@ impl Recorder {
             occupancy: 0,
             rate: RateCounter::new(None),
             jobs: Jobs::default(),
-            sampler: Sampler::new(axis, counters),
+            sampler: Sampler::new(axis, Counters { bytes: [0; 4], ..counters }),
             breakdown: None,
             occupancy_until: 0,
             unit_mask: unit_sectors.saturating_sub(1),
@@ -182,7 +182,7 @@ impl Recorder {
 
     /// Over time, with intervals of this length, which at first has no request.
     pub(crate) fn with_interval(self, interval: Nanos, counters: Counters) -> Recorder {
-        let sampler = Sampler::every(interval.0, counters);
+        let sampler = Sampler::every(interval.0, Counters { bytes: [0; 4], ..counters });
         Recorder { sampler, rate: RateCounter::new(Some(interval.0)), ..self }
     }
 
@@ -231,7 +231,13 @@ impl Recorder {
     /// Closes the timeline at `now_ns`; what comes later belongs to no interval.
     pub(crate) fn take_timeline(&mut self, now_ns: u64, counters: &Counters, page_bytes: u64) -> Timeline {
         let empty = Sampler::new(Axis::Time, *counters);
-        std::mem::replace(&mut self.sampler, empty).finish(now_ns, counters, page_bytes)
+        let counters = self.of_workload(counters);
+        std::mem::replace(&mut self.sampler, empty).finish(now_ns, &counters, page_bytes)
+    }
+
+    /// Counters of the drives, with the workload's bytes: layers above the drives may send others.
+    fn of_workload(&self, counters: &Counters) -> Counters {
+        Counters { bytes: self.succeeded_bytes(), ..*counters }
     }
 
     /// Requests sent in all.
@@ -325,7 +331,8 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
             workload.completed(now, completion.tag);
         }
         if recorder.sampler.due(now.0) {
-            recorder.sampler.tick(now.0, &target.counters());
+            let counters = recorder.of_workload(&target.counters());
+            recorder.sampler.tick(now.0, &counters);
         }
     }
 }
