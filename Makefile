@@ -69,6 +69,7 @@ torture: build ## Cut the power of every design, of a cached map alone, then of 
 	$(SSDLAB) torture --stacks --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --drivers --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --command-sets --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
+	$(SSDLAB) torture --host papers/amf/append.toml --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test shrd -- --nocapture
 	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture
 	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test stacks every_cut -- --nocapture

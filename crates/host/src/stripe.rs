@@ -10,14 +10,12 @@
 //! another. Commands that overlap take effect in the order in which they came; a flush goes to every device. The stripe
 //! keeps nothing: what a device loses with its power is lost, and commands that had a part in it end as aborted.
 
-use std::collections::VecDeque;
-
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, completion, turned_away, waited_before};
+use crate::array::{Array, Ended, OverArray, Overlaps, Turn, completion, turned_away, waited_around};
 use crate::device::Again;
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
@@ -114,8 +112,6 @@ pub struct Stripe {
     overlaps: Overlaps,
     commands: Vec<Option<Command>>,
     free: Vec<u32>,
-    /// Commands that wait for others on the same sectors, in order.
-    waiting: VecDeque<u32>,
     numbers: u64,
     order: u64,
     outstanding: u64,
@@ -145,7 +141,6 @@ impl Stripe {
             overlaps: Overlaps::default(),
             commands: Vec::new(),
             free: Vec::new(),
-            waiting: VecDeque::new(),
             numbers: 0,
             order: 0,
             outstanding: 0,
@@ -253,7 +248,7 @@ impl Stripe {
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
-        self.paths.extend(path.map(|path| waited_before(&request, &path)));
+        self.paths.extend(path.map(|path| waited_around(&request, &path, self.array.now())));
         self.completions.push(completion(&request, status, self.array.now(), order));
     }
 }
@@ -279,15 +274,7 @@ impl OverArray for Stripe {
                 self.part_ended(part);
             }
             self.ended = ended;
-            let mut index = 0;
-            while index < self.waiting.len() {
-                let slot = self.waiting[index];
-                let command = self.commands[slot as usize].as_ref().expect("it waits");
-                if self.overlaps.is_blocked(command.number, &command.request) {
-                    index += 1;
-                    continue;
-                }
-                self.waiting.remove(index);
+            while let Some(slot) = self.overlaps.next_ready() {
                 self.send(slot);
             }
         }
@@ -328,12 +315,10 @@ impl BlockDevice for Stripe {
             self.commands.len() as u32 - 1
         });
         self.commands[slot as usize] = Some(command);
-        self.overlaps.add(number, request);
-        if self.overlaps.is_blocked(number, request) {
-            self.waited += 1;
-            self.waiting.push_back(slot);
-        } else {
+        if self.overlaps.add(number, slot, request) == Turn::Free {
             self.send(slot);
+        } else {
+            self.waited += 1;
         }
         self.work();
     }

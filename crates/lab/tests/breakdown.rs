@@ -5,6 +5,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::{Random, assert_checks_hold, drive, entrants, experiment, run};
+use ssdlab_device::Allocation;
 use ssdlab_device::path::{Part, Stage};
 use ssdlab_flash::Stay;
 use ssdlab_host::Host;
@@ -84,6 +85,42 @@ fn time_in_the_host_s_layers_is_a_part_of_its_own() {
     let verified = run(&Experiment { verify: true, ..through() });
     assert_checks_hold(&verified);
     assert_eq!(verified.devices[0].latency_breakdown, result.devices[0].latency_breakdown);
+}
+
+/// Also where a command waits in the layer after its last part below has ended: for earlier ones on the same units, or for a commit.
+#[test]
+fn the_parts_of_requests_through_every_layer_add_up() {
+    for (layer, design) in
+        [("stripe", "page"), ("mirror", "page"), ("restoring", "page"), ("shrd", "shrd"), ("append", "aftl")]
+    {
+        let mut small = drive("small");
+        small.flash.geometry.blocks_per_plane = 32;
+        small.ftl.design = design.to_string();
+        match design {
+            "shrd" => small.ftl.own.set("rwlb", 1_u64 << 20),
+            "aftl" => small.ftl.allocation = Allocation::Dynamic,
+            _ => {}
+        }
+        small.user_bytes = if layer == "append" { 24 } else { 8 } * 4 * 64 * small.flash.geometry.page_bytes as u64;
+        let drives = entrants(&[small]);
+        let keys = match layer {
+            "stripe" | "mirror" => "drives = 2\n",
+            "restoring" => "log = \"256k\"\n",
+            _ => "",
+        };
+        let host = Host::parse(&format!("[[layer]]\nkind = \"{layer}\"\n{keys}"), "host.toml").expect("a host");
+        let workload = Random { depth: 256, flush_every: 20, ..Random::mixed(20_000) };
+        let asked = Experiment { host: Some(&host), breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
+        let result = run(&asked);
+        assert_checks_hold(&result);
+        let checks = &result.devices[0].checks;
+        assert!(checks.iter().any(|check| check.name == "latency_parts_equal_latency"), "{layer}: {checks:?}");
+        let write = &result.devices[0].latency_breakdown.as_ref().expect("it was asked for").ops["write"].mean;
+        assert!(write.parts_ns["host_layers"] > 0.0, "{layer}: {write:?}");
+        // Over time too, bytes are those of the workload, not those that the layer sends.
+        let timeline = &result.devices[0].timeline;
+        assert_eq!(timeline.write_bytes.iter().sum::<u64>(), result.devices[0].bytes.write, "{layer}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::layout::{LOST, NOWHERE};
 use super::log::Entry;
 use super::space::For;
 use super::{Append, EDGE, KIND, READ, READS, WRITE, is_void};
-use crate::array::{Ended, completion, units_of, waited, waited_before, whole_units_of, widened};
+use crate::array::{Ended, Turn, completion, units_of, waited, waited_around, whole_units_of, widened};
 use crate::seeded::{LayerBug, seeded};
 
 /// An order of effect that was not given yet.
@@ -39,6 +39,8 @@ pub(super) struct Command {
     has_begun: bool,
     /// It was sent while earlier commands on the same units were on their way, and takes effect after them.
     is_early: bool,
+    /// All of it is on the drive, and it waits for those before it.
+    awaits_turn: bool,
     /// What of it is on the drive, and takes effect then.
     held: Vec<Write>,
 }
@@ -91,43 +93,34 @@ impl Append {
             failures: 0,
             has_begun: false,
             is_early: false,
+            awaits_turn: false,
             held: Vec::new(),
         });
-        let whole = self.whole(&request);
-        self.overlaps.add(number, &whole);
-        if !self.is_blocked(slot) {
-            self.begin(slot);
-        } else if self.may_be_early(slot) {
-            self.begin_early(slot);
-        } else {
-            self.counts.waited_for_overlaps += 1;
-            self.waiting.push_back(slot);
+        // A write of whole units needs nothing of what earlier commands do, so it may be sent before they have ended.
+        let passes = request.op == Op::Write && self.units_of(&request) == self.whole_units_of(&request);
+        match self.overlaps.add_passing(number, slot, &self.whole(&request), passes) {
+            Turn::Free => self.begin(slot),
+            Turn::Passes => self.begin_early(slot),
+            Turn::Waits => self.counts.waited_for_overlaps += 1,
         }
     }
 
-    /// Whether an earlier command on the same units has not ended.
-    fn is_blocked(&mut self, slot: u32) -> bool {
+    /// What a command may do now, because of earlier ones on the same units.
+    fn turn(&mut self, slot: u32) -> Turn {
         let Command { number, request, .. } = *self.command(slot);
-        self.overlaps.is_blocked(number, &self.whole(&request))
+        self.overlaps.turn(number, &self.whole(&request))
     }
 
-    /// Whether a command may be sent before earlier ones on the same units have ended: a write needs nothing of what they do, and
-    /// takes effect after them. They must be underway: what it holds meanwhile, none of them waits for.
-    fn may_be_early(&mut self, slot: u32) -> bool {
-        let Command { number, request, .. } = *self.command(slot);
-        if request.op != Op::Write || self.units_of(&request) != self.whole_units_of(&request) {
-            return false;
-        }
-        let is_underway = |number: u64| {
-            let mut all = self.commands.all();
-            all.any(|(_, command)| command.number == number && command.is_underway())
-        };
-        self.overlaps.blockers(number, &self.whole(&request)).all(is_underway)
+    /// Later writes may pass a command that waits for no room: what they hold meanwhile, it does not need.
+    fn update_passing(&mut self, slot: u32) {
+        let command = self.command(slot);
+        let (number, request, is_underway) = (command.number, command.request, command.is_underway());
+        self.overlaps.set_passable(number, &self.whole(&request), is_underway);
     }
 
     /// Whether what a write brought must wait for earlier ones to take effect.
     fn must_hold(&mut self, slot: u32) -> bool {
-        self.command(slot).is_early && self.is_blocked(slot) && !seeded(LayerBug::LaterWriteFirst)
+        self.command(slot).is_early && self.turn(slot) != Turn::Free && !seeded(LayerBug::LaterWriteFirst)
     }
 
     /// Begins a write before earlier ones on the same units have ended.
@@ -152,21 +145,21 @@ impl Append {
         whole_units_of(request, self.layout.per_unit)
     }
 
-    /// Begins what no longer waits for others on the same units.
-    pub(super) fn begin_unblocked(&mut self) {
-        let mut index = 0;
-        while index < self.waiting.len() {
-            let slot = self.waiting[index];
-            let (is_blocked, has_begun) = (self.is_blocked(slot), self.command(slot).has_begun);
-            if is_blocked && (has_begun || !self.may_be_early(slot)) {
-                index += 1;
-                continue;
-            }
-            self.waiting.remove(index);
-            match (is_blocked, has_begun) {
-                (true, _) => self.begin_early(slot),
-                (false, true) => self.is_written(slot),
-                (false, false) => self.begin(slot),
+    /// Begins what no longer waits for others on the same units, and ends what is written and waited for them.
+    pub(super) fn begin_ready(&mut self) {
+        while let Some(slot) = self.overlaps.next_ready() {
+            let turn = self.turn(slot);
+            match (turn, self.command(slot).has_begun) {
+                (Turn::Free, true) => {
+                    // Also where more of it waits for room: what it holds and replaces can be cleaned from now on.
+                    self.held_takes_its_place(slot);
+                    if self.command(slot).awaits_turn {
+                        self.is_written(slot);
+                    }
+                }
+                (Turn::Free, false) => self.begin(slot),
+                (Turn::Passes, false) => self.begin_early(slot),
+                _ => {}
             }
         }
     }
@@ -182,7 +175,10 @@ impl Append {
                 self.is_durable_with_commit(slot);
             }
             _ if request.sectors == 0 => self.answer(slot, Status::Success),
-            Op::Read => self.read(slot),
+            Op::Read => {
+                self.update_passing(slot);
+                self.read(slot);
+            }
             Op::Write | Op::Trim | Op::WriteZeroes => self.change(slot),
         }
     }
@@ -440,10 +436,10 @@ impl Append {
     fn place_some(&mut self, slot: u32) -> bool {
         let unit_cells = self.unit_cells();
         if self.command(slot).is_early {
-            if !self.is_blocked(slot) {
-                self.held_takes_its_place(slot);
-            } else if !self.may_be_early(slot) {
-                return false;
+            match self.turn(slot) {
+                Turn::Free => self.held_takes_its_place(slot),
+                Turn::Passes => {}
+                Turn::Waits => return false,
             }
         }
         while let Some(count) = self.command(slot).spans.last().map(|span| span.count) {
@@ -470,6 +466,7 @@ impl Append {
             self.append(place, count, queue, &cells, WRITE << KIND | u64::from(write));
             self.writes.get(write).cells = cells;
         }
+        self.update_passing(slot);
         if self.command(slot).left == 0 {
             self.is_written(slot);
         }
@@ -485,7 +482,7 @@ impl Append {
         command.path = part.path.or(command.path.take());
         match part.completion.status {
             Status::Success if !self.must_hold(slot) => self.takes_its_place(&write),
-            Status::Success if self.may_be_early(slot) => self.command(slot).held.push(write),
+            Status::Success if self.turn(slot) == Turn::Passes => self.command(slot).held.push(write),
             Status::Success => self.is_written_anew(write),
             status if is_void(status) => {
                 self.space.close_segment(self.layout.segment_of(write.place));
@@ -534,6 +531,7 @@ impl Append {
         self.gives_back(&write);
         let Write { slot, first, count, cells, .. } = write;
         self.command(slot).spans.push(Span { first, count, cells });
+        self.update_passing(slot);
     }
 
     /// Writes that wait for others to take effect are sent again: the others may need the room that these hold.
@@ -544,7 +542,7 @@ impl Append {
             let held = std::mem::take(&mut self.command(slot).held);
             held.into_iter().for_each(|write| self.is_written_anew(write));
             if self.command(slot).left == 0 && !self.for_room.contains(&slot) {
-                self.waiting.retain(|waiting| *waiting != slot);
+                self.command(slot).awaits_turn = false;
                 self.waits_for_room(slot);
             }
         }
@@ -553,8 +551,9 @@ impl Append {
     /// All of a change is on the drive, and takes effect after those before it.
     fn is_written(&mut self, slot: u32) {
         if self.command(slot).status == Status::Success {
-            if self.must_hold(slot) {
-                self.waiting.push_back(slot);
+            let must_hold = self.must_hold(slot);
+            self.command(slot).awaits_turn = must_hold;
+            if must_hold {
                 return;
             }
             self.held_takes_its_place(slot);
@@ -609,14 +608,14 @@ impl Append {
         // What an unsuccessful write holds has no effect.
         held.iter().for_each(|write| self.gives_back(write));
         self.overlaps.remove(number, &self.whole(&request));
-        self.has_ended |= !self.waiting.is_empty();
+        self.has_ended |= self.overlaps.any_ready();
         self.outstanding -= 1;
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_before(&request, &path)));
+            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_around(&request, &path, now)));
         }
         self.completions.push(completion(&request, status, now, order));
     }

@@ -86,8 +86,7 @@ pub struct Append {
 
     commands: Slots<Command>,
     overlaps: Overlaps,
-    /// Commands that wait for others on the same units, and for places.
-    waiting: VecDeque<u32>,
+    /// Commands that wait for places.
     for_room: VecDeque<u32>,
     /// A command on which others may wait has ended, or taken effect.
     has_ended: bool,
@@ -148,7 +147,6 @@ impl Append {
             copy_units: ((config.copy_size / u64::from(unit_bytes)) as u32).max(1),
             commands: Slots::new(),
             overlaps: Overlaps::default(),
-            waiting: VecDeque::new(),
             for_room: VecDeque::new(),
             has_ended: false,
             writes: Slots::new(),
@@ -257,9 +255,7 @@ impl Append {
             self.trim_cleaned();
             self.give_places();
             let has_ended = std::mem::take(&mut self.has_ended);
-            if has_ended {
-                self.begin_unblocked();
-            }
+            self.begin_ready();
             if !any && !has_ended && !self.has_ended && !self.array.has_ended(0) {
                 return;
             }

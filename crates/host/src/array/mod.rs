@@ -5,7 +5,7 @@ mod overlaps;
 mod parts;
 mod units;
 
-pub(crate) use overlaps::{Overlaps, changes};
+pub(crate) use overlaps::{Overlaps, Turn, changes};
 pub(crate) use parts::{Array, Ended};
 pub(crate) use units::{units_of, whole_units_of, widened};
 
@@ -66,11 +66,14 @@ pub(crate) fn turned_away(request: &Request, sectors: u64) -> Option<Status> {
     }
 }
 
-/// The path of a command that ended with this part of it: it waited in the layer until that part was sent.
-pub(crate) fn waited_before(request: &Request, below: &Path) -> Path {
-    let waited = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: below.request.at };
-    let own = (waited.to > waited.from).then_some(waited);
-    Path { request: *request, segments: own.into_iter().chain(below.segments.iter().copied()).collect() }
+/// The path of a command whose last part took this path: it waited in the layer until that part was sent, and from its end
+/// until `now`.
+pub(crate) fn waited_around(request: &Request, below: &Path, now: Nanos) -> Path {
+    let end = below.segments.last().map_or(below.request.at, |last| last.to);
+    let own = |from, to| Segment { stage: Stage::Request, part: Part::HostLayers, from, to };
+    let before = own(request.at, below.request.at);
+    let all = [before].into_iter().chain(below.segments.iter().copied()).chain([own(end, now)]);
+    Path { request: *request, segments: all.filter(|segment| segment.to > segment.from).collect() }
 }
 
 /// The path of a command that did nothing but wait.

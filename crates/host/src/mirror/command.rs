@@ -7,7 +7,7 @@ use ssdlab_device::Status;
 use ssdlab_device::path::Path;
 
 use super::Mirror;
-use crate::array::{Ended, changes, completion, waited_before};
+use crate::array::{Ended, Turn, changes, completion, waited_around};
 use crate::seeded::{LayerBug, seeded};
 
 /// A command from above, or a copy of the mirror's own.
@@ -71,31 +71,18 @@ impl Mirror {
             self.commands.len() as u32 - 1
         });
         let ignored = is_copy && seeded(LayerBug::CopyIgnoresWrites);
-        if !ignored {
-            self.overlaps.add(command.number, &request);
-        }
-        let blocked = !ignored && self.overlaps.is_blocked(command.number, &request);
+        let is_free = ignored || self.overlaps.add(command.number, slot, &request) == Turn::Free;
         self.commands[slot as usize] = Some(command);
-        if blocked {
-            self.counts.waited += 1;
-            self.waiting.push_back(slot);
-        } else {
+        if is_free {
             self.begin(slot);
+        } else {
+            self.counts.waited += 1;
         }
     }
 
     /// Begins what no longer waits for others on the same sectors.
     pub(super) fn begin_unblocked(&mut self) {
-        let mut index = 0;
-        while index < self.waiting.len() {
-            let slot = self.waiting[index];
-            let command = self.command(slot);
-            let (number, request) = (command.number, command.request);
-            if self.overlaps.is_blocked(number, &request) {
-                index += 1;
-                continue;
-            }
-            self.waiting.remove(index);
+        while let Some(slot) = self.overlaps.next_ready() {
             self.begin(slot);
         }
     }
@@ -269,7 +256,7 @@ impl Mirror {
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
-        self.paths.extend(path.map(|path| waited_before(&request, &path)));
+        self.paths.extend(path.map(|path| waited_around(&request, &path, self.array.now())));
         self.completions.push(completion(&request, status, self.array.now(), order));
     }
 

@@ -141,8 +141,7 @@ pub struct Mirror {
     overlaps: Overlaps,
     commands: Vec<Option<Command>>,
     free: Vec<u32>,
-    /// Commands that wait for others on the same sectors, in order; for bits of the bitmap; and, done, for the record.
-    waiting: VecDeque<u32>,
+    /// Commands that wait for bits of the bitmap, and, done, for the record.
     for_bits: VecDeque<u32>,
     held: Vec<u32>,
     resync: Option<Resync>,
@@ -211,7 +210,6 @@ impl Mirror {
             overlaps: Overlaps::default(),
             commands: Vec::new(),
             free: Vec::new(),
-            waiting: VecDeque::new(),
             for_bits: VecDeque::new(),
             held: Vec::new(),
             resync: None,

@@ -7,7 +7,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Restoring};
-use crate::array::{Ended, changes, completion, waited, waited_before, widened};
+use crate::array::{Ended, Turn, changes, completion, waited, waited_around, widened};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -34,6 +34,8 @@ pub(super) struct Command {
     is_changing: bool,
     /// It has changed a part of a unit in the log.
     is_partial: bool,
+    /// A read that was below when a device lost its power: the table may name other places now.
+    is_void: bool,
 }
 
 impl Command {
@@ -42,11 +44,13 @@ impl Command {
         self.left > 0
     }
 
-    /// A device below has lost its power: of a change that was begun a part may be gone that had ended.
+    /// A device below has lost its power: of a change that was begun a part may be gone that had ended, and a read that the device
+    /// below repeats may find what an older place holds.
     pub(super) fn lost_its_parts(&mut self) {
         if changes(self.request.op) && self.order != UNNUMBERED && self.left > 0 {
             self.status = Status::Aborted;
         }
+        self.is_void |= self.request.op == Op::Read && self.left > 0;
     }
 }
 
@@ -71,6 +75,7 @@ impl Restoring {
             parts: Vec::new(),
             is_changing: false,
             is_partial: false,
+            is_void: false,
         };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.commands.push(None);
@@ -78,12 +83,10 @@ impl Restoring {
         });
         self.commands[slot as usize] = Some(command);
         let whole = self.whole(&request);
-        self.overlaps.add(self.numbers, &whole);
-        if self.overlaps.is_blocked(self.numbers, &whole) {
-            self.counts.waited_for_overlaps += 1;
-            self.waiting.push_back(slot);
-        } else {
+        if self.overlaps.add(self.numbers, slot, &whole) == Turn::Free {
             self.begin(slot);
+        } else {
+            self.counts.waited_for_overlaps += 1;
         }
     }
 
@@ -97,16 +100,7 @@ impl Restoring {
         for slot in std::mem::take(&mut self.held) {
             self.begin(slot);
         }
-        let mut index = 0;
-        while index < self.waiting.len() {
-            let slot = self.waiting[index];
-            let command = self.command(slot);
-            let (number, request) = (command.number, command.request);
-            if self.overlaps.is_blocked(number, &self.whole(&request)) {
-                index += 1;
-                continue;
-            }
-            self.waiting.remove(index);
+        while let Some(slot) = self.overlaps.next_ready() {
             self.begin(slot);
         }
     }
@@ -254,7 +248,7 @@ impl Restoring {
         let command = self.command(slot);
         let (number, request, is_changing) = (command.number, command.request, command.is_changing);
         if !is_changing && self.any_in_log(&self.units_of(&request)) {
-            self.changing.add(number, &request);
+            self.changing.add(number, slot, &request);
             self.command(slot).is_changing = true;
         }
     }
@@ -317,6 +311,10 @@ impl Restoring {
             return;
         }
         let (request, status, is_partial) = (command.request, command.status, command.is_partial);
+        if std::mem::take(&mut command.is_void) && status == Status::Success {
+            command.parts.clear();
+            return self.read(slot);
+        }
         let was_in_log = command.parts.is_empty();
         if status != Status::Success {
             return self.answer(slot, status);
@@ -343,7 +341,7 @@ impl Restoring {
         let Command { request, number, order, cells, path, is_changing, .. } = command;
         self.free.push(slot);
         self.overlaps.remove(number, &self.whole(&request));
-        self.has_ended |= !self.waiting.is_empty();
+        self.has_ended |= self.overlaps.any_waits();
         if is_changing {
             self.changing.remove(number, &request);
             self.look_again();
@@ -354,7 +352,7 @@ impl Restoring {
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_before(&request, &path)));
+            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_around(&request, &path, now)));
         }
         self.completions.push(completion(&request, status, now, order));
     }

@@ -81,8 +81,7 @@ pub struct Restoring {
     overlaps: Overlaps,
     /// Changes below of units that are in the log: nothing else may change these meanwhile.
     changing: Overlaps,
-    /// Commands that wait for others on the same units; for copies of them; for places in the log.
-    waiting: VecDeque<u32>,
+    /// Commands that wait for copies of their units; for places in the log.
     held: Vec<u32>,
     for_places: VecDeque<u32>,
     /// A command on which others may wait has ended, or a copy, or a commit.
@@ -169,7 +168,6 @@ impl Restoring {
             free: Vec::new(),
             overlaps: Overlaps::default(),
             changing: Overlaps::default(),
-            waiting: VecDeque::new(),
             held: Vec::new(),
             for_places: VecDeque::new(),
             has_ended: false,

@@ -215,7 +215,7 @@ impl Restoring {
 
     /// Whether a change of the unit, or a copy that counts for nothing, is below.
     fn is_busy(&self, unit: u32) -> bool {
-        let is_changed = self.changing.is_blocked(u64::MAX, &self.unit_as_request(unit));
+        let is_changed = self.changing.has_change(&self.unit_as_request(unit));
         !seeded(LayerBug::CopyOverChange) && is_changed || self.is_written_by_void(&(unit..unit + 1))
     }
 

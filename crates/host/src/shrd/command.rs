@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use ssdlab_base::command_sets::shrd::READ_LOG;
-use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::path::{Part, Path, Segment, Stage};
+use ssdlab_base::{Op, Request};
+use ssdlab_device::path::Path;
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Shrd};
-use crate::array::{Ended, completion, waited_before};
+use crate::array::{Ended, Turn, completion, waited, waited_around};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -78,12 +78,10 @@ impl Shrd {
         });
         self.commands[slot as usize] = Some(command);
         let whole = self.whole(&request);
-        self.overlaps.add(self.numbers, &whole);
-        if self.overlaps.is_blocked(self.numbers, &whole) {
-            self.counts.waited_for_overlaps += 1;
-            self.waiting.push_back(slot);
-        } else {
+        if self.overlaps.add(self.numbers, slot, &whole) == Turn::Free {
             self.begin(slot);
+        } else {
+            self.counts.waited_for_overlaps += 1;
         }
     }
 
@@ -105,16 +103,7 @@ impl Shrd {
         for slot in std::mem::take(&mut self.for_home) {
             self.change(slot);
         }
-        let mut index = 0;
-        while index < self.waiting.len() {
-            let slot = self.waiting[index];
-            let command = self.command(slot);
-            let (number, request) = (command.number, command.request);
-            if self.overlaps.is_blocked(number, &self.whole(&request)) {
-                index += 1;
-                continue;
-            }
-            self.waiting.remove(index);
+        while let Some(slot) = self.overlaps.next_ready() {
             self.begin(slot);
         }
     }
@@ -219,7 +208,7 @@ impl Shrd {
         }
         if !self.table.in_range(self.whole_units_of(&request)).is_empty() {
             self.command(slot).is_changing = true;
-            self.changing.add(number, &request);
+            self.changing.add(number, slot, &request);
         }
         self.send_home(slot);
     }
@@ -353,7 +342,7 @@ impl Shrd {
             status = self.in_doubt.unwrap_or(status);
         }
         self.overlaps.remove(number, &self.whole(&request));
-        self.has_ended |= !self.waiting.is_empty();
+        self.has_ended |= self.overlaps.any_waits();
         if is_changing {
             self.changing.remove(number, &request);
         }
@@ -363,14 +352,8 @@ impl Shrd {
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_before(&request, &path)));
+            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_around(&request, &path, now)));
         }
         self.completions.push(completion(&request, status, now, order));
     }
-}
-
-/// The path of a command that did nothing but wait.
-fn waited(request: &Request, until: Nanos) -> Path {
-    let segment = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: until };
-    Path { request: *request, segments: (until > request.at).then_some(segment).into_iter().collect() }
 }

@@ -79,8 +79,7 @@ pub struct Shrd {
     overlaps: Overlaps,
     /// Changes in the drive of units that are in the log, too: a remap would bring the older copy over them.
     changing: Overlaps,
-    /// Commands that wait for others on the same units; for remaps; for units that have to be at home; for places in the log.
-    waiting: VecDeque<u32>,
+    /// Commands that wait for remaps; for units that have to be at home; for places in the log.
     held: Vec<u32>,
     for_home: Vec<u32>,
     for_places: VecDeque<u32>,
@@ -167,7 +166,6 @@ impl Shrd {
             free: Vec::new(),
             overlaps: Overlaps::default(),
             changing: Overlaps::default(),
-            waiting: VecDeque::new(),
             held: Vec::new(),
             for_home: Vec::new(),
             for_places: VecDeque::new(),

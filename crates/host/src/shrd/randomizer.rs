@@ -110,7 +110,7 @@ impl Shrd {
     /// or a read of its place in the log.
     fn is_busy(&self, (unit, place): (u32, u32)) -> bool {
         let request = Request::new(Op::Read, u64::from(unit) * self.per_unit, self.per_unit);
-        let is_changed = !seeded(LayerBug::RemapOverChange) && self.changing.is_blocked(u64::MAX, &request);
+        let is_changed = !seeded(LayerBug::RemapOverChange) && self.changing.has_change(&request);
         is_changed || self.is_read(place)
     }
 
