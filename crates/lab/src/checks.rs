@@ -162,6 +162,8 @@ pub(crate) struct Circumstances {
     pub(crate) was_read_only: bool,
     /// The free space that the drive had when the run began.
     pub(crate) space_before: FreeSpace,
+    /// A victim policy of the drive chooses what is collected.
+    pub(crate) collects_by_policy: bool,
 }
 
 /// Sentences about what misleads in a finished result; `space_after` is what the run left.
@@ -174,7 +176,7 @@ pub(crate) fn warnings(
     let mut warnings = Vec::new();
     if !result.complete {
         warnings.push(format!(
-            "the run was interrupted after {}: the metrics cover the part that ran",
+            "the run ended early, after {}: the metrics cover the part that ran",
             counted(all(&result.requests), "request", "requests")
         ));
     }
@@ -198,7 +200,7 @@ pub(crate) fn warnings(
     unwritten(result, config, &mut warnings);
     let is_short = is_too_short_for_balance(result, circumstances.space_before, space_after, &mut warnings);
     collection(result, config, is_short, &mut warnings);
-    if !result.read_only {
+    if !result.read_only && circumstances.collects_by_policy {
         spare(result, &mut warnings);
     }
     reads(result, &mut warnings);
@@ -215,17 +217,16 @@ fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
     if !noticeable(result.host.misaligned_requests, all) {
         return;
     }
-    let cost = ssdlab_device::partial_write_cost(config);
     let requests = share(result.host.misaligned_requests, all);
     warnings.push(match result.host_layers.last() {
         None => format!(
             "{requests} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a \
-             unit that holds data {cost}"
+             unit that holds data {}",
+            ssdlab_device::partial_write_cost(config)
         ),
         Some(layer) => format!(
             "{requests} of the workload's requests do not begin and end on a mapping unit of {unit} bytes; the host \
-             layer issued {} requests for the workload's {all}; alignment is counted for the workload only, and a write \
-             of part of a unit that holds data {cost}",
+             layer issued {} requests for the workload's {all}, and alignment is counted for the workload only",
             layer.sent.requests.iter().sum::<u64>()
         ),
     });

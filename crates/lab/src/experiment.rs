@@ -406,6 +406,7 @@ fn run_drive(
     let wall_time_s = started.elapsed().as_secs_f64();
     stack.administration().parts_mut().into_iter().for_each(|part| part.drive.observe(None));
     let breakdown = recorder.breakdown.take();
+    let collects_by_policy = stack.administration().parts().iter().all(|part| part.drive.collects_by_policy());
 
     let subtests = match sent {
         Sent::Whole(_) => Vec::new(),
@@ -430,10 +431,11 @@ fn run_drive(
             is_steady_of_this: matches!(experiment.age, Age::Steady),
             was_read_only,
             space_before,
+            collects_by_policy,
         },
     };
-    // Closed forms know nothing of what a host makes of a workload.
-    let uniform = experiment.host.is_none() && experiment.workload.is_uniform_overwrites(config);
+    // Closed forms know nothing of what a host makes of a workload, nor of collection of a design's own.
+    let uniform = experiment.host.is_none() && collects_by_policy && experiment.workload.is_uniform_overwrites(config);
     Ok(Some(summary::summarise(entrant, measured, uniform)))
 }
 

@@ -15,6 +15,7 @@
 //! What takes long leaves checkpoints on its way, from which the next run goes on.
 
 use serde::{Deserialize, Serialize};
+use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::{Completion, Data, DriveConfig, Status};
 use ssdlab_flash::OpKind;
@@ -212,8 +213,14 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
     control: &Control<'_>,
 ) -> Result<(Aged, Precondition), ReplayError> {
     let timed = config.timed;
-    if drive.zones().is_some() && !matches!(age, Age::None | Age::Fill) {
-        return Err(ReplayError::ZonesPreconditioned);
+    if !matches!(age, Age::None | Age::Fill) {
+        let has_segments = drive.command_set().is_some_and(|set| set.name == SEGMENTS.name);
+        if drive.zones().is_some() {
+            return Err(ReplayError::WritePointers { regions: "zones" });
+        }
+        if has_segments {
+            return Err(ReplayError::WritePointers { regions: "segments" });
+        }
     }
     let mut ageing = Ageing::new(drive, config, verifier, control);
     ageing.keeper = interruptible.keeper;

@@ -92,12 +92,15 @@ pub enum ReplayError {
         /// The device's, if it has one.
         found: Option<&'static str>,
     },
-    /// The drive has zones, and block I/O is not for them.
+    /// The drive has zones or append-only segments, and block I/O is not for them.
     #[error(
-        "the drive accepts writes only at the write pointers of its zones, and preconditioning by a workload sends others: \
+        "the drive accepts writes only at the write pointers of its {regions}, and preconditioning by a workload sends others: \
          precondition with none or fill"
     )]
-    ZonesPreconditioned,
+    WritePointers {
+        /// What has them.
+        regions: &'static str,
+    },
     /// The drive is preconditioned by commands beyond block I/O.
     #[error(
         "the workload has commands of the set '{set}', and preconditioning sends block I/O only: precondition with none, \

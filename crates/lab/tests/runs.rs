@@ -135,7 +135,7 @@ fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
     assert_eq!(result.devices.len(), 2);
     assert!(result.devices[0].complete && !result.devices[1].complete);
     assert!(result.devices[1].requests.write < 100_000);
-    assert!(result.devices[1].warnings[0].contains("interrupted"), "{:?}", result.devices[1].warnings);
+    assert!(result.devices[1].warnings[0].contains("ended early"), "{:?}", result.devices[1].warnings);
     assert_checks_hold(&result);
 }
 

@@ -115,7 +115,7 @@ fn told_of(totals: &Totals, wall: std::time::Duration) -> String {
     );
     if totals.not_back > 0 {
         text += &format!(
-            "stacks that did not come back, because a mirror's record could not be read: {}\n",
+            "stacks that did not come back, because a layer could not read its records: {}\n",
             totals.not_back
         );
     }

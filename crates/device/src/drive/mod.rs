@@ -280,6 +280,11 @@ impl Drive {
         self.commands.outstanding
     }
 
+    /// Whether a victim policy (`gc.victim`) chooses what is collected, and not the design itself.
+    pub fn collects_by_policy(&self) -> bool {
+        !self.media.own_blocks
+    }
+
     /// Whether spares are gone: reads go on, writes are refused.
     pub fn is_read_only(&self) -> bool {
         self.failures.read_only

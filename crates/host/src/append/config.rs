@@ -74,7 +74,7 @@ const KEYS: &[Key] = &[
         "copy_size",
         Kind::Size { least: 512, most: 1 << 20, step: 512 },
         Default::number(128 << 10),
-        "Most bytes of a cleaning write; at least a write unit.",
+        "Most bytes of a cleaning write, rounded down to write units; at least one.",
     ),
 ];
 

@@ -68,14 +68,24 @@ pub(super) fn zones_of(
         if let Some(before) = shared {
             if (before.size, before.capacity) != (zones.size, zones.capacity) {
                 let key = if before.size == zones.size { "zonecapacity" } else { "zonesize" };
-                return Err(
-                    job.error(key, "differs from that of an earlier job: all jobs share the zones of the drive")
+                let (mine, earlier) = match key {
+                    "zonesize" => (zones.size, before.size),
+                    _ => (zones.capacity, before.capacity),
+                };
+                let reason = format!(
+                    "{key} is {mine}, and an earlier job has {earlier}: all jobs share the zones of the drive, so state it \
+                     in [global]"
                 );
+                return Err(job.error(key, &reason));
             }
             if before.max_open != zones.max_open {
-                return Err(
-                    job.error("max_open_zones", "differs from that of an earlier job: the limit is for all jobs")
+                let limit = |most: u32| if most == 0 { "no limit".to_string() } else { most.to_string() };
+                let reason = format!(
+                    "max_open_zones is {}, and an earlier job has {}: the limit is for all jobs, so state it in [global]",
+                    limit(zones.max_open),
+                    limit(before.max_open)
                 );
+                return Err(job.error("max_open_zones", &reason));
             }
         }
         shared = Some(zones);
