@@ -101,7 +101,7 @@ impl Append {
     /// Cleans as much as is needed, and as copies may be in flight.
     pub(super) fn clean(&mut self) {
         if !self.parked.is_empty() {
-            std::mem::take(&mut self.parked).into_iter().for_each(|copy| self.copy_is_read(copy));
+            std::mem::take(&mut self.parked).into_iter().for_each(|copy| self.continue_copy(copy));
         }
         loop {
             if self.victim.is_none() {
@@ -121,7 +121,7 @@ impl Append {
             if victim.is_given_up {
                 self.space.get(victim.segment).state = State::Full;
             } else {
-                self.is_copied(&victim);
+                self.finish_victim(&victim);
             }
             victim.units.clear();
             self.moved = victim.units;
@@ -215,17 +215,17 @@ impl Append {
                 copy.failures += 1;
                 return self.read_places(part.request, part.owner);
             }
-            _ => self.loses(number, first, part.request.sectors),
+            _ => self.lose(number, first, part.request.sectors),
         }
         let copy = self.copies.get(number);
         copy.reads -= 1;
         if copy.reads == 0 {
-            self.copy_is_read(number);
+            self.continue_copy(number);
         }
     }
 
     /// A copy goes on, or ends where its segment was given up.
-    fn copy_is_read(&mut self, number: u32) {
+    fn continue_copy(&mut self, number: u32) {
         match &mut self.victim {
             Some(victim) if victim.is_given_up => {
                 victim.copies -= 1;
@@ -244,7 +244,7 @@ impl Append {
     }
 
     /// Units cannot be read: their reads fail from now on. Where one of several cannot be, each is read alone.
-    fn loses(&mut self, number: u32, first: usize, sectors: u64) {
+    fn lose(&mut self, number: u32, first: usize, sectors: u64) {
         let count = (sectors / self.layout.per_unit) as usize;
         let copy = self.copies.get(number);
         copy.failures = 0;
@@ -258,7 +258,7 @@ impl Append {
         }
         self.counts.lost_units += 1;
         if self.map.unit_at(from) == Some(unit) {
-            self.is_at(unit, LOST);
+            self.map_to(unit, LOST);
         }
     }
 
@@ -294,10 +294,10 @@ impl Append {
             Status::Success => {}
             status if is_void(status) => {
                 self.space.close_segment(self.layout.segment_of(to));
-                return self.copy_is_read(number);
+                return self.continue_copy(number);
             }
             status => {
-                self.is_stuck(status);
+                self.stop_writing(status);
                 return;
             }
         }
@@ -309,14 +309,14 @@ impl Append {
     }
 
     /// All units of a segment have copies.
-    fn is_copied(&mut self, victim: &Victim) {
+    fn finish_victim(&mut self, victim: &Victim) {
         for &Moved { unit, from, to } in &victim.units {
             // The host may have written it meanwhile.
             if self.map.unit_at(from) == Some(unit) {
                 self.map.move_copied(unit, from, to);
                 self.log.add(Entry::Mapped { unit, place: to });
             } else if seeded(LayerBug::CopyOverWrite) {
-                self.is_at(unit, to);
+                self.map_to(unit, to);
             } else {
                 self.counts.copied_in_vain += 1;
             }
@@ -330,7 +330,7 @@ impl Append {
     }
 
     /// A unit is somewhere else from now on, and the next commit says so.
-    pub(super) fn is_at(&mut self, unit: u32, place: u32) {
+    pub(super) fn map_to(&mut self, unit: u32, place: u32) {
         self.map.set(unit, place);
         self.log.add(Entry::Mapped { unit, place });
     }

@@ -144,7 +144,7 @@ impl Append {
         }
         if log.pending.is_empty() && !log.must_switch {
             let (joined, cleaned) = (std::mem::take(&mut self.log.joining), std::mem::take(&mut self.cleaned));
-            return self.is_committed(joined, cleaned);
+            return self.finish_commit(joined, cleaned);
         }
         let blocks = |entries: usize| entries.div_ceil(per_block).max(1) as u32;
         let fits = !log.must_switch && blocks(log.pending.len()) <= log.room(&self.layout);
@@ -218,7 +218,7 @@ impl Append {
         };
         let blocks: Vec<Vec<u64>> = parts.iter().enumerate().map(block).collect();
         let joined = std::mem::take(&mut self.log.joining);
-        joined.iter().for_each(|slot| self.takes_effect(*slot));
+        joined.iter().for_each(|slot| self.take_effect(*slot));
         let cleaned = std::mem::take(&mut self.cleaned);
         let writes = self.send_blocks(area, at, &blocks, COMMIT << KIND);
         self.counts.commits += 1;
@@ -284,7 +284,7 @@ impl Append {
                     self.log.must_switch = is_void;
                     self.counts.checkpoints += 1;
                 }
-                self.is_committed(joined, cleaned);
+                self.finish_commit(joined, cleaned);
             }
             Some(status) if is_void(status) => {
                 self.log.must_switch = true;
@@ -297,14 +297,14 @@ impl Append {
             Some(status) => {
                 // What it had is not on the drive, and no other commit has it.
                 self.log.must_switch = true;
-                self.is_stuck(status);
+                self.stop_writing(status);
                 joined.into_iter().for_each(|slot| self.answer(slot, status));
             }
         }
     }
 
     /// What these commands changed is on the drive, and that these segments hold nothing.
-    fn is_committed(&mut self, joined: Vec<u32>, cleaned: Vec<u32>) {
+    fn finish_commit(&mut self, joined: Vec<u32>, cleaned: Vec<u32>) {
         self.to_trim.extend(cleaned);
         joined.into_iter().for_each(|slot| self.answer(slot, Status::Success));
     }
@@ -358,7 +358,7 @@ impl Append {
         match part.completion.status {
             Status::Success => {}
             status if is_void(status) => checkpoint.is_void = true,
-            status => self.is_stuck(status),
+            status => self.stop_writing(status),
         }
     }
 }

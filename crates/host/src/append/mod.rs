@@ -10,6 +10,8 @@
 //!   few free      -> cleaning: copies of what a segment holds -> map -> commit -> TRIM of the segment
 //! ```
 //!
+//! - `command.rs`: commands, and the order in which they take effect. `reads.rs`, `writes.rs`: how they
+//!   go on; `edges.rs`: changes of a part of a unit.
 //! - `layout.rs`: where the log and the data are. `map.rs`, `space.rs`: where units are, and where the next one goes.
 //! - `cleaning.rs`: which segment is cleaned, and how.
 //! - `log.rs`, `commit.rs`: what a log block says, and when it is written. `start.rs`: the map from the log.
@@ -23,14 +25,17 @@ mod command;
 mod commit;
 mod config;
 mod device;
+mod edges;
 mod figures;
 mod layout;
 mod log;
 mod lost;
 mod map;
+mod reads;
 mod slots;
 mod space;
 mod start;
+mod writes;
 
 use std::collections::VecDeque;
 
@@ -43,7 +48,7 @@ use crate::layers::Below;
 use crate::{LayerError, Traffic};
 
 use cleaning::{Copy, Moved, Victim};
-use command::{Command, Write};
+use command::Command;
 use commit::Log;
 pub(crate) use config::LAYER;
 pub use config::{AppendConfig, Cleaning};
@@ -53,6 +58,7 @@ use lost::Lost;
 use map::Map;
 use slots::Slots;
 use space::Space;
+use writes::Write;
 
 /// Whose a command below is, in the bits above the number of it.
 const KIND: u32 = 60;
@@ -210,7 +216,7 @@ impl Append {
             _ => match part.completion.status {
                 Status::Success => {}
                 status if is_void(status) => {}
-                status => self.is_stuck(status),
+                status => self.stop_writing(status),
             },
         }
     }

@@ -112,7 +112,7 @@ impl Restoring {
         if request.op == Op::Flush {
             self.packing.close(Reason::Flush);
             self.send_packs();
-            self.takes_effect(slot);
+            self.take_effect(slot);
             return self.join(slot, true);
         }
         if request.sectors == 0 {
@@ -128,7 +128,7 @@ impl Restoring {
     }
 
     /// It takes its place in the order of effect.
-    pub(super) fn takes_effect(&mut self, slot: u32) {
+    pub(super) fn take_effect(&mut self, slot: u32) {
         let order = self.order;
         let command = self.command(slot);
         if command.order == UNNUMBERED {
@@ -153,7 +153,7 @@ impl Restoring {
         if !self.any_in_log(&units) {
             return self.send_home(slot);
         }
-        self.takes_effect(slot);
+        self.take_effect(slot);
         self.counts.reads_of_log += 1;
         let parts = self.parts_of(&request, &units, |_| true);
         self.counts.reads_split += u64::from(parts.len() > 1);
@@ -226,13 +226,13 @@ impl Restoring {
         self.begins_changing(slot);
         if self.any_in_log(&units) {
             // Whether it succeeds or not: what was copied home of these is not the newest any more.
-            self.must_be_copied_again(&units);
+            self.copy_again(&units);
         }
         let is_edge = |unit: u32| !whole.contains(&unit) && !seeded(LayerBug::PartOverHome);
         let is_partial = [units.start, units.end - 1].into_iter().any(|unit| is_edge(unit) && self.is_named(unit));
         self.command(slot).is_partial = is_partial;
         let parts = self.parts_of(&request, &units, is_edge);
-        self.takes_effect(slot);
+        self.take_effect(slot);
         let cells = std::mem::take(&mut self.command(slot).cells);
         self.send_parts(slot, parts, &cells);
     }
@@ -255,7 +255,7 @@ impl Restoring {
 
     /// Sends a command as it came.
     fn send_home(&mut self, slot: u32) {
-        self.takes_effect(slot);
+        self.take_effect(slot);
         let command = self.command(slot);
         command.left = 1;
         let (request, cells) = (command.request, std::mem::take(&mut command.cells));
@@ -286,12 +286,12 @@ impl Restoring {
     }
 
     /// A command has so many parts more.
-    pub(super) fn has_parts(&mut self, slot: u32, parts: u32) {
+    pub(super) fn add_parts(&mut self, slot: u32, parts: u32) {
         self.command(slot).left += parts;
     }
 
     /// A pack of the command's is in the log, or ended otherwise.
-    pub(super) fn in_log(&mut self, slot: u32, status: Status, path: Option<&Path>) {
+    pub(super) fn log_part_ended(&mut self, slot: u32, status: Status, path: Option<&Path>) {
         let command = self.command(slot);
         command.path = path.cloned().or(command.path.take());
         match status {
@@ -327,7 +327,7 @@ impl Restoring {
             return self.answer(slot, status);
         }
         if !was_in_log {
-            self.is_home(&request);
+            self.reach_home(&request);
         }
         let is_clean = self.records.is_clean() && !self.header_is_stale;
         let all_is_written = self.commit.is_none() && is_clean && self.pending.is_empty();
@@ -336,7 +336,7 @@ impl Restoring {
 
     /// A command is done.
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
-        self.takes_effect(slot);
+        self.take_effect(slot);
         let command = self.commands[slot as usize].take().expect("a command ends once");
         let Command { request, number, order, cells, path, is_changing, .. } = command;
         self.free.push(slot);

@@ -94,7 +94,7 @@ impl Restoring {
         let is_durable = |pending: &Pending| pending.durable || seeded(LayerBug::TableUnflushed);
         let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(_, pending)| is_durable(pending));
         (self.flushing, self.pending) = (now, later);
-        self.is_on_flash();
+        self.records_on_flash();
     }
 
     fn commit(&mut self) -> &mut Commit {
@@ -108,7 +108,7 @@ impl Restoring {
         assert_eq!(commit.stage, Stage::Flush, "a flush ends once");
         commit.path = part.path;
         if part.completion.status == Status::Success {
-            return self.is_on_flash();
+            return self.records_on_flash();
         }
         commit.status = part.completion.status;
         for (unit, pending) in std::mem::take(&mut self.flushing) {
@@ -118,7 +118,7 @@ impl Restoring {
     }
 
     /// What the commit is about to say is true after any cut.
-    fn is_on_flash(&mut self) {
+    fn records_on_flash(&mut self) {
         let frees = self.commit().frees;
         if frees > 0 {
             let left: Vec<_> = self.live_in(frees).collect();
@@ -224,7 +224,7 @@ impl Restoring {
     fn end_commit(&mut self) {
         let Commit { waiters, frees, status, path, .. } = self.commit.take().expect("a commit ends once");
         if status.is_error() && status != Status::Aborted {
-            self.gives_up(status);
+            self.give_up(status);
         }
         if frees > 0
             && let Some(pass) = &mut self.pass

@@ -50,7 +50,7 @@ impl Restoring {
         let unit_cells = self.layout.per_unit as usize * self.cell;
         let cells = std::mem::take(&mut self.command(slot).cells);
         let parts = [(0, before_end), (before_end, count - before_end)];
-        self.has_parts(slot, 1 + u32::from(before_end < count));
+        self.add_parts(slot, 1 + u32::from(before_end < count));
         for (from, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
             let first = self.ring.take(count);
             let of_part = &cells[from as usize * unit_cells..(from + count) as usize * unit_cells];
@@ -102,7 +102,7 @@ impl Restoring {
         self.counts.packed_units += pack.units.len() as u64;
         self.packs_in_flight += 1;
         for slot in pack.commands.clone() {
-            self.takes_effect(slot);
+            self.take_effect(slot);
         }
         let fua = pack.commands.clone().into_iter().any(|slot| self.command(slot).request.fua);
         let queue = self.command(pack.commands[0]).request.queue;
@@ -127,20 +127,20 @@ impl Restoring {
         let status = part.completion.status;
         if status == Status::Success {
             for (&unit, place) in pack.units.iter().zip(pack.first..) {
-                self.is_in_log(unit, place, part.request.fua);
+                self.map_to_log(unit, place, part.request.fua);
             }
         }
         self.counts.log_writes_refused += u64::from(!matches!(status, Status::Success | Status::Aborted));
         for slot in pack.commands {
-            self.in_log(slot, status, part.path.as_ref());
+            self.log_part_ended(slot, status, part.path.as_ref());
         }
     }
 
     /// A unit is at a place now; and on flash, if it is durable.
-    pub(super) fn is_in_log(&mut self, unit: u32, place: u32, durable: bool) {
+    pub(super) fn map_to_log(&mut self, unit: u32, place: u32, durable: bool) {
         if let Some(before) = self.table.insert(unit, place) {
             assert_ne!(before, place, "a place is written once in a round");
-            self.is_needed_no_more(before);
+            self.release_place(before);
         }
         let position = self.position_of(place);
         self.pending.insert(unit, Pending { position, is_home: false, durable });

@@ -348,17 +348,17 @@ impl Restoring {
                 for ((unit, place), to) in one.entries.into_iter().zip(to..) {
                     // Written again in the meantime, its newest copy is elsewhere.
                     if self.table.place_of(unit) == Some(place) {
-                        self.is_in_log(unit, to, false);
+                        self.map_to_log(unit, to, false);
                     }
                 }
             }
             (Status::Aborted, _) => {}
-            (status, _) => self.gives_up(status),
+            (status, _) => self.give_up(status),
         }
     }
 
     /// The device refuses writes: what is in the log stays there, and everything else goes to its own address.
-    pub(super) fn gives_up(&mut self, status: Status) {
+    pub(super) fn give_up(&mut self, status: Status) {
         self.stuck = Some(status);
         self.pass = None;
         self.has_ended = true;
@@ -370,10 +370,10 @@ impl Restoring {
     }
 
     /// Units are changed now, if only in part: of those in the log no copy at home is the newest.
-    pub(super) fn must_be_copied_again(&mut self, units: &Range<u32>) {
+    pub(super) fn copy_again(&mut self, units: &Range<u32>) {
         for unit in self.table.in_range(units.clone()) {
             let Some(place) = self.table.place_of(unit) else { continue };
-            self.is_needed_no_more(place);
+            self.release_place(place);
             if let Some(pass) = &mut self.pass {
                 pass.copied.remove(&place);
                 if pass.phase == Phase::Copied {
@@ -385,18 +385,18 @@ impl Restoring {
     }
 
     /// What was at a place is not needed any more, or will be something else.
-    pub(super) fn is_needed_no_more(&mut self, place: u32) {
+    pub(super) fn release_place(&mut self, place: u32) {
         if self.failed.remove(&place).is_some() {
             self.is_blocked = false;
         }
     }
 
     /// A change of units has succeeded at home: the log has nothing newer of those that it covers whole.
-    pub(super) fn is_home(&mut self, request: &Request) {
+    pub(super) fn reach_home(&mut self, request: &Request) {
         let whole = self.whole_units_of(request);
         for unit in self.table.in_range(whole.clone()) {
             let Some(place) = self.table.remove(unit) else { continue };
-            self.is_needed_no_more(place);
+            self.release_place(place);
             let position = self.position_of(place);
             if seeded(LayerBug::RemovalNotWritten) {
                 self.pending.remove(&unit);

@@ -133,7 +133,7 @@ impl Shrd {
     }
 
     /// It takes its place in the order of effect.
-    pub(super) fn takes_effect(&mut self, slot: u32) {
+    pub(super) fn take_effect(&mut self, slot: u32) {
         let order = self.order;
         let command = self.command(slot);
         if command.order == UNNUMBERED {
@@ -148,7 +148,7 @@ impl Shrd {
         if first >= units.end {
             return self.send_home(slot);
         }
-        self.takes_effect(slot);
+        self.take_effect(slot);
         self.counts.reads_of_log += 1;
         let (per_unit, capacity, cell) = (self.per_unit, self.capacity, self.cell);
         let command = self.command(slot);
@@ -223,7 +223,7 @@ impl Shrd {
 
     /// Sends a command as it came.
     fn send_home(&mut self, slot: u32) {
-        self.takes_effect(slot);
+        self.take_effect(slot);
         let replaced = self.replaced;
         let command = self.command(slot);
         (command.left, command.next, command.covers) = (1, Next::Answer, replaced);
@@ -293,7 +293,7 @@ impl Shrd {
     }
 
     /// A command has so many parts more.
-    pub(super) fn has_parts(&mut self, slot: u32, parts: u32) {
+    pub(super) fn add_parts(&mut self, slot: u32, parts: u32) {
         self.command(slot).left += parts;
     }
 
@@ -324,7 +324,7 @@ impl Shrd {
 
     /// A command is done.
     fn answer(&mut self, slot: u32, status: Status) {
-        self.takes_effect(slot);
+        self.take_effect(slot);
         let command = self.commands[slot as usize].take().expect("a command ends once");
         let Command { request, number, order, cells, path, was_refused, is_changing, covers, .. } = command;
         self.free.push(slot);
@@ -335,10 +335,10 @@ impl Shrd {
         if is_changing && status == Status::ReadOnly {
             // Part of it may be home, newer than what is in the log: recovery takes that, and a remap must not say otherwise.
             self.in_doubt = Some(status);
-            self.gives_up(status);
+            self.give_up(status);
         }
         if request.op == Op::Flush && status == Status::Success {
-            self.is_on_flash(covers);
+            self.flushed(covers);
             status = self.in_doubt.unwrap_or(status);
         }
         self.overlaps.remove(number, &self.whole(&request));

@@ -191,13 +191,13 @@ impl Shrd {
             Status::Aborted => {}
             status => {
                 self.counts.remaps_refused += 1;
-                self.gives_up(status);
+                self.give_up(status);
             }
         }
     }
 
     /// No remaps any more: what is in the log stays there, and everything else goes to its own address.
-    pub(super) fn gives_up(&mut self, status: Status) {
+    pub(super) fn give_up(&mut self, status: Status) {
         self.stuck = Some(status);
         self.has_ended = true;
         (self.pass, self.wants_room) = (None, false);
@@ -277,7 +277,7 @@ impl Shrd {
     }
 
     /// So many changes that replaced copies in the log are on flash.
-    pub(super) fn is_on_flash(&mut self, replaced: u64) {
+    pub(super) fn flushed(&mut self, replaced: u64) {
         self.replaced_on_flash = self.replaced_on_flash.max(replaced);
         self.trims_at = MOST_ENTRIES;
     }
@@ -293,10 +293,10 @@ impl Shrd {
         self.flushes = false;
         match part.completion.status {
             Status::Success => {
-                self.is_on_flash(part.owner & ((1 << KIND) - 1));
+                self.flushed(part.owner & ((1 << KIND) - 1));
             }
             Status::Aborted => {}
-            status => self.gives_up(status),
+            status => self.give_up(status),
         }
     }
 

@@ -52,7 +52,7 @@ impl Shrd {
         let unit_cells = self.per_unit as usize * self.cell;
         let cells = std::mem::take(&mut self.command(slot).cells);
         let parts = [(0, before_end), (before_end, count - before_end)];
-        self.has_parts(slot, 1 + u32::from(before_end < count));
+        self.add_parts(slot, 1 + u32::from(before_end < count));
         for (from, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
             let first = self.ring.take(count);
             let of_part = &cells[from as usize * unit_cells..(from + count) as usize * unit_cells];
@@ -104,7 +104,7 @@ impl Shrd {
         let (first, count) = (u64::from(twrite.pack.first), twrite.pack.units.len() as u64);
         let (cells, commands) = (std::mem::take(&mut twrite.pack.cells), std::mem::take(&mut twrite.pack.commands));
         for slot in &commands {
-            self.takes_effect(*slot);
+            self.take_effect(*slot);
         }
         let queue = self.command(commands[0]).request.queue;
         let twrite = self.twrites[index as usize].as_mut().expect("a twrite in the drive");
@@ -113,7 +113,7 @@ impl Shrd {
         let (sector, sectors) = (self.capacity + first * self.per_unit, count * self.per_unit);
         let request = Request { queue, ..Request::of_set(spec, sector, sectors) };
         if seeded(LayerBug::TableBeforeData) {
-            self.is_in_log(index);
+            self.map_to_log(index);
         }
         self.list_run("log_write", &request);
         self.array.send_of_set(0, request, &cells, &[], DATA << KIND | u64::from(index));
@@ -138,13 +138,13 @@ impl Shrd {
         let twrite = self.twrites[index as usize].as_ref().expect("a twrite in the drive");
         // After a power cut the drive has given the units their own addresses.
         if part.completion.status == Status::Success && twrite.epoch == self.epoch {
-            self.is_in_log(index);
+            self.map_to_log(index);
         }
         self.twrite_ended(index, part.completion.status, part);
     }
 
     /// The units of a twrite are in the log now.
-    fn is_in_log(&mut self, index: u32) {
+    fn map_to_log(&mut self, index: u32) {
         let twrite = self.twrites[index as usize].as_mut().expect("a twrite in the drive");
         let first = twrite.pack.first;
         let units = std::mem::take(&mut twrite.pack.units);
