@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ssdlab_base::{Nanos, format_size};
+use ssdlab_base::{Nanos, Op, format_size};
 use ssdlab_flash::Cause;
 use ssdlab_host::LayerMetrics;
 
@@ -151,6 +151,10 @@ fn rows() -> Vec<Row> {
     }
     rows.extend([
         row("  of which padding", padding),
+        row("  added by layers", |d| {
+            let (sent, own) = (d.host_layers.last()?.sent.bytes[Op::Write.class()] as f64, d.bytes.write as f64);
+            (own > 0.0 && sent > own).then(|| format!("{:.3}", (sent - own) / own))
+        }),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
         row("flash reads", |d| Some(count(d.flash.reads.total))),
         row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
