@@ -50,7 +50,7 @@ impl Command {
         if changes(self.request.op) && self.order != UNNUMBERED && self.left > 0 {
             self.status = Status::Aborted;
         }
-        self.is_void |= self.request.op == Op::Read && self.left > 0;
+        self.is_void |= self.request.op == Op::Read && self.request.sectors > 0 && self.left > 0;
     }
 }
 
