@@ -63,7 +63,7 @@ test-torture: test-rust ## Cut the power of small drives more than 100,000 times
 	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --locked -p ssdlab-torture --test campaign -- --nocapture
 	$(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
 
-torture: build ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, then under a command set, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too
+torture: build ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --design dftl --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --stacks --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
