@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
 use ssdlab_base::{Op, Request};
 
 /// First sector and number of a command.
@@ -11,6 +12,8 @@ type Key = (u64, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Overlaps {
     commands: BTreeMap<Key, Waiting>,
+    /// By command, later ones that it blocks; few block any.
+    blocked: FxHashMap<Key, Vec<Key>>,
     /// The longest range since the last time there was none.
     longest: u64,
     /// Commands among them that change what is there: without one, no read waits.
@@ -35,8 +38,6 @@ struct Waiting {
     is_passable: bool,
     /// It may pass earlier ones.
     passes: bool,
-    /// Later ones that it blocks.
-    blocked: Vec<Key>,
 }
 
 /// What a command may do.
@@ -79,16 +80,16 @@ impl Overlaps {
         self.longest = if self.commands.is_empty() { request.sectors } else { self.longest.max(request.sectors) };
         let (mut blockers, mut barriers) = (0, 0);
         if self.changing > 0 || changes(op) {
-            for (_, other) in self.commands.range_mut((sector.saturating_sub(self.longest), 0)..(end, 0)) {
+            for (key, other) in self.commands.range((sector.saturating_sub(self.longest), 0)..(end, 0)) {
                 if other.end > sector && (other.changes || changes(op)) {
-                    other.blocked.push((sector, number));
+                    self.blocked.entry(*key).or_default().push((sector, number));
                     blockers += 1;
                     barriers += u32::from(!other.is_passable);
                 }
             }
         }
-        let (changes, blocked) = (changes(op), Vec::new());
-        let command = Waiting { slot, end, changes, blockers, barriers, is_passable: false, passes, blocked };
+        let changes = changes(op);
+        let command = Waiting { slot, end, changes, blockers, barriers, is_passable: false, passes };
         let turn = command.turn();
         self.changing += usize::from(changes);
         self.waiting += usize::from(blockers > 0);
@@ -98,11 +99,12 @@ impl Overlaps {
 
     /// A command has ended.
     pub(crate) fn remove(&mut self, number: u64, request: &Request) {
-        let Some(ended) = self.commands.remove(&(request.sector, number)) else { return };
+        let key = (request.sector, number);
+        let Some(ended) = self.commands.remove(&key) else { return };
         self.changing -= usize::from(ended.changes);
         self.waiting -= usize::from(ended.blockers > 0);
         self.ready.remove(&(number, ended.slot));
-        for key in ended.blocked {
+        for key in self.blocked.remove(&key).into_iter().flatten() {
             // It may have ended before, where the layer gave up.
             let Some(other) = self.commands.get_mut(&key) else { continue };
             other.blockers -= 1;
@@ -116,25 +118,22 @@ impl Overlaps {
 
     /// Whether later commands may pass one from now on.
     pub(crate) fn set_passable(&mut self, number: u64, request: &Request, is_passable: bool) {
-        let Some(command) = self.commands.get_mut(&(request.sector, number)) else { return };
+        let key = (request.sector, number);
+        let Some(command) = self.commands.get_mut(&key) else { return };
         if command.is_passable == is_passable {
             return;
         }
         command.is_passable = is_passable;
-        let blocked = std::mem::take(&mut command.blocked);
-        for key in &blocked {
+        for key in self.blocked.get(&key).into_iter().flatten() {
             let Some(other) = self.commands.get_mut(key) else { continue };
-            if is_passable {
-                other.barriers -= 1;
-            } else {
+            if !is_passable {
                 other.barriers += 1;
+                continue;
             }
-            if is_passable && other.turn() != Turn::Waits {
+            other.barriers -= 1;
+            if other.turn() != Turn::Waits {
                 self.ready.insert((key.1, other.slot));
             }
-        }
-        if let Some(command) = self.commands.get_mut(&(request.sector, number)) {
-            command.blocked = blocked;
         }
     }
 

@@ -624,14 +624,16 @@ impl Ftl for LogBlockFtl {
     }
 }
 
+/// Whether a block that leaves can be a victim of its group: all of its pages are written.
+fn is_closed_in(media: &Media, group: u32, block: BlockId) -> bool {
+    media.group_of(block) == group && media.pool.state(block.0) == BlockState::Closed
+}
+
 impl OwnCollection for LogBlockFtl {
     fn next_victim(&mut self, media: &Media, group: u32, _: bool) -> Option<u32> {
         let can_merge = media.free_blocks() > 0;
-        let may_leave = |block: &BlockId| {
-            media.group_of(*block) == group
-                && media.pool.state(block.0) == BlockState::Closed
-                && (can_merge || media.pool.valid(block.0) == 0)
-        };
+        let may_leave =
+            |block: &BlockId| is_closed_in(media, group, *block) && (can_merge || media.pool.valid(block.0) == 0);
         // What needs no merge first: it gives a block to merge into.
         let indexes = (0..self.leaving.len()).filter(|index| may_leave(&self.leaving[*index]));
         let index = indexes.min_by_key(|index| media.pool.valid(self.leaving[*index].0) > 0)?;
@@ -640,11 +642,7 @@ impl OwnCollection for LogBlockFtl {
 
     /// A log block of several logical blocks takes as many merges, and the data blocks that they replace are erased meanwhile.
     fn has_empty_victim(&self, media: &Media, group: u32) -> bool {
-        let is_empty = |block: &BlockId| {
-            media.group_of(*block) == group
-                && media.pool.state(block.0) == BlockState::Closed
-                && media.pool.valid(block.0) == 0
-        };
+        let is_empty = |block: &BlockId| is_closed_in(media, group, *block) && media.pool.valid(block.0) == 0;
         self.leaving.iter().any(is_empty)
     }
 
