@@ -12,16 +12,19 @@ RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
 FUZZ_SECONDS ?= 15
 # Seeds of the campaign in `make test`: more than 100,000 power cuts.
 TORTURE_SEEDS ?= 12000
-# Seconds that `make torture`, `make torture-live` and each target of `make fuzz` go on, and the seed of everything random in them: by default the
-# commit's.
+# Seconds that `make torture`, `make torture-live` and each target of `make fuzz` go on, and the seed of everything random in
+# them and in `make properties`: by default the commit's.
 SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
 SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
+
+# Cases that `make properties` draws for each property.
+CASES ?= 5000
 
 # Drives and servers with seeded bugs, built once for all tests that look for them.
 SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -74,6 +77,9 @@ torture: build ## Cut the power of every design, of a cached map alone, then of 
 	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture
 	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test stacks every_cut -- --nocapture
 	$(SSDLAB) torture --exhaustive 4
+
+properties: need-rust ## Run the Rust tests with CASES=5000 cases a property, with seeds of the commit's own
+	PROPTEST_RNG_SEED=$(shell printf '%d' 0x$(SEED)) PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked --no-fail-fast
 
 test-fuzz: need-rust
 	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS) 1

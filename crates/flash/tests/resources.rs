@@ -207,7 +207,7 @@ fn play(config: &FlashConfig, asks: &[Ask], watch: bool) -> (Vec<(u32, u64)>, Ve
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     /// Whatever is asked, on whatever chips: everything ends, and resources are used by one at a time.
     #[test]

@@ -279,6 +279,24 @@ fn with_one_queue_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it(
 }
 
 #[test]
+fn with_one_queue_staged_data_is_being_sent_when_the_program_before_it_has_ended() {
+    let mut config = chips(2, 1, 1);
+    config.scheduler = SchedulerKind::SingleFifo;
+    config.cache_program = true;
+    let mut bench = Bench::new(&config);
+    let first = bench.program(0, 0);
+    bench.run_until(PROGRAM_PAGE - DATA_IN / 2);
+    let staged = bench.program(0, 1);
+    bench.run_until(PROGRAM_PAGE + 1);
+    assert_eq!(bench.end(first), Some(PROGRAM_PAGE));
+    let other = bench.block(1, 0, 0);
+    let elsewhere = bench.program(other, 0);
+    let sent = PROGRAM_PAGE - DATA_IN / 2 + DATA_IN;
+    bench.assert_ends_at(staged, sent + PROGRAM);
+    bench.assert_ends_at(elsewhere, sent + PROGRAM_PAGE);
+}
+
+#[test]
 fn with_one_queue_planes_run_together_if_they_are_next_to_each_other_in_it() {
     let mut config = chips(2, 1, 2);
     config.scheduler = SchedulerKind::SingleFifo;

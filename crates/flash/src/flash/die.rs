@@ -84,6 +84,7 @@ impl Flash {
             }
             Staged::Transferring { until } if until > now => {
                 state.phase = Phase::AwaitStaged;
+                state.until = until;
                 self.events.set(die.0, until);
             }
             Staged::Transferring { .. } => self.start_staged_array(die, now),

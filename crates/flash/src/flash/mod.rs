@@ -130,7 +130,7 @@ enum Phase {
     AwaitDataOut,
     /// Read data is on the channel until `until`.
     DataOut,
-    /// The running program is done; the staged one's data is not in yet.
+    /// The program before the running one is done; the running one's data, that was staged, is on the channel until `until`.
     AwaitStaged,
     /// The array stops for a read at `until`.
     Suspending,
