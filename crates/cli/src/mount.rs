@@ -93,6 +93,8 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
         );
     };
     let wants = if args.file && args.fs.is_none() { Wants::Commands } else { Wants::BlockIo };
+    // A new image is not left behind for a mistake in the mountpoint.
+    mount::check_mountpoint(&args.mountpoint).map_err(failed)?;
     let live = Live::start(served, wants)?;
     let options = Options {
         file_system: args.fs.map(FileSystem::from),

@@ -38,7 +38,7 @@ fn every_shipped_drive_resolves_and_says_what_it_is() {
         assert!(description.source().is_some(), "{stem} names its source");
         let summary = description.summary().unwrap_or_default();
         assert!((20..=120).contains(&summary.chars().count()), "{stem}: '{summary}'");
-        assert_eq!(idle_settings(&config), Vec::<String>::new(), "{stem} sets nothing in vain");
+        assert_eq!(idle_settings(&config, true), Vec::<String>::new(), "{stem} sets nothing in vain");
         assert!(!one_line(&config).contains('\n'));
         let spare = config.flash.geometry.bytes() - config.user_bytes;
         // Append-only segments need blocks for bad ones alone.

@@ -340,3 +340,25 @@ fn a_cache_that_is_no_share_of_the_map_or_too_small_a_one_is_refused_with_the_nu
     let message = resolve(&in_file, &[]).expect_err("it is wrong");
     assert!(message.starts_with("d.toml:15:13: ftl.map_cache: found \"101%\", expected a size"), "{message}");
 }
+
+#[test]
+fn an_error_of_a_section_names_the_override_in_it_if_there_is_one() {
+    let message = |over_provisioning: &str, sets: &[&str]| {
+        let text = GOOD.replace("20%", over_provisioning);
+        let mut description = Description::parse(&text, "d.toml").expect("a description");
+        sets.iter().for_each(|set| description.set(set).expect("a key"));
+        let config = description.resolve().expect("a drive");
+        let options = Options { seed: 1, contents: Contents::Nothing };
+        let error = Drive::new(&config, options).err().expect("too little over-provisioning");
+        assert_eq!(error.key, "capacity");
+        description.place(&error).to_string()
+    };
+    let least = "capacity.over_provisioning=0.1%";
+    let sets: [&[&str]; 2] = [&[least], &["capacity.over_provisioning=0.2%", least, "gc.victim=fifo"]];
+    for sets in sets {
+        let message = message("20%", sets);
+        assert!(message.starts_with(&format!("--set '{least}': capacity: too little over-provisioning")), "{message}");
+    }
+    let message = message("0.1%", &["gc.victim=fifo"]);
+    assert!(message.starts_with("d.toml:11:1: capacity: too little over-provisioning"), "{message}");
+}

@@ -191,7 +191,7 @@ pub(crate) fn warnings(
     if !result.timed {
         warnings.push("the drive only counts (timing = \"none\"): there are no latencies and no rates".to_string());
     }
-    warnings.extend(ssdlab_device::description::idle_settings(config));
+    warnings.extend(ssdlab_device::description::idle_settings(config, circumstances.collects_by_policy));
     backlog(result, config, circumstances, &mut warnings);
     if !result.read_only {
         // A drive that ran out of spare blocks has no steady state to advise on.

@@ -378,6 +378,17 @@ fn sentences_of_refusals_are_whole() {
 }
 
 #[test]
+fn a_mountpoint_that_cannot_be_one_is_refused_before_there_is_an_image() {
+    let bench = Bench::new();
+    bench.write("file", "");
+    for (mountpoint, problem) in [("missing", "No such file or directory"), ("file", "not a directory")] {
+        let mount = ["mount", "-d", "tiny.toml", "--image", "image", mountpoint];
+        bench.refuses(&mount, &["mountpoint", mountpoint, problem]);
+        assert!(!bench.path("image").exists());
+    }
+}
+
+#[test]
 fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     let bench = Bench::new();
     let ftl = "[ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\nsuperblock = \"none\"\n[gc]\npacing = \"off\"\n";
@@ -387,6 +398,7 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
     bench.write("segments.toml", &text);
     let run = ["run", "-d", "segments.toml", "-w", SPEC];
     bench.refuses(&run, &[&place, "ftl.design", "only appends to its segments", "put the layer 'append' above it"]);
+    std::fs::create_dir(bench.path("mountpoint")).expect("a directory");
     let mount = ["mount", "-d", "segments.toml", "--image", "image", "mountpoint"];
     let hint = "--file without --fs";
     bench.refuses(&mount, &[&place, "only appends to its segments", "the layer 'append'", hint]);

@@ -54,6 +54,7 @@ fn served_and_tortured_drives_and_reproductions_are_asked_too() {
     let bench = Bench::new();
     let serve = ["serve", "-d", "qlc-nvme-3840g", "--image", "image", "--nbd", "unix:socket", "--memory", "100m"];
     bench.refuses(&serve, &["qlc-nvme-3840g: the served drive needs up to", "more than the limit of 100 MiB"]);
+    std::fs::create_dir(bench.path("mountpoint")).expect("a directory");
     let mount = ["mount", "-d", "qlc-nvme-3840g", "--image", "image", "--memory", "100m", "mountpoint"];
     bench.refuses(&mount, &["qlc-nvme-3840g: the served drive needs up to"]);
     assert!(!bench.path("image").exists());

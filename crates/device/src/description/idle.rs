@@ -29,8 +29,9 @@ fn readers(section: &'static Key) -> Vec<Readers> {
     all
 }
 
-/// What differs from its default and is not read, a sentence each.
-pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
+/// What differs from its default and is not read, a sentence each. `collects_by_policy` is what the drive says of itself
+/// ([`Drive::collects_by_policy`](crate::Drive::collects_by_policy)).
+pub fn idle_settings(config: &DriveConfig, collects_by_policy: bool) -> Vec<String> {
     let (destage, mut plain) = (&config.buffer.destage, config.clone());
     // A default that follows another key is not what anybody wrote.
     plain.buffer.destage =
@@ -57,6 +58,12 @@ pub fn idle_settings(config: &DriveConfig) -> Vec<String> {
             }
         }
     }
+    if !collects_by_policy && config.gc.victim != keys::DEFAULT_VICTIM {
+        sentences.push(format!(
+            "gc.victim = \"{}\" changes nothing: ftl.design = \"{}\" uses no victim policy",
+            config.gc.victim, config.ftl.design
+        ));
+    }
     sentences
 }
 
@@ -79,24 +86,29 @@ mod tests {
 
     #[test]
     fn a_setting_of_another_design_is_told_and_one_of_its_own_is_not() {
-        assert_eq!(idle_settings(&drive(&[])), Vec::<String>::new());
-        let told = idle_settings(&drive(&["ftl.compaction=true", "gc.choices=3", "buffer.mca_window=9"]));
+        assert_eq!(idle_settings(&drive(&[]), true), Vec::<String>::new());
+        let told = idle_settings(&drive(&["ftl.compaction=true", "gc.choices=3", "buffer.mca_window=9"]), true);
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!(
             told[1],
             "ftl.compaction = true changes nothing: it is for ftl.design = \"mvftl\", and this drive's is \"page\""
         );
         let own = ["ftl.design=mvftl", "ftl.compaction=true", "gc.victim=d-choices", "gc.choices=3"];
-        assert_eq!(idle_settings(&drive(&own)), Vec::<String>::new());
+        assert_eq!(idle_settings(&drive(&own), true), Vec::<String>::new());
+        // No victim policy is asked where the design chooses.
+        let told = idle_settings(&drive(&["gc.victim=fifo"]), false);
+        assert_eq!(told, ["gc.victim = \"fifo\" changes nothing: ftl.design = \"page\" uses no victim policy"]);
+        assert_eq!(idle_settings(&drive(&["gc.victim=fifo"]), true), Vec::<String>::new());
+        assert_eq!(idle_settings(&drive(&[]), false), Vec::<String>::new());
         let buffer = ["buffer.policy=fab", "buffer.size=64k", "buffer.block_pages=32", "buffer.lirs_hir_permille=20"];
-        let told = idle_settings(&drive(&buffer));
+        let told = idle_settings(&drive(&buffer), true);
         assert!(told.len() == 1 && told[0].contains("\"lirs\" or \"pc-lirs\""), "{told:?}");
     }
 
     #[test]
     fn a_default_that_follows_from_another_key_is_not_told() {
         let on_demand = ["buffer.policy=lru", "buffer.size=64k", "buffer.destage=on-demand"];
-        let with = |more: &[&str]| idle_settings(&drive(&[&on_demand, more].concat()));
+        let with = |more: &[&str]| idle_settings(&drive(&[&on_demand, more].concat()), true);
         assert_eq!(with(&[]), Vec::<String>::new());
         let [high] = &with(&["buffer.high_watermark=60%"])[..] else { panic!("one sentence") };
         assert!(high.starts_with("buffer.high_watermark = \"60%\" changes nothing"), "{high}");
@@ -104,7 +116,7 @@ mod tests {
         assert!(low.starts_with("buffer.low_watermark = \"60%\" changes nothing"), "{low}");
         assert_eq!(with(&["buffer.high_watermark=60%", "buffer.low_watermark=20%"]).len(), 2);
         // A direct index finds two versions of a page, so the chain's default is another one.
-        let [index] = &idle_settings(&drive(&["ftl.version_index=direct"]))[..] else { panic!("one sentence") };
+        let [index] = &idle_settings(&drive(&["ftl.version_index=direct"]), true)[..] else { panic!("one sentence") };
         assert!(index.starts_with("ftl.version_index = \"direct\" changes nothing"), "{index}");
     }
 }

@@ -295,7 +295,7 @@ pub fn why_no_loop_device() -> Option<&'static str> {
 
 /// The mountpoint's one name. Itself it is not looked at: what a dead server left there fails.
 fn resolve(mountpoint: &Path) -> Result<PathBuf, MountError> {
-    let broken = |error: io::Error| MountError::Mountpoint { path: mountpoint.to_owned(), problem: error.to_string() };
+    let broken = |error: io::Error| no_mountpoint(mountpoint, &error);
     let is_link = std::fs::symlink_metadata(mountpoint).is_ok_and(|found| found.is_symlink());
     let resolved = match (mountpoint.parent(), mountpoint.file_name()) {
         (Some(parent), Some(name)) if !is_link => {
@@ -310,12 +310,27 @@ fn resolve(mountpoint: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
-fn check_places(mountpoint: &Path, image: Option<&Path>) -> Result<(), MountError> {
-    let problem = |problem: String| MountError::Mountpoint { path: mountpoint.to_owned(), problem };
-    let found = std::fs::metadata(mountpoint).map_err(|error| problem(error.to_string()))?;
-    if !found.is_dir() {
-        return Err(problem("not a directory".to_owned()));
+/// Refuses what cannot be a mountpoint, before there is a drive to mount. What a dead server left there can be taken down.
+pub fn check_mountpoint(mountpoint: &Path) -> Result<(), MountError> {
+    match is_directory(mountpoint) {
+        Err(error) if error.raw_os_error() != Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
+            Err(no_mountpoint(mountpoint, &error))
+        }
+        _ => Ok(()),
     }
+}
+
+fn is_directory(path: &Path) -> io::Result<()> {
+    let is_directory = std::fs::metadata(path)?.is_dir();
+    if is_directory { Ok(()) } else { Err(io::Error::other("not a directory")) }
+}
+
+fn no_mountpoint(path: &Path, error: &io::Error) -> MountError {
+    MountError::Mountpoint { path: path.to_owned(), problem: error.to_string() }
+}
+
+fn check_places(mountpoint: &Path, image: Option<&Path>) -> Result<(), MountError> {
+    is_directory(mountpoint).map_err(|error| no_mountpoint(mountpoint, &error))?;
     let Some(image) = image else { return Ok(()) };
     let image = image.canonicalize().map_err(|source| MountError::State { path: image.to_owned(), source })?;
     if image.starts_with(mountpoint) || mountpoint.starts_with(&image) {

@@ -240,12 +240,15 @@ pub(in crate::description) const FTL: &[Key] = &[
     ),
 ];
 
+/// The victim policy of a description that names none.
+pub(in crate::description) const DEFAULT_VICTIM: &str = "greedy";
+
 /// `[gc]`, but for what single victim policies read.
 pub(in crate::description) const GC: &[Key] = &[
     Key::new(
         "victim",
         Kind::Word(|| names("gc.victim")),
-        Default::word("greedy"),
+        Default::word(DEFAULT_VICTIM),
         "A victim policy by name; `ssdlab list` lists them.",
     ),
     Key::new(
