@@ -60,7 +60,7 @@ impl Layout {
             return Err(LayerError::TooSmall {
                 size: format!("{segments} segments"),
                 lacking: format!(
-                    "of which the log of the layer {1} takes {0}, and cleaning {kept} (free_segments and one more): none is left \
+                    "and the log of the layer {1} takes {0}, cleaning {kept} (free_segments and one more): none is left \
                      for data; use a drive with at least {2}, or a smaller free_segments",
                     2 * area_segments,
                     LAYER.name,

@@ -4,8 +4,8 @@
 //! The logical space is cut into logical blocks. Each is kept in one physical block: a header in the first page, and page
 //! `offset` of the logical block in page `offset + 1`. What comes next in order is appended. Everything else is a merge:
 //! the whole logical block goes into a new physical block, and the old one is erased. So writes in order to empty logical blocks
-//! cost a page each, and each page that is overwritten costs a block, in order or not, which is why nobody builds a large drive
-//! like this any more; it is small, and complete.
+//! cost a page each, and each page that is overwritten costs a block, in order or not: no large drive is built like this any
+//! more. The design is small, and complete.
 //!
 //! ```text
 //!   logical block 7      header: sequence, logical block 7, which pages are inherited, which were written
