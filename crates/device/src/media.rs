@@ -959,8 +959,10 @@ impl Media {
             return NONE;
         }
         let row = &self.rows[self.slot(self.group_of(place.block), write.frontier)];
+        // An old leader's number may be another frontier's program of the same page by now: its block is in another superblock.
         let fits = row.leader != NONE
             && row.place.page == place.page
+            && self.pool.superblocks.of(row.place.block) == self.pool.superblocks.of(place.block)
             && self.flash.die_of(row.place.block) == self.flash.die_of(place.block)
             && write.kind == OpKind::Program
             && self.flash.awaits_reads(row.leader, row.place.block, row.place.page)
