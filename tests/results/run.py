@@ -28,6 +28,7 @@ MIXED = "rw=randrw,rwmixread=60,bs=4k,iodepth=16,size=100%,norandommap,number_io
 PARTIAL = "rw=randwrite,bsrange=512-16k,blockalign=512,iodepth=8,size=100%,norandommap,number_ios={count}"
 TRIMS = "rw=trimwrite,bs=64k,iodepth=4,size=100%,number_ios={count}"
 SEQUENTIAL = "rw=write,bs=128k,iodepth=4,size=100%,number_ios={count}"
+ZONED = "rw=randwrite,bs=64k,iodepth=16,zonemode=zbd,size=100%,number_ios={count}"
 SYNCED = "rw=randwrite,bs=4k,iodepth=4,fsync=8,size=100%,norandommap,number_ios={count}"
 
 BUFFERS = (
@@ -59,18 +60,24 @@ def small(device, blocks=32, used=0.78):
         sets.append("ftl.map_cache=20%")
     if "buffer" in tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text()):
         sets.append("buffer.size=1m")
+    if design(device) == "aftl-zoned":
+        sets.append("ftl.zone_size=64m")
     return sets
 
 
-def has_segments(device):
-    """Whether a drive takes appends to segments alone: block I/O goes through the layer `append`."""
+def design(device):
     description = tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text())
-    return description.get("ftl", {}).get("design") == "aftl"
+    return description.get("ftl", {}).get("design", "page")
+
+
+def has_segments(device):
+    """Whether a drive takes appends to segments alone: block I/O goes through the layer `append`, or to zones."""
+    return design(device).startswith("aftl")
 
 
 def run(name, device, workload, *options, sets=(), count=12000, precondition="fill"):
     arguments = ["run", "-d", device, "-w", workload.format(count=count), "-p", precondition, "--no-snapshot", "--json"]
-    if has_segments(device):
+    if design(device) == "aftl":
         arguments += ["--host", str(HERE / "append.toml")]
     for value in [*small(device), *sets]:
         arguments += ["--set", value]
@@ -80,7 +87,10 @@ def run(name, device, workload, *options, sets=(), count=12000, precondition="fi
 def runs():
     devices = sorted(path.stem for path in (ROOT / "devices").glob("*.toml"))
     for device in devices:
-        yield run(f"device/{device}", device, OVERWRITES, count=60000)
+        if design(device) == "aftl-zoned":
+            yield run(f"device/{device}", device, ZONED, count=60000)
+        else:
+            yield run(f"device/{device}", device, OVERWRITES, count=60000)
     for device in ("demo-slc", "demo-tlc", "waflash-256g-8k", "wa-ssd-s-32g"):
         yield run(f"mixed/{device}", device, MIXED, count=80000)
         yield run(f"partial/{device}", device, PARTIAL)
