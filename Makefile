@@ -24,7 +24,7 @@ CASES ?= 5000
 SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-recorded test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -44,12 +44,15 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 build: need-rust ## Build the command: target/release/ssdlab
 	$(CARGO) build --release --locked -p ssdlab-cli
 
-test: test-rust test-report test-live test-torture test-fuzz ## Run all tests: Rust, the report in headless Chromium, served drives, power cuts, the fuzz targets
+test: test-rust test-recorded test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, the report in headless Chromium, served drives, power cuts, the fuzz targets
 
 test-rust: need-rust
 	$(CARGO) test --workspace --locked
 
-# The command that `cargo test` has just built: no second build for this.
+# The command that `cargo test` has just built: no second build for this, nor for the next.
+test-recorded: test-rust need-python
+	$(PYTHON) tests/results/run.py $(TARGET)/debug/ssdlab
+
 test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
