@@ -66,6 +66,7 @@ def small(device, blocks=32, used=0.78):
 
 
 def design(device):
+    """The FTL design of a shipped drive."""
     description = tomllib.loads((ROOT / "devices" / f"{device}.toml").read_text())
     return description.get("ftl", {}).get("design", "page")
 
@@ -87,10 +88,8 @@ def run(name, device, workload, *options, sets=(), count=12000, precondition="fi
 def runs():
     devices = sorted(path.stem for path in (ROOT / "devices").glob("*.toml"))
     for device in devices:
-        if design(device) == "aftl-zoned":
-            yield run(f"device/{device}", device, ZONED, count=60000)
-        else:
-            yield run(f"device/{device}", device, OVERWRITES, count=60000)
+        workload = ZONED if design(device) == "aftl-zoned" else OVERWRITES
+        yield run(f"device/{device}", device, workload, count=60000)
     for device in ("demo-slc", "demo-tlc", "waflash-256g-8k", "wa-ssd-s-32g"):
         yield run(f"mixed/{device}", device, MIXED, count=80000)
         yield run(f"partial/{device}", device, PARTIAL)

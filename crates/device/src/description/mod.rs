@@ -157,16 +157,16 @@ impl Description {
     /// The same as `error`, with the place of its key in the text or of the override, or of the table that would have it.
     pub fn place(&self, error: &DriveError) -> DescriptionError {
         let (mut table, mut origin) = (Some(&self.tree.root), None);
-        // A section that the key names as a whole.
-        let mut found = None;
         for key in error.key.split('.') {
-            found = None;
-            let Some(node) = table.and_then(|table| table.get(key)) else { break };
+            let Some(node) = table.and_then(|table| table.get(key)) else {
+                table = None;
+                break;
+            };
             origin = Some(node.origin);
             table = if let Value::Table(inner) = &node.value { Some(inner) } else { None };
-            found = table;
         }
-        let place = match origin.map(|origin| overridden_in(found).unwrap_or(origin)) {
+        // What is left is a section that the key names as a whole.
+        let place = match table.and_then(overridden_in).or(origin) {
             Some(origin) => self.tree.place(origin),
             None => Place::Whole { file: self.tree.file.clone() },
         };
@@ -206,8 +206,8 @@ impl Description {
 }
 
 /// The last override of a key of a section.
-fn overridden_in(section: Option<&Table>) -> Option<Origin> {
-    section?.values().map(|node| node.origin).filter(|origin| matches!(origin, Origin::Set(_))).max()
+fn overridden_in(section: &Table) -> Option<Origin> {
+    section.values().map(|node| node.origin).filter(|origin| matches!(origin, Origin::Set(_))).max()
 }
 
 /// Whether it can be the name of something.
