@@ -20,8 +20,9 @@ SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 # Cases that `make properties` draws for each property.
 CASES ?= 5000
 
-# Drives and servers with seeded bugs, built once for all tests that look for them.
-SEEDED := -p ssdlab-torture -p ssdlab-live --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
+# Drives and servers with seeded bugs, built once for all tests that look for them. With `--workspace`, here and below, cargo resolves
+# the features of dependencies as `test-rust` does, and builds none of them again.
+SEEDED := --workspace --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-recorded test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
@@ -57,7 +58,7 @@ test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
 test-live: test-rust need-python ## Serve drives to real programs and cut their power (after the Rust tests)
-	$(CARGO) build --locked $(SEEDED) --example seeded_server
+	$(CARGO) build --profile test --locked $(SEEDED) --example seeded_server
 	$(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab --seeded $(TARGET)/debug/examples/seeded_server
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
@@ -66,7 +67,7 @@ torture-live: need-rust need-python ## Cut the power of served drives for SECOND
 
 # In the tests' own profile: what they have built is used again.
 test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for seeded bugs
-	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --locked -p ssdlab-torture --test campaign -- --nocapture
+	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --workspace --locked --test campaign -- --nocapture
 	$(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
 
 torture: build ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too
