@@ -3,6 +3,7 @@
 //! A [`Workload`] is asked for the next request at a point in virtual time and told of completions; it decides
 //! whether to send, to wait until a time, or to wait for a completion. It never sees the drive.
 
+mod archive;
 mod draw;
 pub mod files;
 pub mod fio;
@@ -13,5 +14,6 @@ pub mod stats;
 pub mod trace;
 mod workload;
 
+pub use archive::{Archive, Compression};
 pub use open::{OpenOptions, WorkloadKind, open, open_trace};
 pub use workload::{Next, Workload, WorkloadError};

@@ -5,6 +5,22 @@ use std::io::Write;
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_workload::trace::{Trace, TraceFormat};
 
+/// A tar with one file.
+fn tar(name: &str, contents: &[u8]) -> Vec<u8> {
+    let mut head = vec![0; 512];
+    let mut put = |at: usize, text: &str| head[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, name);
+    put(100, "0000644\0");
+    put(124, &format!("{:011o}\0", contents.len()));
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar  ");
+    let sum: u32 = head.iter().map(|&byte| u32::from(byte)).sum();
+    head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let padding = vec![0; contents.len().next_multiple_of(512) - contents.len() + 1024];
+    [&head, contents, &padding].concat()
+}
+
 fn read_all(trace: &mut Trace) -> Result<Vec<Request>, String> {
     let (mut all, mut batch) = (Vec::new(), Vec::new());
     while trace.read(&mut batch).map_err(|error| error.to_string())? > 0 {
@@ -161,25 +177,27 @@ const CSV: &str = "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n1.5,R,4096,
 const CSV_BRIEF: [Brief; 2] = [(0, 'W', 0, 8), (1_500, 'R', 8, 1)];
 /// `CSV`, packed by xz 5.4.
 const CSV_XZ: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3e0003e003c5d003a1a49fae2eef4313c4dd289d3aabb65002e34d18d32afba7bf84c9abceb6cbc4448947d14f901151b606a64a1a74c29c8817e7fe8fcff1286cd84400054285f958592fc700001583f4a4f82e41fb6f37d010000000004595a";
+/// A tar with a trace of MSR's, packed by xz 5.4.
+const TAR_XZ: &str = "fd377a585a0000016922de360200210116000000742fe5a3e003ff00625d0032184b953e6e7273e652ef7da2bacda8cfccf024c15cc250431fc6bd2eb77b4d868255c9ce37042d6b274ca32f639b24cc9de0cf6242d3c994ae1d5031b2354c23defe5bf99e362e67dfca36ec3b1c1d86ab17287b86e1a034926c240644571acb00000000f653736400017a80080000000762be1d3e300d8b020000000001595a";
 
 fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex")).collect()
 }
 
-fn gzip(text: &str) -> Vec<u8> {
+fn gzip(text: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(text.as_bytes()).expect("memory");
+    encoder.write_all(text.as_ref()).expect("memory");
     encoder.finish().expect("memory")
 }
 
-fn bzip2(text: &str) -> Vec<u8> {
+fn bzip2(text: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
-    encoder.write_all(text.as_bytes()).expect("memory");
+    encoder.write_all(text.as_ref()).expect("memory");
     encoder.finish().expect("memory")
 }
 
-fn zstd(text: &str) -> Vec<u8> {
-    zstd::encode_all(text.as_bytes(), 3).expect("memory")
+fn zstd(text: impl AsRef<[u8]>) -> Vec<u8> {
+    zstd::encode_all(text.as_ref(), 3).expect("memory")
 }
 
 #[test]
@@ -467,6 +485,68 @@ fn where_a_trace_could_be_another_format_the_notes_say_so() {
     assert!(notes(&fast).contains("time="), "{}", notes(&fast));
     assert!(open("time=ms", fast.clone()).expect("opens").notes().is_empty());
     assert_eq!(briefs("time=ms", fast)[1].0, 3_000_000);
+}
+
+/// The five-column formats do not say their unit of time: what was taken is said, whichever of them it is.
+#[test]
+fn a_unit_of_time_that_was_guessed_from_the_numbers_is_said() {
+    let rows = |separator: &str, step: u64, fraction: &str, bytes: u64, length: u64| -> String {
+        let row = |n: u64| {
+            let columns = [format!("{}{fraction}", 7 + n * step), "0".into(), (n * 8 * bytes).to_string()];
+            columns.join(separator) + separator + &(length * bytes).to_string() + separator + "1\n"
+        };
+        (0..50).map(row).collect()
+    };
+    let unit = |text: &str| {
+        let trace = open("", text).expect("opens");
+        let notes: Vec<String> = trace.notes().into_iter().filter(|note| note.contains("`time=`")).collect();
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.contains("a guess from the numbers"), "{note}");
+        let taken = note.split("taken as ").nth(1).and_then(|rest| rest.split(':').next()).expect("a unit");
+        (trace.format(), taken.to_string())
+    };
+    let every = |unit: &str, time: &str| format!("{unit}, which gives a request every {time} at the start");
+    assert_eq!(unit(&rows(" ", 20_000, "", 1, 8)), (TraceFormat::Ssdsim, every("nanoseconds", "20.0 us")));
+    assert_eq!(unit(&rows("\t", 20_000, "", 1, 8)), (TraceFormat::TraceTracker, every("units of 100 ns", "2.00 ms")));
+    assert_eq!(unit(&rows(" ", 3, ".25", 1, 8)), (TraceFormat::Disksim, every("milliseconds", "3.00 ms")));
+    assert_eq!(unit(&rows(" ", 3, ".25", 1, 7)), (TraceFormat::Disksim, every("milliseconds", "3.00 ms")));
+    assert_eq!(unit(&rows("\t", 3, ".25", 1, 7)), (TraceFormat::DisksimPages, every("milliseconds", "3.00 ms")));
+    assert_eq!(unit(&rows(" ", 3, ".25", 512, 8)), (TraceFormat::Linnos, every("milliseconds", "3.00 ms")));
+    assert_eq!(unit("7 0 8 8 1\n"), (TraceFormat::Ssdsim, "nanoseconds".to_string()), "one request has no interval");
+    // Nanoseconds since 1970 are too many milliseconds for 64 bits.
+    let since_1970 = "1456095145133076001 0 8 8 1\n1456095145133096001 0 16 8 0\n";
+    assert_eq!(unit(since_1970), (TraceFormat::Ssdsim, every("nanoseconds", "20.0 us")));
+    // A unit or a format that is given is no guess.
+    for options in ["time=us", "format=ssdsim", "format=ssdsim,time=ms"] {
+        assert!(open(options, rows(" ", 20_000, "", 1, 8)).expect("opens").notes().is_empty(), "{options}");
+    }
+}
+
+/// Public traces are downloaded as archives: each is named as one, with the command that unpacks it, however it is
+/// compressed and whatever format is forced.
+#[test]
+fn an_archive_is_named_with_the_command_that_unpacks_it() {
+    let rows = b"128166372003061629,host,0,Read,383496192,32768,113736\n".repeat(20);
+    let tar = tar("day1.csv", &rows);
+    let zip = [b"PK\x03\x04".as_slice(), &rows].concat();
+    let (sevenzip, rar) =
+        ([b"7z\xbc\xaf\x27\x1c\0\x04".as_slice(), &rows].concat(), [b"Rar!\x1a\x07\x01\0".as_slice(), &rows].concat());
+    for (bytes, words) in [
+        (tar.clone(), "t is a tar archive, expected a trace: unpack it, as in `tar xOf t | ssdlab trace stats -`"),
+        (gzip(&tar), "t is a tar archive in gzip, expected a trace: unpack it, as in `tar xzOf t |"),
+        (zstd(&tar), "t is a tar archive in zstd, expected a trace: unpack it, as in `tar --zstd -xOf t |"),
+        (unhex(TAR_XZ), "t is a tar archive in xz, expected a trace: unpack it, as in `tar xJOf t |"),
+        (bzip2(&tar), "t is a tar archive in bzip2, expected a trace: unpack it, as in `tar xjOf t |"),
+        (zip.clone(), "t is a zip archive, expected a trace: unpack it, as in `unzip -p t | ssdlab trace stats -`"),
+        (gzip(&zip), "`gzip -dc t > unpacked.zip; unzip -p unpacked.zip |"),
+        (sevenzip, "t is a 7z archive, expected a trace: unpack it, as in `7z e -so t |"),
+        (rar, "t is a rar archive, expected a trace: unpack it, as in `unrar p -inul t |"),
+    ] {
+        for options in ["", "format=msr", "format=vscsi"] {
+            let error = open(options, bytes.clone()).map(|_| ()).expect_err("an archive").to_string();
+            assert!(error.contains(words), "{options}: {error}");
+        }
+    }
 }
 
 #[test]

@@ -40,7 +40,7 @@ use options::{Event, Options};
 use record::{Decoded, Decoder, Flaw, Frame, quote};
 use source::{Origin, Source};
 
-use crate::WorkloadError;
+use crate::{Archive, WorkloadError};
 
 /// Requests in a batch.
 const BATCH: usize = 4_096;
@@ -120,6 +120,9 @@ impl Trace {
 
     fn start(origin: Origin, mut options: Options) -> Result<Trace, WorkloadError> {
         let mut source = origin.open()?;
+        if let Some(archive) = Archive::of(source.peek(Archive::HEAD_BYTES)?) {
+            return Err(origin.is_archive(archive, source.packed()));
+        }
         let (format, mut notes) = match options.format {
             Some(format) => (format, Vec::new()),
             None => recognise::recognise(&mut source, &origin.name())?,

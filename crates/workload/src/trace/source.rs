@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::standard_input::{self, standard_input};
-use crate::WorkloadError;
+use crate::{Archive, Compression, WorkloadError};
 
 /// The buffer a file is read through.
 const BUFFER: usize = 256 << 10;
@@ -40,6 +40,22 @@ impl Origin {
             Origin::StandardInput => standard_input::NAME.to_string(),
             Origin::Bytes(name, _) | Origin::Made(name, _) => name.clone(),
         }
+    }
+
+    /// It is an archive, with traces in it perhaps: how to unpack one.
+    #[cold]
+    pub(super) fn is_archive(&self, archive: Archive, packed: Option<Compression>) -> WorkloadError {
+        let (name, kind) = (self.name(), archive.name());
+        let within = packed.map_or(String::new(), |packed| format!(" in {}", packed.name()));
+        let command = match self {
+            Origin::StandardInput => archive.unpack(packed, None),
+            _ => archive.unpack(packed, Some(&name)),
+        };
+        let first = if matches!(self, Origin::StandardInput) && archive == Archive::Tar { "... | " } else { "" };
+        WorkloadError(format!(
+            "{name} is a {kind} archive{within}, expected a trace: unpack it, as in `{first}{command} | ssdlab trace stats -` \
+             (`-w -` of a run); if there are several files in it, name the one that is meant behind the archive's name"
+        ))
     }
 
     pub(super) fn open(&self) -> Result<Source, WorkloadError> {
@@ -95,7 +111,7 @@ fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 /// A trace's bytes, unpacked, with the place reached.
 pub(super) struct Source {
     name: String,
-    packing: &'static str,
+    packed: Option<Compression>,
     reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
@@ -114,22 +130,21 @@ pub(super) struct Source {
 impl Source {
     fn new(name: String, head: &[u8], raw: impl Read + Send + 'static, room: usize) -> Result<Source, WorkloadError> {
         let buffered = io::BufReader::with_capacity(room / 2, raw);
-        let (packing, reader): (_, Box<dyn Read + Send>) = match head {
-            [0x1f, 0x8b, ..] => ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(buffered))),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+        let packed = Compression::of(head);
+        let reader: Box<dyn Read + Send> = match packed {
+            Some(Compression::Gzip) => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+            Some(Compression::Zstd) => {
                 let decoder = zstd::Decoder::with_buffer(buffered)
                     .map_err(|error| WorkloadError(format!("{name}: the zstd data cannot be unpacked: {error}")))?;
-                ("zstd", Box::new(decoder))
+                Box::new(decoder)
             }
-            [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => {
-                ("xz", Box::new(lzma_rust2::XzReader::new_mem_limit(buffered, true, XZ_MEMORY_KIB)))
-            }
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => ("bzip2", Box::new(bzip2::bufread::MultiBzDecoder::new(buffered))),
-            _ => ("", Box::new(buffered)),
+            Some(Compression::Xz) => Box::new(lzma_rust2::XzReader::new_mem_limit(buffered, true, XZ_MEMORY_KIB)),
+            Some(Compression::Bzip2) => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
+            None => Box::new(buffered),
         };
         Ok(Source {
             name,
-            packing,
+            packed,
             reader,
             buffer: vec![0; room],
             start: 0,
@@ -144,7 +159,12 @@ impl Source {
 
     /// The name of the compression, empty for plain data.
     pub(super) fn packing(&self) -> &'static str {
-        self.packing
+        self.packed.map_or("", Compression::name)
+    }
+
+    /// How the file is compressed.
+    pub(super) fn packed(&self) -> Option<Compression> {
+        self.packed
     }
 
     /// The trace's name.
@@ -196,7 +216,7 @@ impl Source {
     }
 
     fn damaged(&self, error: &io::Error) -> WorkloadError {
-        let (name, packing) = (&self.name, self.packing);
+        let (name, packing) = (&self.name, self.packing());
         let at = self.bytes + (self.end - self.start) as u64;
         WorkloadError(match (packing, error.kind()) {
             ("", _) => format!("{name}: reading failed at byte {at}: {error}"),

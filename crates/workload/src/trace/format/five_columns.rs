@@ -10,12 +10,14 @@
 //!
 //! Nothing in a line says which it is, so [`recognise`] looks at many lines and tells what else they could be.
 
-use ssdlab_base::{Op, SECTOR_BYTES};
+use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
 
 use super::TraceFormat;
 use crate::trace::number::{hex, stamp, uint};
 use crate::trace::options::Options;
 use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+
+const MS: u64 = 1_000_000;
 
 struct FiveColumns {
     time_ns: u64,
@@ -59,7 +61,7 @@ pub(super) fn disksim(options: &Options) -> Box<dyn Decoder> {
     boxed(
         options,
         FiveColumns {
-            time_ns: 1_000_000,
+            time_ns: MS,
             address_bytes: SECTOR_BYTES,
             length_bytes: SECTOR_BYTES,
             flags: true,
@@ -72,7 +74,7 @@ pub(super) fn disksim_pages(options: &Options) -> Box<dyn Decoder> {
     boxed(
         options,
         FiveColumns {
-            time_ns: 1_000_000,
+            time_ns: MS,
             address_bytes: SECTOR_BYTES,
             length_bytes: 4096,
             flags: true,
@@ -85,7 +87,7 @@ pub(super) fn linnos(options: &Options) -> Box<dyn Decoder> {
     boxed(
         options,
         FiveColumns {
-            time_ns: 1_000_000,
+            time_ns: MS,
             address_bytes: 1,
             length_bytes: 1,
             flags: false,
@@ -124,16 +126,17 @@ impl Decoder for FiveColumns {
 ///
 /// Fractions in the stamps mean milliseconds. Then addresses and lengths that are all multiples of 512 are bytes;
 /// tabs with lengths that are mostly no multiple of 8 are 4 KB pages; everything else is in sectors. Whole stamps are
-/// TraceTracker's where columns are separated by tabs, else SSDSim's.
+/// TraceTracker's where columns are separated by tabs, else SSDSim's. The unit of time is therefore a guess from the
+/// numbers, which a note says.
 pub(in crate::trace) fn recognise(lines: &[&[u8]]) -> Option<(TraceFormat, Vec<String>)> {
     let (mut seen, mut fractions, mut tabs, mut bytes, mut partial) = (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
-    let (mut first_time, mut last_time) = (None, 0);
+    let (mut first_time, mut last_time): (Option<&[u8]>, &[u8]) = (None, b"");
     for line in lines {
         let Ok([time, device, address, length, kind]) = Columns::blanks(line).exactly(line, "") else {
             continue;
         };
-        let (Some(at), Some(_), Some(address), Some(length), Some(_)) =
-            (stamp(time, 1_000_000), uint(device), uint(address), uint(length), hex(kind))
+        let (Some(_), Some(_), Some(address), Some(length), Some(_)) =
+            (stamp(time, 1), uint(device), uint(address), uint(length), hex(kind))
         else {
             continue;
         };
@@ -142,49 +145,51 @@ pub(in crate::trace) fn recognise(lines: &[&[u8]]) -> Option<(TraceFormat, Vec<S
         tabs += u64::from(line.contains(&b'\t'));
         bytes += u64::from(address % 512 == 0 && length % 512 == 0 && length > 0);
         partial += u64::from(length % 8 != 0);
-        first_time.get_or_insert(at);
-        last_time = at;
+        first_time.get_or_insert(time);
+        last_time = time;
     }
     if seen == 0 || seen * 2 < lines.len() as u64 {
         return None;
     }
-    let could = |format: TraceFormat, other: &str, why: &str| {
-        vec![format!("recognised as {format} ({why}); it could also be {other}, say `format=` before the path if so")]
-    };
     let tabs = tabs == seen;
     let mostly_partial = partial * 2 > seen;
-    Some(if fractions > 0 {
+    // The format, why, and what else it could be.
+    let (format, other) = if fractions > 0 {
         if bytes == seen {
-            let notes = if seen < 8 {
-                could(TraceFormat::Linnos, "disksim", "addresses and lengths are multiples of 512, so bytes")
-            } else {
-                Vec::new()
-            };
-            (TraceFormat::Linnos, notes)
+            let why = "addresses and lengths are multiples of 512, so bytes";
+            (TraceFormat::Linnos, (seen < 8).then_some((why, "disksim")))
         } else if tabs && mostly_partial {
             let why = "tabs, and lengths mostly no multiples of 8, so 4 KB pages";
-            (TraceFormat::DisksimPages, could(TraceFormat::DisksimPages, "disksim with lengths in sectors", why))
-        } else if mostly_partial {
-            let why = "lengths taken as sectors";
-            (TraceFormat::Disksim, could(TraceFormat::Disksim, "disksim-pages", why))
+            (TraceFormat::DisksimPages, Some((why, "disksim with lengths in sectors")))
         } else {
-            (TraceFormat::Disksim, Vec::new())
+            let pages = mostly_partial.then_some(("lengths taken as sectors", "disksim-pages"));
+            (TraceFormat::Disksim, pages)
         }
     } else if tabs {
-        let why = "whole stamps between tabs, taken as 100 ns";
-        (TraceFormat::TraceTracker, could(TraceFormat::TraceTracker, "ssdsim with stamps in ns", why))
+        (TraceFormat::TraceTracker, Some(("whole times between tabs", "ssdsim")))
     } else {
-        // Stamps were read as if in ms: a unit of the trace is 1,000,000 here.
-        let span = last_time.saturating_sub(first_time.unwrap_or(0)) / 1_000_000;
-        let notes = if seen >= 8 && span / seen < 5_000 {
-            vec![format!(
-                "recognised as ssdsim with stamps in ns, but then requests come every {} ns; if the unit is another, \
-                 say `time=us` or `time=ms` before the path",
-                span / seen
-            )]
-        } else {
-            Vec::new()
-        };
-        (TraceFormat::Ssdsim, notes)
-    })
+        (TraceFormat::Ssdsim, None)
+    };
+    let mut notes: Vec<String> = other
+        .map(|(why, other)| {
+            format!("recognised as {format} ({why}); it could also be {other}, say `format=` before the path if so")
+        })
+        .into_iter()
+        .collect();
+    let unit_ns = format.spec().time.map_or(1, |time| time.unit_ns);
+    let (numbers, unit) = match unit_ns {
+        MS => ("have fractions, so they are", "milliseconds"),
+        100 => ("are whole between tabs, so they are", "units of 100 ns"),
+        _ => ("are whole, so they are", "nanoseconds"),
+    };
+    let at = |time: &[u8]| stamp(time, unit_ns).unwrap_or(0);
+    let every = match (at(last_time).saturating_sub(first_time.map_or(0, at)), seen - 1) {
+        (0, _) | (_, 0) => String::new(),
+        (span, gaps) => format!(", which gives a request every {} at the start", Nanos(span / gaps)),
+    };
+    notes.push(format!(
+        "the times {numbers} taken as {unit}{every}: the unit is a guess from the numbers, say `time=` before the path if it \
+         is another (such as `time=us`)"
+    ));
+    Some((format, notes))
 }
