@@ -274,9 +274,15 @@ fn captures_of_other_programs_are_read() {
     let expected = decode(capture);
     assert_eq!(expected.len(), 18);
     assert_eq!(expected[0], Edge { at: Nanos(10_000), die: 0, busy: true });
-    for name in ["sigrok.sr", "sigrok.vcd", "sigrok-read.vcd", "pyvcd.vcd.gz"] {
+    let names = ["sigrok.sr", "sigrok.vcd", "sigrok-read.vcd", "pyvcd.vcd.gz", "sigrok.csv.gz", "sigrok-changes.csv"];
+    for name in names {
         assert_eq!(decode(open(name)), expected, "{name}");
     }
+    let changes = open("sigrok-changes.csv");
+    assert_eq!((changes.format(), changes.resolution()), (Format::SigrokCsv, Some(Nanos(1000))));
+    assert_eq!(changes.lines(), ["rb0", "rb1", "rb2"]);
+    assert_eq!(changes.notes(), ["left out: Trigger"]);
+    assert_eq!(open("sigrok.csv.gz").lines(), ["rb0", "rb1", "rb2"], "their names are in a comment");
 }
 
 #[test]
@@ -320,8 +326,8 @@ fn errors_say_where_and_what_was_expected() {
     assert!(at.starts_with("0?") && what.contains("no variable has the code '?'"), "{at}: {what}");
     let (at, what) = byte(&format!("{HEAD}#10\n1!\n#9\n0!\n"));
     assert!(at.starts_with("#9") && what.contains("before"), "{at}: {what}");
-    let (at, what) = byte(&format!("{HEAD}#10\n1!\nhello\n"));
-    assert!(at.starts_with("hello") && what.contains("expected a time"), "{at}: {what}");
+    let (at, what) = byte(&format!("{HEAD}#10\n1!\ngarbage\n"));
+    assert!(at.starts_with("garbage") && what.contains("expected a time"), "{at}: {what}");
     let (at, _) = byte(&format!("{HEAD}#99999999999999999999999\n"));
     assert!(at.starts_with("#999"), "{at}");
     let (at, _) = byte(&format!("{HEAD}#\n"));
@@ -372,6 +378,187 @@ fn what_a_line_was_before_its_first_value_makes_no_edge() {
     let edge = |at, busy| Edge { at: Nanos(at), die: 0, busy };
     assert_eq!(all, [edge(9, false), edge(20, true), edge(30, false)]);
     assert_eq!((decoded.start, decoded.end, decoded.unknown), (Nanos(5), Nanos(31), 1));
+}
+
+/// VHDL's nine values: H and L are levels, U, X, W and - are not. A vector of one bit is a line, too.
+#[test]
+fn what_a_vhdl_simulator_writes_is_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples/ghdl.vcd");
+    let capture = Capture::open(path.as_ref(), &Select::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(capture.lines(), ["probe.rb_n", "probe.rb1_n", "probe.one[0:0]"]);
+    assert!(capture.notes().iter().any(|note| note.contains("probe.bus8[7:0]") && note.contains("probe.volts")));
+    let mut edges = Vec::new();
+    let decoded = capture.decode(|more| edges.extend(more.iter().map(|edge| (edge.at.0 / 1000, edge.die, edge.busy))));
+    let expected = [
+        (210, 0, false),
+        (210, 1, true),
+        (210, 2, true),
+        (220, 0, true),
+        (320, 0, false),
+        (320, 1, false),
+        (320, 2, false),
+    ];
+    assert_eq!(edges, expected);
+    // U three times at the start, then a W, an X in the vector, and a -.
+    assert_eq!(decoded.expect("a good capture").unknown, 6);
+}
+
+/// Variables of another width than one bit are passed over: none, as texts of some tools have, empty ranges, and more
+/// bits than a number holds.
+#[test]
+fn variables_of_any_width_are_passed_over() {
+    let head = |variable: &str| {
+        format!("$timescale 1 ns $end\n{variable}$var wire 1 ! rb_n $end\n$enddefinitions $end\n#0\n1!\n")
+    };
+    let low = "#1000\n0!\n#201000\n1!\n";
+    let alone = read_all((head("") + low).into_bytes());
+    assert_eq!(alone.len(), 2);
+    for (variable, value) in [
+        ("$var string 0 % state $end\n", "sIDLE %\n"),
+        ("$var string 0 % state $end\n", "s %\n"),
+        ("$var string 1 % state $end\n", "sSEVERAL WORDS ! AND CODES %\n"),
+        ("$var wire 0 % unused $end\n", "b %\n"),
+        ("$var wire 0 % unused[0:1] $end\n", "x%\n"),
+        ("$var reg -1 % none[-2:0] $end\n", "bUZ %\n"),
+        ("$var real 0 % volts $end\n", "r3.3 %\n"),
+        ("$var real 1 % volts $end\n", "r3.3 %\n"),
+        ("$var integer 32 % number $end\n", "b111 %\n"),
+        ("$var parameter 99999999999999999999 % WIDE $end\n", "bHLW- %\n"),
+        ("$var reg 2 % a $end\n$var reg 8 %% b $end\n", "bL1 %\nb10 %%\n"),
+    ] {
+        let text = head(variable) + value + low + value;
+        assert_eq!(read_all(text.into_bytes()), alone, "{variable}{value}");
+    }
+    let what = |text: String| error(&text).what;
+    assert!(what(head("$var wire x % unused $end\n")).contains("'unused' has 'x' for its number of bits"));
+    assert!(what(head("") + "r1.5 !\n").contains("is no bit"));
+    assert!(what(head("$var string 0 % state $end\n") + "sNO CODE\n#5\n").contains("does not end with the code"));
+}
+
+/// A line of one bit may be written as a vector.
+#[test]
+fn a_vector_of_one_bit_is_a_line() {
+    let text = format!("{HEAD}#5\nb0 !\n#9\nb1 !\n#12\nbx !\n#20\nb0000 !\n");
+    let edge = |at, busy| Edge { at: Nanos(at), die: 0, busy };
+    assert_eq!(read_all(text.into_bytes()), [edge(9, false), edge(20, true)]);
+    // More edges than are handed out at once.
+    let many: String = (0..20_000).map(|at| format!("#{at}\nb{} !\n", at % 2)).collect();
+    assert_eq!(read_all(format!("{HEAD}{many}").into_bytes()).len(), 19_999);
+}
+
+/// sigrok's CSV with each of its options: comments or none, names of channels, of units or none, a time or none.
+#[test]
+fn every_kind_of_sigrok_csv_is_read() {
+    let comments = "; CSV generated by libsigrok 0.6.0\n; from Demo driver on Wed Nov 25 18:39:57 2026\n\
+                    ; Channels (2/13): D0, D1\n; Samplerate: 24 MHz\n";
+    let levels: [[u8; 2]; 6] = [[1, 1], [1, 1], [0, 1], [0, 0], [1, 0], [1, 1]];
+    let rows = |time: &dyn Fn(u64) -> String, behind: &str| -> String {
+        (0..6).map(|at| format!("{}{},{}{behind}\n", time(at as u64), levels[at][0], levels[at][1])).collect()
+    };
+    let none = |_: u64| String::new();
+    // As libsigrok counts since 0.6, and up to 0.5.2.
+    let exact = |at: u64| format!("{},", at * 1_000_000_000 / 24_000_000);
+    let periods = |at: u64| format!("{},", (at + 1) * 41);
+    let at = |sample: u64| Nanos(sample * 1_000_000_000 / 24_000_000);
+    let edge = |sample, die, busy| Edge { at: at(sample), die, busy };
+    let expected = [edge(2, 0, true), edge(3, 1, true), edge(4, 0, false), edge(5, 1, false)];
+    let with_rate = Select { sample_rate: Some(24_000_000), ..Select::default() };
+    let good = |text: &str, select: &Select, names: &[&str]| {
+        let (edges, lines) = read(text.as_bytes().to_vec(), select).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(edges, expected, "{text}");
+        assert_eq!(lines, names, "{text}");
+    };
+    let channels = ["D0", "D1"];
+    for text in [
+        format!("{comments}logic,logic\n{}", rows(&none, "")),
+        format!("{comments}D0,D1\n{}", rows(&none, "")),
+        format!("{comments}{}", rows(&none, "")),
+        format!("{comments}nanoseconds,logic,logic\n{}", rows(&exact, "")),
+        format!("{comments}nanoseconds,logic,logic\n{}", rows(&periods, "")),
+        format!("{comments}Time,D0,D1\n{}", rows(&exact, "")),
+        format!("{comments}Time,D0,D1,Trigger\n{}", rows(&periods, ",0")),
+        format!("{comments}{}", rows(&exact, ",0")),
+        // Analogue channels have units, and a blank line is the end of a frame.
+        format!("{comments}logic,logic,V DC\n\n{}", rows(&none, ",3.3"))
+            .replace("(2/13): D0, D1", "(3/13): D0, D1, A0"),
+        format!("{comments}logic,logic\n{}", rows(&none, "")).replace(',', "\t").replace("D0\t", "D0,"),
+        format!("{comments}logic,logic\n{}", rows(&none, "")).replace("; ", "# "),
+        format!("\u{feff}{comments}D0,D1\n{}", rows(&none, "")).replace('\n', "\r\n"),
+    ] {
+        good(&text, &Select::default(), &channels);
+    }
+    good(&format!("D0,D1\n{}", rows(&none, "")), &with_rate, &channels);
+    good(&format!("Time,D0,D1\n{}", rows(&exact, "")), &with_rate, &channels);
+    good(&format!("logic,logic\n{}", rows(&none, "")), &with_rate, &["column 1", "column 2"]);
+    good(&rows(&none, ""), &with_rate, &["column 1", "column 2"]);
+    let dview = comments
+        .replace("CSV generated", "CSV, generated")
+        .replace(": D0, D1", "")
+        .replace("Samplerate", "Sample rate");
+    let seconds = |at: u64| format!("0.{:09},", at * 1_000_000_000 / 24_000_000);
+    good(
+        &format!("{dview}; Sample count: 6 Samples\nTime(s), D0, D1\n{}", rows(&seconds, "")),
+        &Select::default(),
+        &channels,
+    );
+    // A channel by its name, and the levels upside down.
+    let select = Select { lines: vec!["D1".to_string()], invert: true, ..Select::default() };
+    let (edges, _) = read(format!("{comments}logic,logic\n{}", rows(&none, "")).into_bytes(), &select).expect("a line");
+    assert_eq!(edges.iter().map(|edge| (edge.at, edge.busy)).collect::<Vec<_>>(), [(at(3), false), (at(5), true)]);
+
+    let wrong = |text: String| error(&text).to_string();
+    let is = |text: String, line: usize, part: &str| {
+        let error = wrong(text);
+        assert!(error.starts_with(&format!("test:{line}: ")) && error.contains(part), "{error}");
+    };
+    is(format!("{comments}logic,logic\n1,1\n1,2\n"), 7, "'2' is not a level");
+    is(format!("{comments}logic,logic\n1,1\n1\n"), 7, "the row has 1 cells; expected 2");
+    is(format!("{comments}logic,logic\n1,1,1\n"), 6, "more cells");
+    is(format!("{comments}nanoseconds,logic,logic\nx,1,1\n"), 6, "'x' is not a time");
+    is(format!("{comments}nanoseconds,logic,logic\n41,1,1\n83,1,0\n"), 7, "no multiple of 41");
+    is(comments.replace("24 MHz", "fast"), 4, "'fast' is not a sample rate");
+    is(format!("{comments}{}", rows(&none, ",0")), 5, "a cell more than the channels");
+    is(format!("Time,D0,D1\n{}", rows(&exact, "")), 1, "--sample-rate");
+    is(format!("D0,D1\n{}", rows(&none, "")), 1, "--sample-rate");
+    is(comments.to_string(), 5, "the file ends in its head");
+    is(format!("{comments}V DC,V DC\n1.0,1.0\n"), 6, "'1.0' is not a level");
+}
+
+/// Archives and compressions that are not read are named, with the command that unpacks them.
+#[test]
+fn an_archive_is_named_with_the_command_that_unpacks_it() {
+    let text = vcd(&levels(2), &edges(12, &[(3, 900), (90, 40)]));
+    let mut tar = vec![0; 512];
+    tar[..6].copy_from_slice(b"rb.vcd");
+    tar[257..262].copy_from_slice(b"ustar");
+    tar.extend(&text);
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(&tar).expect("a vector takes everything");
+    let tgz = packer.finish().expect("a vector takes everything");
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("rb.vcd", zip::write::SimpleFileOptions::default()).expect("a member");
+    zip.write_all(&text).expect("a member");
+    let zip = zip.finish().expect("finished").into_inner();
+    let with = |magic: &[u8]| [magic, &text].concat();
+    for (bytes, words) in [
+        (tar, "this is a tar archive; expected a capture: unpack it, as in `tar xOf test > CAPTURE`"),
+        (tgz, "this is a tar archive in gzip; expected a capture: unpack it, as in `tar xzOf test > CAPTURE`"),
+        (zip, "unpack that, as in `unzip -p test > CAPTURE`"),
+        (with(b"7z\xbc\xaf\x27\x1c"), "this is a 7z archive; expected a capture: unpack it, as in `7z e -so test > "),
+        (
+            with(b"Rar!\x1a\x07\x00"),
+            "this is a rar archive; expected a capture: unpack it, as in `unrar p -inul test >",
+        ),
+        (
+            with(b"\x28\xb5\x2f\xfd\0"),
+            "compressed with zstd; expected a capture, plain or gzip: unpack it, as in `zstd -dc",
+        ),
+        (with(b"\xfd7zXZ\0"), "compressed with xz; expected a capture, plain or gzip: unpack it, as in `xz -dc test >"),
+        (with(b"BZh9"), "compressed with bzip2; expected a capture, plain or gzip: unpack it, as in `bzip2 -dc test >"),
+    ] {
+        let what = read(bytes, &Select::default()).expect_err("no capture").to_string();
+        assert!(what.contains(words), "{what}");
+    }
 }
 
 #[test]

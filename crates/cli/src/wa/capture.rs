@@ -16,7 +16,8 @@ use crate::stdout;
 
 /// Count page programs in a capture of Ready/Busy lines, and compute write amplification from the host's bytes.
 ///
-/// Reads VCD, sigrok sessions (.sr) and Saleae's CSV, plain or gzip, in constant memory; the format is recognised by content.
+/// Reads VCD, sigrok sessions (.sr), and the CSV of sigrok, PulseView, DSView and Saleae Logic, plain or gzip, in constant
+/// memory; the format is recognised by content.
 /// A low line is busy, and the duration of a low distinguishes programs from reads and erases. Choose --window by the
 /// histogram.
 ///
@@ -45,7 +46,7 @@ pub(crate) struct CaptureArgs {
     /// The capture is inverted: high is busy
     #[arg(long)]
     invert: bool,
-    /// Sample rate of a CSV that counts samples, per second
+    /// Sample rate of a CSV that counts samples and does not say its rate, per second
     #[arg(long, value_name = "N", value_parser = crate::args::whole::<u64>(1, u64::MAX))]
     sample_rate: Option<u64>,
     /// Lows longer than A and shorter than B are programs; by default the description's times, or what the fit suggests
@@ -240,7 +241,7 @@ fn look<'a>(
         ));
     }
     if decoded.unknown > 0 {
-        notes.push(format!("{} unknown values (x) were taken as no change", grouped(decoded.unknown.into())));
+        notes.push(format!("{} unknown values (x, U, W, -) were taken as no change", grouped(decoded.unknown.into())));
     }
     let estimates = estimates(&survey, &model, window, watched, &expected, fit.as_ref());
     Ok(Findings {

@@ -1,5 +1,7 @@
 //! Whatever is wrong with the input: a sentence that names it, status 2, and nothing half-written.
 
+use std::io::Write as _;
+
 use crate::support::{Bench, TINY};
 
 const SPEC: &str = "rw=randwrite,bs=4k,iodepth=4,io_size=1m";
@@ -13,6 +15,37 @@ fn a_missing_trace_is_named() {
     bench.refuses(&["trace", "convert", "nowhere.csv", "there.csv"], &["nowhere.csv"]);
     assert!(!bench.path("out").exists());
     assert!(!bench.path("there.csv").exists());
+}
+
+/// Traces and captures are downloaded as archives: the error says so, and how to get at what is in one.
+#[test]
+fn an_archive_is_named_with_the_command_that_unpacks_it() {
+    let bench = Bench::new();
+    let mut tar = vec![0; 1024];
+    tar[..8].copy_from_slice(b"day1.csv");
+    tar[257..262].copy_from_slice(b"ustar");
+    let mut tgz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    tgz.write_all(&tar).expect("a vector takes everything");
+    std::fs::write(bench.path("day 1.tar"), &tar).expect("written");
+    std::fs::write(bench.path("day1.tgz"), tgz.finish().expect("a vector takes everything")).expect("written");
+    std::fs::write(bench.path("day1.zip"), b"PK\x03\x04 and so on").expect("written");
+    for (file, within, command) in [
+        ("day 1.tar", "a tar archive", "tar xOf 'day 1.tar'"),
+        ("day1.tgz", "a tar archive in gzip", "tar xzOf day1.tgz"),
+        ("day1.zip", "a zip archive", "unzip -p day1.zip"),
+    ] {
+        let piped = format!("`{command} | ssdlab trace stats -`");
+        for arguments in [
+            &["trace", "stats", file][..],
+            &["trace", "head", file],
+            &["trace", "convert", file, "there.csv"],
+            &["run", "-d", "tiny.toml", "-w", file],
+            &["run", "-d", "tiny.toml", "-w", SPEC, "-p", file],
+        ] {
+            bench.refuses(arguments, &[file, within, &piped]);
+        }
+    }
+    bench.refuses(&["wa", "capture", "day1.tgz"], &["a tar archive in gzip", "`tar xzOf day1.tgz > CAPTURE`"]);
 }
 
 #[test]

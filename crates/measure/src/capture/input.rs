@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use ssdlab_workload::{Archive, Compression};
+
 use super::{CaptureError, Place};
 
 /// The buffer. No word and no line of a capture is longer.
@@ -25,8 +27,7 @@ pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> (usize, io
 pub(super) struct Input {
     name: String,
     reader: Box<dyn Read + Send>,
-    /// The name of the compression, empty for plain data.
-    packing: &'static str,
+    packed: Option<Compression>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -42,11 +43,11 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn new(name: String, packing: &'static str, reader: Box<dyn Read + Send>) -> Input {
+    pub(super) fn new(name: String, packed: Option<Compression>, reader: Box<dyn Read + Send>) -> Input {
         Input {
             name,
             reader,
-            packing,
+            packed,
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -69,7 +70,7 @@ impl Input {
     /// An error `ahead` bytes after the place reached.
     pub(super) fn at(&self, ahead: usize, what: impl Into<String>) -> CaptureError {
         let (line, byte) = self.line_and_byte(ahead);
-        self.in_place(Place::Text { line, byte, packed: !self.packing.is_empty() }, what)
+        self.in_place(Place::Text { line, byte, packed: self.packed.is_some() }, what)
     }
 
     /// The line, from 1, and the byte, from 0, `ahead` bytes after the place reached.
@@ -127,7 +128,7 @@ impl Input {
 
     /// Reading failed behind everything that could be read.
     fn damaged(&self, error: &io::Error) -> CaptureError {
-        let packing = self.packing;
+        let packing = self.packed.map_or("", Compression::name);
         let what = match (packing, error.kind()) {
             ("", _) => format!("reading failed: {error}"),
             (_, io::ErrorKind::UnexpectedEof) => {
@@ -138,11 +139,28 @@ impl Input {
         self.at(self.bytes().len(), what)
     }
 
-    /// The first bytes behind a byte order mark and white space, which are taken.
-    pub(super) fn peek_text(&mut self) -> Result<&[u8], CaptureError> {
+    /// It is an archive, with captures in it perhaps: how to unpack one.
+    pub(super) fn is_archive(&self, archive: Archive) -> CaptureError {
+        let within = self.packed.map_or(String::new(), |packed| format!(" in {}", packed.name()));
+        self.whole(format!(
+            "this is a {} archive{within}; expected a capture: unpack it, as in `{} > CAPTURE`; if there are several files in \
+             it, name the one that is meant behind the archive's name",
+            archive.name(),
+            archive.unpack(self.packed, Some(&self.name))
+        ))
+    }
+
+    /// The first bytes.
+    pub(super) fn peek(&mut self) -> Result<&[u8], CaptureError> {
         if self.bytes().is_empty() {
             self.fill()?;
         }
+        Ok(self.bytes())
+    }
+
+    /// The first bytes behind a byte order mark and white space, which are taken.
+    pub(super) fn peek_text(&mut self) -> Result<&[u8], CaptureError> {
+        self.peek()?;
         if self.bytes().starts_with(b"\xef\xbb\xbf") {
             self.take(3);
         }

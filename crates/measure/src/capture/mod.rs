@@ -4,8 +4,8 @@
 //! handed out some thousands at a time. A level is a die's: low is busy, as the pin is; `Select::invert` turns that
 //! around. What a line was before its first value is not known, so that value makes no edge.
 
+mod csv;
 mod input;
-mod saleae;
 mod sigrok;
 mod vcd;
 
@@ -14,6 +14,7 @@ use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use ssdlab_base::{Nanos, closest};
+use ssdlab_workload::{Archive, Compression};
 
 use crate::Edge;
 use input::Input;
@@ -32,6 +33,8 @@ pub enum Format {
     Sigrok,
     /// Saleae's CSV, a row for each change, or for each sample.
     SaleaeCsv,
+    /// sigrok's CSV, which PulseView and DSView write, too.
+    SigrokCsv,
 }
 
 impl Format {
@@ -41,6 +44,7 @@ impl Format {
             Format::Vcd => "VCD",
             Format::Sigrok => "sigrok session",
             Format::SaleaeCsv => "Saleae CSV",
+            Format::SigrokCsv => "sigrok CSV",
         }
     }
 }
@@ -52,7 +56,7 @@ pub struct Select {
     pub lines: Vec<String>,
     /// The capture is upside down: high is busy.
     pub invert: bool,
-    /// Samples a second, for a CSV that counts samples instead of time.
+    /// Samples a second, for a CSV that counts samples instead of time and does not say how many a second there are.
     pub sample_rate: Option<u64>,
 }
 
@@ -140,7 +144,7 @@ pub struct Decoded {
     pub end: Nanos,
     /// Edges of the wanted lines.
     pub edges: u64,
-    /// Values of wanted lines that were neither low nor high (`x`): taken as no change.
+    /// Values of wanted lines that were neither low nor high (`x`, and VHDL's `U`, `W`, `-`): taken as no change.
     pub unknown: u64,
     /// The last line of a text has no end: its number, and the bytes up to there. The file may have been cut off in it.
     pub unfinished: Option<(u64, u64)>,
@@ -158,7 +162,7 @@ pub struct Capture {
 enum Body {
     Vcd(vcd::Body),
     Sigrok(sigrok::Body),
-    Saleae(saleae::Body),
+    Csv(csv::Body),
 }
 
 /// What the decoders hand edges to.
@@ -193,22 +197,35 @@ impl Capture {
 
     fn from_source(name: String, mut source: Box<dyn ReadSeek>, select: &Select) -> Result<Capture, CaptureError> {
         let fail = |what: String| CaptureError { name: name.clone(), place: Place::Whole, what };
-        let mut head = [0; 4];
+        let mut head = [0; 6];
         let (got, read) = input::read_full(&mut source, &mut head);
         read.and_then(|()| source.seek(SeekFrom::Start(0)))
             .map_err(|error| fail(format!("reading failed: {error}")))?;
         if got == 0 {
             return Err(fail("the file is empty; expected a capture".to_string()));
         }
-        if head == *b"PK\x03\x04" {
+        if head.starts_with(b"PK\x03\x04") {
             return sigrok::open(name, source, select);
         }
-        let mut input = if head.starts_with(&[0x1f, 0x8b]) {
-            let unpacked = flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, source));
-            Input::new(name, "gzip", Box::new(unpacked))
-        } else {
-            Input::new(name, "", Box::new(source))
+        let packed = Compression::of(&head);
+        let source: Box<dyn Read + Send> = match packed {
+            None => Box::new(source),
+            Some(Compression::Gzip) => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, source)))
+            }
+            Some(other) => {
+                return Err(fail(format!(
+                    "the file is compressed with {}; expected a capture, plain or gzip: unpack it, as in \
+                     `{} > CAPTURE`",
+                    other.name(),
+                    other.unpack(&name)
+                )));
+            }
         };
+        let mut input = Input::new(name, packed, source);
+        if let Some(archive) = Archive::of(input.peek()?) {
+            return Err(input.is_archive(archive));
+        }
         // sigrok-cli puts what it read of the input before the VCD: `META samplerate: 1000000`.
         while input.peek_text()?.starts_with(b"META ") {
             let Some(length) = input.next_line()? else { break };
@@ -217,13 +234,14 @@ impl Capture {
         let first = input.bytes();
         match first {
             [b'$', ..] => vcd::open(input, select),
-            [b'0'..=b'9' | b'-' | b'A'..=b'Z' | b'a'..=b'z' | b'"', ..] => saleae::open(input, select),
+            [b'0'..=b'9' | b'-' | b'A'..=b'Z' | b'a'..=b'z' | b'"', ..] => csv::open(input, select),
+            _ if csv::is_commented(first) => csv::open(input, select),
             _ => {
                 let shown: Vec<String> = first.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
                 let found = if shown.is_empty() { "nothing".to_string() } else { format!("bytes {}", shown.join(" ")) };
                 Err(input.whole(format!(
-                    "it begins with {found}; expected a VCD (`$...`), a sigrok session (.sr, a zip archive) or a CSV \
-                     exported by Saleae Logic (`Time [s],Channel 0,...`)"
+                    "it begins with {found}; expected a VCD (`$...`), a sigrok session (.sr, a zip archive), or a CSV of \
+                     Saleae Logic (`Time [s],Channel 0,...`) or sigrok (`; CSV generated by ...`)"
                 )))
             }
         }
@@ -265,7 +283,7 @@ impl Capture {
         match self.body {
             Body::Vcd(body) => body.decode(&mut sink),
             Body::Sigrok(body) => body.decode(&mut sink),
-            Body::Saleae(body) => body.decode(&mut sink),
+            Body::Csv(body) => body.decode(&mut sink),
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use ssdlab_base::Nanos;
+use ssdlab_workload::Archive;
 use zip::ZipArchive;
 
 use super::input::read_full;
@@ -47,11 +48,16 @@ pub(super) fn open(name: String, source: Box<dyn ReadSeek>, select: &Select) -> 
     })?;
     if archive.index_for_name("metadata").is_none() {
         let hint = if archive.index_for_name("meta.json").is_some() {
-            "this is a project of Saleae Logic: export it as CSV or VCD (File, Export Raw Data)"
+            "this is a project of Saleae Logic: export it as CSV or VCD (File, Export Raw Data)".to_string()
         } else {
-            "a zip archive without a member `metadata`; expected a sigrok session"
+            format!(
+                "this is a zip archive without a member `metadata`; expected a sigrok session, or a capture of another kind: \
+                 unpack that, as in `{} > CAPTURE`; if there are several files in it, name the one that is meant behind the \
+                 archive's name",
+                Archive::Zip.unpack(None, Some(&name))
+            )
         };
-        return Err(fail(hint.to_string()));
+        return Err(fail(hint));
     }
     let text = {
         let member = archive.by_name("metadata").map_err(|error| fail(format!("metadata: {error}")))?;
@@ -158,7 +164,7 @@ fn metadata(text: &str) -> Result<Metadata, (usize, String)> {
 }
 
 /// `24 MHz`, `200 kHz`, `1000000`: samples a second.
-fn rate(text: &str) -> Option<u64> {
+pub(super) fn rate(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let scale: u64 = match text[end..].trim() {
         "" | "Hz" => 1,

@@ -12,7 +12,25 @@ const NAME_MAX: usize = 1024;
 struct Variable {
     name: String,
     code: Vec<u8>,
-    bits: u64,
+    bits: Bits,
+}
+
+/// How wide a variable is.
+#[derive(Clone, PartialEq, Eq)]
+enum Bits {
+    One,
+    /// A vector, or an empty one: so many bits, as the file has the number.
+    Other(String),
+    /// A real number, a text, an event.
+    NoLogic,
+}
+
+/// A `$var`'s number of bits. Tools write 0 or less for what has none, such as a text or an empty range.
+fn width(text: &[u8]) -> Option<Bits> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let one = text.iter().skip_while(|&&digit| digit == b'0').eq(b"1");
+    number.then(|| if one { Bits::One } else { Bits::Other(String::from_utf8_lossy(text).into_owned()) })
 }
 
 pub(in crate::capture) fn open(mut input: Input, select: &Select) -> Result<Capture, CaptureError> {
@@ -51,9 +69,12 @@ pub(in crate::capture) fn open(mut input: Input, select: &Select) -> Result<Capt
                     let what = format!("more than {LINES_MAX} variables; expected Ready/Busy lines");
                     return Err(input.in_place(here, what));
                 }
-                let bits = std::str::from_utf8(bits).ok().and_then(|bits| bits.parse().ok());
-                let bits: u64 = bits.filter(|&bits| bits > 0).ok_or_else(|| {
-                    let what = format!("the variable {} has no number of bits; expected one such as 1", quote(name));
+                let bits = width(bits).ok_or_else(|| {
+                    let what = format!(
+                        "the variable {} has {} for its number of bits; expected one such as 1",
+                        quote(name),
+                        quote(bits)
+                    );
                     input.in_place(here.clone(), what)
                 })?;
                 let length: usize = scopes.iter().map(String::len).sum::<usize>()
@@ -64,13 +85,16 @@ pub(in crate::capture) fn open(mut input: Input, select: &Select) -> Result<Capt
                         format!("a variable's name has {length} bytes with its scopes; expected at most {NAME_MAX}");
                     return Err(input.in_place(here, what));
                 }
-                let logic = !matches!(kind.as_slice(), b"real" | b"realtime" | b"event" | b"string");
+                let logic = !matches!(
+                    kind.as_slice(),
+                    b"real" | b"realtime" | b"real_parameter" | b"shortreal" | b"event" | b"string"
+                );
                 let mut full: Vec<String> = scopes.iter().filter(|scope| !scope.is_empty()).cloned().collect();
                 full.push(text(name).trim_start_matches('\\').to_string() + &text(&rest.concat()));
                 variables.push(Variable {
                     name: full.join("."),
                     code: code.clone(),
-                    bits: if logic { bits } else { 0 },
+                    bits: if logic { bits } else { Bits::NoLogic },
                 });
             }
             b"$enddefinitions" => {
@@ -138,8 +162,11 @@ fn finish(input: Input, variables: Vec<Variable>, scale: Scale, select: &Select)
     }
     for (line, &place) in chosen.iter().enumerate() {
         let Variable { name, code, bits } = &variables[place];
-        if *bits != 1 {
-            let what = if *bits == 0 { "no logic level".to_string() } else { format!("{bits} bits") };
+        if *bits != Bits::One {
+            let what = match bits {
+                Bits::Other(bits) => format!("{} bits", shorten(bits)),
+                _ => "no logic level".to_string(),
+            };
             return Err(input.whole(format!("the variable '{name}' has {what}; a Ready/Busy line is one bit")));
         }
         if codes.get(code) != UNWANTED {
@@ -161,7 +188,7 @@ fn default_lines(variables: &[Variable]) -> (Vec<usize>, Vec<String>) {
     let mut seen = std::collections::BTreeSet::new();
     let (mut chosen, mut left, mut aliases) = (Vec::new(), Vec::new(), Vec::new());
     for (place, variable) in variables.iter().enumerate() {
-        if variable.bits != 1 {
+        if variable.bits != Bits::One {
             left.push(variable.name.clone());
         } else if seen.insert(&variable.code) {
             chosen.push(place);

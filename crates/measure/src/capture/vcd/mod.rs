@@ -1,5 +1,8 @@
 //! VCD, read: a header of definitions, then times and values. The body is parsed by hand, since captures have hundreds of
 //! millions of them.
+//!
+//! Values are those of IEEE 1364 (0, 1, x, z) and the nine of VHDL's `std_ulogic` (IEEE 1164: U, X, 0, 1, Z, W, L, H, -),
+//! which GHDL, NVC and fst2vcd write as they are, in either case.
 
 mod header;
 
@@ -17,8 +20,27 @@ const NOBODY: u32 = u32::MAX;
 /// A variable that nobody wants.
 const UNWANTED: u32 = u32::MAX - 1;
 
-/// A line's level is not known yet.
+/// A line's level is not known, or not yet.
 const UNKNOWN: u8 = 2;
+/// A character that is no value of a bit.
+const NO_VALUE: u8 = 3;
+
+/// By character: 0 for low, 1 for high, [`UNKNOWN`] or [`NO_VALUE`].
+const LEVELS: [u8; 256] = {
+    let mut levels = [NO_VALUE; 256];
+    let of_level: [(&[u8], u8); 3] = [(b"0lL", 0), (b"1hHzZ", 1), (b"xXuUwW-", UNKNOWN)];
+    let mut level = 0;
+    while level < of_level.len() {
+        let (characters, value) = of_level[level];
+        let mut at = 0;
+        while at < characters.len() {
+            levels[characters[at] as usize] = value;
+            at += 1;
+        }
+        level += 1;
+    }
+    levels
+};
 
 /// What follows the definitions.
 pub(super) struct Body {
@@ -90,8 +112,10 @@ impl Codes {
 enum Expect {
     /// A time, a value or a keyword.
     Anything,
-    /// The code of a vector or a real number whose value has passed.
-    Code,
+    /// The code of a vector or a real number whose value has passed; a vector's lowest bit, else [`NO_VALUE`].
+    Code(u8),
+    /// The rest of a line with a text, which may have blanks; whether the word before is a code.
+    Text(bool),
     /// Words of a comment.
     End,
 }
@@ -149,8 +173,10 @@ impl Body {
             self.input.take(rest);
         }
         let missing = match state.expect {
-            Expect::Anything => None,
-            Expect::Code => Some("the file ends behind a value: it was cut off; expected the code of its variable"),
+            Expect::Anything | Expect::Text(true) => None,
+            Expect::Code(_) | Expect::Text(false) => {
+                Some("the file ends behind a value: it was cut off; expected the code of its variable")
+            }
             Expect::End => Some("the file ends inside a comment or a section: it was cut off; expected $end"),
         };
         missing.map_or(Ok(()), |missing| Err(self.input.at(0, missing)))
@@ -159,11 +185,13 @@ impl Body {
     /// Takes the words in the first `whole` bytes.
     fn words(&self, state: &mut State, whole: usize, sink: Sink<'_>) -> Result<(), CaptureError> {
         let bytes = &self.input.bytes()[..whole];
-        let high = 1 ^ u8::from(self.invert);
         let mut at = 0;
         while at < bytes.len() {
             let first = bytes[at];
             if first <= b' ' {
+                if first == b'\n' && matches!(state.expect, Expect::Text(_)) {
+                    self.text_ends(state, at)?;
+                }
                 at += 1;
                 continue;
             }
@@ -172,6 +200,11 @@ impl Body {
                 end += 1;
             }
             let word = &bytes[at..end];
+            if state.edges.len() >= BATCH {
+                state.decoded.edges += state.edges.len() as u64;
+                sink(&state.edges);
+                state.edges.clear();
+            }
             if state.expect != Expect::Anything {
                 self.expected(state, word, at)?;
                 at = end;
@@ -179,33 +212,15 @@ impl Body {
             }
             match first {
                 b'#' => self.time(state, word, at)?,
-                b'0' | b'1' | b'z' | b'Z' | b'x' | b'X' => {
-                    let line = self.codes.get(&word[1..]);
-                    if line < UNWANTED {
-                        // An open drain that nobody pulls is high.
-                        let level = if first == b'0' { 1 ^ high } else { high };
-                        let old = &mut state.levels[line as usize];
-                        if first | 0x20 == b'x' {
-                            state.decoded.unknown += 1;
-                        } else if *old != level {
-                            if *old != UNKNOWN {
-                                state.edges.push(Edge { at: Nanos(state.now), die: line, busy: level == 0 });
-                            }
-                            *old = level;
-                        }
-                    } else if line == NOBODY {
-                        let code = quote(&word[1..]);
-                        return Err(self
-                            .input
-                            .at(at, format!("no variable has the code {code}; expected one of $var")));
-                    }
-                    if state.edges.len() == BATCH {
-                        state.decoded.edges += BATCH as u64;
-                        sink(&state.edges);
-                        state.edges.clear();
-                    }
+                _ if LEVELS[usize::from(first)] != NO_VALUE => {
+                    self.value(state, LEVELS[usize::from(first)], &word[1..], at)?;
                 }
-                b'b' | b'B' | b'r' | b'R' | b's' | b'S' => state.expect = Expect::Code,
+                b'b' | b'B' => {
+                    let lowest = word[1..].last().map_or(NO_VALUE, |&bit| LEVELS[usize::from(bit)]);
+                    state.expect = Expect::Code(lowest);
+                }
+                b'r' | b'R' => state.expect = Expect::Code(NO_VALUE),
+                b's' | b'S' => state.expect = Expect::Text(false),
                 b'$' => match word {
                     b"$dumpvars" | b"$dumpall" | b"$dumpon" | b"$dumpoff" | b"$end" => {}
                     _ => state.expect = Expect::End,
@@ -222,16 +237,63 @@ impl Body {
         Ok(())
     }
 
-    fn expected(&self, state: &mut State, word: &[u8], at: usize) -> Result<(), CaptureError> {
-        if state.expect == Expect::Code {
-            if self.codes.get(word) == NOBODY {
-                let code = quote(word);
-                return Err(self.input.at(at, format!("no variable has the code {code}; expected one of $var")));
-            }
-            state.expect = Expect::Anything;
-        } else if word == b"$end" {
-            state.expect = Expect::Anything;
+    /// Takes a value of the variable with this code.
+    #[inline]
+    fn value(&self, state: &mut State, value: u8, code: &[u8], at: usize) -> Result<(), CaptureError> {
+        let line = self.codes.get(code);
+        if line == NOBODY {
+            return Err(self.unknown_code(code, at));
         }
+        if line == UNWANTED {
+            return Ok(());
+        }
+        if value == UNKNOWN {
+            state.decoded.unknown += 1;
+            return Ok(());
+        }
+        if value == NO_VALUE {
+            let what = format!("the value of {}, a line of one bit, is no bit; expected one such as b0", quote(code));
+            return Err(self.input.at(at, what));
+        }
+        let level = value ^ u8::from(self.invert);
+        let old = &mut state.levels[line as usize];
+        if *old != level {
+            if *old != UNKNOWN {
+                state.edges.push(Edge { at: Nanos(state.now), die: line, busy: level == 0 });
+            }
+            *old = level;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn unknown_code(&self, code: &[u8], at: usize) -> CaptureError {
+        self.input.at(at, format!("no variable has the code {}; expected one of $var", quote(code)))
+    }
+
+    fn expected(&self, state: &mut State, word: &[u8], at: usize) -> Result<(), CaptureError> {
+        match state.expect {
+            Expect::Code(value) => {
+                self.value(state, value, word, at)?;
+                state.expect = Expect::Anything;
+            }
+            Expect::Text(_) => state.expect = Expect::Text(self.codes.get(word) != NOBODY),
+            Expect::Anything => {}
+            Expect::End => {
+                if word == b"$end" {
+                    state.expect = Expect::Anything;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The line with a text ends: its last word is the code.
+    fn text_ends(&self, state: &mut State, at: usize) -> Result<(), CaptureError> {
+        if state.expect == Expect::Text(false) {
+            return Err(self.input.at(at, "the line with a text does not end with the code of a variable".to_string()));
+        }
+        state.expect = Expect::Anything;
         Ok(())
     }
 

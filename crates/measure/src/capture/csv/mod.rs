@@ -1,5 +1,7 @@
-//! The CSV that Saleae's Logic exports: a head with the channels' names, then a row for each change (Logic 2), or for
-//! each change or sample with the number of the sample (Logic 1).
+//! Captures as CSV: a head of the program that wrote it ([`saleae`], [`sigrok`]), then rows of a time and levels.
+
+mod saleae;
+mod sigrok;
 
 use ssdlab_base::Nanos;
 
@@ -9,111 +11,122 @@ use super::{
 };
 use crate::Edge;
 
-/// What the first column counts.
+/// What the first column counts, or what stands for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamp {
     /// Seconds, with a fraction; negative before the trigger.
     Seconds,
     /// Samples, of which there are so many a second.
     Samples(u64),
+    /// There is no such column: each row is a sample, of which there are so many a second.
+    Row(u64),
+    /// Whole units of time, of which there are so many a second, and perhaps the samples a second.
+    Units(u64, Option<u64>),
+}
+
+/// A column with levels.
+struct Column {
+    name: String,
+    /// Whether it is decoded where no line is named.
+    wanted: bool,
+}
+
+/// What the head says.
+struct Head {
+    format: Format,
+    separator: u8,
+    stamp: Stamp,
+    columns: Vec<Column>,
+    notes: Vec<String>,
 }
 
 /// The rows.
 pub(super) struct Body {
     input: Input,
+    separator: u8,
     stamp: Stamp,
-    /// For each column behind the first, the line it is.
+    /// For each column with levels, the line it is.
     columns: Vec<Option<u32>>,
     lines: usize,
     invert: bool,
 }
 
-const EXPECTED: &str = "expected a head such as `Time [s],Channel 0,Channel 1`";
+/// Whether these first bytes are a comment of sigrok's.
+pub(super) fn is_commented(first: &[u8]) -> bool {
+    let end = memchr::memchr(b'\n', first).unwrap_or(first.len());
+    sigrok::comment(&first[..end]).is_some()
+}
 
+/// Opens a CSV.
 pub(super) fn open(mut input: Input, select: &Select) -> Result<Capture, CaptureError> {
     let Some(length) = input.next_line()? else { return Err(input.whole("the file is empty")) };
-    let head = String::from_utf8_lossy(input.line(length)).into_owned();
-    let mut names = cells(&head).map_err(|(cell, what)| {
-        input.at(0, format!("the head's cell {cell} {what}; {EXPECTED}, names with commas in quotes"))
-    })?;
-    let first = names.remove(0);
-    let lower = first.to_ascii_lowercase();
-    if names.is_empty() || names.len() > LINES_MAX || !(lower.starts_with("time") || lower.starts_with("sample")) {
-        return Err(
-            input.at(0, format!("the file begins with {}; {EXPECTED}, a VCD, or a .sr", quote(head.as_bytes())))
-        );
-    }
-    let stamp = if lower.starts_with("time") {
-        Stamp::Seconds
+    let head = if sigrok::comment(input.line(length)).is_some() {
+        sigrok::with_comments(&mut input, select)?
     } else {
-        match select.sample_rate {
-            Some(rate) if rate > 0 => Stamp::Samples(rate),
-            _ => return Err(input.at(0, "the rows are numbered by sample: say how many a second with --sample-rate")),
+        let row = String::from_utf8_lossy(input.line(length)).into_owned();
+        if saleae::is_head(&row) {
+            saleae::head(&mut input, length, &row, select)?
+        } else {
+            sigrok::without_comments(&mut input, select)?
         }
     };
+    let Head { format, separator, stamp, columns, mut notes } = head;
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     let chosen = if select.lines.is_empty() {
-        (0..names.len()).collect()
+        columns.iter().enumerate().filter(|(_, column)| column.wanted).map(|(place, _)| place).collect()
     } else {
         choose(&names, &select.lines).map_err(|error| input.at(0, error.to_string()))?
     };
-    let mut columns = vec![None; names.len()];
-    for (line, &place) in chosen.iter().enumerate() {
-        columns[place] = Some(line as u32);
+    if chosen.is_empty() {
+        return Err(input.at(0, format!("no column has levels of 0 and 1; it has {}", list(&names))));
     }
-    let lines: Vec<String> = chosen.iter().map(|&place| names[place].clone()).collect();
+    let mut lines_of = vec![None; names.len()];
+    for (line, &place) in chosen.iter().enumerate() {
+        lines_of[place] = Some(line as u32);
+    }
+    let left: Vec<String> =
+        names.iter().zip(&lines_of).filter(|(_, line)| line.is_none()).map(|(name, _)| name.clone()).collect();
+    if !left.is_empty() {
+        notes.push(format!("left out: {}", list(&left)));
+    }
+    let period = |rate: u64| Some(Nanos((1_000_000_000 / rate).max(1)));
     let resolution = match stamp {
         Stamp::Seconds => None,
-        Stamp::Samples(rate) => Some(Nanos((1_000_000_000 / rate).max(1))),
+        Stamp::Samples(rate) | Stamp::Row(rate) | Stamp::Units(_, Some(rate)) | Stamp::Units(rate, None) => {
+            period(rate)
+        }
     };
-    let left: Vec<String> =
-        names.iter().zip(&columns).filter(|(_, line)| line.is_none()).map(|(name, _)| name.clone()).collect();
-    let notes = if left.is_empty() { Vec::new() } else { vec![format!("left out: {}", list(&left))] };
-    input.take(length);
-    let body = Body { input, stamp, columns, lines: lines.len(), invert: select.invert };
-    Ok(Capture { format: Format::SaleaeCsv, lines, resolution, notes, body: AnyBody::Saleae(body) })
+    let lines: Vec<String> = chosen.iter().map(|&place| names[place].clone()).collect();
+    let body = Body { input, separator, stamp, columns: lines_of, lines: lines.len(), invert: select.invert };
+    Ok(Capture { format, lines, resolution, notes, body: AnyBody::Csv(body) })
 }
 
-/// The cells of a head: those in quotes may hold commas, and quotes written twice. An error is the number of the cell,
-/// from 1, and what it has.
-fn cells(head: &str) -> Result<Vec<String>, (usize, &'static str)> {
-    let mut cells = Vec::new();
-    let mut rest = head;
-    loop {
-        let number = cells.len() + 1;
-        let (cell, behind) = if let Some(mut quoted) = rest.trim_start().strip_prefix('"') {
-            let mut cell = String::new();
-            loop {
-                let Some((part, behind)) = quoted.split_once('"') else {
-                    return Err((number, "has a quote without end"));
-                };
-                cell.push_str(part);
-                match behind.strip_prefix('"') {
-                    Some(more) => {
-                        cell.push('"');
-                        quoted = more;
-                    }
-                    None => break (cell, behind.trim_start()),
-                }
-            }
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            (rest[..end].to_string(), &rest[end..])
-        };
-        cells.push(cell.trim().to_string());
-        match behind.strip_prefix(',') {
-            Some(more) => rest = more,
-            None if behind.is_empty() => return Ok(cells),
-            None => return Err((number, "goes on behind its closing quote")),
+/// The first cell of a row, and the rest of it; `row` is nothing behind the last.
+#[inline]
+fn next_cell<'r>(row: &mut Option<&'r [u8]>, separator: u8) -> Option<&'r [u8]> {
+    let rest = (*row)?;
+    Some(match memchr::memchr(separator, rest) {
+        Some(end) => {
+            *row = Some(&rest[end + 1..]);
+            rest[..end].trim_ascii()
         }
-    }
+        None => {
+            *row = None;
+            rest.trim_ascii()
+        }
+    })
 }
 
 /// Where the rows stand.
 struct State {
     levels: Vec<Option<bool>>,
+    /// Rows so far.
+    rows: u64,
     /// Times before the trigger are negative: everything is counted from the first row, if that is.
     origin: Option<i128>,
     last: i128,
+    /// Whether the units count whole periods of a sample, each rounded down (libsigrok up to 0.5.2), once a row was seen.
+    periods: Option<bool>,
     decoded: Decoded,
     edges: Vec<Edge>,
 }
@@ -122,8 +135,10 @@ impl Body {
     pub(super) fn decode(mut self, sink: Sink<'_>) -> Result<Decoded, CaptureError> {
         let mut state = State {
             levels: vec![None; self.lines],
+            rows: 0,
             origin: None,
             last: i128::MIN,
+            periods: None,
             decoded: Decoded::default(),
             edges: Vec::with_capacity(BATCH),
         };
@@ -162,11 +177,15 @@ impl Body {
         if row.is_empty() {
             return Ok(());
         }
-        let cut = memchr::memchr(b',', row).unwrap_or(row.len());
-        let Some(time) = self.time(row[..cut].trim_ascii()) else {
-            let found = quote(row[..cut].trim_ascii());
-            return Err(format!("{found} is not a time; expected {}", self.expected_time()));
+        let mut rest = Some(row);
+        let time = if let Stamp::Row(rate) = self.stamp {
+            i128::from(state.rows) * 1_000_000_000 / i128::from(rate)
+        } else {
+            let stamp = next_cell(&mut rest, self.separator).unwrap_or_default();
+            self.time(stamp, state)?
+                .ok_or_else(|| format!("{} is not a time; expected {}", quote(stamp), self.expected_time()))?
         };
+        state.rows += 1;
         if time < state.last {
             return Err("the time is before that of the row above; expected times to go up".to_string());
         }
@@ -180,17 +199,12 @@ impl Body {
             state.decoded.start = Nanos(at);
         }
         state.decoded.end = Nanos(at);
-        let mut from = cut;
         for (place, line) in self.columns.iter().enumerate() {
-            if from >= row.len() {
-                let (found, expected) = (place + 1, self.columns.len() + 1);
-                return Err(format!("the row has {found} cells; expected {expected}"));
-            }
-            let rest = &row[from + 1..];
-            let end = memchr::memchr(b',', rest).unwrap_or(rest.len());
-            from += 1 + end;
+            let Some(cell) = next_cell(&mut rest, self.separator) else {
+                return Err(format!("the row has {} cells; expected {}", place + self.stamps(), self.cells()));
+            };
             let Some(line) = line else { continue };
-            let high = match rest[..end].trim_ascii() {
+            let high = match cell {
                 b"1" => !self.invert,
                 b"0" => self.invert,
                 other => return Err(format!("{} is not a level; expected 0 or 1", quote(other))),
@@ -200,28 +214,55 @@ impl Body {
                 state.edges.push(Edge { at: Nanos(at), die: *line, busy: !high });
             }
         }
-        if from < row.len() {
-            return Err(format!("the row has more cells than the head, which has {}", self.columns.len() + 1));
+        if rest.is_some() {
+            return Err(format!("the row has more cells than the head, which has {}", self.cells()));
         }
         Ok(())
+    }
+
+    /// Columns with the time.
+    fn stamps(&self) -> usize {
+        usize::from(!matches!(self.stamp, Stamp::Row(_)))
+    }
+
+    fn cells(&self) -> usize {
+        self.columns.len() + self.stamps()
     }
 
     fn expected_time(&self) -> &'static str {
         match self.stamp {
             Stamp::Seconds => "seconds such as 0.000001500 (export without ISO 8601 time stamps)",
-            Stamp::Samples(_) => "the number of a sample",
+            Stamp::Samples(_) | Stamp::Row(_) => "the number of a sample",
+            Stamp::Units(..) => "a whole number",
         }
     }
 
-    /// A row's time in nanoseconds.
-    fn time(&self, text: &[u8]) -> Option<i128> {
-        match self.stamp {
+    /// A row's time in nanoseconds; nothing where it is no such number.
+    fn time(&self, text: &[u8], state: &mut State) -> Result<Option<i128>, String> {
+        let whole = || std::str::from_utf8(text).ok()?.parse::<u64>().ok();
+        let of_sample = |sample: u128, rate: u64| (sample * 1_000_000_000 / u128::from(rate)) as i128;
+        Ok(match self.stamp {
             Stamp::Seconds => seconds(text),
-            Stamp::Samples(rate) => {
-                let sample: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-                Some(i128::from(sample) * 1_000_000_000 / i128::from(rate))
+            Stamp::Samples(rate) | Stamp::Row(rate) => whole().map(|sample| of_sample(sample.into(), rate)),
+            Stamp::Units(scale, None) => whole().map(|units| of_sample(units.into(), scale)),
+            Stamp::Units(scale, Some(rate)) => {
+                let Some(units) = whole() else { return Ok(None) };
+                let period = scale / rate;
+                // Rows of libsigrok up to 0.5.2 begin with one period, those of later versions with 0.
+                let sample = if *state.periods.get_or_insert(units != 0 && units.is_multiple_of(period)) {
+                    if !units.is_multiple_of(period) {
+                        return Err(format!(
+                            "the time {units} is no multiple of {period}, as those above are: at {rate} samples a second, \
+                             libsigrok up to 0.5.2 counts {period} for each sample"
+                        ));
+                    }
+                    u128::from((units / period).saturating_sub(1))
+                } else {
+                    (u128::from(units) * u128::from(rate)).div_ceil(scale.into())
+                };
+                Some(of_sample(sample, rate))
             }
-        }
+        })
     }
 }
 
@@ -266,17 +307,7 @@ fn seconds(text: &[u8]) -> Option<i128> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cells, seconds};
-
-    #[test]
-    fn names_in_quotes_hold_commas_and_quotes() {
-        let names = |head: &str| cells(head).expect("a good head").join("|");
-        assert_eq!(names("Time [s],a,b"), "Time [s]|a|b");
-        assert_eq!(names(r#""Time [s]","RB, die 0" , "say ""R/B""", plain"#), r#"Time [s]|RB, die 0|say "R/B"|plain"#);
-        assert_eq!(names(r#"Time [s],"",5" bus,"#), r#"Time [s]||5" bus|"#);
-        assert_eq!(cells(r#"Time [s],"RB, die 0"#), Err((2, "has a quote without end")));
-        assert_eq!(cells(r#"Time [s],a,"b"c"#), Err((3, "goes on behind its closing quote")));
-    }
+    use super::seconds;
 
     #[test]
     fn seconds_are_exact_to_the_nanosecond() {
