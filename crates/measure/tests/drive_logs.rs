@@ -162,6 +162,35 @@ fn smartctl_of_an_nvme_drive_and_of_none() {
     assert!(Snapshot::parse("x", failed).expect_err("no data").what.contains("Unable to detect device type"));
 }
 
+/// `smartctl -j -x` of a SAS drive, shortened.
+fn sas(hours: u64, used: u64, written: &str) -> String {
+    format!(
+        r#"{{"json_format_version":[1,0],"smartctl":{{"version":[7,3],"argv":["smartctl","-j","-x","/dev/sdb"],"exit_status":0}},
+            "device":{{"name":"/dev/sdb","type":"scsi","protocol":"SCSI"}},"model_name":"MAKER SASSSD800","serial_number":"SN1",
+            "user_capacity":{{"blocks":1562824368,"bytes":800166076416}},"logical_block_size":512,"rotation_rate":0,
+            "power_on_time":{{"hours":{hours},"minutes":12}},"scsi_percentage_used_endurance_indicator":{used},
+            "scsi_error_counter_log":{{"read":{{"gigabytes_processed":"5000.250","total_uncorrected_errors":0}},
+                                       "write":{{"gigabytes_processed":{written},"total_uncorrected_errors":0}}}}}}"#
+    )
+}
+
+#[test]
+fn a_sas_drive_tells_the_host_s_side_and_its_life() {
+    let (before, after) = (parse(&sas(1000, 3, "\"2000.500\"")), parse(&sas(1100, 4, "\"2600.750\"")));
+    assert_eq!((before.serial.as_deref(), before.capacity), (Some("SN1"), Some(800_166_076_416)));
+    let report = compare(&before, &after).expect("one drive");
+    assert_eq!(report.host.map(|host| (host.bytes, host.unit)), Some((600_250_000_000, 1_000_000)));
+    assert_eq!(report.elapsed.map(|elapsed| elapsed.seconds), Some(360_000.0));
+    assert_eq!(report.percent_used, Some((3.0, 4.0)));
+    assert_eq!((report.media, report.amplification), (None, None));
+    assert!(report.notes.iter().any(|note| note.contains("neither snapshot says")), "{:?}", report.notes);
+    let what = |text: &str| Snapshot::parse("x", text).expect_err("no log").what;
+    let lots = what(&sas(1, 1, "\"lots\""));
+    assert!(lots.contains("scsi_error_counter_log.write.gigabytes_processed is \"lots\""), "{lots}");
+    let disk = what(r#"{"smartctl":{"exit_status":0},"device":{"protocol":"SCSI"},"power_on_time":{"hours":5}}"#);
+    assert!(disk.contains("a SCSI drive has neither scsi_error_counter_log"), "{disk}");
+}
+
 #[test]
 fn what_is_no_log_is_refused_with_its_place() {
     let what = |text: &str| Snapshot::parse("x", text).expect_err("no log").what;

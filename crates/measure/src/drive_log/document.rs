@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Counter, LogError, Snapshot, ata};
+use super::{Counter, LogError, Snapshot, ata, scsi};
 
 /// NVMe counts data in thousands of 512 bytes, rounded up.
 const DATA_UNIT: u64 = 512_000;
@@ -100,7 +100,8 @@ fn simulated(snapshot: &mut Snapshot, own: &Value) {
 }
 
 fn smartctl(snapshot: &mut Snapshot, document: &Value) -> Result<(), String> {
-    if let (Some(serial), Some(model)) = (string(document, "serial_number"), string(document, "model_name")) {
+    let model = string(document, "model_name").or_else(|| string(document, "scsi_model_name"));
+    if let (Some(serial), Some(model)) = (string(document, "serial_number"), model) {
         identity(snapshot, serial, model)?;
     }
     let small = |path: &str| number(document.pointer(path)).and_then(|count| u64::try_from(count).ok());
@@ -115,6 +116,14 @@ fn smartctl(snapshot: &mut Snapshot, document: &Value) -> Result<(), String> {
     if document.pointer("/ata_smart_attributes/table").is_some() || document.get("ata_device_statistics").is_some() {
         ata::take(snapshot, document)?;
         found = true;
+    }
+    if !found && scsi::is_of_one(document) {
+        found = scsi::take(snapshot, document)?;
+        if !found {
+            return Err("smartctl's document of a SCSI drive has neither scsi_error_counter_log (of writes) nor \
+                        scsi_percentage_used_endurance_indicator; expected that of `smartctl -j -x DEVICE`, of an SSD"
+                .to_string());
+        }
     }
     if !found {
         let messages = document.pointer("/smartctl/messages").and_then(Value::as_array);
@@ -154,7 +163,7 @@ fn string(document: &Value, key: &str) -> Option<String> {
 
 /// The count under the first of the keys that is there. What is there and is no count is an error, not a drive that does not
 /// tell.
-fn count(document: &Value, keys: [&str; 2]) -> Result<Option<u128>, String> {
+pub(super) fn count(document: &Value, keys: [&str; 2]) -> Result<Option<u128>, String> {
     let Some((key, value)) =
         keys.iter().find_map(|key| Some((key, document.get(key)?))).filter(|(_, value)| !value.is_null())
     else {

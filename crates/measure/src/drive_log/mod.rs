@@ -6,6 +6,7 @@
 mod ata;
 mod compare;
 mod document;
+mod scsi;
 
 use std::fmt;
 
