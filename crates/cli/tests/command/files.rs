@@ -88,6 +88,30 @@ fn what_is_wrong_is_said_and_nothing_is_made() {
     assert_eq!(fs::read_dir(bench.path("d")).expect("there").count(), 0);
 }
 
+/// A file in Filebench's language is named as such, with the personalities that there are.
+#[test]
+fn filebench_s_own_language_is_named() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("d")).expect("a folder");
+    bench
+        .write("mine.f", "# a comment\n\nset $dir=/tmp\nset $nfiles=100\ndefine fileset name=set1,path=$dir\nrun 10\n");
+    bench.write("varmail.f", "define process name=filereader,instances=1\n{\n}\n");
+    for (file, words) in
+        [("./mine.f", ["line 3 begins with 'set'", "varmail"]), ("varmail.f", ["line 1", "did you mean 'varmail'?"])]
+    {
+        let done = bench.ssdlab(&["files", file, "--dir", "d"]);
+        assert_eq!(done.status, 2, "{}", done.stderr);
+        for part in words.iter().chain(&["Filebench's own language", "fileserver, postmark", "TOML (docs/files.md)"]) {
+            assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+        }
+    }
+    // Keys of TOML with the names of statements are no Filebench.
+    bench.write("set.toml", "set = 1\n");
+    let done = bench.ssdlab(&["files", "set.toml", "--dir", "d"]);
+    assert!(done.status == 2 && done.stderr.contains("TOML parse error"), "{}", done.stderr);
+    assert_eq!(fs::read_dir(bench.path("d")).expect("there").count(), 0);
+}
+
 #[test]
 fn what_ships_is_listed_with_its_papers() {
     let bench = Bench::new();

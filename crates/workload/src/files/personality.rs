@@ -110,7 +110,21 @@ impl Personality {
         if length > LONGEST_TEXT {
             return Err(failed(format!("found {length} bytes, expected a personality of at most {LONGEST_TEXT}")));
         }
-        let content = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        let content = std::fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        let content = String::from_utf8(content).map_err(|error| {
+            failed(format!("byte {} is no UTF-8, expected a personality in TOML", error.utf8_error().valid_up_to()))
+        })?;
+        if let Some((line, word)) = filebench(&content) {
+            let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            let same = stem.and_then(|stem| names.iter().find(|name| **name == stem));
+            let meant = same.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            return Err(failed(format!(
+                "line {line} begins with '{word}': this is in Filebench's own language, which is not read{meant} Filebench's \
+                 workloads ship as personalities ({}), and others are written in TOML (docs/files.md)",
+                names.join(", ")
+            )));
+        }
         Personality::parse(&content, text)
     }
 
@@ -219,6 +233,24 @@ impl Personality {
     pub fn keys(&self) -> &[String] {
         &self.keys
     }
+}
+
+/// The first statement, and its line, of a text in Filebench's language, the Workload Model Language of its `.f` files.
+///
+/// No line of TOML begins with one of these words and a blank, unless it is a key: then `=` follows.
+fn filebench(text: &str) -> Option<(usize, &str)> {
+    const STATEMENTS: [&str; 14] = [
+        "set", "define", "create", "run", "psrun", "debug", "echo", "usage", "eventgen", "enable", "system", "load",
+        "shutdown", "version",
+    ];
+    let statement = |line: &'_ str| {
+        let end = line.find(|c: char| c.is_whitespace()).unwrap_or(line.len());
+        let rest = line[end..].trim_start();
+        (STATEMENTS.contains(&&line[..end]) && !rest.starts_with('=')).then_some(end)
+    };
+    let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    let (number, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
+    statement(line).map(|end| (number, &line[..end]))
 }
 
 /// A table's values as text, so that a file and an override are read by the same words.
