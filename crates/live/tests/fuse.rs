@@ -16,7 +16,7 @@ use ssdlab_base::{Op, rng};
 use ssdlab_live::Target;
 use ssdlab_live::fuse::{FuseError, FuseFile};
 use support::client::pattern;
-use support::machine::{Recorder, serves, skipped, why_no_fuse, within};
+use support::machine::{Recorder, must, serves, skipped, why_no_fuse, within};
 use support::ram::Ram;
 use support::targets::{Failing, Held, Later};
 use support::{MIB, eventually};
@@ -366,5 +366,49 @@ fn a_file_in_use_is_not_taken_away() {
         file.read_at(&mut [0; 512], 0).expect_err("nobody answers");
         let missing = FuseFile::serve(Arc::new(Ram::new(MIB)), &directory.path().join("missing"), 1);
         assert!(matches!(missing, Err(FuseError::Mount { .. })));
+    });
+}
+
+/// Maps two pages of the file, shared, and changes one; then reads and writes the file itself, and looks through the map.
+const MAPS: &str = r#"
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+try:
+    pages = mmap.mmap(fd, 8192, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=4096)
+except OSError as error:
+    sys.exit(f"errno {error.errno}")
+pages[0:4] = b"mine"
+assert os.pread(fd, 4, 4096) == b"mine", "a read of the file"
+pages.flush(0, 4096)
+other = os.open(sys.argv[1], os.O_RDWR)
+os.pwrite(other, b"theirs", 8192)
+assert pages[4096:4102] == b"theirs", "a look through the map"
+"#;
+
+/// Linux's version, as major and minor.
+fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse().ok());
+    (numbers.next().expect("major"), numbers.next().expect("minor"))
+}
+
+#[test]
+fn a_shared_map_of_the_file_reaches_the_target() {
+    let old = (kernel() < (6, 6)).then(|| "shared maps of FUSE files need Linux 6.6".to_string());
+    if skipped(why_no_fuse().or(old)) {
+        return;
+    }
+    within("shared maps", || {
+        let target = Recorder::new(Ram::new(MIB));
+        let serving = Serving::new(Arc::clone(&target) as Arc<dyn Target>, 2);
+        let path = serving.directory.path().join("drive");
+        must(&[&"python3", &"-c", &MAPS, &path]);
+        let seen = target.take();
+        let written = seen.iter().position(|one| *one == (Op::Write, false, 8, 8));
+        let flushed = seen.iter().rposition(|one| *one == (Op::Flush, false, 0, 0));
+        assert!(written.is_some() && written < flushed, "the page, then msync's flush: {seen:?}");
+        let mut found = [0; 4];
+        serving.open().read_exact_at(&mut found, 4096).expect("read");
+        assert_eq!(&found, b"mine");
     });
 }

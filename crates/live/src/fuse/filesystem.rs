@@ -137,6 +137,10 @@ impl Filesystem for DriveDirectory {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // A kernel without one of these serves the file all the same, slower.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        // Shared maps (Linux 6.6). Their pages are written back in any order, which segments do not take.
+        if self.appends.is_none() {
+            let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+        }
         let _ = config.set_max_write(REQUEST_BYTES_MAX);
         let _ = config.set_max_background(BACKGROUND_MAX);
         Ok(())

@@ -22,7 +22,9 @@
 //! thread takes requests from the kernel, in order. The file's extended attributes tell of the segments.
 //!
 //! Nothing is cached in the kernel; writes run in parallel; a write behind the end is short, one that begins there is
-//! `ENOSPC`. Shared memory maps of the file are refused by the kernel.
+//! `ENOSPC`. From Linux 6.6 on the file can be mapped as shared memory, unless it takes appends alone: pages that are mapped
+//! are the kernel's until they are written back, at the latest by msync or fsync, and reads and writes of the file are
+//! coherent with them. Older kernels refuse such maps (`ENODEV`).
 //!
 //! The flag `RWF_DSYNC` of a single write does not arrive (Linux 6.18 drops it for files without a cache): a flush has to
 //! follow.
