@@ -48,5 +48,5 @@ pub use ready_busy::{ReadyBusy, Recording};
 pub use result::{DeviceResult, RunResult};
 pub use smart::SmartLogs;
 pub use snapshot::SnapshotCache;
-pub use source::{Sending, SourceError, TextSource, WorkloadSource};
+pub use source::{InZones, Sending, SourceError, TextSource, WorkloadSource};
 pub use subtests::Subtests;

@@ -3,10 +3,22 @@
 use ssdlab_device::DriveConfig;
 use ssdlab_workload::{Workload, WorkloadError};
 
+mod pointers;
 mod text;
 pub(crate) mod walk;
 
 pub use text::{Sending, SourceError, TextSource};
+
+/// Whether a workload writes at the write pointers of a drive's zones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InZones {
+    /// It does, or says itself what is wrong.
+    Yes,
+    /// It knows nothing of zones.
+    No,
+    /// It does not: the first write elsewhere, in words.
+    Off(String),
+}
 
 /// A workload that can be opened for one drive after another, and for several at a time.
 pub trait WorkloadSource: Sync {
@@ -31,9 +43,9 @@ pub trait WorkloadSource: Sync {
     }
 
     /// Whether it writes at the write pointers of this drive's zones.
-    fn knows_zones(&self, drive: &DriveConfig) -> bool {
+    fn writes_in_zones(&self, drive: &DriveConfig) -> InZones {
         let _ = drive;
-        false
+        InZones::No
     }
 
     /// Whether it is uniform random overwrites of single mapping units over the drive's whole user capacity, so that

@@ -81,6 +81,42 @@ fn a_trace_appends_and_its_places_are_verified() {
     assert_eq!(programs("metadata"), 192 - pages);
 }
 
+/// Plain writes at the write pointers need no other command of the set; the first write elsewhere is named.
+#[test]
+fn a_trace_of_plain_writes_at_the_write_pointers_runs() {
+    let size = 1_u64 << 20;
+    let mut trace = "time_us,op,offset_bytes,length_bytes\n".to_string();
+    for round in 0..20_u64 {
+        for zone in [0, 3, 7] {
+            trace += &format!("{}.000,W,{},8192\n", round * 50, zone * size + round * 8192);
+        }
+    }
+    trace += &format!("9000.000,R,0,163840\n9000.000,R,{},163840\n", 7 * size);
+    let path = std::env::temp_dir().join(format!("ssdlab-plain-{}.csv", std::process::id()));
+    std::fs::write(&path, &trace).expect("the temporary folder is writable");
+    let workload = text(&path.display().to_string());
+    let drives = entrants(&[zoned()]);
+    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::None) });
+    assert_checks_hold(&result);
+    let device = &result.devices[0];
+    assert_eq!(device.host.failed_requests, 0);
+    assert_eq!(device.flash.programs.by_cause["host"], 3 * 20 * 2);
+
+    let refused = |more: &str| {
+        std::fs::write(&path, format!("{trace}{more}")).expect("the temporary folder is writable");
+        let workload = text(&path.display().to_string());
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
+        ssdlab_lab::run(&experiment(&drives, &workload, Age::None), None, &control).expect_err("refused").to_string()
+    };
+    let gap = refused(&format!("9001.000,W,{},4096\n", 3 * size + 167_936));
+    let told = "request 63 writes at byte 3313664, and the write pointer of its zone is at 3309568";
+    assert!(gap.contains(told), "{gap}");
+    let beyond = refused(&format!("9001.000,W,{size},1048576\n"));
+    assert!(beyond.contains("request 63 writes from byte 1048576 beyond the capacity of its zone"), "{beyond}");
+    std::fs::remove_file(&path).expect("it was written");
+}
+
 #[test]
 fn what_does_not_go_with_zones_is_refused() {
     let drives = entrants(&[zoned()]);

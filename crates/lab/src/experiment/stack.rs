@@ -16,6 +16,7 @@ use crate::precondition::{Aged, Interruptible, Keeper, precondition, warm_buffer
 use crate::progress::{Control, Phase};
 use crate::result::Precondition;
 use crate::snapshot::{Found, Identity};
+use crate::source::InZones;
 use crate::verify::Verifier;
 
 /// A drive that is ready for the run, the record of its preconditioning, and the faults that struck on the way, as far as
@@ -58,6 +59,15 @@ pub enum StackRefused {
     /// Zones are where the sub-test before left them, and a workload begins with what it was told.
     #[error("--subtests are of workloads on drives without zones, expected a run as a whole")]
     Zones,
+    /// A trace without commands of zones writes where no write pointer is.
+    #[error(
+        "the drive accepts writes only at the write pointers of its zones, and {what}; use a trace whose writes are there, one \
+         with commands of the set 'zoned', or fio's options with zonemode=zbd (docs/workloads.md)"
+    )]
+    OffWritePointer {
+        /// The first such write.
+        what: String,
+    },
     /// What was written below the layers cannot be verified through them.
     #[error("--verify knows what was written through the layers, not what --precondition-below writes under them")]
     VerifiedBelow,
@@ -120,10 +130,16 @@ pub(super) fn seen_by_workloads(
     let of_drive = |source| RunError::Drive { label: entrant.label.clone(), source };
     let Some(host) = experiment.host else {
         entrant.config.validate().map_err(of_drive)?;
-        if entrant.config.zones().is_none() || !experiment.workload.knows_zones(&entrant.config) {
-            entrant.config.takes_block_io().map_err(of_drive)?;
-        } else if experiment.subtests.is_some() {
-            return Err(RunError::Stack { label: entrant.label.clone(), source: StackRefused::Zones });
+        let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
+        let in_zones = match entrant.config.zones() {
+            Some(_) => experiment.workload.writes_in_zones(&entrant.config),
+            None => InZones::No,
+        };
+        match in_zones {
+            InZones::No => entrant.config.takes_block_io().map_err(of_drive)?,
+            InZones::Off(what) => return Err(refused(StackRefused::OffWritePointer { what })),
+            InZones::Yes if experiment.subtests.is_some() => return Err(refused(StackRefused::Zones)),
+            InZones::Yes => {}
         }
         return Ok(seen);
     };

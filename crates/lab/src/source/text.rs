@@ -1,6 +1,7 @@
 //! A workload from text, as `--workload` and `--precondition` have it: a trace, a model of one, a fio job file, or fio's
 //! options in one line, opened for one drive after another.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +15,7 @@ use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::{Trace, standard_input};
 use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind, open_trace};
 
-use super::WorkloadSource;
+use super::{InZones, WorkloadSource, pointers};
 use crate::snapshot::file_identity;
 
 /// What fio multiplies `k` with where a line of options does not say; one that says is not known to be uniform.
@@ -186,6 +187,22 @@ impl TextSource {
         Ok(Box::new(replay))
     }
 
+    /// A trace with commands of zones is sent as it is; the plain writes of any other have to be at the write pointers.
+    fn trace_in_zones(&self, spec: &str, drive: &DriveConfig) -> Result<InZones, WorkloadError> {
+        let Some(zones) = drive.zones() else { return Ok(InZones::No) };
+        let settings = ReplaySettings {
+            discipline: Discipline::Closed { depth: NonZeroU32::MIN },
+            fit: self.sending.fit,
+            limit: self.sending.limit,
+        };
+        let mut trace = TraceReplay::new(Trace::open(spec)?, settings, drive.address_bytes() / SECTOR_BYTES)?;
+        match trace.command_set() {
+            Some(set) if set == ZONED.name => Ok(InZones::Yes),
+            Some(_) => Ok(InZones::No),
+            None => Ok(pointers::first_off(&mut trace, &zones)?.map_or(InZones::Yes, InZones::Off)),
+        }
+    }
+
     /// The jobs of a pass. A `randseed` belongs to the measured run; if ageing drew the same numbers, the run would
     /// overwrite in exactly the order in which the drive was aged, and garbage collection would have it too easy.
     fn job<'a>(job: &'a FioJob, unseeded: &'a FioJob, pass: u64) -> &'a FioJob {
@@ -266,14 +283,13 @@ impl WorkloadSource for TextSource {
         !matches!(self.kind, Kind::Fio { .. }) && matches!(discipline, Discipline::Timed { .. })
     }
 
-    fn knows_zones(&self, drive: &DriveConfig) -> bool {
+    fn writes_in_zones(&self, drive: &DriveConfig) -> InZones {
         match &self.kind {
             // A job without zones says so itself, with its place.
-            Kind::Fio { .. } => true,
-            // So does a trace that cannot be read.
-            Kind::Trace { .. } => WorkloadSource::open(self, drive, 0)
-                .map_or(true, |trace| trace.command_set().is_some_and(|set| set == ZONED.name)),
-            Kind::Model(_) => false,
+            Kind::Fio { .. } => InZones::Yes,
+            // A trace that cannot be read says so when it is opened for the run.
+            Kind::Trace { spec, .. } => self.trace_in_zones(spec, drive).unwrap_or(InZones::Yes),
+            Kind::Model(_) => InZones::No,
         }
     }
 
