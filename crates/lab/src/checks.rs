@@ -1,7 +1,7 @@
 //! What a run holds against itself: invariants that must hold, and warnings about what misleads.
 
 use ssdlab_base::{SECTOR_BYTES, format_size};
-use ssdlab_device::{Counters, Destage, DriveConfig};
+use ssdlab_device::{Allocation, Counters, Destage, DriveConfig, Superblock};
 use ssdlab_flash::{Cause, Faults, OpKind, ScriptedFault, Unstruck};
 use ssdlab_host::{Administration, LayerMetrics, Traffic};
 
@@ -164,6 +164,42 @@ pub(crate) struct Circumstances {
     pub(crate) space_before: FreeSpace,
     /// A victim policy of the drive chooses what is collected.
     pub(crate) collects_by_policy: bool,
+    /// Jobs keep to planes, or dies, of their own.
+    pub(crate) in_step: Option<InStep>,
+}
+
+/// Jobs whose pages come in step with the planes, or dies, that take them in turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InStep {
+    /// What takes pages in turn, in words, and how many there are.
+    groups: (&'static str, u64),
+    /// So many classes of them, which jobs keep to.
+    classes: u64,
+}
+
+/// Whether the jobs of a run keep to planes, or dies, of their own, since those take pages in turn.
+///
+/// Where every block stands alone, each page of the host goes to the next plane. Two jobs that alternate over an even number
+/// of planes so write to every other plane each. Data that one job overwrites leaves the planes where it lay and gathers in
+/// the job's own, until those have no free page and are passed over once, which swaps the roles. Meanwhile their blocks are
+/// collected almost full: write amplification is that of a drive with far less over-provisioning.
+pub(crate) fn in_step(config: &DriveConfig, recorder: &Recorder, layers: &[LayerMetrics]) -> Option<InStep> {
+    let geometry = &config.flash.geometry;
+    let groups = match config.ftl.superblock {
+        Superblock::None => ("planes", u64::from(geometry.planes())),
+        Superblock::Die => ("dies", u64::from(geometry.planes() / geometry.planes_per_die)),
+        Superblock::Drive => return None,
+    };
+    let in_turn = match config.ftl.allocation {
+        Allocation::RoundRobin(_) => true,
+        // The least loaded die, and the next of equals: in a drive that takes no time all are equal.
+        Allocation::Dynamic => !config.timed,
+        Allocation::Static(_) => false,
+    };
+    if !in_turn || !layers.is_empty() {
+        return None;
+    }
+    recorder.jobs.classes_in_step(groups.1).map(|classes| InStep { groups, classes })
 }
 
 /// Sentences about what misleads in a finished result; `space_after` is what the run left.
@@ -198,6 +234,7 @@ pub(crate) fn warnings(
         writes(result, config, circumstances, &mut warnings);
     }
     unwritten(result, config, &mut warnings);
+    kept_apart(result, circumstances, &mut warnings);
     let is_short = is_too_short_for_balance(result, circumstances.space_before, space_after, &mut warnings);
     collection(result, config, is_short, &mut warnings);
     if !result.read_only && circumstances.collects_by_policy {
@@ -284,6 +321,33 @@ fn subtests(result: &DeviceResult, warnings: &mut Vec<String>) {
             counted(asked.len() as u64, "sub-test", "sub-tests")
         ));
     }
+}
+
+/// Jobs that keep to planes of their own, where collection has to work for it.
+fn kept_apart(result: &DeviceResult, circumstances: Circumstances, warnings: &mut Vec<String>) {
+    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let Some(InStep { groups: (what, count), classes }) = circumstances.in_step else { return };
+    if victims == 0 || !circumstances.collects_by_policy || result.read_only {
+        return;
+    }
+    warnings.push(format!(
+        "the {} jobs write in step with the {count} {what}, which take pages in turn: each job keeps to every {} of them, its \
+         data gathers there until they are full, and collection moves almost full blocks; write amplification is that of \
+         this step (ftl.superblock = \"drive\", or a number of jobs or {what} without a common divisor, avoids it)",
+        result.jobs.len(),
+        ordinal(classes)
+    ));
+}
+
+/// `2nd`, `3rd`, `4th`.
+fn ordinal(number: u64) -> String {
+    let ending = match (number % 10, number % 100) {
+        (1, tens) if tens != 11 => "st",
+        (2, tens) if tens != 12 => "nd",
+        (3, tens) if tens != 13 => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 /// What the host wrote and flash did not see, or saw as padding.

@@ -12,7 +12,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{DriveConfig, DriveError};
 use ssdlab_flash::{Geometry, Observer, OpKind};
 use ssdlab_host::{Administration, BlockDevice, Host};
@@ -375,7 +375,9 @@ fn run_drive(
 
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
-    let mut recorder = Recorder::new(axis, stack.counters(), unit_sectors).of_jobs(sent.workload().jobs());
+    let page_sectors = u64::from(config.flash.geometry.page_bytes) / SECTOR_BYTES;
+    let mut recorder =
+        Recorder::new(axis, stack.counters(), unit_sectors).of_jobs(sent.workload().jobs(), page_sectors);
     if let (Axis::Time, Some(interval)) = (axis, experiment.timeline_interval) {
         recorder = recorder.with_interval(interval, stack.counters());
     }
@@ -432,6 +434,7 @@ fn run_drive(
             was_read_only,
             space_before,
             collects_by_policy,
+            in_step: None,
         },
     };
     // Closed forms know nothing of what a host makes of a workload, nor of collection of a design's own.

@@ -189,9 +189,9 @@ impl Recorder {
         Recorder { sampler, rate: RateCounter::new(Some(interval.0)), ..self }
     }
 
-    /// For a workload with jobs of these names.
-    pub(crate) fn of_jobs(self, names: Vec<String>) -> Recorder {
-        Recorder { jobs: Jobs::new(names), ..self }
+    /// For a workload with jobs of these names, above a drive with pages of so many sectors.
+    pub(crate) fn of_jobs(self, names: Vec<String>, page_sectors: u64) -> Recorder {
+        Recorder { jobs: Jobs::new(names, page_sectors), ..self }
     }
 
     #[inline]

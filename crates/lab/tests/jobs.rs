@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{assert_checks_hold, drive, entrants, experiment, run};
+use common::{UNIT, assert_checks_hold, drive, entrants, experiment, run};
+use ssdlab_device::{Allocation, DriveConfig, Level, Superblock};
 use ssdlab_lab::{Age, RunResult, Sending, TextSource, table};
 
 fn ran(jobs: &str, limit: Option<u64>) -> RunResult {
@@ -76,4 +77,50 @@ fn one_job_with_clones_is_not_reported_by_itself() {
     assert!(result.devices.iter().all(|device| device.jobs.is_empty()));
     assert!(!table::render(&result).contains("jobs of"));
     assert!(!ssdlab_lab::report::render(&result).contains("<h2>Jobs</h2>"));
+}
+
+/// Two jobs that alternate over an even number of planes keep to planes of their own, and write amplification doubles. The
+/// run says so, and says nothing where they do not.
+#[test]
+fn jobs_in_step_with_the_planes_are_told() {
+    const JOBS: &str = "[global]\nrw=randwrite\nbs=4k\nnorandommap\nnumber_ios=30000\n\
+                        [small]\nsize=10%\n[large]\noffset=10%\n";
+    let of = |channels, jobs: &str, change: &dyn Fn(&mut DriveConfig)| {
+        let mut config = drive("planes");
+        let geometry = &mut config.flash.geometry;
+        (geometry.channels, geometry.chips_per_channel, geometry.blocks_per_plane) = (channels, 1, 64);
+        config.user_bytes = config.flash.geometry.bytes() / UNIT * 7 / 8 * UNIT;
+        config.timed = false;
+        change(&mut config);
+        let source = TextSource::of_jobs(jobs, "jobs.fio", 1).expect("a job file");
+        let drives = entrants(&[config]);
+        let result = run(&experiment(&drives, &source, Age::Fill));
+        assert_checks_hold(&result);
+        let device = &result.devices[0];
+        let told: Vec<String> = device.warnings.iter().filter(|warning| warning.contains("in step")).cloned().collect();
+        assert!(told.len() <= 1, "{told:?}");
+        (told.into_iter().next(), device.write_amplification.as_ref().expect("writes").total)
+    };
+    let unchanged = |_: &mut DriveConfig| {};
+    let (told, in_step) = of(2, JOBS, &unchanged);
+    let told = told.expect("a warning");
+    assert!(
+        told.contains("the 2 jobs write in step with the 2 planes") && told.contains("every 2nd of them"),
+        "{told}"
+    );
+    let (three, apart) = of(3, JOBS, &unchanged);
+    assert_eq!(three, None, "an odd number of planes");
+    assert!(in_step > 1.4 * apart, "in step {in_step}, else {apart}");
+    assert!(of(4, JOBS, &unchanged).0.is_some_and(|told| told.contains("the 4 planes")));
+    let superblock = |of| move |config: &mut DriveConfig| config.ftl.superblock = of;
+    assert_eq!(of(2, JOBS, &superblock(Superblock::Drive)).0, None);
+    assert!(of(2, JOBS, &superblock(Superblock::Die)).0.is_some_and(|told| told.contains("the 2 dies")));
+    let by_address = |config: &mut DriveConfig| {
+        config.ftl.allocation = Allocation::Static([Level::Channel, Level::Way, Level::Die, Level::Plane]);
+    };
+    assert_eq!(of(2, JOBS, &by_address).0, None);
+    assert_eq!(of(2, &JOBS.replace("[small]\nsize=10%\n", ""), &unchanged).0, None, "one job");
+    // Two pages a write: each meets both planes.
+    assert_eq!(of(2, &JOBS.replace("bs=4k", "bs=8k"), &unchanged).0, None);
+    assert_eq!(of(2, &JOBS.replace("number_ios=30000", "number_ios=600"), &unchanged).0, None, "nothing to judge by");
 }

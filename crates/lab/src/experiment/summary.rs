@@ -105,6 +105,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     }
 
     checks.extend(breakdown.as_ref().map(|breakdown| breakdown.check()));
+    let in_step = checks::in_step(config, &recorder, &layers);
 
     let mut result = DeviceResult {
         name: entrant.label.clone(),
@@ -154,6 +155,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         subtests,
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
+    let circumstances = Circumstances { in_step, ..circumstances };
     result.warnings = checks::warnings(&result, config, circumstances, space_after);
     if result.read_only {
         let when = if circumstances.was_read_only { " before the run" } else { "" };
