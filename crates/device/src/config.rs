@@ -18,6 +18,10 @@ pub struct InterfaceConfig {
     pub bandwidth: u64,
     /// Fixed cost of a command before it is dispatched.
     pub command_overhead: Nanos,
+    /// What a read costs beyond that.
+    pub read_overhead: Nanos,
+    /// What a write costs beyond that.
+    pub write_overhead: Nanos,
     /// What the processor needs for a command, one command after the other.
     pub processing: Nanos,
     /// What a drive with append-only segments answers to reads of what is not written.

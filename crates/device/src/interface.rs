@@ -27,6 +27,8 @@ struct Waiting {
 /// The interface's state.
 pub(crate) struct Interface {
     config: InterfaceConfig,
+    /// Fixed cost by class of operation.
+    overheads: [Nanos; 4],
     waiting: Vec<VecDeque<Waiting>>,
     in_drive: Vec<u32>,
     total_waiting: u32,
@@ -41,8 +43,12 @@ pub(crate) struct Interface {
 impl Interface {
     pub(crate) fn new(config: &InterfaceConfig) -> Interface {
         let queues = config.queues as usize;
+        let mut overheads = [config.command_overhead; 4];
+        overheads[Op::Read.class()] += config.read_overhead;
+        overheads[Op::Write.class()] += config.write_overhead;
         Interface {
             config: config.clone(),
+            overheads,
             waiting: vec![VecDeque::new(); queues],
             in_drive: vec![0; queues],
             total_waiting: 0,
@@ -170,8 +176,9 @@ impl Interface {
     }
 
     /// Fixed cost of a command before it is dispatched.
-    pub(crate) const fn overhead(&self) -> Nanos {
-        self.config.command_overhead
+    #[inline]
+    pub(crate) fn overhead(&self, op: Op) -> Nanos {
+        self.overheads[op.class()]
     }
 
     /// When the processor is done with a command that it has from `ready` on.

@@ -32,12 +32,15 @@ fn new(config: &DriveConfig) -> Drive {
     Drive::new(config, Options { seed: 1, contents: Contents::Nothing }).expect("an accepted drive")
 }
 
-/// What the host brings in bytes a second: `depth` requests at a time, one after another over the link, each a while in
-/// the drive.
+/// What the host brings in bytes a second: `depth` requests at a time, one after another through the processor and over the
+/// link, each a while in the drive.
 fn host_rate(config: &DriveConfig, bytes: u64, depth: u64) -> f64 {
     let link = bytes as f64 / config.interface.bandwidth as f64;
-    let each = link + (config.interface.command_overhead + config.buffer.latency).0 as f64 / 1e9;
-    bytes as f64 * (1.0 / link).min(depth as f64 / each)
+    let interface = &config.interface;
+    let overhead = interface.command_overhead + interface.write_overhead + interface.processing;
+    let each = link + (overhead + config.buffer.latency).0 as f64 / 1e9;
+    let turns = if interface.processing > Nanos::ZERO { 1e9 / interface.processing.0 as f64 } else { f64::INFINITY };
+    bytes as f64 * (1.0 / link).min(turns).min(depth as f64 / each)
 }
 
 /// What the chips program in bytes a second: all dies take the data of all their planes and program it, and a channel

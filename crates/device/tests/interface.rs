@@ -54,6 +54,27 @@ fn the_processor_takes_commands_one_after_the_other() {
     }
 }
 
+/// A read costs what all commands cost and its own, so does a write, and nothing else costs either.
+#[test]
+fn reads_and_writes_have_fixed_costs_of_their_own() {
+    let mut config = behind_a_link(InterfaceKind::Nvme);
+    (config.interface.bandwidth, config.interface.queue_depth) = (0, 8);
+    (config.interface.read_overhead, config.interface.write_overhead) = (Nanos(300), Nanos(2_000));
+    let mut host = Host::new(&config);
+    let (read, trim) = (host.read_page(0), host.send(Op::Trim, 80, 8));
+    host.assert_completes_at(read, OVERHEAD + 300);
+    host.assert_completes_at(trim, OVERHEAD);
+    let [without, with] = [0, 2_000].map(|overhead| {
+        let mut config = config.clone();
+        config.interface.write_overhead = Nanos(overhead);
+        let mut host = Host::new(&config);
+        let write = host.write_page(0);
+        host.run();
+        host.end(write).expect("it is written")
+    });
+    assert_eq!(with, without + 2_000);
+}
+
 #[test]
 fn each_queue_has_its_own_depth() {
     let mut host = overhead_only(InterfaceKind::Nvme, 3, 2);

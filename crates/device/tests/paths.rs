@@ -353,6 +353,7 @@ fn any_drive() -> impl Strategy<Value = DriveConfig> {
             if !free {
                 (config.interface.bandwidth, config.interface.command_overhead) = (BANDWIDTH, Nanos(OVERHEAD));
                 config.interface.processing = Nanos(if queues == 2 { 2_300 } else { 0 });
+                (config.interface.read_overhead, config.interface.write_overhead) = (Nanos(410), Nanos(1_700));
             }
             config.gc.background_free_blocks = 5;
             config.gc.idle_after = Nanos::from_us(50);

@@ -229,6 +229,7 @@ const CHANGES: &[Change] = &[
     |drive| (drive.flash.program_suspend, drive.flash.erase_suspend) = (false, false),
     |drive| (drive.interface.queues, drive.interface.bandwidth) = (1, 0),
     |drive| drive.interface.command_overhead = Nanos::ZERO,
+    |drive| (drive.interface.read_overhead, drive.interface.write_overhead) = (Nanos::ZERO, Nanos::ZERO),
     |drive| drive.gc.background_free_blocks = 0,
     |drive| drive.gc.pacing = Pacing::Off,
     |drive| drive.gc.static_wear_threshold = 0,

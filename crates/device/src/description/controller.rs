@@ -87,6 +87,8 @@ pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, Descripti
         queue_depth,
         bandwidth: interface.number("bandwidth")?,
         command_overhead: interface.time("command_overhead")?,
+        read_overhead: interface.time("read_overhead")?,
+        write_overhead: interface.time("write_overhead")?,
         processing: interface.time("processing")?,
         read_unwritten: interface.choice("read_unwritten")?,
     })

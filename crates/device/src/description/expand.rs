@@ -3,6 +3,7 @@
 //! It promises that reading it back gives the same configuration, and it is what results carry so that a run can be
 //! repeated from its own file.
 
+use ssdlab_base::Nanos;
 use ssdlab_flash::{FlashConfig, Geometry, Latency, SchedulerKind};
 use toml::{Table, Value};
 
@@ -34,6 +35,12 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
         ("command_overhead", span(interface.command_overhead)),
         ("processing", span(interface.processing)),
     ];
+    // Descriptions that do not set them are written as before there were such keys.
+    for (key, overhead) in [("read_overhead", interface.read_overhead), ("write_overhead", interface.write_overhead)] {
+        if all || overhead != Nanos::ZERO {
+            fields.push((key, span(overhead)));
+        }
+    }
     // Only drives with append-only segments read it.
     if all || interface.read_unwritten != ReadUnwritten::Error {
         fields.push(("read_unwritten", word(interface.read_unwritten)));

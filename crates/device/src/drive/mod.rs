@@ -445,7 +445,8 @@ impl Drive {
         let (mut processed, mut data) = (ready, 0);
         if self.media.flash.timed() {
             data = self.commands[command].bytes_in();
-            processed = self.host.interface.process(ready + self.host.interface.overhead());
+            let overhead = self.host.interface.overhead(self.commands[command].request.op);
+            processed = self.host.interface.process(ready + overhead);
             ready = self.host.interface.transfer(processed, data, Direction::ToDrive);
         }
         if self.paths.is_some() {

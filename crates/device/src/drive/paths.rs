@@ -202,10 +202,11 @@ impl Drive {
     #[inline(never)]
     pub(super) fn path_enters(&mut self, command: u32, processed: Nanos, data: u64, ready: Nanos) {
         let (now, on_link) = (self.media.now, self.host.interface.time_on_link(data));
+        let overhead = self.host.interface.overhead(self.commands[command].request.op);
         let begun = Nanos(processed.0.saturating_sub(self.host.interface.processing().0));
         if let Some(paths) = &mut self.paths {
             paths.enters(command, now);
-            paths.put(command, Part::Controller, now + self.host.interface.overhead());
+            paths.put(command, Part::Controller, now + overhead);
             paths.put(command, Part::ControllerWait, begun);
             paths.put(command, Part::Controller, processed);
             paths.put(command, Part::LinkWait, ready - on_link.min(ready));

@@ -101,6 +101,8 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             queue_depth: 1024,
             bandwidth: 0,
             command_overhead: Nanos::ZERO,
+            read_overhead: Nanos::ZERO,
+            write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
         },
@@ -145,6 +147,8 @@ pub fn behind_a_link(kind: InterfaceKind) -> DriveConfig {
         queue_depth: 32,
         bandwidth: BANDWIDTH,
         command_overhead: Nanos(OVERHEAD),
+        read_overhead: Nanos::ZERO,
+        write_overhead: Nanos::ZERO,
         processing: Nanos::ZERO,
         read_unwritten: ReadUnwritten::Error,
     };

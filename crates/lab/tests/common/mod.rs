@@ -59,6 +59,8 @@ pub fn drive(name: &str) -> DriveConfig {
             queue_depth: 32,
             bandwidth: 2_000_000_000,
             command_overhead: Nanos::from_us(1),
+            read_overhead: Nanos::ZERO,
+            write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
         },

@@ -126,6 +126,18 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         "Fixed cost of a command before it is dispatched; any number of commands pay it at the same time.",
     ),
     Key::new(
+        "read_overhead",
+        Kind::Time(LONGEST_WAIT),
+        Default::number(0),
+        "Fixed cost of a read on top of `interface.command_overhead`: the controller's look-up, ECC and scheduling.",
+    ),
+    Key::new(
+        "write_overhead",
+        Kind::Time(LONGEST_WAIT),
+        Default::number(0),
+        "Fixed cost of a write on top of `interface.command_overhead`, also of one that a command set adds.",
+    ),
+    Key::new(
         "processing",
         Kind::Time(LONGEST_WAIT),
         Default::number(0),
