@@ -76,6 +76,7 @@ const fn design(
         keys: keys::KEYS,
         make: Make {
             check,
+            remarks: |_| Vec::new(),
             make,
             commands: None,
             simulator_bytes: LogBlockFtl::simulator_bytes,
