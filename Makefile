@@ -25,7 +25,7 @@ CASES ?= 5000
 SEEDED := --workspace --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-recorded test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-recorded test-docs test-docs-long test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -45,7 +45,7 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 build: need-rust ## Build the command: target/release/ssdlab
 	$(CARGO) build --release --locked -p ssdlab-cli
 
-test: test-rust test-recorded test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, the report in headless Chromium, served drives, power cuts, the fuzz targets
+test: test-rust test-recorded test-docs test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, the report in headless Chromium, served drives, power cuts, the fuzz targets
 
 test-rust: need-rust
 	$(CARGO) test --workspace --locked
@@ -53,6 +53,18 @@ test-rust: need-rust
 # The command that `cargo test` has just built: no second build for this, nor for the next.
 test-recorded: test-rust need-python
 	$(PYTHON) tests/results/run.py $(TARGET)/debug/ssdlab
+
+test-docs: test-rust need-python
+	$(PYTHON) scripts/products $(TARGET)/debug/ssdlab --check --quick
+	$(PYTHON) scripts/dram-less $(TARGET)/debug/ssdlab --check --quick
+	$(PYTHON) scripts/transcripts $(TARGET)/debug/ssdlab --quick
+
+test-docs-long: build need-python ## Hold all numbers of the documentation that a script finds against what it finds now, in half an hour
+	$(PYTHON) scripts/products $(SSDLAB) --check
+	$(PYTHON) scripts/dram-less $(SSDLAB) --check
+	$(PYTHON) scripts/transcripts $(SSDLAB)
+	$(PYTHON) scripts/victims $(SSDLAB) --check
+	$(PYTHON) scripts/shrd-pays $(SSDLAB) --check
 
 test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
@@ -70,7 +82,7 @@ test-torture: test-rust ## Cut the power of small drives more than 100,000 times
 	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --workspace --locked --test campaign -- --nocapture
 	$(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
 
-torture: build ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too
+torture: build ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too; then test-docs-long
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --design dftl --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --stacks --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
@@ -81,6 +93,7 @@ torture: build ## Cut the power of every design, of a cached map alone, then of 
 	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture
 	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test stacks every_cut -- --nocapture
 	$(SSDLAB) torture --exhaustive 4
+	$(MAKE) test-docs-long
 
 properties: need-rust ## Run the Rust tests with CASES=5000 cases a property, with seeds of the commit's own
 	PROPTEST_RNG_SEED=$(shell printf '%d' 0x$(SEED)) PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked --no-fail-fast

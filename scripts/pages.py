@@ -1,7 +1,7 @@
 """Pages whose numbers come from a script: what the scripts of this folder share to hold them against what is found.
 
-A script formats the rows of its tables and the clauses of its prose that have numbers in them. `Page` finds them on the page, keeps
-what differs, and ends with 1 if anything does."""
+A script formats the rows of its tables and the clauses of its prose that have numbers in them. `Page` finds them on the
+page, keeps what differs, and ends with 1 if anything does."""
 
 import json
 import pathlib
@@ -71,17 +71,18 @@ class Page:
         clause = " ".join(clause.split())
         if clause not in self.prose:
             # The same words with other numbers, to show what the page says.
-            pattern = re.sub(r"\d[\d,.]*\d|\d", lambda _: r"\d[\d,.]*", re.escape(clause).replace(r"\,", ",").replace(r"\.", "."))
-            similar = re.search(pattern, self.prose)
+            words = re.split(r"\d[\d,.]*\d|\d", clause)
+            similar = re.search(r"\d(?:[\d,.]*\d)?".join(map(re.escape, words)), self.prose)
             says = f"the page says '{similar[0]}'" if similar else "the page does not say it"
             self.differs(f"found '{clause}'; {says}")
 
     def told(self):
         """Whether the page differs from what was found; says how much was compared."""
         if self.differing:
-            print(f"{self.path}: {len(self.differing)} differences in {self.checked} rows, lines and clauses", flush=True)
+            print(f"{self.path}: {len(self.differing)} differences in {self.checked} rows, lines and clauses")
         else:
-            print(f"{self.path}: {self.checked} rows, lines and clauses are as found", flush=True)
+            print(f"{self.path}: {self.checked} rows, lines and clauses are as found")
+        sys.stdout.flush()
         return bool(self.differing)
 
     def end(self):
