@@ -12,6 +12,8 @@ RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
 FUZZ_SECONDS ?= 15
 # Seeds of the campaign in `make test`: more than 100,000 power cuts.
 TORTURE_SEEDS ?= 12000
+# Systems that `make test` draws.
+SYSTEMS ?= 2000
 # Seconds that `make torture`, `make torture-live` and each target of `make fuzz` go on, and the seed of everything random in
 # them and in `make properties`: by default the commit's.
 SECONDS_LONG = $(if $(filter command line environment override,$(origin SECONDS)),$(SECONDS),600)
@@ -25,7 +27,7 @@ CASES ?= 5000
 SEEDED := --workspace --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture torture properties test-recorded test-docs test-docs-long test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture test-systems torture properties test-recorded test-docs test-docs-long test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -45,7 +47,7 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 build: need-rust ## Build the command: target/release/ssdlab
 	$(CARGO) build --release --locked -p ssdlab-cli
 
-test: test-rust test-recorded test-docs test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, the report in headless Chromium, served drives, power cuts, the fuzz targets
+test: test-rust test-recorded test-docs test-systems test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, whole systems, the report in headless Chromium, served drives, power cuts, the fuzz targets
 
 test-rust: need-rust
 	$(CARGO) test --workspace --locked
@@ -66,6 +68,9 @@ test-docs-long: build need-python ## Hold all numbers of the documentation that 
 	$(PYTHON) scripts/victims $(SSDLAB) --check
 	$(PYTHON) scripts/shrd-pays $(SSDLAB) --check
 
+test-systems: test-rust need-python ## Draw 2,000 whole systems and run the command on them (after the Rust tests)
+	$(PYTHON) tests/systems/run.py $(TARGET)/debug/ssdlab --systems $(SYSTEMS) --save $(OUT)/systems
+
 test-report: test-rust need-python
 	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
@@ -82,13 +87,14 @@ test-torture: test-rust ## Cut the power of small drives more than 100,000 times
 	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --workspace --locked --test campaign -- --nocapture
 	$(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
 
-torture: build ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too; then test-docs-long
+torture: build need-python ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, and run whole systems, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too; then test-docs-long
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --design dftl --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --stacks --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --drivers --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --command-sets --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --host papers/amf/append.toml --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
+	$(PYTHON) tests/systems/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) --save $(OUT)/systems
 	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test shrd -- --nocapture
 	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture
 	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test stacks every_cut -- --nocapture

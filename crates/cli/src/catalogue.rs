@@ -5,7 +5,8 @@ use std::io::Write as _;
 use serde::Serialize;
 use ssdlab_base::{closest, format_size};
 use ssdlab_device::description::{self, Group};
-use ssdlab_device::{InterfaceKind, registered};
+use ssdlab_device::{InterfaceKind, design_commands, registered};
+use ssdlab_host::Host;
 use ssdlab_workload::{files, model};
 
 use crate::args::{Devices, List};
@@ -29,6 +30,12 @@ struct Design {
     kind: &'static str,
     name: String,
     summary: String,
+    /// The command set that a design of drives has, or that a layer needs of the drive below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commands: Option<&'static str>,
+    /// The least and the most devices that a layer stands on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<(usize, usize)>,
 }
 
 /// Lists the drives that ship, or prints one's description.
@@ -69,6 +76,8 @@ fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
 const WIDTH: usize = 110;
 /// The section of the keys of a host's description.
 const HOST: &str = "host";
+/// The kind of a design of drives, as the registry calls it.
+const DESIGN: &str = "ftl.design";
 
 /// The keys of a section and of those below it, of all where none is named.
 fn keys(args: &List, section: &str) -> Result<(), Failure> {
@@ -103,15 +112,32 @@ fn keys(args: &List, section: &str) -> Result<(), Failure> {
     stdout::print(|to| to.write_all(texts.join("\n").as_bytes()))
 }
 
+/// The command set that a layer of this kind needs of the drive below it.
+fn commands_below(kind: &str) -> Option<&'static str> {
+    // Every kind of layer has defaults for all keys.
+    let host = Host::parse(&format!("[[layer]]\nkind = \"{kind}\"\n"), kind).ok()?;
+    host.commands().map(|set| set.name)
+}
+
 /// Lists what a description can name, or the keys it can hold.
 pub(crate) fn list(args: &List) -> Result<(), Failure> {
     if let Some(section) = &args.keys {
         return keys(args, section);
     }
-    let design = |kind, name: &str, summary: &str| Design { kind, name: name.into(), summary: summary.into() };
+    let design = |kind, name: &str, summary: &str| Design {
+        kind,
+        name: name.into(),
+        summary: summary.into(),
+        commands: if kind == DESIGN { design_commands(name).map(|set| set.name) } else { None },
+        devices: None,
+    };
     let mut designs: Vec<Design> =
         registered().into_iter().map(|found| design(found.kind, found.name, found.summary)).collect();
-    designs.extend(ssdlab_host::LAYERS.iter().map(|kind| design("host.layer", kind.name, kind.summary)));
+    designs.extend(ssdlab_host::LAYERS.iter().map(|kind| Design {
+        commands: commands_below(kind.name),
+        devices: Some(kind.devices),
+        ..design("host.layer", kind.name, kind.summary)
+    }));
     designs.extend(model::shipped().iter().map(|(name, summary)| design("workload.model", name, summary)));
     designs.extend(files::shipped().map(|found| design("workload.files", &found.name, &found.summary)));
     if args.json {

@@ -125,6 +125,9 @@ impl Group {
                 "type": key.kind.name(),
                 "unit": key.kind.unit(),
                 "range": key.kind.range(),
+                "values": key.kind.values(),
+                "instead_of": key.instead_of.map(|other| dotted(&self.section, other)),
+                "only_with": key.only_with.map(|(other, word)| json!({ "key": dotted(&self.section, other), "word": word })),
                 "required": matches!(key.default, Default::Required(_)),
                 "default": match key.default {
                     Default::Is(setting) => json!(key.default_toml(setting)),
@@ -157,6 +160,31 @@ impl Key {
 }
 
 impl Kind {
+    /// What values it takes, for programs: the least and the most, what all are multiples of, whether zero is allowed below the
+    /// least, and words. Each is `null` where there is none. Times are in nanoseconds, sizes in bytes.
+    fn values(&self) -> Value {
+        let (mut least, mut most, mut step, mut zero, mut words) = (None, None, None, None, None);
+        match *self {
+            Kind::Name(characters) => (least, most) = (Some(1), Some(characters as u64)),
+            Kind::Count { least: fewest, most: largest, .. } => {
+                (least, most) = (Some(fewest.into()), Some(largest).filter(|most| *most < u32::MAX).map(u64::from));
+            }
+            Kind::Size { least: fewest, most: largest, step: multiple } => {
+                (least, most, step) = (Some(fewest), Some(largest).filter(|most| *most < u64::MAX), Some(multiple));
+            }
+            Kind::SizeOrShare { least: fewest } => least = Some(fewest),
+            Kind::Bandwidth { least: slowest, zero: allowed } => (least, zero) = (Some(slowest), Some(allowed)),
+            Kind::Time(longest) | Kind::Latency(longest) | Kind::Latencies(longest) => {
+                (least, most) = (Some(0), Some(longest.0));
+            }
+            Kind::Percent(fewest) => (least, most) = (Some(fewest.into()), Some(100)),
+            Kind::Word(known) | Kind::TableOrWord(_, _, known) => words = Some(known()),
+            Kind::Text | Kind::Boolean | Kind::Pages | Kind::Probability | Kind::Share | Kind::Allocation => {}
+            Kind::Table(_) | Kind::Chosen(..) | Kind::Tables(..) => {}
+        }
+        json!({ "least": least, "most": most, "step": step, "zero": zero, "words": words })
+    }
+
     /// Type, unit and range in a few words.
     fn takes(&self) -> String {
         match *self {

@@ -1,0 +1,124 @@
+"""Random trees of layers above a drive: every layer over every layer, each with its keys.
+
+A tree is a node: a layer `{"keys": {...}, "below": [node, ...]}`, or a drive `{"drive": FILE or None, "set": [...]}`.
+"""
+
+from keys import Stream
+from toml import toml
+
+# Most drives of a tree, and the depth at which most end.
+DRIVES = 5
+DEPTH = 3
+
+# Values of a layer's key that fit a small drive: of the random stream, the unit of the drive and its capacity.
+FITTING = {
+    "restoring.log": lambda r, unit, capacity: max(r.choice((2, 4, 4, 8, 16, 32)) * unit, 1024),
+    "restoring.range": lambda r, unit, capacity: max(r.choice((1, 1, 2)) * unit, 512),
+    "shrd.range": lambda r, unit, capacity: max(r.choice((1, 2, 4)) * unit, 4096),
+    "append.free_segments": lambda r, unit, capacity: r.choice((2, 2, 3, 4)),
+    "append.over_provisioning": lambda r, unit, capacity: f"{r.choice((1, 7, 28, 100))}%",
+    "shrd.list_commands": lambda r, unit, capacity: r.choice((0, 1, 1000)),
+}
+# Defaults that do not fit a small drive.
+LARGE_DEFAULTS = ("restoring.log",)
+
+
+def draw(tables, seed, commands, unit, capacity, others=()):
+    """A tree above drives of the command set `commands` (or none); `others` are the files of other drives."""
+    bottoms = [layer for layer in tables.layers if commands and layer.commands == commands]
+    r = Stream(seed, "host")
+    if bottoms and r.chance(0.25):
+        return layer(tables, seed, "0", r.choice(bottoms), [{"drive": None}], unit, capacity)
+    for attempt in range(20):
+        tree = grow(tables, Stream(seed, "tree", attempt), seed, "0", 0, bottoms, unit, capacity, others)
+        if "keys" in tree and drives(tree) <= DRIVES:
+            return tree
+    return layer(tables, seed, "0", (bottoms or plain(tables))[0], None, unit, capacity)
+
+
+def plain(tables):
+    """The layers that stand on any device."""
+    return [kind for kind in tables.layers if not kind.commands]
+
+
+def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):
+    if depth and r.chance(0.4 if depth < DEPTH else 0.9):
+        if bottoms:
+            return layer(tables, seed, place, r.choice(bottoms), None, unit, capacity)
+        if others and r.chance(0.4):
+            return {"drive": r.choice(others)} | ({"set": [r.choice(OVERRIDES)]} if r.chance(0.4) else {})
+        return {"drive": None}
+    kind = r.choice(plain(tables))
+    if not bottoms and not others and r.chance(0.2):
+        return layer(tables, seed, place, kind, None, unit, capacity)
+    most = min(kind.most, 3 if r.chance(0.95) else DRIVES)
+    below = [
+        grow(tables, r, seed, f"{place}.{number}", depth + 1, bottoms, unit, capacity, others)
+        for number in range(r.randint(kind.least, max(most, kind.least)))
+    ]
+    return layer(tables, seed, place, kind, below, unit, capacity)
+
+
+# What a tree's own drives override.
+OVERRIDES = ("gc.victim=fifo", "interface.queue_depth=1", "gc.pacing=proportional", "flash.multi_plane=off", "name=other")
+
+
+def layer(tables, seed, place, kind, below, unit, capacity):
+    """A layer with its keys; `below` is None for as many drives of the command as it needs, or as it says."""
+    keys = {"kind": kind.kind}
+    share = Stream(seed, place, "share").choice((0, 0.3, 0.6, 1))
+    for key in tables.of_layer(kind.kind):
+        r = Stream(seed, place, key.leaf)
+        name = f"{kind.kind}.{key.leaf}"
+        if r.chance(share) or name in LARGE_DEFAULTS:
+            fitting = FITTING.get(name)
+            keys[key.leaf] = fitting(r, unit, capacity) if fitting else key.value(r)
+    node = {"keys": keys, "below": below}
+    if below is None and kind.most > 1 and Stream(seed, place, "drives").chance(0.7):
+        keys["drives"] = Stream(seed, place, "number").randint(kind.least, min(kind.most, 3))
+    return node
+
+
+def drives(node):
+    """How many drives a tree has, at least."""
+    if "keys" not in node:
+        return 1
+    return sum(map(drives, node["below"])) if node["below"] is not None else node["keys"].get("drives", 2)
+
+
+def nodes(node):
+    """The node and all below it."""
+    yield node
+    for below in node.get("below") or ():
+        yield from nodes(below)
+
+
+def pairs(node):
+    """What stands on what: the kinds of each layer and of a device below it, "drive" for drives."""
+    if "keys" not in node:
+        return
+    kind = node["keys"]["kind"]
+    for below in node["below"] if node["below"] is not None else [{"drive": None}]:
+        yield kind, below["keys"]["kind"] if "keys" in below else "drive"
+        yield from pairs(below)
+
+
+def description(tree, listed):
+    """A host's description. With `listed`, layers of one device stand in the list above one another."""
+    lines = []
+    while listed and tree["below"] is not None and len(tree["below"]) == 1 and "keys" in tree["below"][0]:
+        lines.append(tree)
+        tree = tree["below"][0]
+    upper = "".join(f"[[layer]]\n{table(node['keys'])}\n" for node in lines)
+    lowest = f"[[layer]]\n{table(tree['keys'])}"
+    return upper + lowest + ("" if tree["below"] is None else f"below = {toml(list(map(plainly, tree['below'])))}\n")
+
+
+def table(keys):
+    return "".join(f"{key} = {toml(value)}\n" for key, value in keys.items())
+
+
+def plainly(node):
+    if "keys" not in node:
+        return {key: value for key, value in node.items() if value is not None}
+    return node["keys"] if node["below"] is None else node["keys"] | {"below": list(map(plainly, node["below"]))}
