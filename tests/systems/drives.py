@@ -118,6 +118,8 @@ DRAWN_APART = ("capacity.over_provisioning", "capacity.user", "flash.timing", "f
 
 # Designs that map blocks: they have no frontiers, and no collection but merges.
 BLOCK_MAPPED = ("block-mapped", "bast", "fast")
+# Designs whose map blocks have no parity.
+MAP_ON_FLASH = ("dftl", "shrd")
 # Designs that map whole pages, which are then powers of two.
 WHOLE_PAGES = (*BLOCK_MAPPED, "mvftl", "aftl", "aftl-zoned")
 
@@ -233,7 +235,8 @@ def agree(tables, seed, drive, geometry):
             drive["ftl.allocation"] = "dynamic"
     across = {"die": geometry.planes_per_die, "drive": geometry.planes}.get(drive.get("ftl.superblock"), 1)
     parity = drive.get("ftl.parity", "none")
-    if parity != "none" and design in ("dftl", "shrd") or parity == "die" and (drive.get("ftl.superblock") != "drive" or geometry.dies < 2) or parity != "none" and across < 2:
+    lone = parity == "die" and (drive.get("ftl.superblock") != "drive" or geometry.dies < 2)
+    if lone or parity != "none" and (across < 2 or design in MAP_ON_FLASH):
         drive.pop("ftl.parity")
     if design in tables.segmented:
         drive["ftl.allocation"] = "dynamic"
@@ -242,6 +245,10 @@ def agree(tables, seed, drive, geometry):
             drive.pop(name, None)
     if design in BLOCK_MAPPED:
         drive["ftl.allocation"] = "dynamic"
+        if geometry.pages == 1:
+            geometry.pages = drive["flash.pages_per_block"] = 2
+        if int(drive.get("ftl.log_blocks", "15%").rstrip("%")) > 70:
+            drive["ftl.log_blocks"] = "70%"
         for name in ("ftl.mapping_unit", "ftl.streams", "ftl.superblock", "ftl.parity", "ftl.separate_gc_frontier", "gc.pacing",
                      "gc.static_wear_threshold", "gc.background_free_blocks", "gc.copyback", "buffer.bplru_padding"):
             drive.pop(name, None)
@@ -259,6 +266,10 @@ def capacity(tables, seed, drive, geometry):
     r = Stream(seed, "capacity")
     kept = drive.get("gc.free_blocks", 3) + drive.get("ftl.streams", 1) + 1
     most = max(geometry.blocks - kept, 1) / geometry.blocks
+    if drive.get("ftl.design") in BLOCK_MAPPED:
+        # Data blocks beside log blocks, less a page of each for its header.
+        most *= (1 - int(drive.get("ftl.log_blocks", "15%").rstrip("%")) / 100) * (geometry.pages - 1) / geometry.pages
+        most = max(most, 1 / geometry.blocks)
     if drive.get("ftl.parity", "none") != "none":
         most /= 2
     design = drive.get("ftl.design")
@@ -282,6 +293,14 @@ def mend(tables, seed, drive, geometry, name, message):
     advice = re.search(r'use "([\w-]+)"|: use (\d+)|set it to (\d+)|such as [a-z_.]+ = "?([\w.]+)', message)
     if name.startswith("flash.faults.script"):
         return drive.pop("flash.faults.script", None) is not None
+    if name == "ftl.mapping_unit" and (geometry.page_size & geometry.page_size - 1 or geometry.page_size > 32768):
+        # A page that is no power of two, or too large, where the design maps pages.
+        geometry.page_size = 16384 if geometry.page_size > 32768 else 4096
+        drive["flash.page_size"] = geometry.page_size
+        drive.pop(name, None)
+        if "capacity.user" in drive:
+            capacity(tables, seed, drive, geometry)
+        return True
     if advice and name in tables.by_name:
         value = next(value for value in advice.groups() if value)
         value = int(value) if value.isdigit() else value
@@ -291,18 +310,8 @@ def mend(tables, seed, drive, geometry, name, message):
                     drive.pop(other, None)
                 drive[name] = value
                 return True
-    if name == "ftl.mapping_unit" and name not in drive:
-        # A page that is no power of two, or too large, where the design maps pages.
-        geometry.page_size = r.choice((512, 4096, 16384))
-        drive["flash.page_size"] = geometry.page_size
-        if "capacity.user" in drive:
-            capacity(tables, seed, drive, geometry)
-        return True
     if name.startswith("capacity"):
-        user = user_bytes(drive, geometry)
-        drive.pop("capacity.over_provisioning", None)
-        drive["capacity.user"] = int(user * 0.6) or 512
-        return True
+        return more_space(tables, seed, drive, geometry, r)
     key = tables.by_name.get(name)
     if key is None:
         return False
@@ -316,6 +325,20 @@ def mend(tables, seed, drive, geometry, name, message):
         return True
     fitting = FITTING.get(name)
     drive[name] = fitting(r, geometry, drive) if fitting else key.value(r)
+    return True
+
+
+def more_space(tables, seed, drive, geometry, r):
+    """A smaller capacity, or more blocks where a smaller one is not enough."""
+    user = user_bytes(drive, geometry) * 3 // 5
+    drive.pop("capacity.over_provisioning", None)
+    drive["capacity.user"] = user
+    if user < 4 * geometry.page_size or r.chance(0.5):
+        geometry.blocks = min(max(2 * geometry.blocks, 24), 200)
+        drive["flash.blocks_per_plane"] = geometry.blocks
+        for name in ("ftl.log_blocks", "gc.free_blocks", "ftl.streams"):
+            drive.pop(name, None)
+        capacity(tables, seed, drive, geometry)
     return True
 
 

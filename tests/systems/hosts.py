@@ -12,7 +12,8 @@ DEPTH = 3
 
 # Values of a layer's key that fit a small drive: of the random stream, the unit of the drive and its capacity.
 FITTING = {
-    "restoring.log": lambda r, unit, capacity: max(r.choice((2, 4, 4, 8, 16, 32)) * unit, 1024),
+    "stripe.chunk": lambda r, unit, capacity: max(min(r.choice((512, 1024, 4096, 65_536)), capacity // 32 // 512 * 512), 512),
+    "restoring.log": lambda r, unit, capacity: max(r.choice((4, 4, 8, 16, 32)) * unit, 1024),
     "restoring.range": lambda r, unit, capacity: max(r.choice((1, 1, 2)) * unit, 512),
     "shrd.range": lambda r, unit, capacity: max(r.choice((1, 2, 4)) * unit, 4096),
     "append.free_segments": lambda r, unit, capacity: r.choice((2, 2, 3, 4)),
@@ -20,7 +21,7 @@ FITTING = {
     "shrd.list_commands": lambda r, unit, capacity: r.choice((0, 1, 1000)),
 }
 # Defaults that do not fit a small drive.
-LARGE_DEFAULTS = ("restoring.log",)
+LARGE_DEFAULTS = ("restoring.log", "stripe.chunk")
 
 
 def draw(tables, seed, commands, unit, capacity, others=()):

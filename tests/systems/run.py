@@ -35,7 +35,7 @@ from shrink import shrink  # noqa: E402
 # Systems of a run, unless it is told how many or how long.
 SYSTEMS = 2000
 # Most of a hundred systems that may not be accepted in the end, and first drafts that may be refused.
-GIVEN_UP_PERCENT, REFUSED_PERCENT = 5, 50
+GIVEN_UP_PERCENT, REFUSED_PERCENT = 3, 40
 # Systems after which each key must have been in an accepted one.
 ENOUGH = 1500
 # Seconds and commands that shrinking may take.
@@ -98,7 +98,8 @@ class Coverage:
         return {kind: self.seen[kind] - self.wanted[kind] for kind in ("keys", "fio", "options of run", "options of torture")}
 
     def text(self):
-        return "; ".join(f"{kind} {len(self.wanted[kind] & self.seen[kind])} of {len(self.wanted[kind])}" for kind in self.wanted)
+        counts = ((kind, len(wanted & self.seen[kind]), len(wanted)) for kind, wanted in self.wanted.items())
+        return "; ".join(f"{kind} {seen} of {all_of_them}" for kind, seen, all_of_them in counts)
 
 
 def options(ssdlab, command):
@@ -226,7 +227,8 @@ def main():
     campaign = Campaign(arguments)
     if arguments.replay is not None:
         outcome = campaign.one(arguments.replay)
-        print(f"systems: {outcome.runs} commands, {len(outcome.refusals)} refused, {'accepted' if outcome.accepted else 'not accepted'}")
+        accepted = "accepted" if outcome.accepted else "not accepted"
+        print(f"systems: {outcome.runs} commands, {len(outcome.refusals)} refused, {accepted}")
     else:
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             waiting = set()

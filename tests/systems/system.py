@@ -12,6 +12,8 @@ from commands import Finding, Refused, judge, unlike
 from keys import Stream, size_of
 from toml import description, toml
 
+# How traces are sent.
+REPLAYS = ("closed:1", "closed:8", "closed:64", "closed:1000", "timed", "timed*0.001", "timed*50")
 # Changes of a draft that is refused, at most.
 DRAFTS = 10
 
@@ -44,7 +46,7 @@ def options_of_run():
         "--precondition": (0.45, precondition),
         "--no-snapshot": (0.4, None),
         "--precondition-below": (0.1, None),
-        "--replay": (0.6, lambda r, s: r.choice(("closed:1", "closed:8", "closed:64", "closed:1000", "timed", "timed*0.001", "timed*50"))),
+        "--replay": (0.6, lambda r, s: r.choice(REPLAYS)),
         "--wrap": (1, None),
         "--fit": (0.1, None),
         "--limit": (0.08, lambda r, s: r.choice((1, 30, 200))),
@@ -112,6 +114,13 @@ class System:
         page_size = size_of(self.drives["drive.toml"]["flash.page_size"])
         designs = [name for name in self.tables["ftl.design"].words if not self.tables.commands.get(name)]
         other, _ = drives.draw(self.tables, f"{self.seed}/other", page_size, r.choice(designs))
+        # Drives of one host model time, or none does.
+        first = self.drives["drive.toml"]
+        if "none" in (first.get("flash.timing"), other.get("flash.timing")):
+            for drive in (first, other):
+                for name in [name for name in drive if name.startswith("flash.timing") or name == "flash.cell"]:
+                    del drive[name]
+                drive["flash.timing"] = "none"
         self.drives["other.toml"] = other
         if r.chance(0.3):
             self.devices.append("other.toml")
@@ -178,7 +187,8 @@ class System:
     def write(self, folder):
         """Writes the files that the commands name."""
         for name, keys in self.drives.items():
-            kept = {key: value for key, value in keys.items() if name != "drive.toml" or key not in self.sets or self.required(key)}
+            overridden = self.sets if name == "drive.toml" else ()
+            kept = {key: value for key, value in keys.items() if key not in overridden or self.required(key)}
             (folder / name).write_text(description(kept))
         if self.tree:
             (folder / "host.toml").write_text(hosts.description(self.tree, self.listed))
@@ -189,6 +199,8 @@ class System:
     def system_options(self, devices):
         words = ["-q", "-d", *devices]
         for name in self.sets:
+            if name not in self.drives["drive.toml"]:
+                continue
             words += ["--set", f"{name}={toml(self.drives['drive.toml'][name])}"]
         if self.tree:
             words += ["--host", "host.toml"]
@@ -249,7 +261,9 @@ class System:
     def names(self, text):
         """Whether an error says where the fault is: a file of the system, an option or a key."""
         files = [*self.drives, "host.toml", "workload.", "beside."]
-        if any(word in text for word in files) or any(key.name in text for key in self.tables.keys) or re.search(r"--[a-z]{3}", text):
+        if any(word in text for word in files) or any(key.name in text for key in self.tables.keys):
+            return True
+        if re.search(r"--[a-z]{3}", text):
             return True
         # Layers, and drives of a tree, are named by what they are called there.
         return any(re.search(rf"\b{key}\b", text) for key in workloads.FIO) or "of the host" in text
@@ -257,10 +271,27 @@ class System:
     def mend(self, text):
         """Changes what a refusal of the drives or of the host names."""
         self.draft += 1
+        if " of the host" in text and "other.toml" in self.drives:
+            # Drives of one host are alike in some ways.
+            del self.drives["other.toml"]
+            self.devices = ["drive.toml"]
+            self.tree = None
+            self.draw_host()
+            return True
         if "host.toml" in text and self.tree:
             return self.mend_host(text)
-        found = [name for name in re.findall(r"\b[a-z_]+(?:\.[a-z_]+)*", text) if name in self.tables.by_name or name == "capacity"]
-        file = "other.toml" if "other.toml" in text and "other.toml" in self.drives else "drive.toml"
+        words = re.findall(r"\b[a-z_]+(?:\.[a-z_]+)*", text)
+        found = [word for word in words if word in self.tables.by_name or word == "capacity"]
+        # A drive of a tree is called by its name and its number.
+        file = "drive.toml"
+        if "other.toml" in self.drives:
+            name = self.drives["other.toml"].get("name", "other")
+            if "other.toml" in text or text.startswith(f"error: {name}."):
+                file = "other.toml"
+        if file == "other.toml" and found and found[0] == "ftl.mapping_unit":
+            # Its pages are as large as the first drive's, and no design but the first maps such pages.
+            if self.drives[file].pop("ftl.design", None) is not None:
+                return True
         for name in found:
             self.sets = [other for other in self.sets if other != name]
             geometry = self.geometry if file == "drive.toml" else drives.Geometry(f"{self.seed}/other", self.geometry.page_size)
@@ -275,7 +306,7 @@ class System:
             nodes = list(hosts.nodes(self.tree))
             holders = [node for node in nodes if found[3] in node.get("keys", {})]
             for node in holders:
-                if f"restoring.{found[3]}" not in hosts.LARGE_DEFAULTS:
+                if f"{node['keys']['kind']}.{found[3]}" not in hosts.LARGE_DEFAULTS:
                     del node["keys"][found[3]]
             if holders:
                 return True
@@ -295,7 +326,8 @@ class System:
                 self.options.pop(option, None)
             return True
         for key in sorted(workloads.FIO, key=len, reverse=True):
-            if re.search(rf"\b{key}\b", text) and key not in ("rw", "number_ios", "zonemode") and any(key in job for job in jobs):
+            needed = key in ("rw", "number_ios", "zonemode")
+            if re.search(rf"\b{key}\b", text) and not needed and any(key in job for job in jobs):
                 for job in jobs:
                     job.pop(key, None)
                 return True
@@ -314,6 +346,11 @@ class System:
         for name in ("drives", "devices", "tree", "sets", "workload", "beside", "options", "torture"):
             setattr(twin, name, copy.deepcopy(getattr(self, name)))
         return twin
+
+
+def nameless(step, text):
+    """A refusal that does not say what is to be changed."""
+    return Finding(step, "refusal", f"names no file, key or option: {text}")
 
 
 class Outcome:
@@ -368,7 +405,7 @@ class Trial:
                 text = str(refusal)
                 self.outcome.refusals.append(text)
                 if not system.names(text):
-                    return None, Finding("accept", "refusal", f"names no file, key or option: {text}")
+                    return None, nameless("accept", text)
                 finding = self.torture_refused(system)
                 if finding:
                     return None, finding
@@ -384,7 +421,7 @@ class Trial:
         try:
             return self.do("torture refused", system.tortured())[1]
         except Refused as refusal:
-            return None if system.names(str(refusal)) else Finding("torture refused", "refusal", f"names no file, key or option: {refusal}")
+            return None if system.names(str(refusal)) else nameless("torture refused", refusal)
 
     def worked(self, system):
         """The workload's run. What is refused of the workload and the options is taken away."""
@@ -396,7 +433,7 @@ class Trial:
                 text = str(refusal)
                 self.outcome.refusals.append(text)
                 if not system.names(text):
-                    return Finding("run", "refusal", f"names no file, key or option: {text}")
+                    return nameless("run", text)
                 system.mend_work(text)
         self.ran = None
         return None
@@ -435,7 +472,7 @@ class Trial:
             done, finding = self.do("torture", system.tortured())
         except Refused as refusal:
             self.outcome.torture_refused = True
-            return None if system.names(str(refusal)) else Finding("torture", "refusal", f"names no file, key or option: {refusal}")
+            return None if system.names(str(refusal)) else nameless("torture", refusal)
         if finding and finding.kind == "torture" and (self.folder / "case.toml").exists():
             try:
                 _, repeated = self.do("replay", ["torture", "-q", "--replay", "case.toml"])
