@@ -529,17 +529,28 @@ impl MapCache {
             if lpn.0 >= self.shape.mapped_units {
                 continue;
             }
-            let page = self.shape.page_of(lpn);
-            let state = &mut self.pages[page as usize];
-            assert!(state.unsettled > 0, "unit {lpn} of {place:?} is on flash, and map page {page} waits for none");
-            state.unsettled -= 1;
-            if state.unsettled == 0 {
-                self.any_settled = true;
-                if state.held {
-                    self.flush.settled.push(page);
-                }
+            self.unit_settled(lpn);
+        }
+    }
+
+    /// A map page waits for one unit less.
+    fn unit_settled(&mut self, lpn: Lpn) {
+        let page = self.shape.page_of(lpn);
+        let state = &mut self.pages[page as usize];
+        assert!(state.unsettled > 0, "unit {lpn} is on flash, and map page {page} waits for none");
+        state.unsettled -= 1;
+        if state.unsettled == 0 {
+            self.any_settled = true;
+            if state.held {
+                self.flush.settled.push(page);
             }
         }
+    }
+
+    /// Data in RAM alone got another name: the map page of that waits for it now.
+    pub(super) fn unsettled_goes(&mut self, from: Lpn, to: Lpn) {
+        self.pages[self.shape.page_of(to) as usize].unsettled += 1;
+        self.unit_settled(from);
     }
 
     /// What waits for pages that have settled goes on.

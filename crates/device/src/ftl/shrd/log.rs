@@ -179,6 +179,18 @@ impl Rwlb {
         }
     }
 
+    /// Whether a log block has a copy of what the host wrote under this number, whatever the map says.
+    pub(super) fn is_on_flash(media: &Media, held: Origin) -> bool {
+        let logs = (0..media.pool.superblocks_count()).filter(|block| media.pool.kind(*block) == BlockKind::Log);
+        let blocks = logs.flat_map(|superblock| media.pool.superblocks.members(superblock));
+        let written = |block| (0..media.flash.blocks.get(block).programmed).map(move |page| Place { block, page });
+        let mut pages = blocks.flat_map(written).filter(|place| media.flash.blocks.readable(media.ppn_at(*place)));
+        pages.any(|place| {
+            let first = media.unit_at(place);
+            UnitId::each(first..first + media.units_per_page).any(|unit| media.flash.oob.origin(unit) == held)
+        })
+    }
+
     /// A host begins anew: the headers of the one before say nothing.
     pub(super) fn forget_headers(&mut self) {
         self.headers.clear();

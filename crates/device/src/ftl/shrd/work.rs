@@ -59,7 +59,6 @@ impl Shrd {
     /// one at home is newer.
     pub(super) fn restore_work(&self, media: &Media, asker: Asker) -> Work {
         let mut newest: BTreeMap<Lpn, (u32, u32)> = BTreeMap::new();
-        // What a drive that takes no more writes has in RAM alone was never acknowledged.
         let is_written = |(tlpn, origin): &(u32, Origin)| {
             self.unit_of(media, *tlpn, *origin).is_some() && self.will_stay(media, *tlpn)
         };
@@ -84,10 +83,14 @@ impl Shrd {
         home.is_none_or(|home| home <= held.number) && trimmed.is_none_or(|since| since <= held.number)
     }
 
-    /// Whether what a tLPN holds is on flash or on its way there. A page whose program failed in a drive that takes no more
-    /// writes stays in RAM, and must not supersede what is on flash.
+    /// Whether what a tLPN holds is on flash or on its way there. A drive that takes no more writes keeps a page whose program
+    /// failed in RAM. If that moved what the host had written, the copy that it was moved from is on flash still, since the host
+    /// was told so. If it brought what the host wrote, nobody was, and it must not supersede what is on flash.
     fn will_stay(&self, media: &Media, tlpn: u32) -> bool {
-        !self.base.map.is_read_only() || self.is_on_flash(media, self.rwlb.lpn(tlpn))
+        let is_written = |held| Rwlb::is_on_flash(media, held);
+        !self.base.map.is_read_only()
+            || self.is_on_flash(media, self.rwlb.lpn(tlpn))
+            || self.rwlb.held(tlpn).is_some_and(is_written)
     }
 
     pub(super) fn begin_work(&mut self, media: &mut Media, work: Work) -> Result<Outcome, CannotYet> {
@@ -159,6 +162,7 @@ impl Shrd {
         };
         // What is dropped or superseded may leave flash as soon as the newer copy is there.
         let is_there = |lpn: Lpn| self.is_on_flash(media, lpn);
+        let is_settled = is_there(from) || seeded(Bug::RemapBeforeData);
         let all_is_there = is_there(from) && is_there(origin.lpn);
         // A drive that takes no more writes erases nothing, and keeps what it could not program in RAM.
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
@@ -174,6 +178,9 @@ impl Shrd {
         match to {
             Some(to) => {
                 self.base.data.rename(media, from, to);
+                if !is_settled {
+                    self.base.map.unsettled_goes(from, to);
+                }
                 assert_eq!(self.base.data.unit_of(to), Some(unit), "tLPN {} was moved to unit {to}", step.tlpn);
                 self.base.map.is_mapped_again(to);
                 if !seeded(Bug::RemapForgetsMapPage) {
