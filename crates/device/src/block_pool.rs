@@ -59,8 +59,10 @@ struct SetAside {
     quota: u32,
     /// By group: how many of these are free or being erased: they are not for data.
     owed: Vec<u32>,
-    /// By group: those that wait for the end of their erase.
+    /// By group: those that wait for the end of their erase, and come back then.
     erasing: Vec<u32>,
+    /// By group: those that go bad as soon as they are empty; others are owed in their stead.
+    retiring: Vec<u32>,
     /// By group: those of the kind.
     held: Vec<u32>,
 }
@@ -239,6 +241,7 @@ impl BlockPool {
                 quota,
                 owed: vec![quota; groups],
                 erasing: vec![0; groups],
+                retiring: vec![0; groups],
                 held: vec![0; groups],
             }),
             owed: vec![config.map_blocks() + config.log_blocks(); groups],
@@ -439,6 +442,12 @@ impl BlockPool {
         assert_ne!(kind, BlockKind::Data, "block {superblock} becomes a data block, and is one");
         assert_eq!(self.state(superblock), BlockState::Closed, "block {superblock} becomes a data block");
         self.valid[superblock as usize] &= !NOT_CLOSED;
+        self.owe_another(kind, group);
+    }
+
+    /// A group owes a kind one more superblock, unless it has as many as are set aside: recovery may have found more, since the
+    /// power went before the erase of some.
+    fn owe_another(&mut self, kind: BlockKind, group: usize) {
         if self.held_and_owed(kind, group) < self.set_aside[kind as usize].quota {
             self.set_aside[kind as usize].owed[group] += 1;
             self.owed[group] += 1;
@@ -457,10 +466,10 @@ impl BlockPool {
 
     fn held_and_owed(&self, kind: BlockKind, group: usize) -> u32 {
         let set_aside = &self.set_aside[kind as usize];
-        // What is being erased is owed already.
-        let (held, erasing) = (set_aside.held[group], set_aside.erasing[group]);
-        assert!(held >= erasing, "{erasing} blocks of {kind:?} are being erased in group {group}, of {held}");
-        held + set_aside.owed[group] - erasing
+        // For what is being erased, or goes bad, others are owed already.
+        let (held, leaving) = (set_aside.held[group], set_aside.erasing[group] + set_aside.retiring[group]);
+        assert!(held >= leaving, "{leaving} blocks of {kind:?} leave group {group}, of {held}");
+        held + set_aside.owed[group] - leaving
     }
 
     /// A superblock is of another kind from now on; returns that of before.
@@ -700,13 +709,9 @@ impl BlockPool {
         let group = self.group_of(block);
         self.erasing[group as usize] += 1;
         let kind = self.kind(block);
-        if kind != BlockKind::Data {
+        if kind != BlockKind::Data && !self.retiring[block as usize] {
             self.set_aside[kind as usize].erasing[group as usize] += 1;
-            // Recovery may have found more than are set aside: the power went before the erase of some.
-            if self.held_and_owed(kind, group as usize) < self.set_aside[kind as usize].quota {
-                self.set_aside[kind as usize].owed[group as usize] += 1;
-                self.owed[group as usize] += 1;
-            }
+            self.owe_another(kind, group as usize);
         }
     }
 
@@ -721,7 +726,10 @@ impl BlockPool {
         self.trimmed[block as usize] = false;
         let kind = self.set_kind(block, BlockKind::Data);
         if kind != BlockKind::Data {
-            self.set_aside[kind as usize].erasing[group] -= 1;
+            let set_aside = &mut self.set_aside[kind as usize];
+            let leaving = if self.retiring[block as usize] { &mut set_aside.retiring } else { &mut set_aside.erasing };
+            assert!(leaving[group] > 0, "block {block} of {kind:?} is erased, and none of group {group} was leaving");
+            leaving[group] -= 1;
         }
         self.retiring[block as usize] &= !good;
         if good {
@@ -774,6 +782,7 @@ impl BlockPool {
         self.kinds.fill(BlockKind::Data);
         for set_aside in &mut self.set_aside {
             set_aside.erasing.fill(0);
+            set_aside.retiring.fill(0);
             set_aside.held.fill(0);
             set_aside.owed.fill(set_aside.quota);
         }
@@ -815,11 +824,20 @@ impl BlockPool {
         self.pins[block as usize]
     }
 
-    /// The block is in line to be emptied and go bad.
+    /// The block is in line to be emptied and go bad. One that was set aside gives nothing back: what it was for has another one
+    /// from now on, since emptying it takes pages, too.
     pub(crate) fn set_retiring(&mut self, block: u32) {
         assert_ne!(self.states[block as usize], BlockState::Free, "block {block} holds nothing that must leave");
+        assert!(!self.retiring[block as usize], "block {block} goes bad twice");
         self.retiring[block as usize] = true;
         self.state_changes += 1;
+        let (kind, group) = (self.kind(block), self.by_per_group.div(block) as usize);
+        if kind != BlockKind::Data {
+            let set_aside = &mut self.set_aside[kind as usize];
+            set_aside.retiring[group] += 1;
+            set_aside.erasing[group] -= u32::from(self.states[block as usize] == BlockState::Erasing);
+            self.owe_another(kind, group);
+        }
     }
 
     /// Whether the block is in that line.
@@ -870,6 +888,11 @@ impl BlockPool {
             let of_group = self.kinds[(group * self.per_group) as usize..][..self.per_group as usize].iter();
             let held = of_group.filter(|other| **other == kind).count() as u32;
             assert_eq!(self.set_aside[kind as usize].held[group as usize], held, "group {group}: blocks of {kind:?}");
+            let of_group = group * self.per_group..(group + 1) * self.per_group;
+            let retiring = |block: &u32| self.kind(*block) == kind && self.retiring[*block as usize];
+            let retiring = of_group.filter(retiring).count() as u32;
+            let counted = self.set_aside[kind as usize].retiring[group as usize];
+            assert_eq!(counted, retiring, "group {group}: blocks of {kind:?} that go bad");
         }
         let listed = self.free_list(group);
         assert_eq!(listed.len(), free, "group {group}: the free list and the free blocks");
