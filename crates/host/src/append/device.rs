@@ -55,12 +55,7 @@ impl BlockDevice for Append {
     }
 
     fn run_until(&mut self, until: Nanos) {
-        // The drive may find something to do although it has no event.
-        let has_work = |layer: &Append| match layer.array.next_event() {
-            Some(at) => at <= until,
-            None => layer.array.in_flight(0) > 0,
-        };
-        while has_work(self) && self.step(until) {}
+        while self.array.has_work(until) && self.step(until) {}
         self.array.advance(until);
         self.work();
     }

@@ -242,6 +242,14 @@ impl Array {
         self.below.iter().filter_map(|below| below.device.next_event()).min()
     }
 
+    /// Whether a device has something to do up to `until`: one without events may find something while commands are in it.
+    pub(crate) fn has_work(&self, until: Nanos) -> bool {
+        match self.next_event() {
+            Some(at) => at <= until,
+            None => self.below.iter().any(|below| below.in_flight > 0),
+        }
+    }
+
     /// Runs the events of the earliest time, which is not beyond `until`; false if there are none, and no device finds
     /// something to do.
     pub(crate) fn step(&mut self, until: Nanos) -> bool {

@@ -58,12 +58,7 @@ impl BlockDevice for Restoring {
     }
 
     fn run_until(&mut self, until: Nanos) {
-        // A layer below may find something to do although it has no event.
-        let has_work = |layer: &Restoring| match layer.next_event() {
-            Some(at) => at <= until,
-            None => layer.array.in_flight(0) > 0,
-        };
-        while has_work(self) && self.step(until) {}
+        while (self.waits_for_more() || self.array.has_work(until)) && self.step(until) {}
         self.array.advance(until);
         self.work();
         if self.waits_for_more() {

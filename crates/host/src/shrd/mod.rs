@@ -364,7 +364,7 @@ impl BlockDevice for Shrd {
     }
 
     fn run_until(&mut self, until: Nanos) {
-        while self.next_event().is_some_and(|at| at <= until) && self.step(until) {}
+        while (self.waits_for_more() || self.array.has_work(until)) && self.step(until) {}
         self.array.advance(until);
         self.work();
         if self.waits_for_more() {

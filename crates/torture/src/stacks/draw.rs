@@ -37,6 +37,8 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
     loop {
         let drawn = match &scope.host {
             Some((text, host)) => Some((text.clone(), host.clone())),
+            // Every tenth: not the same ones in both campaigns.
+            None if seed % 10 == if scope.drivers { 7 } else { 0 } => Some(parsed(nested(&mut rng))),
             // Every third.
             None if scope.drivers && seed.is_multiple_of(3) => Some(parsed(append(&mut rng, seed))),
             None if scope.drivers => Some(parsed(shrd(&mut rng))),
@@ -48,7 +50,7 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
             None => small_drive(&mut rng, commands.and_then(design_with)),
         };
         let drive = if faulty && scope.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
-        let (text, host) = drawn.unwrap_or_else(|| parsed(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0))));
+        let (text, host) = drawn.unwrap_or_else(|| parsed(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0, None))));
         let Ok(sectors) = host.sectors(&drive) else { continue };
         if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() && scope.drive.is_none() {
             continue;
@@ -68,26 +70,49 @@ fn parsed(text: String) -> (String, Host) {
 /// Above some drivers is a scheduler.
 const ABOVE: [&str; 3] = ["", "", "[[layer]]\nkind = \"scheduler\"\ndepth = 4\n"];
 
+/// A driver, as the text of its keys.
+type Driver = fn(&mut Rng) -> String;
+
+/// Layers above drivers, each with a drive of its own; some of the drives that a driver may be above have none.
+fn nested(rng: &mut Rng) -> String {
+    let shrd: Driver = |rng| if rng.random_bool(0.85) { shrd_keys(rng) } else { String::new() };
+    let append: Driver = |rng| {
+        let paced = rng.random_bool(0.3);
+        append_keys(rng, paced)
+    };
+    let driver = one_of(rng, &[shrd, shrd, append]);
+    format!("[[layer]]\n{}", layer(rng, "layer", 0, Some(driver)))
+}
+
 /// A host that appends to segments.
 fn append(rng: &mut Rng, seed: u64) -> String {
-    let (above, cleaning) = (one_of(rng, &ABOVE), one_of(rng, &["greedy", "greedy", "cost-benefit"]));
+    let above = one_of(rng, &ABOVE);
+    format!("{above}[[layer]]\n{}", append_keys(rng, seed / 3 % 3 == 1))
+}
+
+fn append_keys(rng: &mut Rng, paced: bool) -> String {
+    let cleaning = one_of(rng, &["greedy", "greedy", "cost-benefit"]);
     format!(
-        "{above}[[layer]]\nkind = \"append\"\ncleaning = \"{cleaning}\"\nover_provisioning = \"{}%\"\nfree_segments = {}\n\
+        "kind = \"append\"\ncleaning = \"{cleaning}\"\nover_provisioning = \"{}%\"\nfree_segments = {}\n\
          copies = {}\ncopy_size = {}\npacing = \"{}\"\n",
         one_of(rng, &[1, 7, 30]),
         one_of(rng, &[2, 2, 3]),
         one_of(rng, &[1, 2, 8]),
         one_of(rng, &[512, 4096, 16 << 10, 128 << 10]),
-        if seed / 3 % 3 == 1 { "proportional" } else { "off" },
+        if paced { "proportional" } else { "off" },
     )
 }
 
 /// A driver that writes to the log of its drive.
 fn shrd(rng: &mut Rng) -> String {
     let above = one_of(rng, &ABOVE);
+    format!("{above}[[layer]]\n{}", shrd_keys(rng))
+}
+
+fn shrd_keys(rng: &mut Rng) -> String {
     let (when_full, ordering) = (one_of(rng, &["wait", "wait", "direct"]), one_of(rng, &["host", "host", "drive"]));
     format!(
-        "{above}[[layer]]\nkind = \"shrd\"\nthreshold = {}\npack = {}\ntwrites = {}\nremap_entries = {}\nremaps = {}\n\
+        "kind = \"shrd\"\nthreshold = {}\npack = {}\ntwrites = {}\nremap_entries = {}\nremaps = {}\n\
          range = {}\nwhen_full = \"{when_full}\"\ntrim_tlpn = {}\nordering = \"{ordering}\"\ncommands = \"{}\"\n",
         one_of(rng, &[4096, 8192, 32 << 10, 128 << 10]),
         one_of(rng, &[4096, 16 << 10, 512 << 10]),
@@ -100,8 +125,9 @@ fn shrd(rng: &mut Rng) -> String {
     )
 }
 
-/// A layer's keys, and the layers below it, as text below the header of the layer at `path`.
-fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
+/// A layer's keys, and the layers below it, as text below the header of the layer at `path`; drives are below a driver where there
+/// is one.
+fn layer(rng: &mut Rng, path: &str, depth: u32, driver: Option<Driver>) -> String {
     let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring"]);
     let mut text = match kind {
         "stripe" => format!("kind = \"stripe\"\nchunk = {}\n", 512 * one_of(rng, &[1_u64, 2, 8, 24])),
@@ -121,7 +147,9 @@ fn layer(rng: &mut Rng, path: &str, depth: u32) -> String {
     for _ in 0..devices {
         text.push_str(&format!("[[{path}.below]]\n"));
         if depth < 2 && rng.random_bool(0.25) {
-            text.push_str(&layer(rng, &format!("{path}.below"), depth + 1));
+            text.push_str(&layer(rng, &format!("{path}.below"), depth + 1, driver));
+        } else if let Some(driver) = driver {
+            text.push_str(&driver(rng));
         }
     }
     text
