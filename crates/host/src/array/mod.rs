@@ -26,20 +26,31 @@ pub(crate) trait OverArray {
 
     /// Runs step by step up to `until`: what a completion lets in goes at that very time.
     fn step_until(&mut self, until: Nanos) {
-        while self.array().step(until) {
+        loop {
+            while self.array().step(until) {
+                self.work();
+            }
+            self.array().advance(until);
+            if !self.array().any_has_ended() {
+                return;
+            }
             self.work();
         }
-        self.array().advance(until);
     }
 
     /// The same, but stops at the first answer; true if there is one.
     fn step_to_answer(&mut self, until: Nanos) -> bool {
-        while !self.has_answered() && self.array().step(until) {
+        loop {
+            while !self.has_answered() && self.array().step(until) {
+                self.work();
+            }
+            let now = self.array().now();
+            self.array().advance(now);
+            if !self.array().any_has_ended() {
+                return self.has_answered();
+            }
             self.work();
         }
-        let now = self.array().now();
-        self.array().advance(now);
-        self.has_answered()
     }
 }
 

@@ -210,6 +210,11 @@ impl Array {
         !self.below[index].device.completions().is_empty()
     }
 
+    /// The same of any device: one that is brought to the time of the others may find something to do although it has no event.
+    pub(crate) fn any_has_ended(&mut self) -> bool {
+        (0..self.below.len()).any(|index| self.has_ended(index))
+    }
+
     /// What has ended since the last call, device after device.
     pub(crate) fn take(&mut self, to: &mut Vec<Ended>) {
         for (index, below) in self.below.iter_mut().enumerate() {

@@ -259,7 +259,7 @@ impl Shrd {
             }
             self.randomize();
             self.send_packs();
-            if !any {
+            if !any && !self.has_ended && !self.array.has_ended(0) {
                 return;
             }
         }
