@@ -9,6 +9,7 @@ use ssdlab_base::{Op, Request, Rng, rng};
 use ssdlab_device::Options;
 use ssdlab_flash::{BlockId, Cause, Contents, FaultKind, OpKind, ScriptedFault};
 use ssdlab_torture::lives::Lives;
+use ssdlab_torture::{Totals, run};
 
 /// Rounds after which a drive that loses a block in every few must have none to spare.
 const ROUNDS: usize = 2000;
@@ -142,4 +143,37 @@ fn a_drive_whose_map_blocks_fail_loses_nothing_and_ends_read_only() {
         let programs = if variant.buffer == "none" { all.programs } else { u64::MAX };
         assert!(programs >= 100 && all.erases >= 100, "{}: {all:?}", variant.name);
     }
+}
+
+/// Collection of map blocks chose a victim for whose map pages there was room. Programs failed then, each took the rest of its block,
+/// and the pages were gone before the victim was empty: a panic. Nothing told it that others of the blocks set aside would give nothing
+/// back, either.
+#[test]
+fn a_drive_whose_programs_fail_at_a_rate_goes_on_until_it_has_no_spare_block() {
+    let drives = VARIANTS.into_iter().flat_map(|variant| [(variant, 8, 300, "dftl"), (variant, 16, 150, "dftl")]);
+    let mut totals = Totals::default();
+    for (variant, pages_per_block, blocks, design) in drives.chain([(VARIANTS[0], 8, 300, "shrd")]) {
+        for seed in 1..=8 {
+            let (mut case, _) = cached_map::case(variant, seed, 3000);
+            let config = &mut case.config;
+            config.flash.geometry.pages_per_block = pages_per_block;
+            config.flash.geometry.blocks_per_plane = blocks;
+            config.flash.faults.program_failure = 0.1;
+            config.flash.faults.erase_failure = if seed % 2 == 0 { 0.02 } else { 0.0 };
+            config.ftl.design = design.to_string();
+            if design == "shrd" {
+                config.ftl.own.set("rwlb", 4096_u64);
+            }
+            let found = run(&case, &mut totals);
+            assert!(
+                found.is_ok(),
+                "{}, {pages_per_block} pages a block, {design}, seed {seed}: {found:?}",
+                variant.name
+            );
+        }
+    }
+    let failed = totals.faults[FaultKind::Program as usize];
+    println!("{} cases, {} read-only at their end, {failed} programs failed", totals.cases, totals.read_only);
+    // Each failed program takes a block: none of these drives ends before it has lost its spare ones.
+    assert!(failed > 50 * totals.cases, "{failed} programs failed of {} drives", totals.cases);
 }
