@@ -445,8 +445,8 @@ impl BlockPool {
         self.owe_another(kind, group);
     }
 
-    /// A group owes a kind one more superblock, unless it has as many as are set aside: recovery may have found more, since the
-    /// power went before the erase of some.
+    /// A group owes a kind one more superblock, unless it has as many as are set aside: recovery may have found more,
+    /// since the power went before the erase of some.
     fn owe_another(&mut self, kind: BlockKind, group: usize) {
         if self.held_and_owed(kind, group) < self.set_aside[kind as usize].quota {
             self.set_aside[kind as usize].owed[group] += 1;
@@ -824,8 +824,8 @@ impl BlockPool {
         self.pins[block as usize]
     }
 
-    /// The block is in line to be emptied and go bad. One that was set aside gives nothing back: what it was for has another one
-    /// from now on, since emptying it takes pages, too.
+    /// The block is in line to be emptied and go bad. One that was set aside gives nothing back: what it was for has
+    /// another one from now on, since emptying it takes pages, too.
     pub(crate) fn set_retiring(&mut self, block: u32) {
         assert_ne!(self.states[block as usize], BlockState::Free, "block {block} holds nothing that must leave");
         assert!(!self.retiring[block as usize], "block {block} goes bad twice");

@@ -145,9 +145,9 @@ fn a_drive_whose_map_blocks_fail_loses_nothing_and_ends_read_only() {
     }
 }
 
-/// Collection of map blocks chose a victim for whose map pages there was room. Programs failed then, each took the rest of its block,
-/// and the pages were gone before the victim was empty: a panic. Nothing told it that others of the blocks set aside would give nothing
-/// back, either.
+/// Collection of map blocks chose a victim for whose map pages there was room. Programs failed then, each took the rest
+/// of its block, and the pages were gone before the victim was empty: a panic. Nothing told it that others of the
+/// blocks set aside would give nothing back, either.
 #[test]
 fn a_drive_whose_programs_fail_at_a_rate_goes_on_until_it_has_no_spare_block() {
     let drives = VARIANTS.into_iter().flat_map(|variant| [(variant, 8, 300, "dftl"), (variant, 16, 150, "dftl")]);

@@ -210,7 +210,8 @@ impl Array {
         !self.below[index].device.completions().is_empty()
     }
 
-    /// The same of any device: one that is brought to the time of the others may find something to do although it has no event.
+    /// The same of any device: one that is brought to the time of the others may find something to do although it has
+    /// no event.
     pub(crate) fn any_has_ended(&mut self) -> bool {
         (0..self.below.len()).any(|index| self.has_ended(index))
     }
@@ -247,7 +248,8 @@ impl Array {
         self.below.iter().filter_map(|below| below.device.next_event()).min()
     }
 
-    /// Whether a device has something to do up to `until`: one without events may find something while commands are in it.
+    /// Whether a device has something to do up to `until`: one without events may find something while commands are in
+    /// it.
     pub(crate) fn has_work(&self, until: Nanos) -> bool {
         match self.next_event() {
             Some(at) => at <= until,

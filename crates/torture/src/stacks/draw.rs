@@ -125,8 +125,8 @@ fn shrd_keys(rng: &mut Rng) -> String {
     )
 }
 
-/// A layer's keys, and the layers below it, as text below the header of the layer at `path`; drives are below a driver where there
-/// is one.
+/// A layer's keys, and the layers below it, as text below the header of the layer at `path`; drives are below a driver
+/// where there is one.
 fn layer(rng: &mut Rng, path: &str, depth: u32, driver: Option<Driver>) -> String {
     let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring"]);
     let mut text = match kind {

@@ -3,8 +3,8 @@
 //! Each group sets blocks aside for map pages: twice what the map takes, and three more. Map pages go to the group whose turn
 //! it is. Collection takes the closed map block of a group with the fewest valid units and needs no map page for it, only the
 //! directory: so it never waits for anything but chips, and whatever waits for a map page goes on at last. One block of each
-//! group is collection's alone. Where programs fail, that block may be gone before its victim is empty: collection waits for a
-//! block then, which its group owes it.
+//! group is collection's alone. Where programs fail, that block may be gone before its victim is empty: collection
+//! waits for a block then, which its group owes it.
 
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, DieId, Lpn, UnitId};

@@ -83,9 +83,10 @@ impl Shrd {
         home.is_none_or(|home| home <= held.number) && trimmed.is_none_or(|since| since <= held.number)
     }
 
-    /// Whether what a tLPN holds is on flash or on its way there. A drive that takes no more writes keeps a page whose program
-    /// failed in RAM. If that moved what the host had written, the copy that it was moved from is on flash still, since the host
-    /// was told so. If it brought what the host wrote, nobody was, and it must not supersede what is on flash.
+    /// Whether what a tLPN holds is on flash or on its way there. A drive that takes no more writes keeps a page whose
+    /// program failed in RAM. If that moved what the host had written, the copy that it was moved from is on flash
+    /// still, since the host was told so. If it brought what the host wrote, nobody was, and it must not supersede what
+    /// is on flash.
     fn will_stay(&self, media: &Media, tlpn: u32) -> bool {
         let is_written = |held| Rwlb::is_on_flash(media, held);
         !self.base.map.is_read_only()
