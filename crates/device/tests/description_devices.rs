@@ -195,6 +195,20 @@ fn drives_without_ram_for_their_map_cache_a_part_of_it() {
     assert_eq!((shrd.channels, shrd.chips_per_channel * shrd.dies_per_chip, shrd.planes_per_die), (4, 4, 4));
 }
 
+/// No host sees an NVMe drive of these products complete a write in less than 5 us (docs/products.md).
+#[test]
+fn drives_of_products_take_the_time_of_controller_and_host() {
+    for name in ["tlc-nvme-1t", "tlc-nvme-4t", "qlc-nvme-3840g", "tlc-dramless-500g", "zns-tlc-1t"] {
+        let interface = drive(name).interface;
+        let write = interface.command_overhead + interface.processing + interface.write_overhead;
+        assert!((5_000..8_000).contains(&write.0), "{name}: {write} for a write");
+        assert!(interface.processing > Nanos::ZERO, "{name}: its controller takes any number of commands at once");
+    }
+    // Dies of 512 Gb, by the source that its file names.
+    let geometry = drive("tlc-dramless-500g").flash.geometry;
+    assert_eq!((geometry.dies(), geometry.bytes() / u64::from(geometry.dies())), (8, 64 << 30));
+}
+
 #[test]
 fn the_four_terabyte_drive_has_a_billion_mapping_units() {
     let config = drive("tlc-nvme-4t");
