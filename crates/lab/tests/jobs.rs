@@ -83,7 +83,7 @@ fn one_job_with_clones_is_not_reported_by_itself() {
 /// run says so, and says nothing where they do not.
 #[test]
 fn jobs_in_step_with_the_planes_are_told() {
-    const JOBS: &str = "[global]\nrw=randwrite\nbs=4k\nnorandommap\nnumber_ios=30000\n\
+    const JOBS: &str = "[global]\nrw=randwrite\nbs=4k\nnorandommap\nio_size=120m\n\
                         [small]\nsize=10%\n[large]\noffset=10%\n";
     let of = |channels, jobs: &str, change: &dyn Fn(&mut DriveConfig)| {
         let mut config = drive("planes");
@@ -122,5 +122,5 @@ fn jobs_in_step_with_the_planes_are_told() {
     assert_eq!(of(2, &JOBS.replace("[small]\nsize=10%\n", ""), &unchanged).0, None, "one job");
     // Two pages a write: each meets both planes.
     assert_eq!(of(2, &JOBS.replace("bs=4k", "bs=8k"), &unchanged).0, None);
-    assert_eq!(of(2, &JOBS.replace("number_ios=30000", "number_ios=600"), &unchanged).0, None, "nothing to judge by");
+    assert_eq!(of(2, &JOBS.replace("io_size=120m", "io_size=2m"), &unchanged).0, None, "nothing to judge by");
 }

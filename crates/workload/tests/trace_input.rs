@@ -143,7 +143,7 @@ fn a_trace_without_a_request_is_an_error_never_an_empty_run() {
         ("", "time_us,op,offset_bytes,length_bytes\n\n", "no request in it"),
         ("", "# nothing yet\n", "no request in it"),
         ("", "hello\nworld\n", "trace format is not recognised: found the first line"),
-        ("", "PK\u{3}\u{4}\0\0\0\0", "no binary format"),
+        ("", "\u{1}\u{3}\u{4}\0\0\0\0", "no binary format"),
         ("format=msr", "\n", "no request found in 1 line read as msr"),
         ("format=csv", "time_us,op,offset_bytes,length_bytes\n", "no request found"),
         ("", "fio version 3 iolog\n0 /x add\n", "no request found"),

@@ -94,7 +94,7 @@ fn wrong_input_is_a_sentence_and_status_2() {
     for (words, says) in [
         (&["wa", "capture", "bad.vcd"][..], "bad.vcd:3: byte 66: no variable has the code '?'"),
         (&["wa", "capture", "bad.csv"], "bad.csv:3: byte 25: '7' is not a level"),
-        (&["wa", "capture", "tiny.toml"], "a VCD, or a .sr"),
+        (&["wa", "capture", "tiny.toml"], "a VCD, a .sr"),
         (&["wa", "capture", "nowhere.vcd"], "cannot be opened"),
         (&["wa", "capture", "bad.csv", "--geometry", "4x1"], "--geometry: '4x1' is not a geometry"),
         (&["wa", "capture", "bad.csv", "--window", "2ms..1ms"], "--window: "),

@@ -18,7 +18,10 @@ pub(crate) struct Shape {
 /// How a victim is chosen among closed blocks.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Victim {
+    /// The fewest valid pages; the lowest number among equals.
     Greedy,
+    /// The fewest valid pages; the one that was closed first among equals.
+    GreedyOldest,
     CostBenefit,
     Fifo,
     Random,
@@ -139,6 +142,7 @@ impl Model {
         let closed = blocks.filter_map(|(number, block)| Some((number, block.valid, block.closed?)));
         let best = match self.victim {
             Victim::Greedy => closed.min_by_key(|&(_, valid, _)| valid),
+            Victim::GreedyOldest => closed.min_by_key(|&(_, valid, closed)| (valid, closed)),
             Victim::Fifo => closed.min_by_key(|&(.., closed)| closed),
             // (1 - u) / 2u times the age; an empty block is worth more than all others.
             _ => closed.max_by(|one, other| {

@@ -118,7 +118,7 @@ impl Personality {
             let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
             let stem = path.file_stem().and_then(|stem| stem.to_str());
             let same = stem.and_then(|stem| names.iter().find(|name| **name == stem));
-            let meant = same.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let meant = same.map_or(".".to_string(), |name| format!("; did you mean '{name}'?"));
             return Err(failed(format!(
                 "line {line} begins with '{word}': this is in Filebench's own language, which is not read{meant} Filebench's \
                  workloads ship as personalities ({}), and others are written in TOML (docs/files.md)",

@@ -261,7 +261,8 @@ pub(in crate::description) const GC: &[Key] = &[
         "victim",
         Kind::Word(|| names("gc.victim")),
         Default::word(DEFAULT_VICTIM),
-        "A victim policy by name; `ssdlab list` lists them.",
+        "A victim policy by name; `ssdlab list` lists them. Of blocks with equally few valid units, greedy takes the lowest \
+         number.",
     ),
     Key::new(
         "free_blocks",

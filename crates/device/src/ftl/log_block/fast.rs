@@ -4,6 +4,10 @@
 //! One log block, the *SW log block*, takes writes of one logical block that begin with its first page and go on in order. All
 //! other overwrites go to *RW log blocks*, whatever their logical block. When a log block is needed and there are as many as
 //! there may be, the oldest RW log block is merged: each logical block that has a page there.
+//!
+//! A page of the SW log block's logical block that is not the next one goes to an RW log block, and the SW log block stays. In
+//! the paper's algorithm (section 3.2) it is merged at once, and a new SW log block takes the page: then each such write costs
+//! a merge, which the paper sets out to put off (`docs/simulation-model.md`).
 
 use ssdlab_flash::{Lpn, NONE};
 
