@@ -8,12 +8,15 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::engine::Engine;
 use crate::record::Recorder;
@@ -52,8 +55,7 @@ impl Control {
             }
             std::fs::remove_file(path)?;
         }
-        let listener = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let listener = listen_alone(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (engine, asked) = (Arc::downgrade(engine), Arc::clone(&stop));
         std::thread::Builder::new().name("control".to_string()).spawn(move || {
@@ -70,6 +72,19 @@ impl Control {
     pub fn stop_asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+}
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// Listens on a socket whose file has mode 0600 from its first moment: Linux makes it with the mode of the unbound socket.
+fn listen_alone(path: &Path) -> io::Result<UnixListener> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
 }
 
 impl Drop for Control {
