@@ -1,10 +1,13 @@
 """A full disk under the image: clients hear of it, nothing is lost, and writing goes on when there is space again."""
 
 import errno
+import os
+import random
+import threading
 import time
 
 import nbd
-from harness import MIB, Skipped, check, need_root
+from harness import MIB, Failed, Skipped, check, need_root
 from oracle import SECTOR, Oracle, Writer, pattern
 
 
@@ -130,3 +133,168 @@ def test_full_goes_on_without_restart(bench):
     client.close()
     server.stop()
     return f"{refused} commands refused, then none"
+
+
+class Ballast:
+    """A file that takes all the space of a disk, or none."""
+
+    def __init__(self, disk):
+        self.disk = disk
+        self.file = os.open(disk / "ballast", os.O_CREAT | os.O_WRONLY, 0o600)
+
+    def fill(self, leave=0):
+        """Takes what is free, but for some bytes."""
+        for _ in range(100):
+            found = os.statvfs(self.disk)
+            free = found.f_bavail * found.f_frsize - leave
+            if free <= 0:
+                return
+            try:
+                os.posix_fallocate(self.file, 0, os.fstat(self.file).st_blocks * 512 + free)
+            except OSError:
+                pass
+
+    def free(self):
+        """Gives it all back."""
+        os.truncate(self.file, 0)
+
+    def close(self):
+        """The file is closed; it stays."""
+        os.close(self.file)
+
+
+# Drives of different designs and buffers.
+DRIVES = {
+    "page": [], "unbuffered": ["buffer.policy=none"], "dftl": ["ftl.design=dftl", "ftl.mapping_unit=4k"],
+    "fast": ["ftl.design=fast", "ftl.mapping_unit=4k", "ftl.allocation=dynamic"],
+    "mvftl": ["ftl.design=mvftl", "ftl.mapping_unit=4k"], "superblocks": ["ftl.superblock=drive", "ftl.parity=page", "capacity.user=1m"],
+}
+
+
+def test_kill_full(bench):
+    """Killed while others fill the disk under the image and free it: what was promised is there, and it goes on with space."""
+    # Space for all images, when nothing else takes it.
+    disk = small_disk(bench, 48)
+    ballast = Ballast(disk)
+    bench.later(ballast.close)
+    subjects = {}
+    for name, sets in DRIVES.items():
+        server = bench.serve("micro", image=disk / name, options=[word for one in sets for word in ("--set", one)])
+        client = nbd.Client(server.socket)
+        subjects[name] = (server, Oracle(client.size // SECTOR), random.Random(f"{bench.seed} {name}"))
+        client.close()
+        server.stop()
+    refused = kills = 0
+    for number in bench.rounds(2 * len(DRIVES)):
+        name = list(DRIVES)[number % len(DRIVES)]
+        server, oracle, rng = subjects[name]
+        server.start()
+        clients = [nbd.Client(server.socket) for _ in range(rng.choice((1, 2)))]
+        writer = Writer(oracle, clients, rng.random(), depth=rng.choice((1, 8, 32)), fua=rng.choice((0.1, 0.5)),
+                        flush=rng.choice((0.05, 0.2)), trim=rng.choice((0.1, 0.5)), read=0.05)
+        until = time.monotonic() + rng.uniform(0.1, 0.5)
+
+        def others():
+            while time.monotonic() < until:
+                ballast.fill(rng.choice((0, 0, 4096, 65536)))
+                time.sleep(rng.uniform(0, 0.05))
+                if rng.random() < 0.6:
+                    ballast.free()
+                time.sleep(rng.uniform(0, 0.05))
+            server.process.kill()
+        power = threading.Thread(target=others)
+        power.start()
+        try:
+            writer.run(lambda: True)
+        except nbd.Gone:
+            pass
+        finally:
+            power.join()
+        kills += 1
+        refused += len(writer.refused)
+        wrong = {wrong for _, wrong in writer.refused}
+        check(wrong <= {errno.ENOSPC}, f"{name}, kill {kills}: refused with {wrong}: {writer.refused[:5]}")
+        for one in clients:
+            one.socket.close()
+        oracle.cut()
+        server.process.wait(timeout=30)
+        if rng.random() < 0.5:
+            # It starts on a full disk, too.
+            ballast.fill()
+        else:
+            ballast.free()
+        try:
+            server.start()
+            client = nbd.Client(server.socket)
+            oracle.look_all(client, cut=True)
+            ballast.free()
+            version = oracle.sent(0, 64, False)
+            client.write(0, b"".join(pattern(sector, version) for sector in range(64)))
+            oracle.done(0, 64, version, False)
+            check(flush(oracle, client) is None, "a flush is refused, and there is space")
+            client.close()
+        except Failed as failed:
+            raise Failed(f"{name}, kill {kills}: {failed}") from None
+        except nbd.Error as error:
+            raise Failed(f"{name}, kill {kills}: there is space, and a command ends with {error}: {server.said()}") from None
+        server.kill()
+        oracle.cut()
+    check(refused > 0, "the disk was never full")
+    return f"{kills} kills, {refused} commands refused"
+
+
+def test_records_on_a_full_disk(bench):
+    """Trims on a full disk, whose records need space: they are refused, and with space it goes on, without a restart and after one."""
+    disk = small_disk(bench, 40)
+    ballast = Ballast(disk)
+    bench.later(ballast.close)
+    # Records of 2 KB for each trim, and blocks that are opened rarely.
+    sets = ["flash.dies_per_chip=1", "flash.blocks_per_plane=64", "flash.pages_per_block=32", "capacity.user=12m", "ftl.mapping_unit=4k"]
+    options = [word for one in sets for word in ("--set", one)]
+    server = bench.serve("micro", image=disk / "image", options=options)
+    client = nbd.Client(server.socket)
+    oracle = Oracle(client.size // SECTOR)
+    for _ in range(2):
+        check(fill(oracle, client, 12)[1] is None, "a disk of 40 MB is full at once")
+    check(flush(oracle, client) is None, "a flush is refused")
+    rng = random.Random(bench.seed)
+
+    def some(count):
+        """Commands to 8 sectors each; how many were refused."""
+        refused = 0
+        for _ in range(count):
+            first = rng.randrange(oracle.sectors // 8) * 8
+            trims, fua = rng.random() < 0.5, rng.random() < 0.9
+            version = oracle.sent(first, 8, trims)
+            try:
+                if trims:
+                    client.call(nbd.TRIM, first * SECTOR, 8 * SECTOR, b"", nbd.FUA if fua else 0)
+                else:
+                    client.write(first * SECTOR, b"".join(pattern(sector, version) for sector in range(first, first + 8)))
+            except nbd.Error as error:
+                check(error.errno == errno.ENOSPC, f"refused with errno {error.errno}")
+                oracle.refused(first, 8)
+                refused += 1
+            else:
+                oracle.done(first, 8, version, trims and fua)
+        return refused
+    ballast.fill()
+    refused = 0
+    for _ in range(60):
+        refused += some(500)
+        if refused > 200:
+            break
+    check(refused > 0, "a full disk took everything")
+    oracle.look_all(client, cut=False)
+    ballast.free()
+    check(some(300) == 0, f"there is space, and commands are refused: {server.said()}")
+    oracle.look_all(client, cut=False)
+    client.close()
+    server.kill()
+    oracle.cut()
+    server.start()
+    client = nbd.Client(server.socket)
+    oracle.look_all(client, cut=True)
+    client.close()
+    server.stop()
+    return f"{refused} commands refused"

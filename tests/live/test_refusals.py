@@ -4,7 +4,7 @@ import hashlib
 import shutil
 
 import nbd
-from harness import MIB, check
+from harness import MIB, check, need, need_root, wait_for
 
 
 def refused(bench, server, *words, **changes):
@@ -177,11 +177,81 @@ def test_only_the_owner_reads_an_image(bench):
     check(len(private) == 6, f"the image holds {sorted(private)}")
     check(modes() == private, f"a new image: {modes()}")
     server.stop()
-    for path in [server.image, *server.image.iterdir()]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
+    server.image.chmod(0o755)
     server.start()
-    check(modes() == private, f"an image that others could read: {modes()}")
+    check(modes() == private, f"a folder that others could look into: {modes()}")
     server.stop()
+    for name in ("blocks", "pages", "oob", "records", "description.toml"):
+        (server.image / name).chmod(0o640)
+        refused(bench, server, server.image / name, "mode is 640")
+        (server.image / name).chmod(0o600)
+    server.start()
+    server.stop()
+
+
+def test_folders_of_other_users(bench):
+    """A folder that another user prepared is refused: no file behind its links is changed, and that user reads nothing."""
+    need_root()
+    server = bench.serve("tiny")
+    server.stop()
+    bench.folder.chmod(0o755)
+    place = bench.path("public")
+    place.mkdir()
+    place.chmod(0o1777)
+    precious = bench.path("precious")
+    precious.write_text("very precious", encoding="utf-8")
+    precious.chmod(0o644)
+
+    def as_other(*command):
+        bench.run(*command, user=65534, group=65534, extra_groups=[], umask=0)
+    folder = place / "drive"
+    as_other("mkdir", "-m", "777", folder)
+    as_other("touch", folder / "blocks.unfinished", folder / "oob", folder / "records")
+    as_other("ln", "-s", precious, folder / "pages")
+    refused(bench, server, folder, "belongs to user 65534", image=folder)
+    # The same files in a folder of ours, to which others may write.
+    ours = place / "ours"
+    ours.mkdir()
+    ours.chmod(0o777)
+    as_other("ln", "-s", precious, ours / "pages")
+    as_other("touch", ours / "blocks.unfinished")
+    refused(bench, server, "blocks.unfinished", "belongs to user 65534", image=ours)
+    (ours / "blocks.unfinished").unlink()
+    (ours / "blocks.unfinished").touch(mode=0o600)
+    refused(bench, server, "pages", "symbolic link", image=ours)
+    check(precious.read_text(encoding="utf-8") == "very precious", "a file behind a link was changed")
+    # A link in the place of the folder, and one to an image of ours.
+    as_other("ln", "-s", server.image, place / "way")
+    refused(bench, server, "way", "symbolic link", image=place / "way")
+    # Drives of a stack are in folders of one folder.
+    host = bench.path("stripe.toml")
+    host.write_text('[[layer]]\nkind = "stripe"\ndrives = 2\n', encoding="utf-8")
+    server.options = ["--host", str(host)]
+    refused(bench, server, folder, "belongs to user 65534", image=folder)
+    check(sorted(path.name for path in folder.iterdir()) == ["blocks.unfinished", "oob", "pages", "records"], "files came")
+
+
+def test_control_socket_is_private(bench):
+    """The control socket is its owner's alone before the first connection is possible."""
+    need(strace="strace")
+    server = bench.serve("tiny")
+    server.stop()
+    calls = bench.path("calls")
+    command = [str(word) for word in server.command()]
+    process = bench.start("strace", "-f", "-e", "trace=bind,listen,chmod,fchmod,fchmodat", "-o", calls, *command, umask=0)
+    wait_for(server.control.exists, "the control socket")
+    mode = oct(server.control.stat().st_mode & 0o777)
+    check(mode == "0o600", f"a socket of mode {mode}")
+    wait_for(lambda: server.listening in process.log.read_text(encoding="utf-8"), "the server to listen")
+    bench.run(bench.ssdlab, "stat", "-n", "1", server.control)
+    said = calls.read_text(encoding="utf-8")
+    lines = [line.split(None, 1)[1] for line in said.splitlines() if "(" in line]
+    bound = next(index for index, line in enumerate(lines) if line.startswith("bind(") and str(server.control) in line)
+    descriptor = lines[bound].removeprefix("bind(").split(",")[0]
+    listens = next(index for index, line in enumerate(lines) if index > bound and line.startswith(f"listen({descriptor}"))
+    private = [index for index, line in enumerate(lines)
+               if line.startswith(f"fchmod({descriptor}, 0600)") or "chmod" in line and str(server.control) in line]
+    check(private and private[0] < listens, f"it listens before its mode is set: {lines}")
 
 
 def test_metrics_stay_on_this_machine(bench):

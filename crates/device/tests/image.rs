@@ -236,12 +236,20 @@ fn an_image_is_its_owners_alone_and_one_that_is_refused_gains_no_file() {
     drop(on_image(&config, &dir));
     let private = || mode(&dir) == 0o700 && files().iter().all(|file| mode(file) == 0o600);
     assert!(private(), "a new one");
-    for path in files().iter().chain([&dir]) {
-        let open = if path == &dir { 0o755 } else { 0o644 };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(open)).expect("the owner may");
-    }
+    let permit = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("the owner may");
+    };
+    permit(&dir, 0o755);
     drop(on_image(&config, &dir));
-    assert!(private(), "one that was readable for all");
+    assert!(private(), "one whose folder others could look into");
+    for path in files() {
+        permit(&path, 0o604);
+        let said = open(&config, &dir).err().map(|error| error.to_string());
+        let is_known = path.file_name().is_some_and(|name| name != "description.toml");
+        assert_eq!(said.is_some(), is_known, "{path:?}: {said:?}");
+        assert!(said.is_none_or(|said| said.contains("mode is 604")), "{path:?}");
+        permit(&path, 0o600);
+    }
     for name in ["pages", "oob", "records"] {
         let kept = std::fs::read(dir.join(name)).expect("a file of the image");
         std::fs::remove_file(dir.join(name)).expect("removed");
@@ -253,37 +261,179 @@ fn an_image_is_its_owners_alone_and_one_that_is_refused_gains_no_file() {
     }
 }
 
-#[test]
-fn an_image_of_the_layout_without_padding_is_served_as_it_is() {
-    for seed in 0..10 {
-        let mut rng = rng(seed, "packed");
-        let mut config = configs::random(&mut rng);
-        config.flash.faults = Default::default();
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut model = vec![0; config.user_bytes as usize];
-        let mut drive = on_image(&config, dir.path());
-        work(&mut drive, &mut rng, 40, &mut model);
-        drop(drive);
-        // As the version before left it: entries one behind the other.
-        let geometry = &config.flash.geometry;
-        let packed = 40 + 8 * (geometry.page_bytes / config.ftl.mapping_unit) as usize;
-        let padded = std::fs::read(dir.path().join("oob")).expect("page entries");
-        let stride = padded.len() / geometry.pages() as usize;
-        assert!(stride >= packed && stride.is_power_of_two());
-        let entries: Vec<u8> = padded.chunks_exact(stride).flat_map(|entry| &entry[..packed]).copied().collect();
-        std::fs::write(dir.path().join("oob"), entries).expect("written");
-        let mut header = std::fs::read(dir.path().join("blocks")).expect("the header");
-        assert_eq!(&header[..14], b"ssdlab image 3");
-        header[13] = b'2';
-        std::fs::write(dir.path().join("blocks"), header).expect("written");
-        for _ in 0..3 {
-            let mut drive = on_image(&config, dir.path());
-            assert!(read_all(&mut drive) == model, "seed {seed}");
-            work(&mut drive, &mut rng, 40, &mut model);
+/// What is done to an image's files.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    Flip,
+    Zero,
+    Copy,
+    Swap,
+    Truncate,
+    /// Bytes that the file had earlier.
+    Old,
+    /// Bytes of another image's file of this name.
+    Foreign,
+}
+
+/// One place of a file, of the size of an entry up to that of a page of the host's, in what is used.
+fn place(bytes: &[u8], rng: &mut ssdlab_base::Rng) -> std::ops::Range<usize> {
+    let size = [16, 64, 512, 4096, 4096][rng.random_range(0..5)].min(bytes.len());
+    let used: Vec<usize> =
+        (0..bytes.len() / size).filter(|at| bytes[at * size..][..size].iter().any(|byte| *byte != 0)).collect();
+    let at = if used.is_empty() || rng.random_bool(0.1) {
+        rng.random_range(0..=(bytes.len() / size).saturating_sub(1))
+    } else {
+        used[rng.random_range(0..used.len())]
+    };
+    at * size..(at * size + size).min(bytes.len())
+}
+
+fn damaged(damage: Damage, good: &[u8], old: &[u8], other: &[u8], rng: &mut ssdlab_base::Rng) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    let to = place(good, rng);
+    match damage {
+        Damage::Flip => bytes[rng.random_range(to)] ^= 1 << rng.random_range(0..8),
+        Damage::Zero => bytes[to].fill(0),
+        Damage::Copy | Damage::Swap => {
+            let from = rng.random_range(0..=(bytes.len() - to.len()) / to.len()) * to.len();
+            bytes.copy_within(from..from + to.len(), to.start);
+            if matches!(damage, Damage::Swap) {
+                bytes[from..from + to.len()].copy_from_slice(&good[to]);
+            }
         }
-        let length = std::fs::metadata(dir.path().join("oob")).expect("page entries").len();
-        assert_eq!(length, geometry.pages() * packed as u64, "its layout stays");
+        Damage::Truncate => bytes.truncate(rng.random_range(0..good.len())),
+        Damage::Old if to.end <= old.len() => bytes[to.clone()].copy_from_slice(&old[to]),
+        Damage::Foreign if to.end <= other.len() => bytes[to.clone()].copy_from_slice(&other[to]),
+        Damage::Old | Damage::Foreign => {}
     }
+    bytes
+}
+
+/// Every sector as it can be read, nothing where that is an error.
+fn read_each(drive: &mut Drive) -> Vec<Option<Vec<u8>>> {
+    let sectors = drive.user_sectors();
+    let read = |sector| {
+        drive.submit(&Request { at: drive.now(), tag: 1, ..Request::new(Op::Read, sector, 1) });
+        while drive.completions().is_empty() {
+            drive.run_to_completion(Nanos::MAX);
+        }
+        let status = drive.completions()[0].status;
+        drive.completions().clear();
+        let data = drive.read_data().pop().map(|(_, data)| data);
+        assert!(matches!(status, Status::Success | Status::UncorrectableRead), "sector {sector} ends with {status:?}");
+        data.filter(|_| status == Status::Success)
+    };
+    (0..sectors).map(read).collect()
+}
+
+/// Files of an image that were damaged were once taken for what they said: a page whose entry was gone had never been written, and
+/// the drive returned what was there before, or panicked. An image that is damaged anywhere is refused with the file's name, or
+/// what it cannot tell any more is an error; anything that is read is the newest data.
+#[test]
+fn a_damaged_image_is_refused_or_has_unreadable_pages_and_never_returns_older_data() {
+    const FILES: [&str; 4] = ["pages", "oob", "blocks", "records"];
+    const DAMAGES: [Damage; 7] = {
+        use Damage::{Copy, Flip, Foreign, Old, Swap, Truncate, Zero};
+        [Flip, Zero, Copy, Swap, Truncate, Old, Foreign]
+    };
+    let (mut refused, mut unreadable, mut harmless) = (0, 0, 0);
+    for (design, seed) in configs::names("ftl.design").into_iter().flat_map(|design| [(design, 1), (design, 2)]) {
+        let mut rng = rng(seed, "damage");
+        let config = loop {
+            let mut config = configs::random(&mut rng);
+            ssdlab_device::draw_design(&mut config, design, &mut rng);
+            config.flash.faults = Default::default();
+            let Some(units) = configs::most_user_units(&config) else { continue };
+            config.user_bytes = units * u64::from(config.ftl.mapping_unit);
+            if config.user_bytes <= 96 << 10 {
+                break config;
+            }
+        };
+        let files = |dir: &Path| FILES.map(|name| std::fs::read(dir.join(name)).expect("a file of the image"));
+        let (dir, another) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let mut model = vec![0; config.user_bytes as usize];
+        let mut drive = on_image(&config, another.path());
+        work(&mut drive, &mut rng, 60, &mut model);
+        drop(drive);
+        model.fill(0);
+        let mut drive = on_image(&config, dir.path());
+        work(&mut drive, &mut rng, 60, &mut model);
+        drive.persist();
+        let old = files(dir.path());
+        work(&mut drive, &mut rng, 25, &mut model);
+        drive.persist();
+        // As a killed process leaves it.
+        drive.kill();
+        let (good, other) = (files(dir.path()), files(another.path()));
+        for round in 0..28 {
+            let (number, damage) = (rng.random_range(0..FILES.len()), DAMAGES[round % DAMAGES.len()]);
+            if good[number].is_empty() {
+                continue;
+            }
+            let bytes = damaged(damage, &good[number], &old[number], &other[number], &mut rng);
+            let what = format!("{design}, seed {seed}, round {round}: {damage:?} of {}", FILES[number]);
+            for (name, bytes) in FILES.iter().zip(&good) {
+                std::fs::write(dir.path().join(name), bytes).expect("written");
+            }
+            std::fs::write(dir.path().join(FILES[number]), bytes).expect("written");
+            let opened = match open(&config, dir.path()) {
+                Err(error) => Err(error.to_string()),
+                Ok(image) => Drive::on_image(&config, OPTIONS, image).map_err(|error| error.to_string()),
+            };
+            let mut drive = match opened {
+                Err(said) => {
+                    assert!(said.contains(&dir.path().display().to_string()), "{what}: no file is named: {said}");
+                    refused += 1;
+                    continue;
+                }
+                Ok((drive, _)) => drive,
+            };
+            let mut newest = model.clone();
+            for step in 0..2 {
+                let found = read_each(&mut drive);
+                for (sector, (found, newest)) in found.iter().zip(newest.chunks_exact(512)).enumerate() {
+                    let fits = found.as_ref().is_none_or(|found| found == newest);
+                    assert!(fits, "{what}: sector {sector} holds something else, step {step}");
+                }
+                let errors = found.iter().filter(|found| found.is_none()).count();
+                if step == 0 {
+                    *(if errors > 0 { &mut unreadable } else { &mut harmless }) += 1;
+                    // A write of a part of what cannot be read does not make the rest good.
+                    for sector in (0..drive.user_sectors()).step_by(7) {
+                        let bytes = [sector as u8 | 1; 512];
+                        let request = Request { at: drive.now(), ..Request::new(Op::Write, sector, 1) };
+                        drive.submit_with(&request, Data::Bytes(&bytes));
+                        while drive.outstanding() > 0 {
+                            drive.run_to_completion(Nanos::MAX);
+                        }
+                        let status = drive.completions()[0].status;
+                        drive.completions().clear();
+                        if status == Status::Success {
+                            newest[sector as usize * 512..][..512].copy_from_slice(&bytes);
+                        }
+                    }
+                }
+            }
+            drive.kill();
+        }
+    }
+    println!("{refused} refused, {unreadable} with unreadable sectors, {harmless} without harm");
+    assert!(refused > 100 && unreadable > 20 && harmless > 0);
+}
+
+#[test]
+fn an_image_of_an_earlier_layout_is_refused_with_its_version_and_what_to_do() {
+    let config = configs::handful();
+    let dir = tempfile::tempdir().expect("a directory");
+    drop(on_image(&config, dir.path()));
+    let path = dir.path().join("blocks");
+    let mut header = std::fs::read(&path).expect("the header");
+    assert_eq!(&header[..14], b"ssdlab image 4");
+    header[13] = b'3';
+    std::fs::write(&path, header).expect("written");
+    let said = open(&config, dir.path()).err().expect("refused").to_string();
+    assert!(said.contains("\"ssdlab image 3\"") && said.contains("\"ssdlab image 4\""), "{said}");
+    assert!(said.contains("copy its data"), "{said}");
 }
 
 #[test]

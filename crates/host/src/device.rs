@@ -363,9 +363,10 @@ pub trait Power: Administration {
     /// are left as they are, with what is in flight.
     fn into_members(self: Box<Self>) -> Vec<Member>;
 
-    /// Puts everything that has happened into the images' files, where there are any. Completions are told to nobody before.
-    fn persist(&mut self) {
-        self.parts_mut().into_iter().for_each(|part| part.drive.persist());
+    /// Puts everything that has happened into the images' files, where there are any. Completions are told to nobody before. False
+    /// if one of them cannot take it: no answer may leave that promises anything of it.
+    fn persist(&mut self) -> bool {
+        self.parts_mut().into_iter().fold(true, |all, part| part.drive.persist() && all)
     }
 
     /// The end of the process: what is not in the images' files by now never will be.

@@ -193,8 +193,8 @@ impl Administration for Member {
 
 /// The served engine asks after every batch, so a drive answers without a list of its parts.
 impl Power for Member {
-    fn persist(&mut self) {
-        self.drive_mut().persist();
+    fn persist(&mut self) -> bool {
+        self.drive_mut().persist()
     }
 
     fn forget(&mut self) {

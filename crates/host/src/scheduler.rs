@@ -436,8 +436,8 @@ impl Power for Scheduler {
         self.below.into_members()
     }
 
-    fn persist(&mut self) {
-        self.below.persist();
+    fn persist(&mut self) -> bool {
+        self.below.persist()
     }
 
     fn forget(&mut self) {

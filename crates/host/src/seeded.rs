@@ -137,3 +137,26 @@ pub(crate) fn seeded(bug: LayerBug) -> bool {
 pub(crate) const fn seeded(_: LayerBug) -> bool {
     false
 }
+
+#[cfg(feature = "seeded-bugs")]
+static UNKEPT: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Whether layers of this process act on what a drive answers before its image has what the answer promises. Only kills of
+/// served drives can find it, so it is none of [`LayerBug::ALL`].
+#[cfg(feature = "seeded-bugs")]
+pub fn seed_unkept(on: bool) {
+    UNKEPT.store(on, std::sync::atomic::Ordering::SeqCst);
+}
+
+/// Whether layers of this process have the bug of [`seed_unkept`].
+#[cfg(feature = "seeded-bugs")]
+pub(crate) fn acts_on_unkept() -> bool {
+    UNKEPT.load(std::sync::atomic::Ordering::SeqCst)
+}
+
+/// Without the feature there is no bug.
+#[cfg(not(feature = "seeded-bugs"))]
+#[inline(always)]
+pub(crate) const fn acts_on_unkept() -> bool {
+    false
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ssdlab_device::Description;
+use ssdlab_host::{Host, UnknownDrive};
 use ssdlab_live::nbd::{Endpoint, Export, Limits, Server};
 use ssdlab_live::seeded::{Bug, seed};
 use ssdlab_live::{Engine, Pace, Target, image};
@@ -19,6 +20,7 @@ fn main() -> Result<(), Failed> {
     }
     let (mut device, mut directory, mut nbd, mut pace, mut settings) =
         (None, None, None, Pace::Model { slower: 1.0 }, Vec::new());
+    let mut host = Host::bare();
     let mut words = std::env::args().skip(1);
     while let Some(option) = words.next() {
         if option == "serve" {
@@ -31,17 +33,23 @@ fn main() -> Result<(), Failed> {
             "--nbd" => nbd = Some(Endpoint::parse(&value, false)?),
             "--time-scale" => pace = value.parse()?,
             "--set" => settings.push(value),
+            "--host" => host = Host::load(value.as_ref(), &|drive| Err(UnknownDrive(drive.to_string())))?,
             // Nobody asks for metrics.
             "--control" => {}
-            _ => return Err(format!("{option} is not known; there are -d, --image, --nbd, --time-scale, --set").into()),
+            _ => {
+                return Err(format!(
+                    "{option} is not known; there are -d, --host, --image, --nbd, --time-scale, --set"
+                )
+                .into());
+            }
         }
     }
     let mut device = device.ok_or("-d is missing")?;
     for setting in &settings {
         device.set(setting)?;
     }
-    let opened = image::open(&directory.ok_or("--image is missing")?, &device.resolve()?, 1)?;
-    let engine = Arc::new(Engine::new(opened.into_device(), pace)?);
+    let opened = image::open_stack(&directory.ok_or("--image is missing")?, &host, &device.resolve()?, 1)?;
+    let engine = Arc::new(Engine::new(opened.device, pace)?);
     let export = Export { target: Arc::clone(&engine) as Arc<dyn Target>, name: "ssdlab".to_string() };
     let server = Server::start(&nbd.ok_or("--nbd is missing")?, export, Limits::default())?;
     println!("seeded server");

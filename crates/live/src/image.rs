@@ -1,12 +1,11 @@
 //! An image directory: the drive's description, its chips, and nothing else.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{Description, Drive, DriveConfig, OnImageError, Options, Recovery};
-use ssdlab_flash::{Contents, Image, ImageError};
+use ssdlab_flash::{Contents, Folder, Image, ImageError};
 use ssdlab_host::{Device, Host, Member, StackError, seed_of};
 
 /// The file that holds the description an image was made from.
@@ -84,6 +83,10 @@ pub struct OpenedStack {
 pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> Result<OpenedStack, OpenError> {
     let drives = host.drives(config);
     let several = drives.len() > 1;
+    if several {
+        // The drives' folders are in it: another user must not put others in their place.
+        Folder::open(dir)?;
+    }
     let (mut members, mut recovery, mut ages) = (Vec::new(), Recovery::default(), Vec::new());
     for (index, (name, config)) in drives.into_iter().enumerate() {
         let dir = if several { dir.join(&name) } else { dir.to_path_buf() };
@@ -118,11 +121,10 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
     let fresh = image.is_fresh();
     if fresh {
         // Before the image counts as whole, so that no whole image is without it.
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.open(&path).and_then(|mut file| file.write_all(expected.as_bytes())).map_err(io)?;
+        image.folder().empty_file(DESCRIPTION)?.write_all(expected.as_bytes()).map_err(io)?;
     } else {
-        let found = std::fs::read_to_string(&path).map_err(io)?;
+        let mut found = String::new();
+        image.folder().file(DESCRIPTION, false)?.read_to_string(&mut found).map_err(io)?;
         if let Some(difference) = difference(&in_full(&found), &in_full(&expected)) {
             return Err(OpenError::Description { path, difference });
         }

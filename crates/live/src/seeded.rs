@@ -20,16 +20,19 @@ pub enum Bug {
     RecordAfterPage,
     /// A page's entry is written before the page's data.
     EntryBeforeData,
+    /// A layer above several drives acts on an answer before that drive's image has what it promises.
+    LayerBeforeFiles,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 5] = [
+    pub const ALL: [Bug; 6] = [
         Bug::AnswerBeforeFiles,
         Bug::FuaOfWritesOnly,
         Bug::FlushSettlesTooLittle,
         Bug::RecordAfterPage,
         Bug::EntryBeforeData,
+        Bug::LayerBeforeFiles,
     ];
 
     /// The name that the seeded server takes.
@@ -40,6 +43,7 @@ impl Bug {
             Bug::FlushSettlesTooLittle => "flush-settles-too-little",
             Bug::RecordAfterPage => "record-after-page",
             Bug::EntryBeforeData => "entry-before-data",
+            Bug::LayerBeforeFiles => "layer-before-files",
         }
     }
 
@@ -51,6 +55,7 @@ impl Bug {
             Bug::FlushSettlesTooLittle => "a flush leaves the last page's entry in memory",
             Bug::RecordAfterPage => "a trim's record is written after its page",
             Bug::EntryBeforeData => "a page's entry is written before its data",
+            Bug::LayerBeforeFiles => "a layer acts on a drive's answer before that drive's image has what it promises",
         }
     }
 }
@@ -65,8 +70,9 @@ pub fn seed(bug: Option<Bug>) {
         Some(Bug::FlushSettlesTooLittle) => Some(image::Bug::SettleLeavesTheLast),
         Some(Bug::RecordAfterPage) => Some(image::Bug::RecordAfterPage),
         Some(Bug::EntryBeforeData) => Some(image::Bug::EntryBeforeData),
-        None | Some(Bug::AnswerBeforeFiles | Bug::FuaOfWritesOnly) => None,
+        None | Some(Bug::AnswerBeforeFiles | Bug::FuaOfWritesOnly | Bug::LayerBeforeFiles) => None,
     });
+    ssdlab_host::seeded::seed_unkept(bug == Some(Bug::LayerBeforeFiles));
     *SEEDED.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = bug;
 }
 

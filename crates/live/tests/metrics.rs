@@ -9,7 +9,7 @@ use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Description, Drive, Options, Settings};
 use ssdlab_flash::Contents;
 use ssdlab_host::{Host, Member};
-use ssdlab_live::control::serve_metrics;
+use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::report::{figures_json, prometheus};
 use ssdlab_live::{Answer, Command, Engine, Pace, Sink, Target};
 use ssdlab_torture::configs;
@@ -136,4 +136,36 @@ fn what_a_driver_above_the_drive_did_is_told() {
             assert!(text.contains(line), "{line}: {text}");
         }
     }
+}
+
+/// A control socket once listened before its mode was set, so that any user could connect in between.
+#[test]
+fn a_control_socket_is_its_owners_alone_from_its_first_moment() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    let options = Options { seed: 1, contents: Contents::Bytes };
+    let drive = Drive::new(&configs::handful(), options).expect("a drive");
+    let engine = Arc::new(Engine::new(Member::alone(drive, options), Pace::None).expect("an engine"));
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("control.sock");
+    let (done, seen) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                if let Ok(found) = std::fs::symlink_metadata(&path) {
+                    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+                    seen.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        for number in 0.. {
+            let control = Control::listen(&path, &engine).expect("it listens");
+            std::thread::yield_now();
+            drop(control);
+            if watcher.is_finished() || number > 150 && seen.load(Ordering::Relaxed) > 0 {
+                break;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }

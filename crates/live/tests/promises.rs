@@ -14,10 +14,20 @@ const CUTS: u64 = 1000;
 const CUTS_A_DRIVE: u64 = 50;
 
 /// `cut` again and again on drives with and without a write buffer.
-fn cuts(name: &str, count: u64, mut cut: impl FnMut(&mut Subject, &mut ssdlab_base::Rng) -> Result<(), String>) {
+fn cuts(name: &str, count: u64, cut: impl FnMut(&mut Subject, &mut ssdlab_base::Rng) -> Result<(), String>) {
+    cuts_of(name, count, |rng, drive| Subject::draw(rng, drive % 2 == 0), cut);
+}
+
+/// The same on what `draw` gives for each number.
+fn cuts_of(
+    name: &str,
+    count: u64,
+    draw: impl Fn(&mut ssdlab_base::Rng, u64) -> Subject,
+    mut cut: impl FnMut(&mut Subject, &mut ssdlab_base::Rng) -> Result<(), String>,
+) {
     let mut rng = rng(1, name);
     for drive in 0..count / CUTS_A_DRIVE {
-        let mut subject = Subject::draw(&mut rng, drive % 2 == 0);
+        let mut subject = draw(&mut rng, drive);
         for number in 0..=CUTS_A_DRIVE {
             let held = match number {
                 CUTS_A_DRIVE => subject.look(&mut rng),
@@ -44,4 +54,15 @@ fn every_kind_of_command_keeps_its_promise_when_its_answer_is_the_last_thing() {
 #[test]
 fn a_process_that_ends_in_any_write_leaves_an_image_that_holds_what_was_promised() {
     cuts("any write", 3 * CUTS, Subject::cut_in_any_write);
+}
+
+/// A layer above `restoring` and a stripe of two drives once wrote to one drive what the other's flush allowed, and a kill left
+/// the one image with it and the other without what was flushed.
+#[test]
+fn a_stack_whose_process_ends_in_any_write_keeps_its_promises_on_all_its_drives() {
+    let draw = |rng: &mut ssdlab_base::Rng, number| Subject::draw_stack(rng, number % 4 == 3);
+    cuts_of("any write of a stack", 3 * CUTS, draw, Subject::cut_in_any_write);
+    let kinds = PROMISES.iter().cycle();
+    let mut kinds = kinds.map(|kind| move |subject: &mut Subject, rng: &mut _| subject.cut_when_answered(kind, rng));
+    cuts_of("answer of a stack", CUTS, draw, |subject, rng| kinds.next().expect("it goes on")(subject, rng));
 }

@@ -10,22 +10,26 @@ use ssdlab_live::engine::PROMISES;
 use ssdlab_live::seeded::{Bug, seed};
 
 /// Each bug and the cuts in which it must be found.
-const ALLOWED: [(Bug, u64); 5] = [
+const ALLOWED: [(Bug, u64); 6] = [
     (Bug::AnswerBeforeFiles, 100),
     (Bug::FuaOfWritesOnly, 100),
     (Bug::FlushSettlesTooLittle, 100),
     (Bug::RecordAfterPage, 200),
     (Bug::EntryBeforeData, 200),
+    (Bug::LayerBeforeFiles, 1000),
 ];
 
 /// How many cuts it took, and what was found.
 fn hunt(bug: Bug, cuts: u64) -> Option<(u64, String)> {
     let mut rng = rng(2, bug.name());
     seed(Some(bug));
-    let mut subject = Subject::draw(&mut rng, true);
+    let of_layers = bug == Bug::LayerBeforeFiles;
+    let draw =
+        |rng: &mut _, buffered| if of_layers { Subject::draw_stack(rng, false) } else { Subject::draw(rng, buffered) };
+    let mut subject = draw(&mut rng, true);
     let found = (1..=cuts).find_map(|cut| {
         if cut % 25 == 0 {
-            subject = Subject::draw(&mut rng, cut % 50 == 0);
+            subject = draw(&mut rng, cut % 50 == 0);
         }
         let kind = &PROMISES[cut as usize / 2 % PROMISES.len()];
         let cut_it =

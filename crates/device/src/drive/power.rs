@@ -142,11 +142,10 @@ impl Drive {
         self.media.flash.store.image()
     }
 
-    /// Puts everything that has happened into the image's files, where there is one. Completions are told to nobody before.
-    pub fn persist(&mut self) {
-        if let Some(image) = self.media.flash.store.image_mut() {
-            image.settle();
-        }
+    /// Puts everything that has happened into the image's files, where there is one. Completions are told to nobody before. False
+    /// if the files cannot take it: nobody may be told then.
+    pub fn persist(&mut self) -> bool {
+        self.media.flash.store.image_mut().is_none_or(ssdlab_flash::Image::settle)
     }
 
     /// The end of the process: what is not in the image's files by now never will be.
@@ -156,7 +155,14 @@ impl Drive {
         }
     }
 
-    /// The same, and the drive is gone.
+    /// The drive's process ends with `lifeline`, in a write to the image's files, where there is one.
+    pub fn end_with(&mut self, lifeline: &ssdlab_flash::Lifeline) {
+        if let Some(image) = self.media.flash.store.image_mut() {
+            image.end_with(lifeline);
+        }
+    }
+
+    /// The end of the process, and the drive is gone.
     pub fn kill(mut self) {
         self.forget();
     }

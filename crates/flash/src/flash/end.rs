@@ -168,7 +168,6 @@ impl Flash {
                 self.oob.erase(block);
                 if let Some(image) = self.store.image_mut() {
                     image.erase_ends(block, self.blocks.get(block));
-                    image.tidy(&self.oob, self.blocks.all());
                 }
                 failed
             }

@@ -1,8 +1,10 @@
 //! What an image says of a page and of a block, as bytes.
 //!
-//! Every entry carries a check over itself and its own number, so that damage and misplaced entries show.
+//! Every entry carries a check over itself, its number, its file and the image, so that damage and misplaced entries show.
+//! That an entry is missing or of an earlier life of its block shows in the block's entry, which counts the pages that are
+//! written.
 
-use crate::{BlockId, Ppn, UnitId};
+use crate::{Block, BlockId, Ppn, UnitId};
 use twox_hash::XxHash3_64;
 
 /// Bytes of a page's entry before its units.
@@ -15,7 +17,7 @@ const UNIT: usize = 8;
 const ORIGIN: usize = 8;
 
 /// Bytes of a block's entry.
-pub(super) const BLOCK_BYTES: usize = 16;
+pub(super) const BLOCK_BYTES: usize = 32;
 
 /// Low 32 bits of a hash over `bytes`: enough to notice damage.
 pub(super) fn check_of(bytes: &[u8], seed: u64) -> u32 {
@@ -30,6 +32,27 @@ pub(super) fn unit_check(cells: &[u8], unit: UnitId) -> u32 {
 /// The check of the same data in another unit.
 pub(super) const fn moved(check: u32, from: UnitId, to: UnitId) -> u32 {
     check.wrapping_add(to.0.wrapping_sub(from.0).wrapping_mul(0x9e37_79b1))
+}
+
+/// The checks of one image's entries: another image's do not agree with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seal(pub(super) u64);
+
+impl Seal {
+    /// A page's entry.
+    fn page(self, ppn: Ppn, bytes: &[u8]) -> u32 {
+        check_of(bytes, self.0 ^ 1 << 56 ^ u64::from(ppn.0))
+    }
+
+    /// A block's entry.
+    fn block(self, block: BlockId, bytes: &[u8]) -> u32 {
+        check_of(bytes, self.0 ^ 2 << 56 ^ u64::from(block.0))
+    }
+
+    /// The records of a page, which name it.
+    pub(super) fn records(self, bytes: &[u8]) -> u32 {
+        check_of(bytes, self.0 ^ 3 << 56)
+    }
 }
 
 /// How far the program of a page got.
@@ -54,6 +77,8 @@ pub(super) struct PageEntry {
     pub(super) poisoned: u64,
     /// Units of metadata, a bit each: their words are in the log of records.
     pub(super) records: u64,
+    /// The check of these records in the log, which are no others than that; 0 without any.
+    pub(super) records_check: u32,
     /// LPN and the check of the data, for each unit.
     pub(super) units: Vec<[u32; 2]>,
     /// For each unit its other LPN and the number of the host's write; empty where origins are not kept.
@@ -61,7 +86,7 @@ pub(super) struct PageEntry {
 }
 
 /// Bytes of a page's entry without padding.
-pub(super) const fn page_bytes(units_per_page: u32, origins: bool) -> usize {
+const fn page_bytes(units_per_page: u32, origins: bool) -> usize {
     PAGE_HEAD + units_per_page as usize * (UNIT + if origins { ORIGIN } else { 0 })
 }
 
@@ -73,12 +98,12 @@ pub(super) const fn page_stride(units_per_page: u32, origins: bool) -> usize {
 
 impl PageEntry {
     /// The entry of page `ppn` as `stride` bytes, appended to nothing: `to` is overwritten.
-    pub(super) fn encode(&self, ppn: Ppn, stride: usize, to: &mut Vec<u8>) {
+    pub(super) fn encode(&self, seal: Seal, ppn: Ppn, stride: usize, to: &mut Vec<u8>) {
         to.clear();
         to.extend([0; 4]);
         to.extend((self.state as u32 + 1).to_le_bytes());
         to.extend(self.erases.to_le_bytes());
-        to.extend([0; 4]);
+        to.extend(self.records_check.to_le_bytes());
         to.extend(self.sequence.to_le_bytes());
         to.extend(self.poisoned.to_le_bytes());
         to.extend(self.records.to_le_bytes());
@@ -86,19 +111,24 @@ impl PageEntry {
             to.extend(unit[0].to_le_bytes());
             to.extend(unit[1].to_le_bytes());
         }
-        let check = check_of(&to[4..], u64::from(ppn.0));
-        to[..4].copy_from_slice(&check.to_le_bytes());
         assert!(to.len() <= stride, "the entry of page {ppn} has {} bytes of {stride}", to.len());
         to.resize(stride, 0);
+        let check = seal.page(ppn, &to[4..]);
+        to[..4].copy_from_slice(&check.to_le_bytes());
     }
 
-    /// The entry in `bytes`, which padding may follow: `Ok(None)` where none was ever written, `Err` where it is damaged.
-    pub(super) fn decode(bytes: &[u8], ppn: Ppn, units_per_page: u32, origins: bool) -> Result<Option<PageEntry>, ()> {
-        let bytes = &bytes[..page_bytes(units_per_page, origins)];
+    /// The entry in `bytes`: `Ok(None)` where none was ever written, `Err` where it is damaged.
+    pub(super) fn decode(
+        bytes: &[u8],
+        seal: Seal,
+        ppn: Ppn,
+        units_per_page: u32,
+        origins: bool,
+    ) -> Result<Option<PageEntry>, ()> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        if word(bytes, 0) != check_of(&bytes[4..], u64::from(ppn.0)) {
+        if word(bytes, 0) != seal.page(ppn, &bytes[4..]) {
             return Err(());
         }
         let state = match word(bytes, 4) {
@@ -107,12 +137,14 @@ impl PageEntry {
             3 => PageState::Failed,
             _ => return Err(()),
         };
+        let bytes = &bytes[..page_bytes(units_per_page, origins)];
         let mut units: Vec<[u32; 2]> =
             bytes[PAGE_HEAD..].chunks_exact(UNIT).map(|unit| [word(unit, 0), word(unit, 4)]).collect();
         let origins = units.split_off(units_per_page as usize);
         Ok(Some(PageEntry {
             state,
             erases: word(bytes, 8),
+            records_check: word(bytes, 12),
             sequence: long(bytes, 16),
             poisoned: long(bytes, 24),
             records: long(bytes, 32),
@@ -132,27 +164,33 @@ pub(super) struct BlockEntry {
     pub(super) erasing: bool,
     /// The block stands in this place of its plane in a superblock, and not in its own.
     pub(super) stands_in: Option<u32>,
+    /// Pages that have an entry since the last erase, at least: one that lacks it was damaged.
+    pub(super) programmed: u32,
 }
 
 impl BlockEntry {
-    pub(super) fn encode(self, block: BlockId) -> [u8; BLOCK_BYTES] {
+    /// The entry of a block in this state, of which so many pages have entries.
+    pub(super) const fn of(block: &Block, programmed: u32, stands_in: Option<u32>) -> BlockEntry {
+        let Block { erases, bad, suspect, torn, .. } = *block;
+        BlockEntry { erases, bad, suspect, erasing: torn, stands_in, programmed }
+    }
+
+    pub(super) fn encode(self, seal: Seal, block: BlockId) -> [u8; BLOCK_BYTES] {
         let mut bytes = [0; BLOCK_BYTES];
         let flags = u32::from(self.bad) | u32::from(self.suspect) << 1 | u32::from(self.erasing) << 2;
-        bytes[4..8].copy_from_slice(&self.erases.to_le_bytes());
-        bytes[8..12].copy_from_slice(&flags.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.stands_in.map_or(0, |index| index + 1).to_le_bytes());
-        let check = check_of(&bytes[4..], u64::from(block.0));
+        let words = [self.erases, flags, self.stands_in.map_or(0, |index| index + 1), self.programmed];
+        for (word, to) in words.iter().zip(bytes[4..].chunks_exact_mut(4)) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        let check = seal.block(block, &bytes[4..]);
         bytes[..4].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
-    /// The entry in `bytes`; a block of which nothing was ever written is fresh.
-    pub(super) fn decode(bytes: &[u8], block: BlockId) -> Result<BlockEntry, ()> {
-        if bytes.iter().all(|byte| *byte == 0) {
-            return Ok(BlockEntry::default());
-        }
+    /// The entry in `bytes`; each block has one from the start.
+    pub(super) fn decode(bytes: &[u8], seal: Seal, block: BlockId) -> Result<BlockEntry, ()> {
         let flags = word(bytes, 8);
-        if word(bytes, 0) != check_of(&bytes[4..], u64::from(block.0)) || flags > 7 {
+        if word(bytes, 0) != seal.block(block, &bytes[4..]) || flags > 7 {
             return Err(());
         }
         Ok(BlockEntry {
@@ -161,6 +199,7 @@ impl BlockEntry {
             suspect: flags & 2 != 0,
             erasing: flags & 4 != 0,
             stands_in: word(bytes, 12).checked_sub(1),
+            programmed: word(bytes, 16),
         })
     }
 }
@@ -177,6 +216,8 @@ pub(super) fn long(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
+    const SEAL: Seal = Seal(77);
+
     fn page() -> PageEntry {
         PageEntry {
             state: PageState::Written,
@@ -184,6 +225,7 @@ mod tests {
             sequence: 1 << 40,
             poisoned: 2,
             records: 1,
+            records_check: 99,
             units: vec![[7, 8], [u32::MAX, 9]],
             origins: Vec::new(),
         }
@@ -202,26 +244,29 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_bit_and_any_other_place_shows() {
+    fn any_flipped_bit_any_other_place_and_any_other_image_shows() {
         let mut bytes = Vec::new();
-        page().encode(Ppn(11), 64, &mut bytes);
+        page().encode(SEAL, Ppn(11), 64, &mut bytes);
         assert_eq!(bytes.len(), 64);
-        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2, false), Ok(Some(page())), "padding says nothing");
-        bytes.truncate(page_bytes(2, false));
-        assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2, false), Ok(Some(page())));
-        assert_eq!(PageEntry::decode(&bytes, Ppn(12), 2, false), Err(()), "the entry of another page");
+        let decode = |bytes: &[u8], seal, page| PageEntry::decode(bytes, seal, Ppn(page), 2, false);
+        assert_eq!(decode(&bytes, SEAL, 11), Ok(Some(page())));
+        assert_eq!(decode(&bytes, SEAL, 12), Err(()), "the entry of another page");
+        assert_eq!(decode(&bytes, Seal(78), 11), Err(()), "the entry of another image");
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(PageEntry::decode(&bytes, Ppn(11), 2, false), Err(()), "bit {bit}");
+            assert_eq!(decode(&bytes, SEAL, 11), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        let block = BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7) };
-        let mut bytes = block.encode(BlockId(4));
-        assert_eq!(BlockEntry::decode(&bytes, BlockId(4)), Ok(block));
-        assert_eq!(BlockEntry::decode(&bytes, BlockId(5)), Err(()));
+        let block =
+            BlockEntry { erases: 5, bad: false, suspect: true, erasing: true, stands_in: Some(7), programmed: 9 };
+        let mut bytes = block.encode(SEAL, BlockId(4));
+        assert_eq!(BlockEntry::decode(&bytes, SEAL, BlockId(4)), Ok(block));
+        assert_eq!(BlockEntry::decode(&bytes, SEAL, BlockId(5)), Err(()));
+        assert_eq!(BlockEntry::decode(&bytes, Seal(78), BlockId(4)), Err(()));
+        assert_eq!(BlockEntry::decode(&[0; BLOCK_BYTES], SEAL, BlockId(4)), Err(()), "each block has an entry");
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(BlockEntry::decode(&bytes, BlockId(4)), Err(()), "bit {bit}");
+            assert_eq!(BlockEntry::decode(&bytes, SEAL, BlockId(4)), Err(()), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }

@@ -1,34 +1,32 @@
 //! The files of an image: how they are made, opened, locked and given space.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
-use super::entry::{BLOCK_BYTES, check_of, long, page_bytes, page_stride, word};
+use super::entry::{BLOCK_BYTES, Seal, check_of, long, page_stride, word};
+use super::folder::Folder;
 use crate::Geometry;
 
 /// Bytes before the block entries in the file `blocks`.
 pub(super) const HEADER: u64 = 4096;
 
 /// First bytes of an image; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab image 3\n\0";
-
-/// The layout before: page entries without padding, so one may be torn when the process is killed while it writes it.
-const MAGIC_PACKED: &[u8; 16] = b"ssdlab image 2\n\0";
-
-/// Who serves a drive, and nobody else, reads what is on it.
-const DIR_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
+const MAGIC: &[u8; 16] = b"ssdlab image 4\n\0";
 
 /// What an image is called before its header is whole.
 const UNFINISHED: &str = "blocks.unfinished";
 
 /// What may stand in the directory before the image is whole.
 const OURS: [&str; 5] = ["description.toml", UNFINISHED, "pages", "oob", "records"];
+
+/// Where the log of records is written anew.
+const NEW_RECORDS: &str = "records.new";
 
 /// Why an image cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +46,11 @@ pub enum ImageError {
         path: PathBuf,
     },
     /// An image of another layout.
-    #[error("{path}: an image of another version ({found:?}), this is {:?}", magic_text(MAGIC))]
+    #[error(
+        "{path}: an image of another version ({found:?}), this is {:?}: the version of ssdlab that made it can serve it, to copy \
+         its data to a new one",
+        magic_text(MAGIC)
+    )]
     Version {
         /// The file.
         path: PathBuf,
@@ -85,7 +87,47 @@ pub enum ImageError {
         /// What is wrong, and where.
         what: String,
     },
-    /// Others than its owner may read it.
+    /// It is a link, which leads to what another user chose.
+    #[error("{path}: this is a symbolic link, and the folder and files of an image are opened without following one")]
+    Link {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// Its owner may read and change it.
+    #[error("{path}: it belongs to user {owner}, and this is user {user}: another user's image is not served")]
+    Foreign {
+        /// The folder or file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who runs this.
+        user: u32,
+    },
+    /// Other users may have it open.
+    #[error(
+        "{path}: its mode is {mode:o}, so other users may have read or changed it; make it 600 (chmod) if it is to be trusted"
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// What is written into it changes another file, too.
+    #[error("{path}: the file has {links} names (hard links), and an image's file has one")]
+    Names {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        links: u64,
+    },
+    /// A folder, a pipe, a device.
+    #[error("{path}: this is not a plain file")]
+    NoFile {
+        /// What is no file.
+        path: PathBuf,
+    },
+    /// Others may look into the folder.
     #[error("{path}: its mode is {found:o}, and it could not be made {wanted:o}, its owner's alone: {error}")]
     NotPrivate {
         /// The directory or file.
@@ -111,7 +153,7 @@ fn magic_text(magic: &[u8]) -> String {
 
 /// The open files of an image.
 pub(super) struct Files {
-    pub(super) dir: PathBuf,
+    pub(super) folder: Folder,
     /// Data, by physical page.
     pub(super) pages: File,
     /// Page entries, by physical page.
@@ -122,6 +164,8 @@ pub(super) struct Files {
     pub(super) records: File,
     /// Bytes from one page's entry to the next in `oob`.
     pub(super) entry_bytes: usize,
+    /// The checks of this image's entries.
+    pub(super) seal: Seal,
 }
 
 /// Takes a file's lock. A program that this process starts holds the locks of all open files until its exec, so a lock that was
@@ -144,134 +188,121 @@ impl Files {
         units_per_page: u32,
         origins: bool,
     ) -> Result<(Files, bool), ImageError> {
-        let io = |path: &Path| {
-            let path = path.to_path_buf();
+        let folder = Folder::open(dir)?;
+        let io = |name: &str| {
+            let path = folder.path().join(name);
             move |error| ImageError::Io { path, error }
         };
-        std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir).map_err(io(dir))?;
-        let header = header(geometry, units_per_page);
-        let fresh = !dir.join("blocks").exists();
-        // An image that is refused gains no file.
-        let file = |name: &str| {
-            let path = dir.join(name);
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(fresh).truncate(false).mode(FILE_MODE);
-            options.open(&path).map_err(io(&path))
-        };
+        let fresh = !folder.has("blocks");
         if fresh {
-            let mut entries = std::fs::read_dir(dir).map_err(io(dir))?.flatten();
-            if entries.any(|entry| !OURS.iter().any(|name| entry.file_name() == *name)) {
-                return Err(ImageError::NotAnImage { path: dir.to_path_buf() });
+            let names = folder.names().map_err(io("."))?;
+            if names.iter().any(|name| !OURS.iter().any(|ours| name == *ours)) {
+                return Err(ImageError::NotAnImage { path: folder.path().to_path_buf() });
             }
             // An interrupted start leaves the unfinished file, which is the first that is made. Without it these belong to
             // an image that has lost its header, and their data must not be thrown away.
-            if !dir.join(UNFINISHED).exists() && ["pages", "oob", "records"].iter().any(|name| dir.join(name).exists())
-            {
+            if !folder.has(UNFINISHED) && ["pages", "oob", "records"].iter().any(|name| folder.has(name)) {
                 let what = "it is missing, and the image's other files are there".to_string();
-                return Err(ImageError::Damaged { path: dir.join("blocks"), what });
+                return Err(ImageError::Damaged { path: folder.path().join("blocks"), what });
             }
         }
         // The lock ends with the process, however that ends.
-        let blocks = if fresh { file(UNFINISHED)? } else { file("blocks")? };
+        let blocks = folder.file(if fresh { UNFINISHED } else { "blocks" }, fresh)?;
         if !lock(&blocks) {
-            return Err(ImageError::Locked { path: dir.to_path_buf() });
+            return Err(ImageError::Locked { path: folder.path().to_path_buf() });
         }
+        // An image that is refused gains no file.
+        let file = |name: &str| folder.file(name, fresh);
         let (pages, oob, records) = (file("pages")?, file("oob")?, file("records")?);
-        let mut files = Files {
-            dir: dir.to_path_buf(),
-            pages,
-            oob,
-            blocks,
-            records,
-            entry_bytes: page_stride(units_per_page, origins),
+        let entry_bytes = page_stride(units_per_page, origins);
+        let id = match fresh {
+            // Of the system's randomness.
+            true => RandomState::new().build_hasher().finish(),
+            false => check_header(&blocks, &folder.path().join("blocks"), geometry, units_per_page)?,
         };
-        if !fresh && files.check_header(&header)? == *MAGIC_PACKED {
-            files.entry_bytes = page_bytes(units_per_page, origins);
-        }
-        files.make_private()?;
+        let files = Files { pages, oob, blocks, records, entry_bytes, seal: Seal(id), folder };
         let lengths = [
             ("pages", &files.pages, geometry.pages() * u64::from(geometry.page_bytes)),
             ("oob", &files.oob, geometry.pages() * files.entry_bytes as u64),
             ("blocks", &files.blocks, HEADER + u64::from(geometry.blocks()) * BLOCK_BYTES as u64),
         ];
+        let io = |name: &str| {
+            let path = files.folder.path().join(name);
+            move |error| ImageError::Io { path, error }
+        };
         if fresh {
             for (name, file, length) in lengths {
                 // What an interrupted start left is gone.
-                file.set_len(0).and_then(|()| file.set_len(length)).map_err(io(&dir.join(name)))?;
+                file.set_len(0).and_then(|()| file.set_len(length)).map_err(io(name))?;
             }
-            files.records.set_len(0).map_err(io(&dir.join("records")))?;
-            files.blocks.write_all_at(&header, 0).map_err(io(&dir.join(UNFINISHED)))?;
+            files.records.set_len(0).map_err(io("records"))?;
+            files.blocks.write_all_at(&header(geometry, units_per_page, id), 0).map_err(io(UNFINISHED))?;
             return Ok((files, true));
         }
         for (name, file, expected) in lengths {
-            let found = file.metadata().map_err(io(&dir.join(name)))?.len();
+            let found = file.metadata().map_err(io(name))?.len();
             if found != expected {
-                return Err(ImageError::Length { path: dir.join(name), found, expected });
+                return Err(ImageError::Length { path: files.folder.path().join(name), found, expected });
             }
         }
         Ok((files, false))
     }
 
-    /// A new, empty file that only its owner reads.
-    pub(super) fn make(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(FILE_MODE).open(path)
+    /// The file in which the log of records is written anew.
+    pub(super) fn new_records(&self) -> Result<File, ImageError> {
+        self.folder.empty_file(NEW_RECORDS)
+    }
+
+    /// That file is the log from now on.
+    pub(super) fn take_new_records(&mut self, file: File) -> io::Result<()> {
+        self.folder.rename(NEW_RECORDS, "records")?;
+        self.records = file;
+        Ok(())
+    }
+
+    /// That file is not needed, and its space neither.
+    pub(super) fn drop_new_records(&self) {
+        // Nothing reads it, and the next attempt empties it.
+        let _ = self.folder.remove(NEW_RECORDS);
     }
 
     /// A new image is whole: from now on it is opened, not made.
     pub(super) fn finish(&self) -> Result<(), ImageError> {
-        let path = self.dir.join("blocks");
-        std::fs::rename(self.dir.join(UNFINISHED), &path).map_err(|error| ImageError::Io { path, error })
-    }
-
-    /// Takes from others what an image made by an earlier version, or a folder that was there before, lets them read.
-    fn make_private(&self) -> Result<(), ImageError> {
-        let io = |path: PathBuf| move |error| ImageError::Io { path, error };
-        let private = |path: PathBuf, mode: u32| {
-            let found = std::fs::metadata(&path).map_err(io(path.clone()))?.mode() & 0o777;
-            // Bits that the owner took from himself stay away.
-            if found & !mode != 0 {
-                let wanted = found & mode;
-                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(wanted))
-                    .map_err(|error| ImageError::NotPrivate { path, found, wanted, error })?;
-            }
-            Ok(())
-        };
-        private(self.dir.clone(), DIR_MODE)?;
-        let entries = std::fs::read_dir(&self.dir).map_err(io(self.dir.clone()))?;
-        let names = [&OURS[..], &["blocks", "records.new"]].concat();
-        for entry in entries.flatten().filter(|entry| names.iter().any(|name| entry.file_name() == *name)) {
-            private(entry.path(), FILE_MODE)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the first bytes, which tell the layout.
-    fn check_header(&self, expected: &[u8]) -> Result<[u8; 16], ImageError> {
-        let path = self.dir.join("blocks");
-        let mut found = vec![0; expected.len()];
-        if self.blocks.read_exact_at(&mut found, 0).is_err() {
-            let length = self.blocks.metadata().map_or(0, |metadata| metadata.len());
-            return Err(ImageError::Length { path, found: length, expected: HEADER });
-        }
-        let magic = *found.first_chunk::<16>().expect("a header is longer");
-        if magic != *MAGIC && magic != *MAGIC_PACKED {
-            if found.starts_with(b"ssdlab image ") {
-                return Err(ImageError::Version { path, found: magic_text(&found[..16]) });
-            }
-            return Err(ImageError::NotAnImage { path });
-        }
-        if word(&found, 16) != check_of(&found[20..], 0) {
-            return Err(ImageError::Damaged { path, what: "its header does not agree with its check".to_string() });
-        }
-        for (index, key) in KEYS.iter().enumerate() {
-            let (found, expected) = (long(&found, 24 + index * 8), long(expected, 24 + index * 8));
-            if found != expected {
-                return Err(ImageError::Geometry { path, key, found, expected });
-            }
-        }
-        Ok(magic)
+        let path = || self.folder.path().join("blocks");
+        self.folder.rename(UNFINISHED, "blocks").map_err(|error| ImageError::Io { path: path(), error })
     }
 }
+
+/// Whether a header is of this layout and these chips; returns the image's number.
+fn check_header(blocks: &File, path: &Path, geometry: &Geometry, units_per_page: u32) -> Result<u64, ImageError> {
+    let path = path.to_path_buf();
+    let mut found = vec![0; HEADER_BYTES];
+    if blocks.read_exact_at(&mut found, 0).is_err() {
+        let length = blocks.metadata().map_or(0, |metadata| metadata.len());
+        return Err(ImageError::Length { path, found: length, expected: HEADER });
+    }
+    if found[..16] != *MAGIC {
+        if found.starts_with(b"ssdlab image ") {
+            return Err(ImageError::Version { path, found: magic_text(&found[..16]) });
+        }
+        return Err(ImageError::NotAnImage { path });
+    }
+    if word(&found, 16) != check_of(&found[20..], 0) {
+        return Err(ImageError::Damaged { path, what: "its header does not agree with its check".to_string() });
+    }
+    let id = long(&found, HEADER_BYTES - 8);
+    let expected = header(geometry, units_per_page, id);
+    for (index, key) in KEYS.iter().enumerate() {
+        let (found, expected) = (long(&found, 24 + index * 8), long(&expected, 24 + index * 8));
+        if found != expected {
+            return Err(ImageError::Geometry { path, key, found, expected });
+        }
+    }
+    Ok(id)
+}
+
+/// Bytes of the header: magic, check, chips, the image's number.
+const HEADER_BYTES: usize = 24 + KEYS.len() * 8 + 8;
 
 const KEYS: [&str; 9] = [
     "flash.channels",
@@ -285,7 +316,7 @@ const KEYS: [&str; 9] = [
     "units in a page",
 ];
 
-fn header(geometry: &Geometry, units_per_page: u32) -> Vec<u8> {
+fn header(geometry: &Geometry, units_per_page: u32, id: u64) -> Vec<u8> {
     let values = [
         u64::from(geometry.channels),
         u64::from(geometry.chips_per_channel),
@@ -296,8 +327,9 @@ fn header(geometry: &Geometry, units_per_page: u32) -> Vec<u8> {
         u64::from(geometry.page_bytes),
         u64::from(geometry.oob_bytes),
         u64::from(units_per_page),
+        id,
     ];
-    let mut bytes = vec![0; 24 + KEYS.len() * 8];
+    let mut bytes = vec![0; HEADER_BYTES];
     bytes[..16].copy_from_slice(MAGIC);
     for (index, value) in values.iter().enumerate() {
         bytes[24 + index * 8..32 + index * 8].copy_from_slice(&value.to_le_bytes());

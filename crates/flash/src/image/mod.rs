@@ -1,20 +1,32 @@
 //! Chips whose contents are kept in files: what a served drive stands on.
 //!
 //! An image is a directory: `pages` holds data by physical page, `oob` an entry a page (how far its program got, LPNs,
-//! sequence number, checks of the data), `blocks` a header and an entry a block, `records` the words of metadata units.
-//! The files are sparse; a block's space is taken when it is opened and given back when it is erased and
+//! sequence number, checks of the data and of its records), `blocks` a header and an entry a block, `records` the words of metadata
+//! units. The files are sparse; a block's space is taken when it is opened and given back when it is erased and
 //! not wanted again soon.
 //!
-//! Changes are written in the order in which they happen on the chips, so a process that is killed at any instruction
-//! leaves what a power cut would leave: a program or an erase that was begun and did not end is torn. Nothing else is
+//! **Crashes.** Changes are written in the order in which they happen on the chips ([`behind`]), so a process that is killed at any
+//! instruction leaves what a power cut would leave: a program or an erase that was begun and did not end is torn. Nothing else is
 //! saved at the end, and nothing else is read at the start. No entry lies across a page boundary of its file, where the kernel
 //! cuts the last write of a killed process short. What happened since the last [`Image::settle`] may not be in
 //! the files yet, as if power had gone before it: whoever tells of it settles first. This holds for the end of the process,
 //! not for that of the host: what its kernel had not written to disk is lost with it.
+//!
+//! **A full disk.** What the host's file system does not take stays in memory, with all that came after it, and
+//! [`Image::settle`] says so: no answer may tell of it. The files stay the moment that they are. Every settle tries again, and with
+//! space again everything gets into the files. Meanwhile no block is opened ([`Image::provide`]).
+//!
+//! **Damage.** Everything that is read is checked: the header; each entry of a block and of a page, by a check over its bytes, its
+//! place and the image's own number; the records of a page, by the check that the page's entry has of them; data, by the check of
+//! each unit in its page's entry. A block's entry counts the pages that have entries, so an entry that is gone, or replaced by one
+//! of an earlier life of the block, shows too; an erased block loses the entry of its first page, so an earlier entry of the block
+//! counts in vain. Damaged entries are refused when the image is opened; damaged data is an error for
+//! who reads it. Only files as a whole from an earlier moment of the same image, all four of them, are taken for what they say.
 
 mod behind;
 mod entry;
 mod files;
+mod folder;
 mod lifeline;
 mod records;
 pub mod seeded;
@@ -33,15 +45,12 @@ use behind::Behind;
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
 pub use files::ImageError;
 use files::{Files, HEADER, give_back, provide};
+pub use folder::Folder;
 pub use lifeline::Lifeline;
-use records::RecordLog;
-use seeded::{Bug, seeded};
+use records::{Found, RecordLog};
 
 /// One block in so many may keep its space when it is erased.
 const HELD_SHARE: usize = 16;
-
-/// A metadata unit, the erases of its block, and its words.
-type LateRecord = (UnitId, u32, Box<[u64]>);
 
 /// The chips' files, open and locked.
 pub struct Image {
@@ -54,15 +63,17 @@ pub struct Image {
     /// The check of each unit's data, by physical unit: of what is written and of what is in flight.
     checks: HugeArray<u32>,
     log: RecordLog,
-    /// Records that a seeded bug holds back, by unit and erases of its block: of pages in the files, and of pages that are not.
-    late: [Vec<LateRecord>; 2],
+    /// Pages of each block that have entries since its last erase.
+    programmed: Vec<u32>,
     space: RefCell<Space>,
     behind: Behind,
     /// Blocks that stand in another place of their plane in a superblock.
     substitutes: BTreeMap<BlockId, u32>,
     lifeline: Lifeline,
-    /// A file could not be written: what is there may be less than what was answered for. No success is reported again.
+    /// A file cannot be written, whether or not there is space. No success is reported again.
     broken: Option<String>,
+    /// The host's file system has no space for what is behind.
+    full: bool,
     scratch: Vec<u8>,
     /// A unit that is being copied.
     unit: Vec<u8>,
@@ -95,8 +106,6 @@ impl Image {
     /// dropped.
     pub fn open(dir: &Path, geometry: &Geometry, units_per_page: u32, origins: bool) -> Result<Image, ImageError> {
         let (files, fresh) = Files::open(dir, geometry, units_per_page, origins)?;
-        let path = dir.join("records");
-        let (log, _) = RecordLog::read(&files.records).map_err(|error| ImageError::Io { path, error })?;
         Ok(Image {
             files,
             fresh,
@@ -105,8 +114,8 @@ impl Image {
             origins,
             unit_bytes: geometry.page_bytes / units_per_page,
             checks: HugeArray::new((geometry.pages() * u64::from(units_per_page)) as usize),
-            log,
-            late: Default::default(),
+            log: RecordLog::default(),
+            programmed: vec![0; geometry.blocks() as usize],
             space: RefCell::new(Space {
                 provided: vec![false; geometry.blocks() as usize],
                 held: VecDeque::new(),
@@ -117,6 +126,7 @@ impl Image {
             substitutes: BTreeMap::new(),
             lifeline: Lifeline::default(),
             broken: None,
+            full: false,
             scratch: Vec::new(),
             unit: Vec::new(),
         })
@@ -124,7 +134,12 @@ impl Image {
 
     /// Bytes of memory that [`Image::open`] takes.
     pub(crate) fn simulator_bytes(geometry: &Geometry, units_per_page: u32) -> u64 {
-        HugeArray::<u32>::bytes_of(geometry.pages() * u64::from(units_per_page)) + u64::from(geometry.blocks())
+        HugeArray::<u32>::bytes_of(geometry.pages() * u64::from(units_per_page)) + u64::from(geometry.blocks()) * 5
+    }
+
+    /// The folder that it is in.
+    pub const fn folder(&self) -> &Folder {
+        &self.files.folder
     }
 
     /// Whether OOB areas have origins.
@@ -161,13 +176,16 @@ impl Image {
 
     /// A new image: marks its factory bad blocks, and is whole from then on.
     pub(crate) fn finish(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ImageError> {
+        let mut blocks = vec![BlockEntry::default(); self.geometry.blocks() as usize];
         for block in bad {
-            self.put_block(block, &Block { bad: true, ..Block::default() });
+            blocks[block.index()].bad = true;
         }
-        if let Some(error) = &self.broken {
-            let path = self.files.dir.join("blocks");
-            return Err(ImageError::Io { path, error: io::Error::other(error.clone()) });
-        }
+        let seal = self.files.seal;
+        let entry = |(number, entry): (u32, BlockEntry)| entry.encode(seal, BlockId(number));
+        let table: Vec<u8> = (0..).zip(blocks).flat_map(entry).collect();
+        let path = || self.files.folder.path().join("blocks");
+        let written = self.files.blocks.write_all_at(&table, HEADER);
+        written.map_err(|error| ImageError::Io { path: path(), error })?;
         self.files.finish()
     }
 
@@ -176,20 +194,22 @@ impl Image {
     /// Reads the state of all chips into `oob`.
     pub(crate) fn load(&mut self, oob: &mut Oob) -> Result<Loaded, ImageError> {
         let io = |name: &'static str, files: &Files| {
-            let path = files.dir.join(name);
+            let path = files.folder.path().join(name);
             move |error| ImageError::Io { path, error }
         };
-        let (_, records) = RecordLog::read(&self.files.records).map_err(io("records", &self.files))?;
+        let seal = self.files.seal;
+        let records = Found::read(&self.files.records, seal).map_err(io("records", &self.files))?;
+        self.log = records.log();
         let blocks = self.geometry.blocks();
         let mut table = vec![0; blocks as usize * BLOCK_BYTES];
         self.files.blocks.read_exact_at(&mut table, HEADER).map_err(io("blocks", &self.files))?;
         let mut loaded =
             Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new(), substitutes: Vec::new() };
         for (block, bytes) in (0..blocks).map(BlockId).zip(table.chunks_exact(BLOCK_BYTES)) {
-            let entry = BlockEntry::decode(bytes, block).map_err(|()| {
+            let entry = BlockEntry::decode(bytes, seal, block).map_err(|()| {
                 self.damaged("blocks", format!("the entry of block {block} does not agree with its check"))
             })?;
-            let BlockEntry { erases, bad, suspect, erasing, stands_in } = entry;
+            let BlockEntry { erases, bad, suspect, erasing, stands_in, programmed } = entry;
             if let Some(index) = stands_in {
                 if index >= self.geometry.blocks_per_plane {
                     let what = format!("block {block} stands in place {index}, which its plane does not have");
@@ -200,6 +220,14 @@ impl Image {
             }
             let mut state = Block { erases, bad, suspect, torn: erasing, ..Block::default() };
             self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
+            if state.programmed < programmed {
+                let lacking = state.programmed;
+                let what = format!(
+                    "{programmed} pages of block {block} are written, and the entry of page {lacking} is not there"
+                );
+                return Err(self.damaged("oob", what));
+            }
+            self.programmed[block.index()] = state.programmed;
             self.space.get_mut().provided[block.index()] = state.programmed > 0;
             loaded.blocks.push(state);
         }
@@ -208,16 +236,22 @@ impl Image {
         for run in loaded.blocks.chunk_by(|a, b| (a.programmed == 0) == (b.programmed == 0)) {
             if run[0].programmed == 0 {
                 let (offset, bytes) = self.place_of(BlockId(first));
-                give_back(&self.files.pages, offset, bytes * run.len() as u64).map_err(io("pages", &self.files))?;
+                match give_back(&self.files.pages, offset, bytes * run.len() as u64) {
+                    Err(error) if !is_full(&error) => return Err(io("pages", &self.files)(error)),
+                    // A full file system may lack the space to note that some is free; the data is dead all the same.
+                    _ => {}
+                }
             }
             first += run.len() as u32;
         }
-        self.compact(oob, &loaded.blocks)?;
+        if self.log.has_dead() {
+            self.compact()?;
+        }
         Ok(loaded)
     }
 
     fn damaged(&self, file: &str, what: String) -> ImageError {
-        ImageError::Damaged { path: self.files.dir.join(file), what }
+        ImageError::Damaged { path: self.files.folder.path().join(file), what }
     }
 
     fn load_pages(
@@ -225,7 +259,7 @@ impl Image {
         block: BlockId,
         state: &mut Block,
         oob: &mut Oob,
-        records: &records::Found,
+        records: &Found,
         unreadable: &mut Vec<Ppn>,
     ) -> Result<(), ImageError> {
         let size = self.files.entry_bytes;
@@ -233,11 +267,12 @@ impl Image {
         let mut entries = vec![0; size * pages as usize];
         let offset = u64::from(block.0 * pages) * size as u64;
         let read = self.files.oob.read_exact_at(&mut entries, offset);
-        read.map_err(|error| ImageError::Io { path: self.files.dir.join("oob"), error })?;
+        read.map_err(|error| ImageError::Io { path: self.files.folder.path().join("oob"), error })?;
+        let seal = self.files.seal;
         let mut ended = false;
         for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
             let ppn = Ppn::of(block, page, pages);
-            let entry = PageEntry::decode(bytes, ppn, self.units_per_page, self.origins).map_err(|()| {
+            let entry = PageEntry::decode(bytes, seal, ppn, self.units_per_page, self.origins).map_err(|()| {
                 self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
             })?;
             let Some(entry) = entry.filter(|entry| entry.erases >= state.erases) else {
@@ -267,14 +302,15 @@ impl Image {
                 if entry.poisoned >> index & 1 != 0 {
                     oob.poison(unit);
                 }
-                if entry.records >> index & 1 != 0 && entry.state != PageState::Begun {
-                    let words = records.get(&(unit, entry.erases)).ok_or_else(|| {
-                        self.damaged(
-                            "records",
-                            format!("the record of unit {unit} (block {block}, page {page}) is not there"),
-                        )
-                    })?;
-                    oob.put_record(unit, words.clone());
+            }
+            if entry.records != 0 {
+                let known = (entry.records_check, entry.records);
+                let found = records.take(ppn, entry.erases, known, &mut self.log).ok_or_else(|| {
+                    let what = format!("the records of page {page} of block {block} are not there, or damaged");
+                    self.damaged("records", what)
+                })?;
+                for (index, words) in found {
+                    oob.put_record(first + index, words);
                 }
             }
             if entry.state != PageState::Written || state.torn {
@@ -284,31 +320,33 @@ impl Image {
         Ok(())
     }
 
-    /// Writes the log of records anew with what is alive.
-    fn compact(&mut self, oob: &Oob, blocks: &[Block]) -> Result<(), ImageError> {
-        let path = self.files.dir.join("records");
-        let units = self.units_per_page * self.geometry.pages_per_block;
-        let alive = oob.parts().3.iter().map(|(unit, words)| (unit, blocks[(unit / units) as usize].erases, words));
-        let rewritten = (|| {
-            let new = self.files.dir.join("records.new");
-            let file = self.files.make(&new)?;
-            let log = RecordLog::rewrite(&file, alive)?;
-            if self.lifeline.passes() {
-                std::fs::rename(&new, &path)?;
+    /// Writes the log of records anew with what is alive, if there is space for that.
+    fn compact(&mut self) -> Result<(), ImageError> {
+        assert!(self.behind.is_empty(), "the log of records is written anew when all of it is in its file");
+        let io = |error| ImageError::Io { path: self.files.folder.path().join("records"), error };
+        let file = match self.files.new_records() {
+            Err(ImageError::Io { error, .. }) if is_full(&error) => {
+                self.log.try_later();
+                return Ok(());
             }
-            Ok((file, log))
-        })();
-        match rewritten {
-            Ok((file, log)) => {
-                self.files.records = file;
-                self.log = log;
-                self.space.get_mut().records = 0;
-                Ok(())
+            other => other?,
+        };
+        let log = match self.log.rewrite(&self.files.records, &file) {
+            Err(error) if is_full(&error) => {
+                self.files.drop_new_records();
+                self.log.try_later();
+                return Ok(());
             }
-            // The old log holds all of it too.
-            Err(error) if io::Error::kind(&error) == io::ErrorKind::StorageFull => Ok(()),
-            Err(error) => Err(ImageError::Io { path, error }),
+            other => other.map_err(io)?,
+        };
+        if self.lifeline.passes() {
+            self.files
+                .take_new_records(file)
+                .map_err(|error| ImageError::Io { path: self.files.folder.path().join("records"), error })?;
+            self.log = log;
+            self.space.get_mut().records = 0;
         }
+        Ok(())
     }
 
     // ---- data ----
@@ -355,31 +393,47 @@ impl Image {
         assert_eq!(cells.len(), self.unit_bytes as usize, "unit {unit} is written as a whole");
         self.checks.set(unit.index(), check);
         self.behind.put_unit(unit, cells);
-        if self.behind.is_full() {
+        // On a full disk who asks for an answer tries again.
+        if self.behind.is_full() && !self.full {
             self.settle();
         }
     }
 
-    /// Puts everything that has happened on the chips into the files. Before this is done nobody may be told of it.
-    pub fn settle(&mut self) {
+    /// Puts everything that has happened on the chips into the files. False if that cannot be done, now or ever: nobody may be
+    /// told of it.
+    pub fn settle(&mut self) -> bool {
         if self.behind.is_empty() {
-            return;
+            return self.broken.is_none();
         }
-        self.late.swap(0, 1);
-        for (unit, erases, words) in std::mem::take(&mut self.late[1]) {
-            self.append_record(unit, erases, &words);
+        if self.broken.is_some() {
+            return false;
         }
-        let Files { pages, oob, entry_bytes, .. } = &self.files;
-        let settled = self.behind.settle(pages, oob, self.unit_bytes as usize, *entry_bytes, &self.lifeline);
-        if let Err((file, error)) = settled {
-            self.note(Err(error), file);
+        let mut settled = self.behind.settle(&self.files, self.unit_bytes as usize, &self.lifeline);
+        // What erased blocks still have comes before a full disk.
+        if settled.as_ref().is_err_and(|(_, error)| is_full(error)) && !self.space.get_mut().held.is_empty() {
+            self.give_back_held(usize::MAX);
+            settled = self.behind.settle(&self.files, self.unit_bytes as usize, &self.lifeline);
         }
+        match settled {
+            Ok(()) => self.full = false,
+            Err((_, error)) if is_full(&error) => {
+                self.full = true;
+                self.space.get_mut().full = true;
+            }
+            Err((file, error)) => self.note(Err(error), file),
+        }
+        !self.full && self.broken.is_none()
     }
 
     /// Drops what is not in the files yet, and writes nothing any more: what the end of the process does.
     pub fn forget(&mut self) {
         self.behind.forget();
         self.lifeline.end();
+    }
+
+    /// The process ends at one of the image's writes, or of another image's with this lifeline.
+    pub fn end_with(&mut self, lifeline: &Lifeline) {
+        self.lifeline = lifeline.clone();
     }
 
     /// What ends the process at one of the image's writes.
@@ -389,7 +443,7 @@ impl Image {
 
     fn note(&mut self, done: io::Result<()>, file: &str) {
         if let Err(error) = done {
-            self.broken.get_or_insert_with(|| format!("{}: {error}", self.files.dir.join(file).display()));
+            self.broken.get_or_insert_with(|| format!("{}: {error}", self.files.folder.path().join(file).display()));
         }
     }
 
@@ -418,19 +472,17 @@ impl Image {
     fn put_page(&mut self, state: PageState, block: &Block, (number, page): (BlockId, u32), oob: &Oob, changes: bool) {
         let ppn = Ppn::of(number, page, self.geometry.pages_per_block);
         let first = ppn.first_unit(self.units_per_page);
-        let (mut poisoned, mut records) = (0, 0);
+        let (mut poisoned, mut records) = (0, (0, 0));
         if !oob.is_plain() {
             for index in 0..self.units_per_page {
                 poisoned |= u64::from(oob.is_poisoned(first + index)) << index;
-                if let Some(words) = oob.record(first + index) {
-                    records |= 1 << index;
-                    if state != PageState::Begun && seeded(Bug::RecordAfterPage) {
-                        self.late[1].push((first + index, block.erases, words.into()));
-                    } else if state != PageState::Begun {
-                        self.append_record(first + index, block.erases, words);
-                    }
-                }
             }
+            records = match state {
+                PageState::Begun => (0, 0),
+                // The log has them since the program has ended.
+                _ if changes => self.log.of(ppn).unwrap_or((0, 0)),
+                PageState::Written | PageState::Failed => self.append_records(ppn, block.erases, oob),
+            };
         }
         let lpns = oob.lpns(first, self.units_per_page);
         let checks = &self.checks.as_slice()[first.index()..(first + self.units_per_page).index()];
@@ -439,7 +491,8 @@ impl Image {
             erases: block.erases,
             sequence: oob.sequence(number, page),
             poisoned,
-            records,
+            records: records.1,
+            records_check: records.0,
             units: lpns.iter().zip(checks).map(|(lpn, check)| [lpn.0, *check]).collect(),
             origins: UnitId::each(first..first + self.units_per_page)
                 .filter(|_| self.origins)
@@ -448,29 +501,34 @@ impl Image {
                 .collect(),
         };
         let mut bytes = std::mem::take(&mut self.scratch);
-        entry.encode(ppn, self.files.entry_bytes, &mut bytes);
+        entry.encode(self.files.seal, ppn, self.files.entry_bytes, &mut bytes);
         self.behind.put_page(ppn, &bytes, changes);
         self.scratch = bytes;
+        if !changes {
+            let programmed = &mut self.programmed[number.index()];
+            *programmed = (*programmed).max(page + 1);
+            let stands_in = self.substitutes.get(&number).copied();
+            self.behind.put_count(number, BlockEntry::of(block, *programmed, stands_in));
+        }
     }
 
-    fn append_record(&mut self, unit: UnitId, erases: u32, words: &[u64]) {
-        let appended = self.log.append(&self.files.records, unit, erases, words, &self.lifeline);
-        self.note(appended, "records");
+    /// The records of a page go to the log; their check, and the units that have any.
+    fn append_records(&mut self, ppn: Ppn, erases: u32, oob: &Oob) -> (u32, u64) {
+        let first = ppn.first_unit(self.units_per_page);
+        let words = |index| oob.record(first + index).map(|words| (index, words));
+        let mut records = (0..self.units_per_page).filter_map(words).peekable();
+        if records.peek().is_none() {
+            return (0, 0);
+        }
+        let to = self.behind.records(self.log.end());
+        self.log.append(self.files.seal, ppn, erases, records, to)
     }
 
     /// A block's own state changed.
     pub(crate) fn put_block(&mut self, number: BlockId, block: &Block) {
+        let stands_in = self.substitutes.get(&number).copied();
+        self.behind.put_block(number, BlockEntry::of(block, self.programmed[number.index()], stands_in));
         self.settle();
-        let entry = BlockEntry {
-            erases: block.erases,
-            bad: block.bad,
-            suspect: block.suspect,
-            erasing: block.torn,
-            stands_in: self.substitutes.get(&number).copied(),
-        };
-        let offset = HEADER + u64::from(number.0) * BLOCK_BYTES as u64;
-        let written = self.lifeline.write_at(&self.files.blocks, &entry.encode(number), offset);
-        self.note(written, "blocks");
     }
 
     /// The controller records whose place in its plane a block takes.
@@ -491,11 +549,24 @@ impl Image {
     /// An erase has ended: the block's space goes back to the host, unless it will be wanted again soon.
     pub(crate) fn erase_ends(&mut self, number: BlockId, block: &Block) {
         assert!(!block.torn && block.programmed == 0, "the erase of block {number} has ended: {block:?}");
+        let was_written = std::mem::take(&mut self.programmed[number.index()]) > 0;
         self.put_block(number, block);
-        let space = self.space.get_mut();
-        space.held.push_back(number);
-        if space.held.len() > self.geometry.blocks() as usize / HELD_SHARE {
-            self.give_back_held(1);
+        let pages = Ppn::of(number, 0, self.geometry.pages_per_block);
+        self.log.forget(pages..pages + self.geometry.pages_per_block);
+        // Before the erase is in the files they mean the data that was there.
+        if self.behind.is_empty() {
+            self.tidy();
+            let space = self.space.get_mut();
+            space.held.push_back(number);
+            if space.held.len() > self.geometry.blocks() as usize / HELD_SHARE {
+                self.give_back_held(1);
+            }
+        }
+        // The first page's entry goes, if the block is not opened before: an earlier entry of the block counts it in vain then.
+        if was_written {
+            self.scratch.clear();
+            self.scratch.resize(self.files.entry_bytes, 0);
+            self.behind.put_page(pages, &self.scratch, false);
         }
     }
 
@@ -506,8 +577,11 @@ impl Image {
             self.space.get_mut().provided[block.index()] = false;
             let (offset, bytes) = self.place_of(block);
             if self.lifeline.passes() {
-                let given = give_back(&self.files.pages, offset, bytes);
-                self.note(given, "pages");
+                match give_back(&self.files.pages, offset, bytes) {
+                    // A full file system may lack the space to note that some is free.
+                    Err(error) if is_full(&error) => {}
+                    given => self.note(given, "pages"),
+                }
             }
         }
     }
@@ -521,16 +595,22 @@ impl Image {
     /// Whether a block may be opened: the host's file system has promised the space for it.
     pub fn provide(&self, number: BlockId) -> bool {
         let mut space = self.space.borrow_mut();
+        let already = space.provided[number.index()];
         space.held.retain(|held| *held != number);
-        if space.provided[number.index()] {
-            return true;
+        // What is behind gets the next space that there is.
+        if self.full {
+            space.full = true;
+            return false;
         }
         let (offset, bytes) = self.place_of(number);
         let entries = u64::from(self.geometry.pages_per_block) * self.files.entry_bytes as u64;
         let try_it = |records: &mut u64| {
-            provide(&self.files.pages, offset, bytes)
-                .and_then(|()| provide(&self.files.oob, u64::from(number.0) * entries, entries))
-                .and_then(|()| self.log.provide(&self.files.records, records))
+            self.log.provide(&self.files.records, records)?;
+            if already {
+                return Ok(());
+            }
+            provide(&self.files.pages, offset, bytes)?;
+            provide(&self.files.oob, u64::from(number.0) * entries, entries)
         };
         let mut provided = try_it(&mut space.records);
         // What erased blocks still have comes before a full disk.
@@ -542,24 +622,30 @@ impl Image {
             provided = give_back(&self.files.pages, offset, bytes).and_then(|()| try_it(&mut space.records));
         }
         // Whatever the host's reason, nothing was written yet: the drive has no block to open.
-        space.provided[number.index()] = provided.is_ok();
+        space.provided[number.index()] = already || provided.is_ok();
         space.full |= provided.is_err();
         provided.is_ok()
     }
 
     /// Keeps the log of records short while the drive runs.
-    pub(crate) fn tidy(&mut self, oob: &Oob, blocks: &[Block]) {
+    fn tidy(&mut self) {
         if self.log.is_stale()
-            && let Err(error) = self.compact(oob, blocks)
+            && let Err(error) = self.compact()
         {
             self.broken.get_or_insert(error.to_string());
         }
     }
 }
 
+/// Whether an error says that the host's file system, or its user's share of it, is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl Drop for Image {
     fn drop(&mut self) {
-        self.settle();
-        self.give_back_held(usize::MAX);
+        if self.settle() {
+            self.give_back_held(usize::MAX);
+        }
     }
 }

@@ -5,6 +5,8 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 
 use crate::device::Again;
+use crate::promise::Promise;
+use crate::seeded::acts_on_unkept;
 use crate::{Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
 
 /// A command that has ended in a device.
@@ -30,6 +32,19 @@ struct Below {
     sent: Vec<Option<(u64, Request)>>,
     free: Vec<u32>,
     in_flight: u64,
+    /// A plain write may be lost with the power after its answer.
+    buffered: bool,
+}
+
+impl Below {
+    /// Whether a completion is there whose answer promises something.
+    fn has_promised(&mut self) -> bool {
+        let (sent, buffered) = (&self.sent, self.buffered);
+        let of = |completion: &Completion| sent[completion.tag as usize].as_ref().map(|(_, request)| request);
+        let promises =
+            |completion| of(completion).is_some_and(|request| Promise::of_request(request, buffered).is_any());
+        self.device.completions().iter().any(promises)
+    }
 }
 
 /// Devices side by side.
@@ -39,13 +54,23 @@ pub(crate) struct Array {
     /// What was sent to all of them and has ended.
     pub(crate) sent: Traffic,
     paths: Vec<Path>,
+    /// There are several devices, and images under them: what an answer of one promises is in its images before the layer acts
+    /// on it ([`promise`](crate::promise)).
+    has_images: bool,
 }
 
 impl Array {
     pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array {
         let now = devices.iter().map(|device| device.now()).max().unwrap_or(Nanos::ZERO);
-        let below = |device| Below { device, sent: Vec::new(), free: Vec::new(), in_flight: 0 };
-        Array { below: devices.into_iter().map(below).collect(), now, sent: Traffic::default(), paths: Vec::new() }
+        let on_image = |device: &Box<dyn Device>| device.parts().iter().any(|part| part.drive.image().is_some());
+        let has_images = devices.len() > 1 && devices.iter().any(on_image);
+        let below = |device: Box<dyn Device>| {
+            let identity = device.identify();
+            let buffered = identity.has_write_cache || identity.has_host_cache;
+            Below { device, sent: Vec::new(), free: Vec::new(), in_flight: 0, buffered }
+        };
+        let below = devices.into_iter().map(below).collect();
+        Array { below, now, sent: Traffic::default(), paths: Vec::new(), has_images }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -222,14 +247,19 @@ impl Array {
             if below.device.completions().is_empty() {
                 continue;
             }
+            let kept = !self.has_images || acts_on_unkept() || !below.has_promised() || below.device.persist();
             let mut completions = std::mem::take(below.device.completions());
             // What was read stands in the order of the completions.
             let mut read = std::mem::take(below.device.read_data());
             let mut cells_read = read.drain(..).peekable();
             below.device.take_paths(&mut self.paths);
             let mut paths = self.paths.drain(..);
-            for completion in completions.drain(..) {
+            for mut completion in completions.drain(..) {
                 let (owner, request) = below.sent[completion.tag as usize].take().expect("a tag below is in use once");
+                let promises = || Promise::of_request(&request, below.buffered).is_any();
+                if !kept && completion.status == Status::Success && promises() {
+                    completion.status = Status::StorageFull;
+                }
                 below.free.push(completion.tag);
                 below.in_flight -= 1;
                 self.sent.add(&request);

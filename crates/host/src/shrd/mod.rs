@@ -489,8 +489,8 @@ impl Power for Shrd {
         self.array.into_members()
     }
 
-    fn persist(&mut self) {
-        self.array.device_mut(0).persist();
+    fn persist(&mut self) -> bool {
+        self.array.device_mut(0).persist()
     }
 
     fn forget(&mut self) {

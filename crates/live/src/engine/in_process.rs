@@ -54,8 +54,8 @@ impl Engine {
     /// are the bytes of a write's sectors; without any it writes zeroes.
     ///
     /// # Errors
-    /// `Invalid` where `data` is not as long as the sectors, `Shutdown` where the engine stops before the command ends, and
-    /// `Io` where the image takes no more. What the drive says of a command is its status.
+    /// `Invalid` where `data` is not as long as the sectors, `Shutdown` where the engine stops before the command ends,
+    /// `NoSpace` where the image's disk is full, and `Io` where the image takes no more for another reason. What the drive says of a command is its status.
     pub fn execute(&self, request: &Request, words: &[u64], data: &[u8]) -> Result<Executed, Failure> {
         let (to, from) = mpsc::channel();
         let mut outgoing = Outgoing::new();
@@ -76,8 +76,13 @@ impl Engine {
             }
         }
         let enter = |state: &mut State, now| {
-            if !state.stopping {
-                state.enter(*request, payload, now, To::Caller(to));
+            if state.stopping {
+                return;
+            }
+            match state.refusal_of(request) {
+                // The receiver is below.
+                Some(failure) => _ = to.send(Err(failure)),
+                None => state.enter(*request, payload, now, To::Caller(to)),
             }
         };
         if self.shared.paced {

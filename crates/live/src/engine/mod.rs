@@ -7,7 +7,6 @@
 mod clock;
 mod figures;
 mod in_process;
-mod promise;
 mod sets;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
@@ -19,6 +18,7 @@ use ssdlab_base::command_sets::segments::Segment;
 use ssdlab_base::{CommandSet, Event, Nanos, Op, Refusal, Request};
 use ssdlab_device::{Completion, Data, Payload, Status};
 use ssdlab_flash::Image;
+pub use ssdlab_host::promise::{Kind, PROMISES, Promise};
 use ssdlab_host::{Device, Part};
 use ssdlab_measure::smart::SmartLog;
 
@@ -29,7 +29,6 @@ pub use clock::{Pace, PaceError};
 use figures::Times;
 pub use figures::{Figures, Spread};
 pub use in_process::Executed;
-pub use promise::{Kind, PROMISES, Promise};
 pub use sets::{SegmentFigures, SetFigures};
 use sets::{appends_of, of_sets, segments_of};
 
@@ -79,8 +78,10 @@ struct State {
     /// What it has not taken.
     events: Vec<Event>,
     pending: Vec<Option<Pending>>,
-    /// The drive has a write buffer.
+    /// A drive has a write buffer, or a layer keeps in memory what a flush has to write.
     buffered: bool,
+    /// The images took what had happened the last time that they were asked to.
+    is_kept: bool,
     free: Vec<u32>,
     taps: Vec<(u64, Box<dyn Tap>)>,
     next_tap: u64,
@@ -118,7 +119,8 @@ impl Engine {
     /// Serves a device at a pace.
     pub fn new(device: Box<dyn Device>, pace: Pace) -> std::io::Result<Engine> {
         let identity = device.identify();
-        let (name, preferred, buffered) = (identity.name, identity.unit_bytes, identity.has_write_cache);
+        let (name, preferred) = (identity.name, identity.unit_bytes);
+        let buffered = identity.has_write_cache || identity.has_host_cache;
         let bytes = device.sectors() * ssdlab_base::SECTOR_BYTES;
         let clock = match pace {
             Pace::Model { slower } if identity.is_timed => Some(Clock::new(slower)),
@@ -144,6 +146,7 @@ impl Engine {
                 read_data: Vec::new(),
                 pending: Vec::new(),
                 buffered,
+                is_kept: true,
                 free: Vec::new(),
                 taps: Vec::new(),
                 next_tap: 0,
@@ -394,7 +397,7 @@ impl Shared {
                 break next;
             }
             // The time until then is good for what must be in the files before the answer.
-            state.device.persist();
+            state.persist();
             drop(state);
             deliver(std::mem::take(&mut outgoing));
             while next.is_some_and(|next| Instant::now() < next) {
@@ -410,7 +413,7 @@ impl Shared {
             self.wake.notify_one();
         }
         deliver(outgoing);
-        self.lock().device.persist();
+        self.lock().persist();
     }
 
     /// Runs until no command is in the drive, whatever the clock says.
@@ -431,13 +434,10 @@ impl Shared {
         // What an answer promises is in the image's files before it leaves. The rest may be lost with the power, and is put
         // into the files when there is time.
         let promised = state.completions.iter().any(|completion| state.promise_of(completion).is_any());
-        if promised && !seeded(Bug::AnswerBeforeFiles) {
-            state.device.persist();
-        }
+        let kept = !promised || seeded(Bug::AnswerBeforeFiles) || state.persist();
         let mut completions = std::mem::take(&mut state.completions);
         let mut data = std::mem::take(&mut state.read_data);
         let mut answers = std::mem::take(&mut state.answers);
-        let broken = state.device.broken_image().is_some();
         let now = self.paced.then(Instant::now);
         for completion in &completions {
             state.latency[completion.op.class()].record((completion.at - completion.submitted).0);
@@ -453,11 +453,12 @@ impl Shared {
                 continue;
             };
             state.free.push(completion.tag);
+            let lost = (!kept && pending.promise.is_any()).then(|| state.why_not_kept());
             let bytes = data.iter().position(|(tag, _)| *tag == completion.tag);
             let bytes = bytes.map_or_else(Vec::new, |index| data.swap_remove(index).1);
             match pending.to {
                 To::Client { cookie, sink } => {
-                    let result = result_of(completion, broken, state.set).map(|()| bytes);
+                    let result = result_of(completion, lost, state.set).map(|()| bytes);
                     push(outgoing, sink, Answer { cookie, result });
                 }
                 To::Caller(sender) => {
@@ -465,8 +466,9 @@ impl Shared {
                     let answer = answer.map(|index| answers.swap_remove(index)).unwrap_or_default();
                     let (status, data) = (completion.status, bytes);
                     let ended = Executed { status, words: answer.words, bytes: answer.bytes, data };
+                    let lost = lost.filter(|_| completion.status == Status::Success);
                     // A caller that is gone asks no more.
-                    let _ = sender.send(if is_kept(completion, broken) { Ok(ended) } else { Err(Failure::Io) });
+                    let _ = sender.send(lost.map_or(Ok(ended), Err));
                 }
             }
         }
@@ -499,7 +501,7 @@ impl Shared {
                 state = self.lock();
                 continue;
             }
-            state.device.persist();
+            state.persist();
             let until = state.next_event();
             match until {
                 Some(until) if until.saturating_duration_since(now) <= SPIN => {
@@ -569,11 +571,33 @@ impl State {
         }
     }
 
+    /// Puts everything that has happened into the images' files; false if they cannot take it.
+    fn persist(&mut self) -> bool {
+        self.is_kept = self.device.persist();
+        self.is_kept
+    }
+
+    /// Why the images have not taken what has happened: they are full, or cannot be written.
+    fn why_not_kept(&self) -> Failure {
+        if self.device.broken_image().is_some() { Failure::Io } else { Failure::NoSpace }
+    }
+
+    /// Why a request must not enter the drive: it changes something, and the images do not take what has happened before. They are
+    /// asked again each time, so commands go on as soon as there is space.
+    fn refusal_of(&mut self, request: &Request) -> Option<Failure> {
+        let changes = request.op != Op::Read || !request.opcode.is_block();
+        (!self.is_kept && changes && !self.persist()).then(|| self.why_not_kept())
+    }
+
     /// A command enters the drive at `now`, or as soon after as virtual time allows.
     fn take(&mut self, command: Command, now: Nanos, outgoing: &mut Outgoing) {
         let Command { request, data, cookie, sink } = command;
         if self.stopping {
             push(outgoing, sink, Answer { cookie, result: Err(Failure::Shutdown) });
+            return;
+        }
+        if let Some(failure) = self.refusal_of(&request) {
+            push(outgoing, sink, Answer { cookie, result: Err(failure) });
             return;
         }
         let data = if request.op == Op::Write { Data::Bytes(&data) } else { Data::Nothing };
@@ -592,11 +616,7 @@ impl State {
             self.pending.len() as u32 - 1
         });
         let fua = request.fua && !(request.op != Op::Write && seeded(Bug::FuaOfWritesOnly));
-        let promise = match request.opcode.is_block() {
-            true => Promise::of(request.op, fua, self.buffered),
-            // The set says what its commands promise; the files have all that is on flash before the answer leaves.
-            false => Promise::Itself,
-        };
+        let promise = Promise::of_request(&Request { fua, ..request }, self.buffered);
         self.pending[tag as usize] = Some(Pending { to, promise });
         request.at = at;
         request.tag = tag;
@@ -607,15 +627,10 @@ impl State {
     }
 }
 
-/// What was not kept must not be called done.
-fn is_kept(completion: &Completion, broken: bool) -> bool {
-    !(broken && completion.status == Status::Success && completion.op != Op::Read)
-}
-
-fn result_of(completion: &Completion, broken: bool, set: Option<&CommandSet>) -> Result<(), Failure> {
+/// How a command ended for who sent it; `lost` is why the images have not taken what its answer would promise.
+fn result_of(completion: &Completion, lost: Option<Failure>, set: Option<&CommandSet>) -> Result<(), Failure> {
     match completion.status {
-        _ if !is_kept(completion, broken) => Err(Failure::Io),
-        Status::Success => Ok(()),
+        Status::Success => lost.map_or(Ok(()), Err),
         Status::UncorrectableRead | Status::Aborted => Err(Failure::Io),
         Status::ReadOnly => Err(Failure::ReadOnly),
         Status::StorageFull => Err(Failure::NoSpace),

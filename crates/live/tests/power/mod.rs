@@ -10,9 +10,11 @@ use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng};
 use ssdlab_device::DriveConfig;
 use ssdlab_flash::Lifeline;
+use ssdlab_host::Host;
 use ssdlab_live::engine::{Kind, PROMISES};
 use ssdlab_live::{Answer, Command, Engine, Failure, Pace, Promise, Sink, Target, image};
 use ssdlab_torture::configs;
+use ssdlab_torture::stacks::{self, StackScope};
 
 const SECTOR: usize = 512;
 
@@ -124,9 +126,10 @@ struct Sent {
     covers: Vec<(u64, u64, u64)>,
 }
 
-/// A drive, its image's folder, and what it may hold; its process ends again and again.
+/// A drive or a stack, the folder of its images, and what it may hold; its process ends again and again.
 pub(crate) struct Subject {
     directory: tempfile::TempDir,
+    host: Host,
     config: DriveConfig,
     oracle: Oracle,
 }
@@ -150,19 +153,39 @@ impl Subject {
                 break config;
             }
         };
+        Subject::of(Host::bare(), config)
+    }
+
+    /// Layers above small drives, with images of their own: `drivers` are those that need a command set of their drive's.
+    pub(crate) fn draw_stack(rng: &mut Rng, drivers: bool) -> Subject {
+        loop {
+            let scope = StackScope { host: None, drive: None, commands: 0, drivers, faults: false };
+            let (case, host) = stacks::draw(rng.random(), &scope);
+            // With fewer blocks in reserve a drive may end read-only after a few cuts.
+            if case.drive.gc.free_blocks >= 3 {
+                return Subject::of(host, DriveConfig { timed: rng.random_bool(0.5), ..case.drive });
+            }
+        }
+    }
+
+    fn of(host: Host, config: DriveConfig) -> Subject {
         let directory = tempfile::tempdir().expect("a directory");
-        let oracle = Oracle::new(config.user_bytes / SECTOR as u64);
-        Subject { directory, config, oracle }
+        let oracle = Oracle::new(host.sectors(&config).expect("the layers take the drive"));
+        Subject { directory, host, config, oracle }
     }
 
     /// Starts a process, which looks at every sector first.
     fn start(&mut self, rng: &mut Rng) -> Result<Process<'_>, String> {
-        let opened = open(self.directory.path(), &self.config)?;
-        let lifeline = opened.drive.image().expect("it stands on an image").lifeline();
+        let opened = image::open_stack(self.directory.path(), &self.host, &self.config, 5);
+        let mut device = opened.map_err(|error| format!("the image is refused: {error}"))?.device;
+        // One process: it ends in a write to any of the images.
+        let lifeline = Lifeline::default();
+        device.parts_mut().into_iter().for_each(|part| part.drive.end_with(&lifeline));
+        let identity = device.identify();
+        let buffered = identity.has_write_cache || identity.has_host_cache;
         let pace = if rng.random_bool(0.2) { Pace::Model { slower: 1e-3 } } else { Pace::None };
-        let engine = Engine::new(opened.into_device(), pace).expect("an engine");
+        let engine = Engine::new(device, pace).expect("an engine");
         let inbox = Inbox::new(lifeline);
-        let buffered = self.config.buffer.policy != "none";
         let process = Process { engine, inbox, oracle: &mut self.oracle, buffered };
         let sectors = process.oracle.may.len() as u64;
         let data = process.read(Request::new(Op::Read, 0, sectors))?;

@@ -1,6 +1,22 @@
-//! What an answer promises: one table for every kind of command.
+//! What an answer promises: one table for every kind of command, for a drive and for a stack of several.
+//!
+//! **One drive.** Its image's files are a moment of its chips, perhaps a little before now; the files go from one such moment to
+//! the next, never back. What an answer promises by [`PROMISES`] is in the files before the answer leaves the process. A layer
+//! above one drive may act on an answer at once: what it sends to the drive then is in the files later than what the answer
+//! promised, if at all.
+//!
+//! **Several drives.** Each image is at a moment of its own, and a killed process leaves them so. A layer that acts on an answer of
+//! one drive sends commands to another, whose effect may get into its image first. Therefore a layer above several devices keeps
+//! this rule, in one place (`array/parts.rs`): *before it looks at an answer that promises something, the images below that device
+//! have what it promises.* If they cannot take it, the command ends with [`StorageFull`](ssdlab_device::Status::StorageFull) for
+//! the layer. So what a layer has seen done is done in every image that a kill leaves, on whichever drive; an answer that promises
+//! nothing may be lost on each drive by itself, as with its power.
+//!
+//! A stack's own answers promise by the same table. A stack has a write buffer if a drive has one, or a layer keeps in memory what
+//! a flush has to write ([`Identity`](crate::Identity)). The engine of a served drive puts all images into their files before such
+//! an answer leaves, and answers with no space where it cannot.
 
-use ssdlab_base::Op;
+use ssdlab_base::{Op, Request};
 
 /// What is there again when the server is killed right after it has answered a command well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +74,15 @@ impl Promise {
         kind.map_or(Promise::AllAnswered, |kind| if buffered { kind.buffered } else { kind.unbuffered })
     }
 
+    /// What the answer to a request promises; a command set says itself what its commands do, and the files have all that is on
+    /// flash before the answer leaves.
+    pub fn of_request(request: &Request, buffered: bool) -> Promise {
+        match request.opcode.is_block() {
+            true => Promise::of(request.op, request.fua, buffered),
+            false => Promise::Itself,
+        }
+    }
+
     /// Whether the image's files must have it before the answer leaves.
     pub const fn is_any(self) -> bool {
         !matches!(self, Promise::Nothing)
@@ -85,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_table_in_the_docs_is_this_one() {
-        let docs = include_str!("../../../../docs/serving.md");
+        let docs = include_str!("../../../docs/serving.md");
         let words = |promise: Promise| match promise {
             Promise::Nothing => "nothing",
             Promise::Itself => "its own effect",

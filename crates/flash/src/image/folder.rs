@@ -1,0 +1,200 @@
+//! A folder that is its owner's alone, and the files in it.
+//!
+//! The folder may stand in a place where other users write. So it is opened without following a link, everything in it is
+//! reached through it and not by path, and a file is taken only if it is a plain file that this user owns, that no other user
+//! may open, and that has no other name. What another user prepared is refused before a byte of it is read or changed.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::ImageError;
+
+/// Who serves a drive, and no other user, reads what is on it.
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+/// A folder of the user who runs this.
+pub struct Folder {
+    path: PathBuf,
+    descriptor: OwnedFd,
+}
+
+impl Folder {
+    /// Opens a folder, or makes it, with the folders above it. Others lose the right to look into one that is this user's.
+    ///
+    /// # Errors
+    /// It is a link, or another user's, or cannot be made or opened.
+    pub fn open(path: &Path) -> Result<Folder, ImageError> {
+        // Without a slash at its end, which would follow a link.
+        let path: PathBuf = path.components().collect();
+        let io = |error: io::Error| ImageError::Io { path: path.clone(), error };
+        let is_link = || {
+            statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+        };
+        if is_link() {
+            return Err(ImageError::Link { path });
+        }
+        std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(&path).map_err(io)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = openat(CWD, &path, flags, Mode::empty()).map_err(|error| match is_link() {
+            true => ImageError::Link { path: path.clone() },
+            false => io(error.into()),
+        })?;
+        let found = fstat(&descriptor).map_err(|error| io(error.into()))?;
+        is_ours(&path, found.st_uid)?;
+        let mode = found.st_mode & 0o777;
+        // Rights that the owner took from himself stay away.
+        if mode & !DIR_MODE != 0 {
+            let wanted = mode & DIR_MODE;
+            fchmod(&descriptor, Mode::from_raw_mode(wanted)).map_err(|error| ImageError::NotPrivate {
+                path: path.clone(),
+                found: mode,
+                wanted,
+                error: error.into(),
+            })?;
+        }
+        Ok(Folder { path, descriptor })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether something of this name is in it.
+    pub fn has(&self, name: &str) -> bool {
+        statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The names of all that is in it.
+    pub(super) fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.descriptor)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(OsString::from_vec(name));
+            }
+        }
+        Ok(names)
+    }
+
+    /// Opens a file to read and write it; one that is not there is made if `make`.
+    ///
+    /// # Errors
+    /// It is not a plain file with this one name that this user alone may open; or it is not there.
+    pub fn file(&self, name: &str, make: bool) -> Result<File, ImageError> {
+        let path = self.path.join(name);
+        // A pipe that another user left would make an opening wait.
+        let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        flags.set(OFlags::CREATE, make);
+        let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(FILE_MODE));
+        let file = File::from(opened.map_err(|error| match error {
+            Errno::LOOP => ImageError::Link { path: path.clone() },
+            error => ImageError::Io { path: path.clone(), error: error.into() },
+        })?);
+        let found = fstat(&file).map_err(|error| ImageError::Io { path: path.clone(), error: error.into() })?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Err(ImageError::NoFile { path });
+        }
+        is_ours(&path, found.st_uid)?;
+        let (mode, links) = (found.st_mode & 0o777, found.st_nlink);
+        if mode & !FILE_MODE != 0 {
+            return Err(ImageError::Open { path, mode });
+        }
+        if links > 1 {
+            return Err(ImageError::Names { path, links: links as u64 });
+        }
+        Ok(file)
+    }
+
+    /// Opens a file as [`Folder::file`] does, and empties it.
+    ///
+    /// # Errors
+    /// As [`Folder::file`].
+    pub fn empty_file(&self, name: &str) -> Result<File, ImageError> {
+        let file = self.file(name, true)?;
+        file.set_len(0).map_err(|error| ImageError::Io { path: self.path.join(name), error })?;
+        Ok(file)
+    }
+
+    /// Gives a file in it another name there, in the place of one that has it.
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.descriptor, from, &self.descriptor, to)?)
+    }
+
+    /// Removes a file in it.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.descriptor, name, AtFlags::empty())?)
+    }
+}
+
+fn is_ours(path: &Path, owner: u32) -> Result<(), ImageError> {
+    let user = rustix::process::geteuid().as_raw();
+    if owner == user { Ok(()) } else { Err(ImageError::Foreign { path: path.to_path_buf(), owner, user }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_another_user_could_have_prepared_is_refused_and_left_as_it_is() {
+        let place = tempfile::tempdir().expect("a directory");
+        let precious = place.path().join("precious");
+        std::fs::write(&precious, "very precious").expect("written");
+        std::fs::set_permissions(&precious, std::fs::Permissions::from_mode(0o600)).expect("the owner may");
+        let dir = place.path().join("image");
+        let folder = Folder::open(&dir).expect("a new folder");
+        symlink(&precious, dir.join("link")).expect("a link");
+        std::fs::hard_link(&precious, dir.join("second")).expect("a second name");
+        std::fs::write(dir.join("wide"), "x").expect("written");
+        std::fs::set_permissions(dir.join("wide"), std::fs::Permissions::from_mode(0o620)).expect("the owner may");
+        rustix::fs::mkfifoat(CWD, dir.join("pipe"), Mode::from_raw_mode(0o600)).expect("a pipe");
+        std::fs::create_dir(dir.join("folder")).expect("a folder");
+        let said = |name: &str| folder.empty_file(name).expect_err(name).to_string();
+        assert!(said("link").contains("symbolic link"), "{}", said("link"));
+        assert!(said("second").contains("2 names"), "{}", said("second"));
+        assert!(said("wide").contains("mode is 620"), "{}", said("wide"));
+        assert!(said("pipe").contains("not a plain file"), "{}", said("pipe"));
+        assert!(folder.empty_file("folder").is_err());
+        assert_eq!(std::fs::read(&precious).expect("it is there"), b"very precious");
+        assert_eq!(std::fs::read(dir.join("wide")).expect("it is there"), b"x");
+
+        symlink(&dir, place.path().join("way")).expect("a link");
+        for way in ["way", "way/", "way/."] {
+            let said = Folder::open(&place.path().join(way)).err().expect(way).to_string();
+            assert!(said.contains("symbolic link"), "{way}: {said}");
+        }
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&dir, Some(65534), None).expect("root may");
+            let said = Folder::open(&dir).err().expect("another user's").to_string();
+            assert!(said.contains("belongs to user 65534"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_new_folder_and_its_files_are_private_and_an_open_folder_is_closed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path().join("a/b");
+        let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        let folder = Folder::open(&dir).expect("a new folder");
+        drop(folder.file("pages", true).expect("a new file"));
+        assert!(folder.has("pages") && !folder.has("oob"));
+        assert!(folder.file("oob", false).is_err());
+        assert_eq!((mode(&dir), mode(&dir.join("pages"))), (0o700, 0o600));
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o775)).expect("the owner may");
+        assert_eq!(Folder::open(&dir).expect("it opens").names().expect("a list"), ["pages"]);
+        assert_eq!(mode(&dir), 0o700);
+    }
+}
