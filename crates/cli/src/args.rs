@@ -12,6 +12,7 @@ use crate::mount::Mount;
 use crate::reproduce::Reproduce;
 use crate::serve::Serve;
 use crate::stat::{Record, Stat};
+use crate::stderr;
 use crate::wa::Wa;
 
 const STYLES: Styles = Styles::styled()
@@ -45,14 +46,14 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         && error.kind() == ErrorKind::UnknownArgument
         && let Some(new) = renamed(option.split('=').next().unwrap_or(option))
     {
-        eprintln!("error: '{option}' is now called '{new}'");
+        stderr::say(format_args!("error: '{option}' is now called '{new}'"));
         std::process::exit(2);
     }
     if let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
         && error.kind() == ErrorKind::MissingRequiredArgument
         && missing.iter().any(|argument| argument.contains(crate::reproduce::WHAT))
     {
-        eprintln!("{}", crate::reproduce::what_is_missing());
+        stderr::say(crate::reproduce::what_is_missing());
         std::process::exit(2);
     }
     error.exit()

@@ -20,7 +20,7 @@ use ssdlab_workload::files::Personality;
 
 use crate::failure::Failure;
 use crate::reproduce::Reproduce;
-use crate::{interrupt, panic, stdout};
+use crate::{interrupt, panic, stderr, stdout};
 use rig::{Rig, Tally, Turn};
 
 /// What the command line calls it.
@@ -182,7 +182,7 @@ impl Case<'_> {
 
     fn say(&self, what: &str) {
         if !self.quiet && !self.stop.load(Ordering::Relaxed) {
-            eprintln!("{}{}: {what}", self.name, if self.direct { " with direct I/O" } else { "" });
+            stderr::say(format_args!("{}{}: {what}", self.name, if self.direct { " with direct I/O" } else { "" }));
         }
     }
 }

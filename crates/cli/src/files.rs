@@ -19,7 +19,7 @@ use ssdlab_workload::files::{
 };
 
 use crate::failure::Failure;
-use crate::{interrupt, stdout};
+use crate::{interrupt, stderr, stdout};
 
 /// The directory that all files are made in, below the one that was given.
 const ROOT: &str = "ssdlab-files";
@@ -129,7 +129,7 @@ pub(crate) fn files(args: &Files) -> Result<ExitCode, Failure> {
         stdout::print_json(&result)?;
     } else {
         for note in &result.notes {
-            eprintln!("note: {note}");
+            stderr::note(note);
         }
         stdout::print(|to| write!(to, "{result}"))?;
     }
@@ -265,7 +265,7 @@ impl Root {
     fn clear(&self, fs: &Directory, files: &FileSets, line: &Line) -> Result<(), Failure> {
         let removed = remove(fs, files, line).map_err(Failure::work)?;
         if removed.left > 0 || std::fs::remove_dir(&self.path).is_err() {
-            eprintln!("note: {} stays: it holds files that are not of this run", self.path.display());
+            stderr::note(format_args!("{} stays: it holds files that are not of this run", self.path.display()));
         }
         Ok(())
     }

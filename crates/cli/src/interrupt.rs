@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
+use crate::stderr;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -21,7 +22,7 @@ pub(crate) fn listen_saying(sentence: &'static str) -> Result<&'static AtomicBoo
             std::process::exit(INTERRUPTED);
         }
         if !sentence.is_empty() {
-            eprintln!("\n{sentence}");
+            stderr::say(format_args!("\n{sentence}"));
         }
     })
     .map_err(|error| Failure::work(format!("cannot listen for Ctrl-C: {error}")))?;

@@ -4,8 +4,12 @@
 //! same everywhere: 0 done, 1 the work failed or an invariant did not hold, 2 the input was wrong. Errors are a sentence on
 //! standard error; no panic reaches the user as one.
 
+// What goes out passes `stdout` or `stderr`, where what a terminal would obey is escaped.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod catalogue;
+mod escaping;
 mod failure;
 mod figure17_live;
 mod files;
@@ -21,6 +25,7 @@ mod serve;
 mod shipped;
 mod stat;
 mod stat_segments;
+mod stderr;
 mod stdout;
 mod torture;
 mod trace;
@@ -40,7 +45,7 @@ fn main() -> ExitCode {
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {
-            eprintln!("{failure}");
+            stderr::say(&failure);
             ExitCode::from(failure.status())
         }
         // The hook has said it.

@@ -11,7 +11,9 @@ use ssdlab_live::Target;
 use ssdlab_live::mount::{self, Down, FileSystem, MountError, Mounted, Options};
 
 use crate::failure::Failure;
-use crate::serve::{Live, Served, Wants, say};
+use crate::serve::{Live, Served, Wants};
+use crate::stderr;
+use crate::stdout::say;
 
 /// How long `--down` waits for the server, and between two tries to take down what is in use.
 const DOWN_PATIENCE: Duration = Duration::from_secs(120);
@@ -135,7 +137,7 @@ fn take_down(mounted: &mut Mounted) -> Result<(), Failure> {
             Ok(()) => return Ok(()),
             Err(error @ MountError::Busy { .. }) => {
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!("{error}; waiting until it is free");
+                    stderr::say(format_args!("{error}; waiting until it is free"));
                 }
                 std::thread::sleep(BUSY_PAUSE);
             }
@@ -147,7 +149,7 @@ fn take_down(mounted: &mut Mounted) -> Result<(), Failure> {
 fn tell(args: &Mount, mounted: &Mounted) -> Result<(), Failure> {
     let report = mounted.report();
     for note in &report.notes {
-        eprintln!("note: {note}");
+        stderr::note(note);
     }
     say(&format!("file: {}", report.file.display()))?;
     if let Some(device) = &report.device {

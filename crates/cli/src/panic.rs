@@ -3,6 +3,8 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
 
+use crate::stderr;
+
 /// From here on a panic prints a short message instead of Rust's. The status is [`crate::main`]'s business.
 pub(crate) fn install_hook() {
     std::panic::set_hook(Box::new(report));
@@ -23,10 +25,15 @@ fn report(info: &PanicHookInfo<'_>) {
         payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = message.unwrap_or("no message");
     let place = info.location().map_or_else(String::new, |location| format!(" at {location}"));
-    eprintln!("error: this is a bug in ssdlab {}, not in your input: {message}{place}", env!("CARGO_PKG_VERSION"));
-    eprintln!("  hint: please report it with the command line and, if you can, the input; RUST_BACKTRACE=1 says more");
+    stderr::say(format_args!(
+        "error: this is a bug in ssdlab {}, not in your input: {message}{place}",
+        env!("CARGO_PKG_VERSION")
+    ));
+    stderr::say(
+        "  hint: please report it with the command line and, if you can, the input; RUST_BACKTRACE=1 says more",
+    );
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
-        eprintln!("{trace}");
+        stderr::say(trace);
     }
 }

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::progress::{Phase, Progress};
+use ssdlab_lab::text::printable;
+
+use crate::stderr;
 
 /// Times a second that the line is drawn anew.
 const DRAWS_PER_S: u8 = 8;
@@ -88,7 +91,7 @@ impl Progress for Line {
         state.drawn = state.began;
         state.bytes = phase.counts_bytes();
         state.bar.set_style(style(UNKNOWN));
-        state.bar.set_prefix(format!("{device}: {}", phase.label()));
+        state.bar.set_prefix(format!("{}: {}", printable(device), phase.label()));
         state.bar.set_message("");
         state.bar.tick();
     }
@@ -110,7 +113,7 @@ impl Progress for Line {
     }
 
     fn note(&self, sentence: &str) {
-        self.lines.suspend(|| eprintln!("note: {sentence}"));
+        self.lines.suspend(|| stderr::note(sentence));
     }
 
     fn finish(&self) {

@@ -15,7 +15,7 @@ use ssdlab_lab::reproduce::{
 use crate::args::whole;
 use crate::failure::Failure;
 use crate::memory::allowed;
-use crate::{figure17_live, interrupt, shipped, stdout};
+use crate::{figure17_live, interrupt, shipped, stderr, stdout};
 
 /// Reproduce a paper's figures and tables beside the published values.
 ///
@@ -165,13 +165,13 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
                 docs::DocsError::Output(error) => Failure::work(error),
             })?;
             for page in changed {
-                eprintln!("written: {}", page.display());
+                stderr::say(format_args!("written: {}", page.display()));
             }
         }
         sound &= report.is_sound();
         if report.inputs.iter().any(|input| !input.is_there()) {
             let folders: Vec<String> = library.folders.iter().map(|folder| folder.display().to_string()).collect();
-            eprintln!("some inputs are missing; folders searched: {}", said(&folders));
+            stderr::say(format_args!("some inputs are missing; folders searched: {}", said(&folders)));
         }
         if !args.json {
             stdout::print(|to| {
@@ -295,7 +295,7 @@ impl Watch for Line {
         self.bar.set_style(style.progress_chars("━╸─"));
         self.bar.set_length(runs as u64);
         if kept > 0 && !self.quiet {
-            eprintln!("{kept} runs were done before and kept, {runs} runs are to be done");
+            stderr::say(format_args!("{kept} runs were done before and kept, {runs} runs are to be done"));
         }
     }
 

@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::reproduce::cores;
 use crate::waveform::Waveform;
-use crate::{interrupt, progress, shipped, stdout};
+use crate::{interrupt, progress, shipped, stderr, stdout};
 
 /// The kinds of preconditioning that have a name.
 const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
@@ -125,7 +125,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         waveform.finish(Nanos(device.virtual_time_ns))?;
     }
     for note in &result.notes {
-        eprintln!("note: {note}");
+        stderr::note(note);
     }
     if result.devices.is_empty() {
         let files = if args.out.is_some() { ", and no file was written" } else { "" };
@@ -141,7 +141,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
 
 fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
     if args.json {
-        return stdout::print(|to| output::write_json(result, to));
+        return stdout::print_as_json(|to| output::write_json(result, to));
     }
     stdout::print(|to| {
         to.write_all(table::render(result).as_bytes())?;

@@ -1,17 +1,68 @@
-//! Standard output, which may end before we do: `ssdlab trace head FILE | head -1` is no error.
+//! Standard output, which may end before we do: `ssdlab trace head FILE | head -1` is no error. What names of files, jobs
+//! and drives hold is escaped here, so that it reaches no terminal.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 
 use serde::Serialize;
+use ssdlab_lab::text::printable;
 
+use crate::escaping::{Escaping, Spelling};
 use crate::failure::Failure;
 
-/// Writes to standard output. A reader who has gone ends the writing in silence; a full disk is an error.
-pub(crate) fn print(fill: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>) -> Result<(), Failure> {
-    let mut to = BufWriter::new(io::stdout().lock());
+/// Where the text of a command goes.
+pub(crate) type Text = Escaping<BufWriter<StdoutLock<'static>>>;
+
+/// Writes text to standard output. A reader who has gone ends the writing in silence; a full disk is an error.
+pub(crate) fn print(fill: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<(), Failure> {
+    written(Spelling::Text, fill)
+}
+
+/// Writes JSON, which stays JSON.
+pub(crate) fn print_as_json(fill: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<(), Failure> {
+    written(Spelling::Json, fill)
+}
+
+/// Prints a value as indented JSON and a newline.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print_as_json(|to| {
+        serde_json::to_writer_pretty(&mut *to, value)?;
+        to.write_all(b"\n")
+    })
+}
+
+/// Prints a line at once, also into a pipe.
+pub(crate) fn say(line: &str) -> Result<(), Failure> {
+    print(|to| {
+        writeln!(to, "{line}")?;
+        to.flush()
+    })
+}
+
+/// Prints a line at once, as a heading where that is seen.
+pub(crate) fn say_bold(line: &str) -> Result<(), Failure> {
+    if !io::stdout().is_terminal() {
+        return say(line);
+    }
+    let lines: Vec<String> = line.lines().map(|line| format!("\x1b[1m{}\x1b[0m\n", printable(line))).collect();
+    finished(|to| {
+        to.write_all(lines.concat().as_bytes())?;
+        to.flush()
+    })
+}
+
+fn written(spelling: Spelling, fill: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<(), Failure> {
+    let mut to = Escaping::new(BufWriter::new(io::stdout().lock()), spelling);
     let done = fill(&mut to).and_then(|()| to.flush());
     // Whatever could not be written must not be tried again when the buffer goes.
-    let _ = to.into_parts();
+    let _ = to.into_inner().into_parts();
+    ended(done)
+}
+
+fn finished(fill: impl FnOnce(&mut StdoutLock<'static>) -> io::Result<()>) -> Result<(), Failure> {
+    ended(fill(&mut io::stdout().lock()))
+}
+
+fn ended(done: io::Result<()>) -> Result<(), Failure> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::work(format!("standard output could not be written: {error}"))),
@@ -19,38 +70,7 @@ pub(crate) fn print(fill: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io
     }
 }
 
-/// Prints a value as indented JSON and a newline.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(|to| {
-        serde_json::to_writer_pretty(&mut *to, value)?;
-        to.write_all(b"\n")
-    })
-}
-
 /// Lines whose columns stand below each other; the last column runs free.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            line.push_str(&format!("{cell:width$}  "));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::aligned;
-
-    #[test]
-    fn columns_stand_below_each_other_and_lines_end_without_spaces() {
-        let rows = [vec!["a".into(), "1".into(), "x".into()], vec!["längst".into(), "22".into(), String::new()]];
-        assert_eq!(aligned(&rows), "a       1   x\nlängst  22\n");
-    }
+    ssdlab_lab::text::columns(rows, usize::MAX)
 }

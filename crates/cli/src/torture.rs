@@ -18,7 +18,7 @@ use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals,
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::memory::allowed;
-use crate::{interrupt, shipped, stdout};
+use crate::{interrupt, shipped, stderr, stdout};
 
 mod of_set;
 mod stacks;
@@ -53,7 +53,7 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     let mut unstruck = Vec::new();
     let found = ssdlab_torture::run_telling(&case, &mut totals, &mut unstruck);
     for sentence in &unstruck {
-        eprintln!("warning: {sentence}");
+        stderr::say(format_args!("warning: {sentence}"));
     }
     if args.json {
         let finding = found.as_ref().err().map(finding_json);
@@ -197,7 +197,10 @@ fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
             .hint("fewer streams or a smaller gc.free_blocks leave more space")
     })?;
     if small.flash.geometry != config.flash.geometry {
-        eprintln!("note: a small drive of its kind is tortured: {}", ssdlab_device::description::one_line(&small));
+        stderr::note(format_args!(
+            "a small drive of its kind is tortured: {}",
+            ssdlab_device::description::one_line(&small)
+        ));
     }
     Ok(small)
 }

@@ -12,7 +12,7 @@ use ssdlab_workload::{WorkloadError, open_trace};
 
 use crate::args::{self, TraceConvert, TraceFormat, TraceHead};
 use crate::failure::Failure;
-use crate::stdout;
+use crate::{stderr, stdout};
 
 /// The name that stands in every line of an iolog; fio's `replay_redirect` puts the real device in its place.
 const IOLOG_FILE: &str = "ssdlab";
@@ -32,7 +32,7 @@ fn open(spec: &str) -> Result<Trace, Failure> {
 
 fn tell(notes: impl IntoIterator<Item = String>) {
     for note in notes {
-        eprintln!("note: {note}");
+        stderr::note(note);
     }
 }
 

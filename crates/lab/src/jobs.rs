@@ -162,18 +162,23 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
+/// Characters of a name in the table; longer ones are cut.
+const NAME_MAX: usize = 40;
+
 /// The table: for each drive a line for each job and kind of request.
 pub(crate) fn render(name: &str, timed: bool, jobs: &[JobResult]) -> String {
+    use crate::text::{clipped, columns};
     use ssdlab_base::Nanos;
 
     let heads = ["", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"];
     let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_string).to_vec()];
-    rows[0][0] = format!("jobs of {name}");
+    rows[0][0] = format!("jobs of {}", clipped(name, NAME_MAX));
     for job in jobs {
+        let name = clipped(&job.name, NAME_MAX);
         for (kind, requests, bytes, latency) in job.by_kind() {
-            let seconds = (job.ended_ns - job.begun_ns) as f64 / 1e9;
+            let seconds = job.ended_ns.saturating_sub(job.begun_ns) as f64 / 1e9;
             let rate = |amount: u64| if seconds > 0.0 { Some(amount as f64 / seconds) } else { None };
-            let mut row = vec![format!("  {} {kind}", job.name), crate::table::count(requests)];
+            let mut row = vec![format!("  {name} {kind}"), crate::table::count(requests)];
             row.push(rate(requests).map_or_else(dash, |rate| crate::table::count(rate.round() as u64)));
             row.push(rate(bytes).filter(|&rate| rate > 0.0).map_or_else(dash, |rate| format!("{:.1}", rate / 1e6)));
             let parts = latency.filter(|_| timed).map(|l| [l.mean.round() as u64, l.p50, l.p99, l.p999, l.max]);
@@ -181,18 +186,7 @@ pub(crate) fn render(name: &str, timed: bool, jobs: &[JobResult]) -> String {
             rows.push(row);
         }
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let mut text = "\n".to_string();
-    for row in &rows {
-        let mut line = format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            line.push_str(&format!("  {cell:>width$}"));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    format!("\n{}", columns(&rows, 1))
 }
 
 fn dash() -> String {

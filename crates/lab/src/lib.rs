@@ -33,6 +33,7 @@ pub mod snapshot;
 pub mod source;
 pub mod subtests;
 pub mod table;
+pub mod text;
 pub mod theory;
 mod timeline;
 mod verify;

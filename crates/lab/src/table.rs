@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::text::{clipped, columns, printable};
 use ssdlab_base::{Nanos, Op, format_size};
 use ssdlab_flash::Cause;
 use ssdlab_host::LayerMetrics;
@@ -31,10 +32,10 @@ pub fn render(run: &RunResult) -> String {
     let _ = writeln!(
         text,
         "workload {}, replay {}, precondition {}, {}seed {}\n",
-        run.workload,
+        printable(&run.workload),
         run.replay,
-        run.precondition,
-        run.host.as_ref().map_or_else(String::new, |host| format!("host {host}, ")),
+        printable(&run.precondition),
+        run.host.as_ref().map_or_else(String::new, |host| format!("host {}, ", printable(host))),
         run.seed
     );
     let rows: Vec<(String, Vec<String>)> = rows()
@@ -47,26 +48,10 @@ pub fn render(run: &RunResult) -> String {
                 .then(|| (label, cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_string())).collect()))
         })
         .collect();
-    let names: Vec<String> = run.devices.iter().map(|device| shortened(&device.name)).collect();
-    let label_width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..names.len())
-        .map(|column| {
-            let cells = rows.iter().map(|(_, cells)| cells[column].chars().count());
-            cells.chain([names[column].chars().count()]).max().unwrap_or(0)
-        })
-        .collect();
-    let mut line = |label: &str, cells: &[String]| {
-        let mut line = format!("{label:<label_width$}");
-        for (cell, width) in cells.iter().zip(&widths) {
-            let _ = write!(line, "  {cell:>width$}");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    };
-    line("", &names);
-    for (label, cells) in &rows {
-        line(label, cells);
-    }
+    let names = run.devices.iter().map(|device| clipped(&device.name, COLUMN_MAX));
+    let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let rows = rows.into_iter().map(|(label, cells)| std::iter::once(label).chain(cells).collect());
+    text.push_str(&columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1));
     for device in run.devices.iter().filter(|device| !device.jobs.is_empty()) {
         text.push_str(&crate::jobs::render(&device.name, device.timed, &device.jobs));
     }
@@ -82,13 +67,6 @@ pub fn render(run: &RunResult) -> String {
     }
     remarks(run, &mut text);
     text
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= COLUMN_MAX {
-        return name.to_string();
-    }
-    name.chars().take(COLUMN_MAX - 1).chain(['…']).collect()
 }
 
 fn rows() -> Vec<Row> {
@@ -335,12 +313,5 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(1_234_567), "1,234,567");
-    }
-
-    #[test]
-    fn long_names_are_cut_by_characters() {
-        assert_eq!(shortened("short"), "short");
-        let cut = shortened("ein sehr langer Name für ein Laufwerk");
-        assert_eq!(cut.chars().count(), COLUMN_MAX);
     }
 }

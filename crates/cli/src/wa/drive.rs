@@ -177,7 +177,9 @@ fn show(report: &Report, logs: &[&str], whole: bool) -> Result<(), Failure> {
     let unknown = || "not told".to_string();
     row("drive", report.model.clone().unwrap_or_else(unknown));
     row("serial number", report.serial.clone().unwrap_or_else(unknown));
-    row("logs", logs.join(", "));
+    let mut kinds: Vec<&str> = Vec::new();
+    kinds.extend(logs.iter().enumerate().filter(|(place, log)| !logs[..*place].contains(log)).map(|(_, log)| *log));
+    row("logs", kinds.join(", "));
     let between = if whole { "since it was new" } else { "between the snapshots" };
     row(
         between,

@@ -5,6 +5,7 @@ mod catalogue;
 mod files;
 mod memory;
 mod messages;
+mod names;
 mod reproduce;
 mod run;
 mod support;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::text::clipped;
 use ssdlab_base::Nanos;
 
 use super::OPS;
@@ -33,8 +34,12 @@ pub(crate) fn label(key: &str) -> String {
     text.replace('_', " ")
 }
 
+/// Characters of a drive's name above its tables; longer ones are cut.
+const NAME_MAX: usize = 60;
+
 /// The tables of a drive.
 pub(crate) fn render(drive: &str, breakdown: &LatencyBreakdown) -> String {
+    let drive = &clipped(drive, NAME_MAX);
     let mut text = String::new();
     for op in OPS {
         if let Some(of) = breakdown.ops.get(op).filter(|of| of.mean.mean_ns > 0.0) {

@@ -30,7 +30,7 @@ fn table(index: usize, device: &DeviceResult) -> String {
 }
 
 fn rows(device: &DeviceResult, job: &JobResult) -> String {
-    let seconds = (job.ended_ns - job.begun_ns) as f64 / 1e9;
+    let seconds = job.ended_ns.saturating_sub(job.begun_ns) as f64 / 1e9;
     let per_second = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
     let mut rows = String::new();
     for (place, (kind, requests, bytes, latency)) in job.by_kind().into_iter().enumerate() {

@@ -38,7 +38,7 @@ fn of_drive(index: usize, device: &DeviceResult) -> String {
             format!(
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"waits\">{}</td></tr>",
                 place + 1,
-                request.op,
+                escape(&request.op),
                 whole(request.sector),
                 whole(request.sectors),
                 nanos(request.submitted_ns as f64),

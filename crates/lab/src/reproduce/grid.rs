@@ -1,6 +1,8 @@
 //! A figure's points as a table: a row for each workload, page size and setting, a column for each series, and beside a
 //! series what the paper says of that row.
 
+use crate::text::columns;
+
 use super::compare::answers;
 use super::drawn::Point;
 use super::published::Published;
@@ -117,23 +119,8 @@ impl Grid {
 
     /// Columns below each other for a terminal, indented by two.
     pub(crate) fn plain(&self) -> String {
-        let all = || std::iter::once(&self.heads).chain(&self.rows);
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
-        let mut text = String::new();
-        for row in all() {
-            let mut line = String::from("  ");
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                if column < self.labels {
-                    line.push_str(&format!("{cell:<width$}  "));
-                } else {
-                    line.push_str(&format!("{cell:>width$}  "));
-                }
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
+        let rows: Vec<Vec<String>> = std::iter::once(&self.heads).chain(&self.rows).cloned().collect();
+        columns(&rows, self.labels).lines().map(|line| format!("{}\n", format!("  {line}").trim_end())).collect()
     }
 
     /// A Markdown table.

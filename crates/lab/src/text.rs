@@ -1,0 +1,142 @@
+//! Text from outside on its way to a person: names of files, jobs, drives and signals may hold anything.
+//!
+//! What a terminal would obey instead of showing (control characters, and those that turn the direction of writing) is
+//! written as an escape. Names in tables have an end: what is longer is cut, with an ellipsis in its place.
+
+use std::borrow::Cow;
+
+/// Characters of a cell in [`columns`] at most.
+const CELL_MAX: usize = 120;
+
+/// Whether a terminal would obey a character, or show what follows it elsewhere.
+///
+/// Beside Unicode's control characters these are the marks and embeddings of bidirectional text, and the separators of
+/// lines and paragraphs.
+#[must_use]
+pub fn is_unprintable(letter: char) -> bool {
+    let turns = |letter| matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || turns(letter)
+}
+
+/// A name on one line: what is not printable is escaped as in a Rust string.
+///
+/// ```
+/// use ssdlab_lab::text::printable;
+///
+/// assert_eq!(printable("plain Größe"), "plain Größe");
+/// assert_eq!(printable("a\x1b[31m\nb"), "a\\u{1b}[31m\\nb");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, is_unprintable)
+}
+
+/// Sentences on any number of lines: as [`printable`], but lines end and tabs stay.
+#[must_use]
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |letter| is_unprintable(letter) && !matches!(letter, '\n' | '\t'))
+}
+
+fn escaped(text: &str, is_wrong: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&is_wrong) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_wrong(letter) { out.extend(letter.escape_default()) } else { out.push(letter) }
+    }
+    Cow::Owned(out)
+}
+
+/// A name as [`printable`] has it, of at most `most` characters.
+///
+/// ```
+/// use ssdlab_lab::text::clipped;
+///
+/// assert_eq!(clipped("short", 6), "short");
+/// assert_eq!(clipped("far too long", 6), "far t…");
+/// ```
+#[must_use]
+pub fn clipped(name: &str, most: usize) -> String {
+    // Every character takes at least one, so what is behind this is never shown.
+    let end = name.char_indices().nth(most + 1).map_or(name.len(), |(at, _)| at);
+    let shown = printable(&name[..end]);
+    if shown.chars().count() <= most {
+        return shown.into_owned();
+    }
+    shown.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A table as lines: the first `left` columns begin at the same place, all others end there. Cells that are too long are
+/// cut, but for those of a last column that begins at its place, which run free.
+#[must_use]
+pub fn columns(rows: &[Vec<String>], left: usize) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let runs_free = |column: usize| column + 1 == count && column < left;
+    let cell = |row: &Vec<String>, column: usize| -> String {
+        let text = row.get(column).map_or("", String::as_str);
+        if runs_free(column) { printable(text).into_owned() } else { clipped(text, CELL_MAX) }
+    };
+    let shown: Vec<Vec<String>> = rows.iter().map(|row| (0..count).map(|column| cell(row, column)).collect()).collect();
+    let width = |column: usize| shown.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count).map(|column| if runs_free(column) { 0 } else { width(column) }).collect();
+    let mut text = String::new();
+    for row in &shown {
+        let begin = text.len();
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            if column > 0 {
+                text.push_str("  ");
+            }
+            let padding = width.saturating_sub(cell.chars().count());
+            let (before, after) = if column < left { (0, padding) } else { (padding, 0) };
+            text.extend(std::iter::repeat_n(' ', before));
+            text.push_str(cell);
+            text.extend(std::iter::repeat_n(' ', after));
+        }
+        text.truncate(begin + text[begin..].trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_gets_through() {
+        for letter in (0..=0x10_ffff).filter_map(char::from_u32).filter(|letter| is_unprintable(*letter)) {
+            let shown = printable(&format!("a{letter}b")).into_owned();
+            assert!(shown.starts_with("a\\") && shown.ends_with('b'), "{shown:?}");
+            assert!(shown.is_ascii(), "{shown:?}");
+        }
+        assert_eq!(printable_lines("one\ttwo\nthree\r\x07"), "one\ttwo\nthree\\r\\u{7}");
+        assert_eq!(printable("\u{9b}31m \u{202e}gpj.exe"), "\\u{9b}31m \\u{202e}gpj.exe");
+    }
+
+    #[test]
+    fn names_are_cut_by_characters_after_they_were_escaped() {
+        assert_eq!(clipped("längst", 6), "längst");
+        assert_eq!(clipped("längst zu lang", 6), "längs…");
+        assert_eq!(clipped("\x1b\x1b", 6), "\\u{1b…");
+        assert_eq!(clipped("", 0), "");
+        assert_eq!(clipped(&"n".repeat(70_000), 22).chars().count(), 22);
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_and_lines_end_without_spaces() {
+        let rows = [vec!["a".into(), "1".into(), "x".into()], vec!["längst".into(), "22".into(), String::new()]];
+        assert_eq!(columns(&rows, 3), "a       1   x\nlängst  22\n");
+        assert_eq!(columns(&rows, 1), "a        1  x\nlängst  22\n");
+    }
+
+    #[test]
+    fn cells_of_any_width_make_a_table() {
+        let wide = "n".repeat(70_000);
+        let rows = [vec![wide.clone(), wide.clone()], vec!["a".into(), "b".into()]];
+        let table = columns(&rows, 2);
+        assert_eq!(table.lines().map(|line| line.chars().count()).collect::<Vec<_>>(), [CELL_MAX + 2 + 70_000, 123]);
+        let table = columns(&rows, 1);
+        assert!(table.lines().all(|line| line.chars().count() == 2 * CELL_MAX + 2), "{table}");
+    }
+}
