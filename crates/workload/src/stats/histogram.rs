@@ -48,9 +48,11 @@ impl LogHistogram {
 
     #[inline]
     pub(super) fn add(&mut self, value: u64, count: u64) {
-        self.counts[bucket(value)] += count;
-        self.total += count;
-        self.sum += u128::from(value) * u128::from(count);
+        // A trace made for it names more pages than there are numbers.
+        let bucket = &mut self.counts[bucket(value)];
+        *bucket = bucket.saturating_add(count);
+        self.total = self.total.saturating_add(count);
+        self.sum = self.sum.saturating_add(u128::from(value) * u128::from(count));
         self.max = self.max.max(value);
     }
 
@@ -59,7 +61,7 @@ impl LogHistogram {
         let wanted = ((self.total as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
         for (at, &count) in self.counts.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= wanted {
                 return bound(at).min(self.max);
             }
@@ -88,7 +90,7 @@ impl LogHistogram {
             // Every value up to 2^n lies in a bucket whose bound is below 2^n or is 2^n - 1 and one.
             let up_to = bound(at).checked_next_power_of_two().unwrap_or(u64::MAX);
             match bars.last_mut() {
-                Some(bar) if bar.up_to == up_to => bar.count += count,
+                Some(bar) if bar.up_to == up_to => bar.count = bar.count.saturating_add(count),
                 _ => bars.push(Bar { up_to, count }),
             }
         }

@@ -1,6 +1,6 @@
 //! What a trace looks like: the numbers one wants before replaying it.
 //!
-//! One pass, in memory that follows what the trace touches. A page is 4 KiB throughout; a page is live when the last
+//! One pass, in memory that follows the number of requests and never the addresses that they name. A page is 4 KiB throughout; a page is live when the last
 //! thing that happened to any part of it was a write and no trim covered all of it since.
 
 mod histogram;
@@ -267,7 +267,7 @@ impl Gather {
                 }
                 // Only a page that is covered as a whole loses its content.
                 let (from, to) = (request.sector.div_ceil(page_sectors), end / page_sectors);
-                self.trimmed_live_pages += self.pages.trim(from, to);
+                self.trimmed_live_pages = self.trimmed_live_pages.saturating_add(self.pages.trim(from, to));
             }
             Op::Flush => {
                 self.flushes += 1;
@@ -291,7 +291,8 @@ impl Gather {
             *either += u64::from(start_inside || !end.is_multiple_of(sectors));
         }
         let distances = &mut self.distances;
-        let found = self.pages.write(from, to, before, self.write.bytes, |distance| distances.add(distance, 1));
+        let found =
+            self.pages.write(from, to, before, self.write.bytes, |distance, pages| distances.add(distance, pages));
         self.overwrites += u64::from(found.all_live);
     }
 
@@ -334,7 +335,7 @@ impl Gather {
             overwrite_distance_histogram: self.distances.bars(),
             writes_per_flush: if self.flushes == 0 { 0.0 } else { writes as f64 / self.flushes as f64 },
             writes_between_flushes: self.between_flushes.distribution(),
-            trimmed_live_bytes: self.trimmed_live_pages * PAGE_BYTES,
+            trimmed_live_bytes: self.trimmed_live_pages.saturating_mul(PAGE_BYTES),
             live: Live { pages_peak: self.pages.live_peak, pages_end: self.pages.live },
             read_before_write_percent: percent(self.reads_of_nothing, self.read.requests),
         }

@@ -1,12 +1,14 @@
 //! Which 4 KiB pages were read, written and are live, and when each was last written.
 //!
 //! ```text
-//! chunk (128 MiB of addresses) -> bitmaps read / written / live, count of live pages
-//!                              -> 64 blocks of 512 pages, each made when first written: position of the last write
+//! stretches of the address space, in order -> Alike: any number of chunks (128 MiB each), all pages in one state
+//!                                          -> Chunk: Few    up to 32 parts, each in one state
+//!                                                    Dense  bitmaps read / written / live, positions of last writes
 //! ```
 //!
-//! Memory follows what is touched: 12 KiB for a chunk and 4 bytes for a page in a written 2 MiB block. A trim visits
-//! the chunks that exist in its range, and passes over one without live pages at once.
+//! Memory follows what a trace does, not what it names: a request adds a few stretches or parts, however long it is, and a
+//! chunk has bitmaps (12 KiB, and 2 KiB for each 2 MiB written in parts) only when so many parts were made in it. A trim of
+//! what was never touched adds nothing.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +20,343 @@ const WORDS: usize = (CHUNK / 64) as usize;
 /// Pages in a block of positions.
 const BLOCK: u64 = 512;
 const BLOCKS: usize = (CHUNK / BLOCK) as usize;
+/// Parts of a chunk without bitmaps.
+const FEW: usize = 32;
 
-struct Chunk {
+/// What a page is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State {
+    read: bool,
+    written: bool,
+    live: bool,
+    /// Where in the stream of written bytes the last write ended, in 4 KiB.
+    position: u32,
+}
+
+/// What happens to pages.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Read,
+    /// Between two places in the stream of written bytes, in 4 KiB.
+    Write {
+        begins: u32,
+        ends: u32,
+    },
+    Trim,
+}
+
+/// What came of it.
+struct Came<F> {
+    /// Pages that became live, and that are live no more.
+    grown: u64,
+    gone: u64,
+    /// Takes the distance in bytes of pages that were written before, and how many they are.
+    again: F,
+}
+
+impl Change {
+    /// The state of so many pages afterwards.
+    #[inline]
+    fn of<F: FnMut(u64, u64)>(self, state: State, pages: u64, came: &mut Came<F>) -> State {
+        match self {
+            Change::Read => State { read: true, ..state },
+            Change::Write { begins, ends } => {
+                if state.written {
+                    (came.again)(distance(begins, state.position), pages);
+                }
+                came.grown += if state.live { 0 } else { pages };
+                State { read: state.read, written: true, live: true, position: ends }
+            }
+            Change::Trim => {
+                came.gone += if state.live { pages } else { 0 };
+                State { live: false, ..state }
+            }
+        }
+    }
+
+    /// Whether it leaves no trace on pages that nothing has happened to.
+    fn is_nothing(self) -> bool {
+        matches!(self, Change::Trim)
+    }
+}
+
+/// Positions count modulo 16 TiB.
+fn distance(begins: u32, position: u32) -> u64 {
+    u64::from(begins.wrapping_sub(position)) * PAGE_BYTES
+}
+
+/// Pages of a chunk in one state, the end excluded.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    from: u16,
+    to: u16,
+    state: State,
+}
+
+/// Appends a part to those before it, joined where they are alike.
+fn append(parts: &mut Vec<Part>, part: Part) {
+    match parts.last_mut() {
+        _ if part.from == part.to => {}
+        Some(last) if last.to == part.from && last.state == part.state => last.to = part.to,
+        _ => parts.push(part),
+    }
+}
+
+/// When the pages of a block were last written.
+#[derive(Clone)]
+enum Positions {
+    /// All that were written by the same write.
+    Same(u32),
+    Each(Box<[u32; BLOCK as usize]>),
+}
+
+impl Positions {
+    fn at(&self, page: u64) -> u32 {
+        match self {
+            Positions::Same(position) => *position,
+            Positions::Each(each) => each[(page % BLOCK) as usize],
+        }
+    }
+
+    fn each(&mut self) -> &mut [u32; BLOCK as usize] {
+        if let Positions::Same(position) = *self {
+            *self = Positions::Each(Box::new([position; BLOCK as usize]));
+        }
+        match self {
+            Positions::Each(each) => each,
+            Positions::Same(_) => unreachable!("each page has its own position now"),
+        }
+    }
+}
+
+/// A chunk with bits for each page.
+struct Bitmaps {
     read: [u64; WORDS],
     written: [u64; WORDS],
     live: [u64; WORDS],
     live_pages: u64,
-    /// Where in the stream of written bytes a page's last write ended, in 4 KiB.
-    positions: [Option<Box<[u32; BLOCK as usize]>>; BLOCKS],
+    positions: [Positions; BLOCKS],
 }
 
-impl Chunk {
-    fn new() -> Chunk {
-        Chunk {
+impl Bitmaps {
+    fn new(parts: &[Part]) -> Bitmaps {
+        let mut bitmaps = Bitmaps {
             read: [0; WORDS],
             written: [0; WORDS],
             live: [0; WORDS],
             live_pages: 0,
-            positions: std::array::from_fn(|_| None),
+            positions: std::array::from_fn(|_| Positions::Same(0)),
+        };
+        for part in parts {
+            let (from, to) = (u64::from(part.from), u64::from(part.to));
+            for (word, mask) in words(from, to) {
+                bitmaps.read[word] |= if part.state.read { mask } else { 0 };
+                bitmaps.written[word] |= if part.state.written { mask } else { 0 };
+                bitmaps.live[word] |= if part.state.live { mask } else { 0 };
+            }
+            bitmaps.live_pages += if part.state.live { to - from } else { 0 };
+            if part.state.written {
+                bitmaps.place(from, to, part.state.position);
+            }
+        }
+        bitmaps
+    }
+
+    /// Pages `from..to` were last written there.
+    fn place(&mut self, from: u64, to: u64, position: u32) {
+        for (block, first, last) in cut(from, to, BLOCK) {
+            let positions = &mut self.positions[block as usize];
+            if last - first == BLOCK {
+                *positions = Positions::Same(position);
+            } else {
+                positions.each()[first as usize..last as usize].fill(position);
+            }
         }
     }
+
+    fn change<F: FnMut(u64, u64)>(&mut self, from: u64, to: u64, change: Change, came: &mut Came<F>) {
+        match change {
+            Change::Read => words(from, to).for_each(|(word, mask)| self.read[word] |= mask),
+            Change::Trim => {
+                if self.live_pages == 0 {
+                    return;
+                }
+                for (word, mask) in words(from, to) {
+                    let gone = self.live[word] & mask;
+                    self.live[word] ^= gone;
+                    self.live_pages -= u64::from(gone.count_ones());
+                    came.gone += u64::from(gone.count_ones());
+                }
+            }
+            Change::Write { begins, ends } => {
+                for (block, first, last) in cut(from, to, BLOCK) {
+                    let positions = &mut self.positions[block as usize];
+                    if last - first == BLOCK {
+                        for page in first..last {
+                            if is_set(&self.written, block * BLOCK + page) {
+                                (came.again)(distance(begins, positions.at(page)), 1);
+                            }
+                        }
+                        *positions = Positions::Same(ends);
+                        continue;
+                    }
+                    let each = positions.each();
+                    for page in first..last {
+                        let position = &mut each[page as usize];
+                        if is_set(&self.written, block * BLOCK + page) {
+                            (came.again)(distance(begins, *position), 1);
+                        }
+                        *position = ends;
+                    }
+                }
+                for (word, mask) in words(from, to) {
+                    let fresh = u64::from((mask & !self.live[word]).count_ones());
+                    self.written[word] |= mask;
+                    self.live[word] |= mask;
+                    self.live_pages += fresh;
+                    came.grown += fresh;
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn is_set(bits: &[u64; WORDS], page: u64) -> bool {
+    bits[(page / 64) as usize] >> (page % 64) & 1 == 1
+}
+
+/// What is known of a chunk.
+enum Chunk {
+    Few(Vec<Part>),
+    Dense(Box<Bitmaps>),
+}
+
+impl Chunk {
+    fn change<F: FnMut(u64, u64)>(
+        &mut self,
+        from: u64,
+        to: u64,
+        change: Change,
+        spare: &mut Vec<Part>,
+        came: &mut Came<F>,
+    ) {
+        let parts = match self {
+            Chunk::Few(parts) => parts,
+            Chunk::Dense(bitmaps) => return bitmaps.change(from, to, change, came),
+        };
+        let (from, to) = (from as u16, to as u16);
+        let mut changed = |from: u16, to: u16, state: State| {
+            let of = change.of(state, u64::from(to - from), came);
+            Part { from, to, state: of }
+        };
+        spare.clear();
+        let mut at = from;
+        for &Part { from: first, to: last, state } in &*parts {
+            if last <= from || first >= to {
+                if first >= to && at < to {
+                    if !change.is_nothing() {
+                        append(spare, changed(at, to, State::default()));
+                    }
+                    at = to;
+                }
+                append(spare, Part { from: first, to: last, state });
+                continue;
+            }
+            append(spare, Part { from: first, to: first.max(from), state });
+            let (inner, end) = (first.max(from), last.min(to));
+            if at < inner && !change.is_nothing() {
+                append(spare, changed(at, inner, State::default()));
+            }
+            append(spare, changed(inner, end, state));
+            append(spare, Part { from: end, to: last, state });
+            at = end;
+        }
+        if at < to && !change.is_nothing() {
+            append(spare, changed(at, to, State::default()));
+        }
+        std::mem::swap(parts, spare);
+        if parts.len() > FEW {
+            *self = Chunk::Dense(Box::new(Bitmaps::new(parts)));
+        }
+    }
+
+    fn any_written(&self, from: u64, to: u64) -> bool {
+        match self {
+            Chunk::Few(parts) => {
+                parts.iter().any(|part| part.state.written && u64::from(part.from) < to && from < u64::from(part.to))
+            }
+            Chunk::Dense(bitmaps) => words(from, to).any(|(word, mask)| bitmaps.written[word] & mask != 0),
+        }
+    }
+
+    /// The state of all pages, if they are alike.
+    fn alike(&self) -> Option<State> {
+        match self {
+            Chunk::Few(parts) => match parts.as_slice() {
+                [all] if u64::from(all.to - all.from) == CHUNK => Some(all.state),
+                _ => None,
+            },
+            Chunk::Dense(bitmaps) => {
+                let all_or_none = |bits: &[u64; WORDS]| {
+                    let first = *bits.first()?;
+                    ([0, u64::MAX].contains(&first) && bits.iter().all(|word| *word == first)).then_some(first != 0)
+                };
+                let Positions::Same(position) = bitmaps.positions[0] else { return None };
+                let same = |other: &Positions| matches!(other, Positions::Same(other) if *other == position);
+                bitmaps.positions.iter().all(same).then_some(())?;
+                Some(State {
+                    read: all_or_none(&bitmaps.read)?,
+                    written: all_or_none(&bitmaps.written)?,
+                    live: all_or_none(&bitmaps.live)?,
+                    position,
+                })
+            }
+        }
+    }
+
+    /// Adds its pages read or written, written, and read.
+    fn count(&self, [all, written, read]: &mut [u64; 3]) {
+        match self {
+            Chunk::Few(parts) => {
+                for Part { from, to, state } in parts {
+                    let pages = u64::from(to - from);
+                    *all += pages * u64::from(state.read || state.written);
+                    *written += pages * u64::from(state.written);
+                    *read += pages * u64::from(state.read);
+                }
+            }
+            Chunk::Dense(bitmaps) => {
+                for word in 0..WORDS {
+                    *all += u64::from((bitmaps.read[word] | bitmaps.written[word]).count_ones());
+                    *written += u64::from(bitmaps.written[word].count_ones());
+                    *read += u64::from(bitmaps.read[word].count_ones());
+                }
+            }
+        }
+    }
+}
+
+/// Neighbouring chunks.
+#[derive(Clone, Copy, Debug)]
+enum Stretch {
+    /// All pages of the chunks up to this one are in one state.
+    Alike { to: u64, state: State },
+    /// One chunk, by its place.
+    Chunk(u32),
 }
 
 /// The pages of an address space of any size.
 #[derive(Default)]
 pub(super) struct Pages {
-    index: BTreeMap<u64, u32>,
-    chunks: Vec<Box<Chunk>>,
+    /// By the first chunk; they do not overlap.
+    stretches: BTreeMap<u64, Stretch>,
+    chunks: Vec<Chunk>,
+    /// Places in `chunks` that are free.
+    free: Vec<u32>,
+    /// The chunk that was changed last, and its place.
     last: Option<(u64, u32)>,
+    spare: Vec<Part>,
     pub(super) live: u64,
     pub(super) live_peak: u64,
 }
@@ -58,123 +369,216 @@ pub(super) struct Found {
 }
 
 impl Pages {
-    fn chunk(&mut self, number: u64) -> &mut Chunk {
-        let at = match self.last {
-            Some((last, at)) if last == number => at,
-            _ => {
-                let chunks = &mut self.chunks;
-                let at = *self.index.entry(number).or_insert_with(|| {
-                    chunks.push(Box::new(Chunk::new()));
-                    (chunks.len() - 1) as u32
-                });
-                self.last = Some((number, at));
+    /// The place of a chunk whose pages need not be alike; nothing if nothing ever happened to it and none is `made`.
+    fn place(&mut self, number: u64, made: bool) -> Option<u32> {
+        if let Some((last, at)) = self.last
+            && last == number
+        {
+            return Some(at);
+        }
+        if let Some(&Stretch::Chunk(at)) = self.stretches.get(&number) {
+            self.last = Some((number, at));
+            return Some(at);
+        }
+        let before = self.stretches.range(..=number).next_back();
+        let parts = match before.map(|(from, stretch)| (*from, *stretch)) {
+            Some((from, Stretch::Alike { to, state })) if number < to => {
+                self.stretches.remove(&from);
+                self.alike(from, number, state);
+                self.alike(number + 1, to, state);
+                vec![Part { from: 0, to: CHUNK as u16, state }]
+            }
+            _ if made => Vec::new(),
+            _ => return None,
+        };
+        let chunk = Chunk::Few(parts);
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.chunks[at as usize] = chunk;
                 at
             }
+            None => {
+                self.chunks.push(chunk);
+                (self.chunks.len() - 1) as u32
+            }
         };
-        &mut self.chunks[at as usize]
+        self.stretches.insert(number, Stretch::Chunk(at));
+        self.last = Some((number, at));
+        Some(at)
+    }
+
+    fn alike(&mut self, from: u64, to: u64, state: State) {
+        if from < to {
+            self.stretches.insert(from, Stretch::Alike { to, state });
+        }
+    }
+
+    /// Changes a part of a chunk.
+    #[inline]
+    fn change_part<F: FnMut(u64, u64)>(&mut self, number: u64, from: u64, to: u64, change: Change, came: &mut Came<F>) {
+        if from == to {
+            return;
+        }
+        if let Some(at) = self.place(number, !change.is_nothing()) {
+            self.chunks[at as usize].change(from, to, change, &mut self.spare, came);
+        }
+    }
+
+    /// Changes whole chunks, of which neighbours that are alike afterwards are one stretch.
+    #[cold]
+    fn change_whole<F: FnMut(u64, u64)>(&mut self, from: u64, to: u64, change: Change, came: &mut Came<F>) {
+        self.last = None;
+        // What lies across the ends is cut there.
+        for end in [from, to] {
+            let across = self.stretches.range(..end).next_back().map(|(first, stretch)| (*first, *stretch));
+            if let Some((first, Stretch::Alike { to: last, state })) = across
+                && end < last
+            {
+                self.alike(first, end, state);
+                self.alike(end, last, state);
+            }
+        }
+        let inside: Vec<(u64, Stretch)> = self.stretches.range(from..to).map(|(first, of)| (*first, *of)).collect();
+        let mut joined: Option<(u64, u64, State)> = None;
+        let mut at = from;
+        for (first, stretch) in inside {
+            if at < first && !change.is_nothing() {
+                let state = change.of(State::default(), (first - at) * CHUNK, came);
+                self.join(&mut joined, at, first, state);
+            }
+            self.stretches.remove(&first);
+            match stretch {
+                Stretch::Alike { to: last, state } => {
+                    let state = change.of(state, (last - first) * CHUNK, came);
+                    self.join(&mut joined, first, last, state);
+                    at = last;
+                }
+                Stretch::Chunk(place) => {
+                    let chunk = &mut self.chunks[place as usize];
+                    chunk.change(0, CHUNK, change, &mut self.spare, came);
+                    match chunk.alike() {
+                        Some(state) => {
+                            *chunk = Chunk::Few(Vec::new());
+                            self.free.push(place);
+                            self.join(&mut joined, first, first + 1, state);
+                        }
+                        None => {
+                            self.stretches.insert(first, stretch);
+                        }
+                    }
+                    at = first + 1;
+                }
+            }
+        }
+        if at < to && !change.is_nothing() {
+            let state = change.of(State::default(), (to - at) * CHUNK, came);
+            self.join(&mut joined, at, to, state);
+        }
+        if let Some((first, last, state)) = joined {
+            self.alike(first, last, state);
+        }
+    }
+
+    /// Appends chunks to those before them, if they are alike.
+    fn join(&mut self, joined: &mut Option<(u64, u64, State)>, from: u64, to: u64, state: State) {
+        match joined {
+            Some((_, last, alike)) if *last == from && *alike == state => *last = to,
+            _ => {
+                if let Some((first, last, state)) = joined.replace((from, to, state)) {
+                    self.alike(first, last, state);
+                }
+            }
+        }
+    }
+
+    fn change<F: FnMut(u64, u64)>(&mut self, from: u64, to: u64, change: Change, came: &mut Came<F>) {
+        if from >= to {
+            return;
+        }
+        let (first, last) = (from / CHUNK, to / CHUNK);
+        if first == last {
+            return self.change_part(first, from % CHUNK, to % CHUNK, change, came);
+        }
+        let whole = from.div_ceil(CHUNK);
+        if first < whole {
+            self.change_part(first, from % CHUNK, CHUNK, change, came);
+        }
+        if whole < last {
+            self.change_whole(whole, last, change, came);
+        }
+        self.change_part(last, 0, to % CHUNK, change, came);
     }
 
     /// Whether any of pages `from..to` was ever written.
     pub(super) fn any_written(&self, from: u64, to: u64) -> bool {
-        chunks(from, to).any(|(number, first, last)| {
-            self.index.get(&number).is_some_and(|&at| {
-                let chunk = &self.chunks[at as usize];
-                words(first, last).any(|(word, mask)| chunk.written[word] & mask != 0)
+        if from >= to {
+            return false;
+        }
+        let (first, behind) = (from / CHUNK, to.div_ceil(CHUNK));
+        let before = self.stretches.range(..first).next_back();
+        let across = before.is_some_and(
+            |(_, stretch)| matches!(stretch, Stretch::Alike { to, state } if first < *to && state.written),
+        );
+        across
+            || self.stretches.range(first..behind).any(|(&number, stretch)| match stretch {
+                Stretch::Alike { state, .. } => state.written,
+                Stretch::Chunk(at) => {
+                    let base = number * CHUNK;
+                    self.chunks[*at as usize].any_written(from.saturating_sub(base), (to - base).min(CHUNK))
+                }
             })
-        })
     }
 
     /// Pages `from..to` were read.
     pub(super) fn read(&mut self, from: u64, to: u64) {
-        for (number, first, last) in chunks(from, to) {
-            let chunk = self.chunk(number);
-            for (word, mask) in words(first, last) {
-                chunk.read[word] |= mask;
-            }
-        }
+        self.change(from, to, Change::Read, &mut Came { grown: 0, gone: 0, again: |_, _| () });
     }
 
     /// Pages `from..to` are written, behind `before` bytes of writes; `after` when done. `again` is told the distance in
-    /// bytes of every page that was written before.
-    pub(super) fn write(&mut self, from: u64, to: u64, before: u64, after: u64, mut again: impl FnMut(u64)) -> Found {
-        let mut found = Found { all_live: true };
-        let mut grown = 0;
-        let ends = (after / PAGE_BYTES) as u32;
-        let begins = (before / PAGE_BYTES) as u32;
-        for (number, first, last) in chunks(from, to) {
-            let chunk = self.chunk(number);
-            for page in first..last {
-                let (word, bit) = ((page / 64) as usize, 1_u64 << (page % 64));
-                let positions =
-                    chunk.positions[(page / BLOCK) as usize].get_or_insert_with(|| Box::new([0; BLOCK as usize]));
-                let position = &mut positions[(page % BLOCK) as usize];
-                if chunk.written[word] & bit != 0 {
-                    // Positions count modulo 16 TiB.
-                    again(u64::from(begins.wrapping_sub(*position)) * PAGE_BYTES);
-                }
-                *position = ends;
-                chunk.written[word] |= bit;
-            }
-            for (word, mask) in words(first, last) {
-                let fresh = mask & !chunk.live[word];
-                if fresh != 0 {
-                    found.all_live = false;
-                    chunk.live[word] |= mask;
-                    chunk.live_pages += u64::from(fresh.count_ones());
-                    grown += u64::from(fresh.count_ones());
-                }
-            }
-        }
+    /// bytes of pages that were written before, and how many they are.
+    pub(super) fn write(&mut self, from: u64, to: u64, before: u64, after: u64, again: impl FnMut(u64, u64)) -> Found {
+        let change = Change::Write { begins: (before / PAGE_BYTES) as u32, ends: (after / PAGE_BYTES) as u32 };
+        let mut came = Came { grown: 0, gone: 0, again };
+        self.change(from, to, change, &mut came);
+        let grown = came.grown;
         self.live += grown;
         self.live_peak = self.live_peak.max(self.live);
-        found
+        Found { all_live: grown == 0 }
     }
 
     /// Pages `from..to` are trimmed; how many of them were live.
     pub(super) fn trim(&mut self, from: u64, to: u64) -> u64 {
-        if from >= to {
-            return 0;
-        }
-        let mut trimmed = 0;
-        for (&number, &at) in self.index.range(from / CHUNK..=(to - 1) / CHUNK) {
-            let chunk = &mut self.chunks[at as usize];
-            if chunk.live_pages == 0 {
-                continue;
-            }
-            let first = from.saturating_sub(number * CHUNK);
-            let last = (to - number * CHUNK).min(CHUNK);
-            let before = chunk.live_pages;
-            for (word, mask) in words(first, last) {
-                let gone = chunk.live[word] & mask;
-                chunk.live[word] ^= gone;
-                chunk.live_pages -= u64::from(gone.count_ones());
-            }
-            trimmed += before - chunk.live_pages;
-        }
-        self.live -= trimmed;
-        trimmed
+        let mut came = Came { grown: 0, gone: 0, again: |_, _| () };
+        self.change(from, to, Change::Trim, &mut came);
+        self.live -= came.gone;
+        came.gone
     }
 
     /// Distinct pages read or written, written, and read.
     pub(super) fn footprint(&self) -> (u64, u64, u64) {
-        let (mut all, mut written, mut read) = (0, 0, 0);
-        for chunk in &self.chunks {
-            for word in 0..WORDS {
-                all += u64::from((chunk.read[word] | chunk.written[word]).count_ones());
-                written += u64::from(chunk.written[word].count_ones());
-                read += u64::from(chunk.read[word].count_ones());
+        let mut counts = [0; 3];
+        for (first, stretch) in &self.stretches {
+            match stretch {
+                Stretch::Chunk(at) => self.chunks[*at as usize].count(&mut counts),
+                Stretch::Alike { to, state } => {
+                    let pages = (to - first) * CHUNK;
+                    counts[0] += pages * u64::from(state.read || state.written);
+                    counts[1] += pages * u64::from(state.written);
+                    counts[2] += pages * u64::from(state.read);
+                }
             }
         }
+        let [all, written, read] = counts;
         (all, written, read)
     }
 }
 
-/// A range of pages cut at chunks: chunk, first page in it, page behind the last.
-fn chunks(from: u64, to: u64) -> impl Iterator<Item = (u64, u64, u64)> {
-    let behind = if from < to { (to - 1) / CHUNK + 1 } else { from / CHUNK };
-    (from / CHUNK..behind).map(move |number| {
-        let base = number * CHUNK;
-        (number, from.saturating_sub(base), (to - base).min(CHUNK))
+/// A range cut at multiples of a size: which one, its first in it, the one behind its last.
+fn cut(from: u64, to: u64, size: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    let behind = if from < to { (to - 1) / size + 1 } else { from / size };
+    (from / size..behind).map(move |number| {
+        let base = number * size;
+        (number, from.saturating_sub(base), (to - base).min(size))
     })
 }
 
@@ -225,13 +629,17 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Read(from, to) => {
+                        let expected = (from..to).any(|page| written.contains(&page));
+                        prop_assert_eq!(pages.any_written(from, to), expected);
                         pages.read(from, to);
                         read.extend(from..to);
                     }
                     Step::Write(from, to) => {
                         let after = total + (to - from) * PAGE_BYTES;
                         let mut distances = Vec::new();
-                        let found = pages.write(from, to, total, after, |distance| distances.push(distance));
+                        let found = pages.write(from, to, total, after, |distance, count| {
+                            distances.extend(std::iter::repeat_n(distance, count as usize));
+                        });
                         prop_assert_eq!(found.all_live, (from..to).all(|page| live.contains(&page)));
                         let expected: Vec<u64> =
                             (from..to).filter_map(|page| last.get(&page).map(|end| total - end)).collect();
@@ -255,6 +663,87 @@ mod tests {
             }
             let all = read.union(&written).count() as u64;
             prop_assert_eq!(pages.footprint(), (all, written.len() as u64, read.len() as u64));
+        }
+    }
+
+    /// Places at which requests begin and end: around words, blocks and chunks, and very far away.
+    const EDGES: [u64; 16] = [
+        0,
+        1,
+        63,
+        64,
+        BLOCK,
+        2 * BLOCK + 7,
+        CHUNK - 1,
+        CHUNK,
+        CHUNK + 1,
+        CHUNK + 2 * BLOCK,
+        2 * CHUNK,
+        3 * CHUNK - 1,
+        7 * CHUNK,
+        1 << 40,
+        (1 << 40) + 5 * CHUNK + 3,
+        1 << 51,
+    ];
+
+    proptest! {
+        /// The reference has a state for each stretch between two edges.
+        #[test]
+        fn requests_of_any_length_agree_with_stretches(
+            steps in prop::collection::vec((0..EDGES.len() - 1, 1..EDGES.len(), 0..3), 1..80),
+        ) {
+            let mut pages = Pages::default();
+            let mut states = [State::default(); EDGES.len() - 1];
+            let (mut total, mut peak) = (0_u64, 0);
+            for (from, length, kind) in steps {
+                let to = (from + length).min(EDGES.len() - 1);
+                let (first, last) = (EDGES[from], EDGES[to]);
+                let stretches = |at: usize| EDGES[at + 1] - EDGES[at];
+                let live = |states: &[State]| -> u64 {
+                    states.iter().enumerate().filter(|(_, state)| state.live).map(|(at, _)| stretches(at)).sum()
+                };
+                let written = states[from..to].iter().any(|state| state.written);
+                prop_assert_eq!(pages.any_written(first, last), written);
+                let before = live(&states);
+                match kind {
+                    0 => {
+                        pages.read(first, last);
+                        states[from..to].iter_mut().for_each(|state| state.read = true);
+                    }
+                    1 => {
+                        let after = total.wrapping_add((last - first).wrapping_mul(PAGE_BYTES));
+                        let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+                        let all_live = states[from..to].iter().all(|state| state.live);
+                        let came = pages.write(first, last, total, after, |distance, count| {
+                            *found.entry(distance).or_default() += count;
+                        });
+                        prop_assert_eq!(came.all_live, all_live);
+                        let (begins, ends) = ((total / PAGE_BYTES) as u32, (after / PAGE_BYTES) as u32);
+                        let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+                        for (at, state) in states.iter_mut().enumerate().take(to).skip(from) {
+                            if state.written {
+                                *expected.entry(distance(begins, state.position)).or_default() += stretches(at);
+                            }
+                            *state = State { read: state.read, written: true, live: true, position: ends };
+                        }
+                        prop_assert_eq!(found, expected);
+                        total = after;
+                    }
+                    _ => {
+                        let gone = pages.trim(first, last);
+                        states[from..to].iter_mut().for_each(|state| state.live = false);
+                        prop_assert_eq!(gone, before - live(&states));
+                    }
+                }
+                peak = peak.max(live(&states));
+                prop_assert_eq!((pages.live, pages.live_peak), (live(&states), peak));
+                let count = |has: fn(&State) -> bool| -> u64 {
+                    states.iter().enumerate().filter(|(_, state)| has(state)).map(|(at, _)| stretches(at)).sum()
+                };
+                let all = count(|state| state.read || state.written);
+                prop_assert_eq!(pages.footprint(), (all, count(|state| state.written), count(|state| state.read)));
+            }
+            prop_assert!(pages.stretches.len() + pages.chunks.len() < 100, "memory by requests, not by addresses");
         }
     }
 }
