@@ -5,7 +5,7 @@ use std::path::Path;
 use ssdlab_base::{format_size, parse_size};
 use ssdlab_device::{Drive, DriveConfig};
 use ssdlab_lab::Memory;
-use ssdlab_lab::memory::BESIDES;
+use ssdlab_lab::memory::{BESIDES, Part};
 
 use crate::failure::Failure;
 
@@ -78,8 +78,8 @@ impl Allowed {
         Err(Failure::input(sentence).hint(hints.into_iter().chain([more]).collect::<Vec<_>>().join("; ")))
     }
 
-    /// Refuses a served drive, whose contents are in its image.
-    pub(crate) fn check_served(&self, drives: &[DriveConfig]) -> Result<(), Failure> {
+    /// Refuses a served drive, whose contents are in its image; how many bytes it leaves.
+    pub(crate) fn check_served(&self, drives: &[DriveConfig]) -> Result<u64, Failure> {
         let bytes = |config: &DriveConfig| Drive::simulator_bytes_on_image(config);
         let mut served = BESIDES;
         for config in drives {
@@ -89,38 +89,70 @@ impl Allowed {
             [config] => {
                 let fits = |config: &DriveConfig| bytes(config).is_ok_and(|bytes| bytes + BESIDES <= self.bytes);
                 let hints = what_fits(config, fits).into_iter().collect();
-                self.check(&format!("{}: the served drive", config.name), served, hints)
+                self.check(&format!("{}: the served drive", config.name), served, hints)?;
             }
-            _ => self.check(&format!("the {} served drives", drives.len()), served, Vec::new()),
+            _ => self.check(&format!("the {} served drives", drives.len()), served, Vec::new())?,
         }
+        Ok(self.bytes.saturating_sub(served))
     }
 
     /// Refuses a run of which one drive alone would take more, with what would fit.
     pub(crate) fn check_run(&self, drives: &[(&DriveConfig, Memory)]) -> Result<(), Failure> {
         for (config, memory) in drives {
             let verified = memory.expected > 0;
-            let size = format_size;
-            let parts = match verified {
-                true => format!(
-                    " ({} for its tables and stamps, {} for what is expected)",
-                    size(memory.drive),
-                    size(memory.expected)
-                ),
-                false => String::new(),
-            };
+            let mut parts = Vec::new();
+            if verified {
+                parts.push(format!("{} for its tables and stamps", format_size(memory.drive)));
+                parts.push(format!("{} for what is expected", format_size(memory.expected)));
+            } else if !memory.parts.is_empty() {
+                parts.push(format!("{} for its tables", format_size(memory.drive)));
+            }
+            parts.extend(
+                memory.parts.iter().map(|(part, bytes)| format!("{} for {}", format_size(*bytes), named(*part))),
+            );
+            let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+            let total = memory.total().saturating_add(BESIDES);
             let mut hints = Vec::new();
             if verified {
                 let plain = Memory::of(&memory.label, config, false).map_or(0, |memory| memory.total()) + BESIDES;
                 let fits = if plain <= self.bytes { "takes" } else { "still takes" };
-                hints.push(format!("without --verify it {fits} {}", size(plain)));
+                hints.push(format!("without --verify it {fits} {}", format_size(plain)));
             }
-            let fits = |config: &DriveConfig| {
-                Memory::of("", config, verified).is_ok_and(|memory| memory.total() + BESIDES <= self.bytes)
-            };
-            hints.extend(what_fits(config, fits));
-            self.check(&format!("{}: the run{parts}", memory.label), memory.total() + BESIDES, hints)?;
+            // What matters is worth a word.
+            let large = memory.parts.iter().filter(|(_, bytes)| *bytes > total / 8);
+            hints.extend(large.map(|(part, bytes)| less(*part, total - bytes)));
+            if memory.drive.saturating_add(memory.expected).saturating_add(BESIDES) > self.bytes {
+                let fits = |config: &DriveConfig| {
+                    Memory::of("", config, verified).is_ok_and(|memory| memory.total() + BESIDES <= self.bytes)
+                };
+                hints.extend(what_fits(config, fits));
+            }
+            self.check(&format!("{}: the run{parts}", memory.label), total, hints)?;
         }
         Ok(())
+    }
+}
+
+/// What a part of a run's memory is for.
+fn named(part: Part) -> String {
+    match part {
+        Part::InFlight(requests) => format!("{requests} requests in flight"),
+        Part::RandomMaps => "random maps".to_string(),
+        Part::Workload => "tables of the workload".to_string(),
+        Part::Slowest(requests) => format!("the {requests} slowest requests"),
+        Part::Timeline => "the timeline".to_string(),
+    }
+}
+
+/// What takes less than this part, without which a run takes `rest`.
+fn less(part: Part, rest: u64) -> String {
+    let rest = format_size(rest);
+    match part {
+        Part::InFlight(_) => "a lower iodepth or numjobs takes less".to_string(),
+        Part::RandomMaps => format!("with norandommap, or one block size, it takes {rest}; fewer jobs take less"),
+        Part::Workload => "fewer jobs, a lower iodepth, or larger zones take less".to_string(),
+        Part::Slowest(_) => "fewer of the slowest requests (--slowest) take less".to_string(),
+        Part::Timeline => format!("without --timeline-interval it takes {rest}"),
     }
 }
 

@@ -36,6 +36,7 @@ use crate::verify::{Verified, Verifier};
 
 use stack::Stack;
 pub use stack::StackRefused;
+pub(crate) use stack::seen_by_workloads;
 
 mod parts;
 mod side_by_side;
@@ -350,7 +351,8 @@ fn run_drive(
     control: &Control<'_>,
 ) -> Result<Option<DeviceResult>, RunError> {
     let watched = observe.is_some() || experiment.recording.is_some();
-    let entrant = &stack::seen_by_workloads(entrant, experiment, watched)?;
+    let in_flight_max = experiment.in_flight_max(entrant);
+    let entrant = &seen_by_workloads(entrant, experiment, watched)?;
     let config = &entrant.config;
     let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
     // A workload that cannot be opened shall not wait for an hour of ageing to say so.
@@ -378,6 +380,7 @@ fn run_drive(
     let page_sectors = u64::from(config.flash.geometry.page_bytes) / SECTOR_BYTES;
     let mut recorder =
         Recorder::new(axis, stack.counters(), unit_sectors).of_jobs(sent.workload().jobs(), page_sectors);
+    recorder.in_flight_max = in_flight_max;
     if let (Axis::Time, Some(interval)) = (axis, experiment.timeline_interval) {
         recorder = recorder.with_interval(interval, stack.counters());
     }

@@ -31,6 +31,7 @@ pub mod result;
 mod smart;
 pub mod snapshot;
 pub mod source;
+mod standstill;
 pub mod subtests;
 pub mod table;
 pub mod text;

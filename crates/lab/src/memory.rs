@@ -4,12 +4,37 @@ use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::{Drive, DriveConfig, DriveError};
 use ssdlab_flash::Contents;
 use ssdlab_host::Host;
+use ssdlab_workload::Demand;
 
-use crate::experiment::{Experiment, RunError};
+use crate::breakdown::SLOW_BYTES;
+use crate::experiment::{Experiment, RunError, seen_by_workloads};
+use crate::precondition::Age;
+use crate::timeline;
 use crate::verify::Verifier;
 
-/// What the program, a workload and its results take beside a drive, in bytes: 32 MiB.
+/// What the program, a usual workload and its results take beside a drive, in bytes: 32 MiB.
 pub const BESIDES: u64 = 32 << 20;
+
+/// Requests in flight that [`BESIDES`] has space for.
+const IN_FLIGHT_BESIDES: u64 = 1 << 14;
+
+/// What a request in flight takes in a drive or a layer, and in the queues before it.
+const IN_FLIGHT_BYTES: u64 = 320;
+
+/// What a run takes beside its drive, by what asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// So many requests in flight.
+    InFlight(u64),
+    /// The random maps of the workload's jobs.
+    RandomMaps,
+    /// Other tables of the workload.
+    Workload,
+    /// So many of the slowest requests.
+    Slowest(u32),
+    /// A timeline with intervals that were asked for.
+    Timeline,
+}
 
 /// Memory of one drive's run at most, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +45,8 @@ pub struct Memory {
     pub drive: u64,
     /// What a verified run expects of each sector.
     pub expected: u64,
+    /// What else the run takes, beyond [`BESIDES`].
+    pub parts: Vec<(Part, u64)>,
 }
 
 impl Memory {
@@ -30,7 +57,8 @@ impl Memory {
     pub fn of(label: &str, config: &DriveConfig, verify: bool) -> Result<Memory, DriveError> {
         let contents = if verify { Contents::Stamps } else { Contents::Nothing };
         let expected = if verify { Verifier::simulator_bytes(config.address_bytes() / SECTOR_BYTES) } else { 0 };
-        Ok(Memory { label: label.to_string(), drive: Drive::simulator_bytes(config, contents)?, expected })
+        let drive = Drive::simulator_bytes(config, contents)?;
+        Ok(Memory { label: label.to_string(), drive, expected, parts: Vec::new() })
     }
 
     /// Of the stack of a host above drives, where the command names `config`.
@@ -38,7 +66,7 @@ impl Memory {
     /// # Errors
     /// A design that is not known.
     pub fn of_stack(label: &str, config: &DriveConfig, host: &Host, verify: bool) -> Result<Memory, DriveError> {
-        let mut memory = Memory { label: label.to_string(), drive: 0, expected: 0 };
+        let mut memory = Memory { label: label.to_string(), drive: 0, expected: 0, parts: Vec::new() };
         for (_, config) in host.drives(config) {
             let of = Memory::of(label, &config, verify)?;
             memory.drive = memory.drive.saturating_add(of.drive);
@@ -48,8 +76,8 @@ impl Memory {
     }
 
     /// All of it.
-    pub const fn total(&self) -> u64 {
-        self.drive.saturating_add(self.expected)
+    pub fn total(&self) -> u64 {
+        self.parts.iter().fold(self.drive.saturating_add(self.expected), |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 }
 
@@ -68,9 +96,66 @@ impl Experiment<'_> {
     }
 
     pub(crate) fn memory_of(&self, entrant: &crate::Entrant) -> Result<Memory, DriveError> {
-        match self.host {
+        let mut memory = match self.host {
             Some(host) => Memory::of_stack(&entrant.label, &entrant.config, host, self.verify),
             None => Memory::of(&entrant.label, &entrant.config, self.verify),
-        }
+        }?;
+        // A stack that cannot be built is refused when it is.
+        let seen = seen_by_workloads(entrant, self, false);
+        memory.parts = self.parts(seen.as_ref().map_or(&entrant.config, |seen| &seen.config));
+        Ok(memory)
+    }
+
+    /// Requests that may be in flight in a run of this drive; how many a trace has in flight, only the run shows.
+    pub(crate) fn in_flight_max(&self, entrant: &crate::Entrant) -> u64 {
+        let Ok(memory) = self.memory_of(entrant) else { return u64::MAX };
+        let rest = memory.parts.iter().filter(|(part, _)| !matches!(part, Part::InFlight(_))).map(|(_, bytes)| bytes);
+        let taken = rest.fold(memory.drive.saturating_add(memory.expected), |sum, bytes| sum.saturating_add(*bytes));
+        let left = self.memory_bytes.saturating_sub(taken.saturating_add(BESIDES));
+        IN_FLIGHT_BESIDES + left / self.in_flight_bytes(0)
+    }
+
+    /// What a request of so many bytes takes while it is in flight.
+    fn in_flight_bytes(&self, request_bytes: u64) -> u64 {
+        let layers = u64::from(self.host.is_some());
+        // What waits for the drive waits in a layer above it; a verified run keeps the stamps of what is written.
+        let stamps = if self.verify { request_bytes / SECTOR_BYTES * 8 } else { 0 };
+        let path = if self.breakdown.is_some() { PATH_BYTES } else { 0 };
+        (IN_FLIGHT_BYTES + stamps) * (1 + layers) + path
+    }
+
+    fn parts(&self, config: &DriveConfig) -> Vec<(Part, u64)> {
+        let demand = self.workload.demand(config);
+        // They are opened for one pass at a time, of which the measured one is opened first.
+        let aged_by = match self.age {
+            Age::Workload(source) | Age::SteadyUnder(source) => Some(source),
+            Age::Steady => Some(self.workload),
+            Age::None | Age::Fill | Age::Touched => None,
+        };
+        let initial = self.subtests.as_ref().and_then(|subtests| subtests.initial);
+        let others: Vec<Demand> =
+            [aged_by, initial].into_iter().flatten().map(|source| source.demand(config)).collect();
+        let random_maps = demand.random_map_bytes + others.iter().map(|other| other.random_map_bytes).sum::<u64>();
+        let tables = demand.table_bytes + others.iter().map(|other| other.table_bytes).sum::<u64>();
+        let in_flight = demand.in_flight.saturating_sub(IN_FLIGHT_BESIDES);
+        let slowest = self.breakdown.map_or(0, |breakdown| breakdown.slowest);
+        let kinds = demand.kinds.unwrap_or(4);
+        let is_asked = self.timeline_interval.is_some() && config.timed;
+        let timeline = if is_asked { timeline::asked_bytes(kinds) } else { 0 };
+        let parts = [
+            (Part::InFlight(demand.in_flight), in_flight.saturating_mul(self.in_flight_bytes(demand.request_bytes))),
+            (Part::RandomMaps, random_maps),
+            (Part::Workload, tables.saturating_sub(TABLES_BESIDES)),
+            (Part::Slowest(slowest), u64::from(slowest).saturating_sub(SLOWEST_BESIDES) * SLOW_BYTES),
+            (Part::Timeline, timeline),
+        ];
+        parts.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
     }
 }
+
+/// What the path of a request in flight takes.
+const PATH_BYTES: u64 = 512;
+
+/// Tables of workloads, and slowest requests, that [`BESIDES`] has space for.
+const TABLES_BESIDES: u64 = 2 << 20;
+const SLOWEST_BESIDES: u64 = 256;

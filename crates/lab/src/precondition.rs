@@ -26,6 +26,7 @@ use crate::progress::{Control, Phase};
 use crate::replay::{BATCH, ReplayError, beyond, fits, woken};
 use crate::result::Precondition;
 use crate::source::WorkloadSource;
+use crate::standstill::Standstill;
 use crate::verify::Verifier;
 
 mod checkpoint;
@@ -523,6 +524,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         }
         let (mut outstanding, mut in_order) = (0_u64, true);
         let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
+        let mut still = Standstill::default();
         loop {
             // Asking ahead of sending lets the processor fetch what the drive will need.
             let mut gathered = 0;
@@ -579,6 +581,13 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
             if self.turns.is_multiple_of(TURNS_PER_LOOK) {
                 if self.unsent_reads >= READS_IN_A_ROW_MAX {
                     return Ok(Pass::NoWrites);
+                }
+                // A search for the steady state ends by itself.
+                if self.search.is_none()
+                    && let Some(requests) = still.look(clock, requests, 0, 0)
+                    && workload.ends_by_time()
+                {
+                    return Err(ReplayError::NoTimeInPreconditioning { requests });
                 }
                 let stopped = self.control.stopped();
                 match &mut self.keeper {

@@ -25,6 +25,7 @@ use crate::latency::Latencies;
 use crate::progress::Control;
 use crate::rate::RateCounter;
 use crate::result::Timeline;
+use crate::standstill::Standstill;
 use crate::timeline::{Axis, Sampler};
 
 /// Turns of the loop between looks at the stop flag.
@@ -110,6 +111,35 @@ pub enum ReplayError {
         /// Their set.
         set: &'static str,
     },
+    /// The drive falls so far behind the workload that there is no memory for what waits.
+    #[error(
+        "{outstanding} requests are in flight, more than there is memory for (--memory): the workload sends faster than the drive \
+         answers; bound them (--replay closed:QD), give them more time (--replay timed*K), or raise --memory"
+    )]
+    TooManyInFlight {
+        /// How many.
+        outstanding: u64,
+    },
+    /// The workload ends by time, and its requests take none.
+    #[error(
+        "{requests} requests in a row took no virtual time, so a job with time_based would never end: give it an end of its \
+         own (io_size, number_ios or loops instead of time_based), or let requests take time (flash.timing, \
+         interface.command_overhead; reads of what was never written reach no chip: --precondition fill)"
+    )]
+    NoTime {
+        /// How many.
+        requests: u64,
+    },
+    /// The workload ends by time, and preconditioning takes none.
+    #[error(
+        "preconditioning takes no virtual time, so a workload with time_based would never end: {requests} requests were sent; \
+         give it an end of its own (io_size, number_ios or loops instead of time_based), or precondition with \
+         steady:WORKLOAD, which ends when write amplification is stable"
+    )]
+    NoTimeInPreconditioning {
+        /// How many.
+        requests: u64,
+    },
     /// The workload waits for a completion although nothing is in the drive.
     #[error("the workload waits for a completion after request {sent}, but no request is in the drive")]
     Deadlock {
@@ -145,6 +175,8 @@ pub struct Recorder {
     pub(crate) digest: u64,
     pub(crate) outstanding: u64,
     pub(crate) outstanding_max: u64,
+    /// More requests in flight than this end the run: there is no memory for them.
+    pub(crate) in_flight_max: u64,
     /// Integral of the requests in the drive over time: request-nanoseconds.
     pub(crate) occupancy: u128,
     /// How evenly requests completed.
@@ -173,6 +205,7 @@ impl Recorder {
             digest: 0,
             outstanding: 0,
             outstanding_max: 0,
+            in_flight_max: u64::MAX,
             occupancy: 0,
             rate: RateCounter::new(None),
             jobs: Jobs::default(),
@@ -278,6 +311,7 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
     let (mut answers, mut events) = (Vec::new(), Vec::new());
     let mut batch = [Request::new(Op::Flush, 0, 0); BATCH];
     let mut turns = 0_u64;
+    let mut still = Standstill::default();
     let mut stopped = false;
     let mut finished = false;
     loop {
@@ -285,6 +319,13 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
             let (done, total) = workload.progress();
             control.progress.advance(done, total);
             stopped = stopped || control.stopped();
+            let bytes = recorder.completed_bytes.iter().sum();
+            let least = user_sectors.saturating_mul(ssdlab_base::SECTOR_BYTES);
+            if let Some(requests) = still.look(target.now(), recorder.completed_total(), bytes, least)
+                && workload.ends_by_time()
+            {
+                return Err(ReplayError::NoTime { requests });
+            }
         }
         turns += 1;
 
@@ -426,6 +467,9 @@ fn send<T: BlockDevice + ?Sized>(
                 let words = words.pop_front().unwrap_or_default();
                 target.submit_command(request, Payload { data: Data::Nothing, words: &words });
             }
+        }
+        if recorder.outstanding > recorder.in_flight_max {
+            return Err(ReplayError::TooManyInFlight { outstanding: recorder.outstanding });
         }
         if let Some(ended) = ended {
             return Ok(ended);

@@ -1,7 +1,7 @@
 //! Where an experiment's requests come from, as the lab sees it.
 
 use ssdlab_device::DriveConfig;
-use ssdlab_workload::{Workload, WorkloadError};
+use ssdlab_workload::{Demand, Workload, WorkloadError};
 
 mod pointers;
 mod text;
@@ -29,6 +29,12 @@ pub trait WorkloadSource: Sync {
     /// Everything that decides what is sent, for the name of a snapshot: a specification's text and seed, or a trace's
     /// [`crate::snapshot::file_identity`], with the options of both.
     fn identity(&self) -> String;
+
+    /// What it takes on this drive while it is sent, as far as that is known before.
+    fn demand(&self, drive: &DriveConfig) -> Demand {
+        let _ = drive;
+        Demand::default()
+    }
 
     /// What a person should know of how it was read for this drive so far, a sentence each.
     fn notes(&self, drive: &DriveConfig) -> Vec<String> {

@@ -390,6 +390,11 @@ impl Workload for Divided<'_> {
         (self.requests, None)
     }
 
+    fn ends_by_time(&self) -> bool {
+        // Volumes end a sub-test, too, where anything is written; initial data is sent to its own end.
+        (self.initial || self.of_pass == 0) && self.inner.ends_by_time()
+    }
+
     fn rewind(&mut self) -> Result<(), WorkloadError> {
         Err(WorkloadError("a workload in sub-tests is opened anew instead".to_string()))
     }

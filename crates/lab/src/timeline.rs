@@ -15,7 +15,7 @@ use crate::result::{OpTimeline, Timeline};
 /// Samples at which neighbours are merged; even.
 const SAMPLES_MAX: usize = 1024;
 
-/// The same where an interval was asked for: 180 MB.
+/// The same where an interval was asked for.
 const ASKED_MAX: usize = 65_536;
 
 /// The first interval: a microsecond.
@@ -32,6 +32,14 @@ const SKETCH_BITS: u32 = 42;
 
 /// Buckets of a sketch.
 const SKETCH_LEN: usize = (SKETCH_BITS as usize - 3) * SKETCH_STEPS as usize;
+
+/// Memory of a timeline with intervals that were asked for, of so many kinds of requests: 200 to 800 MB.
+pub(crate) fn asked_bytes(kinds: u64) -> u64 {
+    // As a column of the result and of its files an interval takes some hundred numbers more.
+    const AS_RESULT: u64 = 2 << 10;
+    let tallies = kinds * (size_of::<Tally>() + size_of::<[u32; SKETCH_LEN]>()) as u64;
+    ASKED_MAX as u64 * (size_of::<Sample>() as u64 + tallies + AS_RESULT)
+}
 
 /// What the intervals divide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

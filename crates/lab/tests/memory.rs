@@ -6,12 +6,15 @@ mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use common::{Random, drive, entrants, experiment};
+use rand::RngExt as _;
+use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::mapped_bytes;
-use ssdlab_lab::memory::BESIDES;
-use ssdlab_lab::{Age, Control, Experiment, Memory, Quiet, SnapshotCache};
+use ssdlab_lab::memory::{BESIDES, Part};
+use ssdlab_lab::{Age, Breakdown, Control, Experiment, Memory, Quiet, Sending, SnapshotCache, TextSource};
 
 /// Bytes handed out now.
 static HEAP: AtomicU64 = AtomicU64::new(0);
@@ -50,8 +53,12 @@ fn peak(experiment: &Experiment<'_>) -> u64 {
     PEAK.load(Ordering::Relaxed) - before
 }
 
+/// One test at a time: bytes are counted in one place.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_run_takes_what_it_is_said_to_take() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let large = |name: &str, blocks_per_plane: u32| {
         let mut config = drive(name);
         config.flash.geometry.blocks_per_plane = blocks_per_plane;
@@ -86,5 +93,60 @@ fn a_run_takes_what_it_is_said_to_take() {
         // Side by side the peaks need not fall together, and what is said BESIDES is for what is larger than here.
         let least = if run.jobs == 1 { (said - BESIDES) as f64 * 0.8 } else { 0.0 };
         assert!(taken as f64 >= least, "{what}: {taken} of {said}");
+    }
+}
+
+/// Workloads with many requests in flight or large random maps, runs that list slow requests or have a timeline of their
+/// own: none of what is drawn takes more than it was said to, and each of them would without its part of the estimate.
+#[test]
+fn drawn_settings_take_no_more_than_they_are_said_to() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut large = drive("large");
+    large.flash.geometry.blocks_per_plane = 1024;
+    large.user_bytes = large.flash.geometry.bytes() / 4096 * 10 / 12 * 4096;
+    let drives = entrants(&[large]);
+    let mut drawn = [0; 5];
+    for seed in 0..6 {
+        let mut random = rng(seed, "settings that take memory");
+        let mut draw = |of: &[u64]| of[random.random_range(0..of.len())];
+        let spec = match seed % 3 {
+            // Reads of what was never written are quick.
+            0 => format!("rw=randread,bs=4k,iodepth=1000,numjobs={},number_ios=1000", draw(&[250, 300])),
+            1 => format!("rw=randwrite,bsrange=512-16k,numjobs={},number_ios=2", draw(&[600, 900])),
+            _ => {
+                let mode = ["randwrite", "randread", "randrw", "write", "randtrim"][draw(&[0, 1, 2, 3, 4]) as usize];
+                let size = ["bs=4k", "bs=16k", "bsrange=512-16k"][draw(&[0, 1, 2]) as usize];
+                format!("rw={mode},{size},iodepth={},number_ios=6000", draw(&[1, 32, 1000]))
+            }
+        };
+        let workload = TextSource::open(&spec, Sending::default(), seed).expect("a workload");
+        let slowest = [None, Some(0), Some(5_000)][draw(&[0, 1, 2]) as usize];
+        let interval = [None, Some(Nanos::from_us(1))][draw(&[0, 0, 1]) as usize];
+        let run = Experiment {
+            verify: draw(&[0, 0, 1]) == 1,
+            breakdown: slowest.map(|slowest| Breakdown { slowest }),
+            timeline_interval: interval,
+            ..experiment(&drives, &workload, Age::None)
+        };
+        let memory = run.memory().expect("known designs").remove(0);
+        let (said, taken) = (memory.total() + BESIDES, peak(&run));
+        println!(
+            "{spec}, slowest {slowest:?}, interval {interval:?}, verify {}: {said} said, {taken} taken: {:?}",
+            run.verify, memory.parts
+        );
+        assert!(taken <= said, "{spec}: {taken} of {said}, {:?}", memory.parts);
+        for (part, _) in &memory.parts {
+            let place = match part {
+                Part::InFlight(_) => 0,
+                Part::RandomMaps => 1,
+                Part::Workload => 2,
+                Part::Slowest(_) => 3,
+                Part::Timeline => 4,
+            };
+            drawn[place] += 1;
+        }
+    }
+    for (place, draws) in drawn.iter().enumerate() {
+        assert!(*draws > 0, "part {place} was never drawn");
     }
 }

@@ -16,4 +16,4 @@ mod workload;
 
 pub use archive::{Archive, Compression};
 pub use open::{OpenOptions, WorkloadKind, open, open_trace};
-pub use workload::{Next, Workload, WorkloadError};
+pub use workload::{Demand, Next, Workload, WorkloadError};

@@ -20,6 +20,21 @@ pub enum Next {
 #[error("{0}")]
 pub struct WorkloadError(pub String);
 
+/// What a workload takes while it is sent, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Bytes of the longest of them.
+    pub request_bytes: u64,
+    /// Kinds of requests (read, write, trim, flush), where that is known.
+    pub kinds: Option<u64>,
+    /// Bytes of its random maps.
+    pub random_map_bytes: u64,
+    /// Bytes of its other tables.
+    pub table_bytes: u64,
+}
+
 /// A stream of requests with its own discipline of sending.
 pub trait Workload {
     /// The next request at virtual time `now`.
@@ -64,6 +79,11 @@ pub trait Workload {
 
     /// Requests in all and requests sent so far, where the total is known, for progress.
     fn progress(&self) -> (u64, Option<u64>);
+
+    /// Whether it goes on until a time has come, however much it has sent: on a clock that stands still it never ends.
+    fn ends_by_time(&self) -> bool {
+        false
+    }
 
     /// Start again from the beginning, as a fresh copy with the same seed.
     fn rewind(&mut self) -> Result<(), WorkloadError>;

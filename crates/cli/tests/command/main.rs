@@ -3,6 +3,7 @@
 mod bad_input;
 mod catalogue;
 mod files;
+mod limits;
 mod memory;
 mod messages;
 mod names;

@@ -77,3 +77,37 @@ fn a_size_of_memory_is_read_as_every_size() {
     bench.refuses(&with("1MB"), &["more than the limit of 976.6 KiB (--memory 1MB)"]);
     bench.succeeds(&with("1GB"));
 }
+
+/// What a workload makes a run keep, and what results keep, is counted as the drive's tables are.
+#[test]
+fn what_a_run_takes_beside_its_drive_is_refused_with_what_takes_less() {
+    let bench = Bench::new();
+    let flood = "rw=randwrite,bs=512,iodepth=65536,numjobs=256,norandommap,time_based,runtime=1";
+    let run = ["run", "-q", "-d", "tiny.toml", "--memory", "40m", "-w"];
+    let refused = |more: &[&str], parts: &[&str]| {
+        bench.refuses(&[&run[..], more].concat(), &[parts, &["more than the limit of 40 MiB"]].concat());
+    };
+    refused(&[flood], &[" for 16777216 requests in flight", "a lower iodepth or numjobs takes less"]);
+    let maps = "rw=randwrite,bsrange=512-64k,numjobs=2000,io_size=16m";
+    let demo = ["run", "-q", "-d", "demo-tlc", "--memory", "200m", "-w", maps];
+    bench.refuses(&demo, &[" for random maps", "with norandommap, or one block size, it takes "]);
+    let aged = ["run", "-q", "-d", "demo-tlc", "--memory", "200m", "-w", "rw=read,bs=4k,io_size=4k", "-p", maps];
+    bench.refuses(&aged, &[" for random maps"]);
+    let one = "rw=randwrite,bs=512,iodepth=32,io_size=1m";
+    refused(&[one, "--slowest", "100000"], &[" for the 100000 slowest requests", "(--slowest) take less"]);
+    refused(&[one, "--timeline-interval", "1us"], &[" for the timeline", "without --timeline-interval it takes "]);
+    bench.succeeds(&[&run[..], &[one, "--slowest", "100"]].concat());
+    bench.succeeds(&[&run[..], &["rw=randwrite,bs=512,iodepth=1024,numjobs=16,number_ios=4,norandommap"]].concat());
+}
+
+/// How many requests of a trace are in flight, only the run shows.
+#[test]
+fn a_trace_that_leaves_the_drive_behind_ends_where_memory_does() {
+    let bench = Bench::new();
+    let lines: String = (0..60_000).map(|line| format!("0,W,{},512\n", line % 20_000 * 512)).collect();
+    bench.write("burst.csv", &format!("time_us,op,offset_bytes,length_bytes\n{lines}"));
+    let run = |more: &[&'static str]| [&["run", "-q", "-d", "tiny.toml", "-w", "burst.csv"][..], more].concat();
+    bench.refuses(&run(&["--memory", "40m"]), &["requests are in flight", "--replay closed:QD", "raise --memory"]);
+    bench.succeeds(&run(&["--memory", "40m", "--replay", "closed:32"]));
+    bench.succeeds(&run(&["--memory", "400m"]));
+}

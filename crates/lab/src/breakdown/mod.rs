@@ -10,6 +10,7 @@ pub(crate) mod text;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
+use ssdlab_base::Request;
 use ssdlab_device::Completion;
 use ssdlab_device::path::{Part, Path, Segment, Stage};
 
@@ -79,12 +80,36 @@ fn bucket(ns: u64) -> u32 {
     (shift << BUCKET_BITS) + (ns >> shift) as u32
 }
 
+/// Waits of a slow request at most; of one that waited more often, those of a kind are added up.
+const WAITS_MAX: usize = 128;
+
+/// Memory of one of the slowest requests: a wait while the run goes, as a result, and three times as text of a file.
+pub(crate) const SLOW_BYTES: u64 = WAITS_MAX as u64 * 300;
+
 /// A slow request, ordered by latency; of equals the earlier is the slower.
 #[derive(Clone, Debug)]
 struct Slow {
     latency_ns: u64,
     number: u64,
-    path: Path,
+    request: Request,
+    /// Stage and part of each wait, and how long it was.
+    waits: Box<[(u16, u64)]>,
+}
+
+/// The waits along a path, in their order.
+fn waits(path: &Path) -> Box<[(u16, u64)]> {
+    let of = |segment: &Segment| (slot(segment), segment.length().0);
+    if path.segments.len() <= WAITS_MAX {
+        return path.segments.iter().map(of).collect();
+    }
+    let mut waits: Vec<(u16, u64)> = Vec::new();
+    for (slot, ns) in path.segments.iter().map(of) {
+        match waits.iter_mut().find(|(other, _)| *other == slot) {
+            Some((_, sum)) => *sum += ns,
+            None => waits.push((slot, ns)),
+        }
+    }
+    waits.into_boxed_slice()
 }
 
 impl Slow {
@@ -166,8 +191,14 @@ impl Gathered {
             lanes.request(&path);
         }
         if self.options.slowest > 0 {
-            self.slow.push(Reverse(Slow { latency_ns: latency, number: self.requests, path }));
-            if self.slow.len() > self.options.slowest as usize {
+            let is_full = self.slow.len() >= self.options.slowest as usize;
+            // Of equals the earlier stays.
+            if is_full && self.slow.peek().is_some_and(|Reverse(least)| latency <= least.latency_ns) {
+                return;
+            }
+            let (number, waits) = (self.requests, waits(&path));
+            self.slow.push(Reverse(Slow { latency_ns: latency, number, request: path.request, waits }));
+            if is_full {
                 self.slow.pop();
             }
         }
@@ -198,7 +229,7 @@ impl Gathered {
         let ops = OPS.iter().zip(&self.ops).filter(|(_, buckets)| !buckets.is_empty());
         let ops = ops.map(|(name, buckets)| ((*name).to_string(), of_op(buckets))).collect();
         let slowest = self.slow.into_sorted_vec();
-        let slowest = slowest.iter().map(|Reverse(slow)| slow_request(slow)).collect();
+        let slowest = slowest.into_iter().map(|Reverse(slow)| slow_request(&slow)).collect();
         LatencyBreakdown { ops, slowest }
     }
 }
@@ -259,15 +290,14 @@ fn split<'a>(buckets: impl Iterator<Item = &'a Bucket>) -> LatencySplit {
     LatencySplit { from_ns: if requests == 0 { 0 } else { from_ns }, requests, mean_ns: mean(sum_ns), parts_ns }
 }
 
-fn slow_request(Slow { latency_ns, path, .. }: &Slow) -> SlowRequest {
-    let waits = path.segments.iter();
+fn slow_request(Slow { latency_ns, request, waits, .. }: &Slow) -> SlowRequest {
     SlowRequest {
-        op: OPS[path.request.op.class()].to_string(),
-        sector: path.request.sector,
-        sectors: path.request.sectors,
-        submitted_ns: path.request.at.0,
+        op: OPS[request.op.class()].to_string(),
+        sector: request.sector,
+        sectors: request.sectors,
+        submitted_ns: request.at.0,
         latency_ns: *latency_ns,
-        waits: waits.map(|segment| Wait { part: segment.key(), ns: segment.length().0 }).collect(),
+        waits: waits.iter().map(|(slot, ns)| Wait { part: key(*slot), ns: *ns }).collect(),
     }
 }
 
@@ -275,7 +305,7 @@ fn slow_request(Slow { latency_ns, path, .. }: &Slow) -> SlowRequest {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use ssdlab_base::{Nanos, Op, Request};
+    use ssdlab_base::{Nanos, Op};
     use ssdlab_device::Status;
 
     fn completed(gathered: &mut Gathered, at: u64, lengths: &[(Part, u64)]) {
@@ -330,6 +360,20 @@ mod tests {
             let listed: Vec<u64> = result.slowest.iter().map(|slow| slow.latency_ns).collect();
             let most: Vec<u64> = sorted.iter().rev().take(7).copied().collect();
             prop_assert_eq!(listed, most);
+        }
+    }
+
+    #[test]
+    fn a_request_that_waited_very_often_has_the_sum_of_each_kind() {
+        for (waits, kept) in [(WAITS_MAX, WAITS_MAX), (WAITS_MAX + 2, 2)] {
+            let mut gathered = Gathered::new(Breakdown { slowest: 1 }, None);
+            let parts = [(Part::LinkWait, 2), (Part::Link, 3)];
+            let lengths: Vec<(Part, u64)> = parts.into_iter().cycle().take(waits).collect();
+            completed(&mut gathered, 0, &lengths);
+            assert!(gathered.check().held, "{}", gathered.check().detail);
+            let slowest = &gathered.result().slowest[0];
+            assert_eq!(slowest.waits.len(), kept);
+            assert_eq!(slowest.waits.iter().map(|wait| wait.ns).sum::<u64>(), slowest.latency_ns);
         }
     }
 

@@ -121,7 +121,7 @@ impl Stack {
 }
 
 /// An entrant as workloads see it: with the capacity of the stack. A drive that is `watched` must be the only one.
-pub(super) fn seen_by_workloads(
+pub(crate) fn seen_by_workloads(
     entrant: &Entrant,
     experiment: &Experiment<'_>,
     watched: bool,

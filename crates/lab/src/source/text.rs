@@ -13,7 +13,7 @@ use ssdlab_workload::fio::{FioJob, parse_size};
 use ssdlab_workload::model::{Model, is_model};
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::{Trace, standard_input};
-use ssdlab_workload::{Next, Workload, WorkloadError, WorkloadKind, open_trace};
+use ssdlab_workload::{Demand, Next, Workload, WorkloadError, WorkloadKind, open_trace};
 
 use super::{InZones, WorkloadSource, pointers};
 use crate::snapshot::file_identity;
@@ -269,6 +269,18 @@ impl WorkloadSource for TextSource {
             Kind::Trace { spec, identity } => format!("trace {spec} {identity} {fit} {limit:?}"),
             Kind::Model(model) => format!("model {} {fit} {limit:?}", model.identity()),
             Kind::Fio { job, .. } => format!("fio {job:?} seed {} {limit:?}", self.seed),
+        }
+    }
+
+    fn demand(&self, drive: &DriveConfig) -> Demand {
+        match &self.kind {
+            // A job that does not fit the drive is refused when it is opened.
+            Kind::Fio { job, .. } => {
+                let demand = job.demand(drive.address_bytes(), drive.zones()).unwrap_or_default();
+                Demand { in_flight: demand.in_flight.min(self.sending.limit.unwrap_or(u64::MAX)), ..demand }
+            }
+            // How many requests of a trace are in flight, only the run shows.
+            Kind::Trace { .. } | Kind::Model(_) => Demand::default(),
         }
     }
 

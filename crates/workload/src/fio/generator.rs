@@ -281,6 +281,10 @@ impl Workload for FioWorkload {
         (self.sent, self.total)
     }
 
+    fn ends_by_time(&self) -> bool {
+        self.jobs.iter().zip(&self.place).any(|(job, place)| *place != Place::Off && job.plan.settings.time_based)
+    }
+
     fn command_set(&self) -> Option<&'static str> {
         let by_command = self.zones.as_ref().is_some_and(|zones| zones.reset() == ZoneReset::Command);
         by_command.then_some(ZONED.name)

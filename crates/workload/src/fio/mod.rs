@@ -43,7 +43,7 @@ pub use value::size as parse_size;
 
 use settings::JobSettings;
 
-use crate::WorkloadError;
+use crate::{Demand, WorkloadError};
 
 /// A job file is text that a person wrote; anything larger is something else.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -127,6 +127,15 @@ impl FioJob {
         }
         let (plans, zones) = plan::plan(&self.jobs, capacity_bytes, zones, seed)?;
         Ok(FioWorkload::new(plans, zones, self.notes()))
+    }
+
+    /// What the workload of [`FioJob::generator_on`] will take.
+    ///
+    /// # Errors
+    /// A job that does not fit the drive or its zones.
+    pub fn demand(&self, capacity_bytes: u64, zones: Option<ZoneShape>) -> Result<Demand, WorkloadError> {
+        let (plans, zones) = plan::plan(&self.jobs, capacity_bytes, zones, 0)?;
+        Ok(plan::demand(&plans, zones.as_ref()))
     }
 
     /// Requests that each job keeps in flight at most, clones one by one, in the file's order.

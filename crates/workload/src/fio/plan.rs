@@ -7,10 +7,11 @@ use ssdlab_base::{Nanos, SECTOR_BYTES, format_size, rng};
 
 use rand::Rng as _;
 
-use crate::WorkloadError;
 use crate::draw::below;
+use crate::{Demand, WorkloadError};
 
 use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
+use super::random_map::RandomMap;
 use super::settings::{JobSettings, ZoneMode};
 use super::skew::{Picker, Skew};
 use super::zone_plan::{self, JobZones};
@@ -113,6 +114,35 @@ pub(crate) fn plan(
     }
     Ok((plans, zones.map(|zones| zones.table())))
 }
+
+/// What planned jobs take: slots and maps of all of them, and in flight those of the phase with the most.
+pub(crate) fn demand(plans: &[JobPlan], zones: Option<&ZoneTable>) -> Demand {
+    let mut demand = Demand { table_bytes: zones.map_or(0, ZoneTable::bytes), ..Demand::default() };
+    let mut phases: Vec<u64> = Vec::new();
+    for plan in plans {
+        let in_flight = u64::from(plan.depth).min(plan.total_requests().unwrap_or(u64::MAX));
+        phases.resize(phases.len().max(plan.phase as usize + 1), 0);
+        phases[plan.phase as usize] += in_flight;
+        let longest = plan.settings.sizes.iter().map(Sizes::max).max().unwrap_or(0);
+        demand.request_bytes = demand.request_bytes.max(longest);
+        demand.table_bytes += JOB_BYTES + u64::from(plan.depth) * SLOT_BYTES;
+        if let MapKind::Bitmap { blocks, .. } = plan.map {
+            demand.random_map_bytes = demand.random_map_bytes.saturating_add(RandomMap::bytes(blocks));
+        }
+    }
+    demand.in_flight = phases.into_iter().max().unwrap_or(0);
+    let uses = |direction| plans.iter().any(|plan| plan.settings.mode.uses(direction));
+    let flushes = plans.iter().any(|plan| plan.settings.fsync > 0 || plan.settings.flush_at_end);
+    let kinds = [uses(READ), uses(WRITE), uses(TRIM) || zones.is_some(), flushes];
+    demand.kinds = Some(kinds.into_iter().map(u64::from).sum());
+    demand
+}
+
+/// A clone of a job, with what it draws ahead.
+const JOB_BYTES: u64 = 8 << 10;
+
+/// A slot is in its job's list of free ones, and has an owner.
+const SLOT_BYTES: u64 = 8;
 
 /// Blocks in bitmaps over all jobs: 4 GiB of bits.
 const MAX_MAPPED: u64 = 1 << 35;

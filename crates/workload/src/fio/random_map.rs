@@ -31,6 +31,19 @@ impl RandomMap {
         map
     }
 
+    /// Memory of a map of `size` blocks.
+    pub(crate) fn bytes(size: u64) -> u64 {
+        let (mut bytes, mut bits) = (0, size);
+        loop {
+            let words = bits.div_ceil(64);
+            bytes += words * 8;
+            if words <= 1 {
+                return bytes;
+            }
+            bits = words;
+        }
+    }
+
     /// Every block is free again.
     pub(crate) fn clear(&mut self) {
         self.used = 0;

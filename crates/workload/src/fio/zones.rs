@@ -67,6 +67,11 @@ pub(crate) struct ZoneTable {
 }
 
 impl ZoneTable {
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.zones.capacity() * size_of::<Zone>()) as u64
+    }
+
     /// All zones empty. Sizes are bytes.
     pub(super) fn new(size: u64, capacity: u64, count: u64, most_open: u32, reset: ZoneReset) -> ZoneTable {
         assert!(capacity > 0 && capacity <= size, "a zone of {size} bytes has {capacity} to be written");
