@@ -1,6 +1,6 @@
 //! `ssdlab serve`: a drive as a network block device, until it is told to stop.
 
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,16 +14,21 @@ use ssdlab_device::{DriveConfig, DriveError};
 use ssdlab_host::Host;
 use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::image::{self, OpenError, OpenedStack};
-use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, ServeError, Server};
-use ssdlab_live::record::Recorder;
+use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, REQUEST_BYTES_MAX, ServeError, Server};
+use ssdlab_live::record::{Recorder, RecordingFile};
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
 use crate::failure::Failure;
 use crate::memory::allowed;
-use crate::{interrupt, panic, shipped, stdout};
+use crate::stdout::say;
+use crate::{interrupt, panic, shipped, stderr};
 
 /// How often the main thread looks whether it is time to stop.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Bytes of requests that all clients may have in the server: the longest request always, and no more than this.
+const CLIENTS_LEAST: u64 = REQUEST_BYTES_MAX as u64;
+const CLIENTS_MOST: u64 = 1 << 30;
 
 /// What lets other machines connect.
 const ALLOW_REMOTE: &str = "with --allow-remote other machines may connect";
@@ -62,6 +67,8 @@ pub(crate) struct Served {
     pub(crate) memory: Option<String>,
 
     /// Record the clients' commands to this file, as a trace that `ssdlab run` replays; .zst and .gz are compressed
+    ///
+    /// If the file holds an earlier recording, this one goes to FILE with a number: trace-2.csv, trace-3.csv.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 
@@ -109,6 +116,8 @@ pub(crate) struct Live {
     control: Option<Control>,
     recorder: Option<(PathBuf, Recorder)>,
     pace: Pace,
+    /// Memory that `--memory` leaves for clients, in bytes.
+    left: u64,
 }
 
 /// What a transport sends to the drive.
@@ -130,22 +139,18 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
         })?;
     let live = Live::start(&args.served, Wants::Commands)?;
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
-    let server = Server::start(&endpoint, export, Limits::default()).map_err(|error| match &error {
-        ServeError::Listen { source, .. } => cannot_listen(&error, source),
-        _ => Failure::work(&error),
-    })?;
+    let total_bytes = live.left.clamp(CLIENTS_LEAST, CLIENTS_MOST);
+    let server =
+        Server::start(&endpoint, export, Limits { total_bytes, ..Limits::default() }).map_err(
+            |error| match &error {
+                ServeError::Listen { source, .. } => cannot_listen(&error, source),
+                _ => Failure::work(&error),
+            },
+        )?;
     say(&format!("NBD: {}", server.uri()))?;
     live.wait(|| false)?;
     server.stop();
     live.finish()
-}
-
-/// Prints a line at once, also into a pipe.
-pub(crate) fn say(line: &str) -> Result<(), Failure> {
-    stdout::print(|to| {
-        writeln!(to, "{line}")?;
-        to.flush()
-    })
 }
 
 impl Live {
@@ -182,7 +187,7 @@ impl Live {
             })?,
             None => {}
         }
-        allowed(args.memory.as_deref())?.check_served(&drives)?;
+        let left = allowed(args.memory.as_deref())?.check_served(&drives)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
             let why = format!(
                 "--prometheus {address}: it can be reached from other machines, and the metrics have no passwords"
@@ -200,7 +205,7 @@ impl Live {
         let OpenedStack { device, recovery, fresh } =
             image::open_stack(&args.image, &host, &config, args.seed).map_err(refused)?;
         // A drive that is refused leaves an earlier recording as it is.
-        let recording = args.record.as_deref().map(|path| recording("--record", path)).transpose()?;
+        let recording = args.record.as_deref().map(recording_beside).transpose()?;
         let gigabytes = device.sectors() as f64 * 512.0 / 1e9;
         let how = if fresh {
             "a new image".to_string()
@@ -221,10 +226,18 @@ impl Live {
             say(&format!("metrics: http://{address}/metrics"))?;
         }
         let recorder = match recording {
-            Some((path, out)) => Some((path, Recorder::start(&engine, out).map_err(Failure::work)?)),
+            Some((path, out)) => {
+                let shown = path.display().to_string();
+                let broken = move |error: &io::Error| {
+                    stderr::say(format_args!(
+                        "warning: --record {shown}: {error}; the recording ends here, incomplete, and the drive is served on"
+                    ));
+                };
+                Some((path, Recorder::start(&engine, out, Box::new(broken)).map_err(Failure::work)?))
+            }
             None => None,
         };
-        Ok(Live { engine, control: Some(control), recorder, pace: args.time_scale })
+        Ok(Live { engine, control: Some(control), recorder, pace: args.time_scale, left })
     }
 
     /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`.
@@ -269,16 +282,34 @@ fn cannot_listen(sentence: impl std::fmt::Display, error: &io::Error) -> Failure
     }
 }
 
-/// Opens the file that a recording goes to, as `option` names it.
-pub(crate) fn recording(option: &str, path: &Path) -> Result<(PathBuf, Box<dyn std::io::Write + Send>), Failure> {
-    let wrong = |error| Failure::input(format!("{option} {}: {error}", path.display()));
-    let file = std::fs::File::create(path).map_err(wrong)?;
-    let out: Box<dyn std::io::Write + Send> = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("zst") => Box::new(zstd::Encoder::new(file, 3).map_err(wrong)?.auto_finish()),
-        Some("gz") => Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
+/// Where a recording is written, compressed if its name says so.
+fn packed(path: &Path, file: RecordingFile) -> io::Result<Box<dyn io::Write + Send>> {
+    Ok(match path.extension().and_then(|extension| extension.to_str()) {
+        Some("zst") => Box::new(zstd::Encoder::new(file.into_inner(), 3)?.auto_finish()),
+        Some("gz") => Box::new(flate2::write::GzEncoder::new(file.into_inner(), flate2::Compression::default())),
         _ => Box::new(file),
-    };
-    Ok((path.to_path_buf(), out))
+    })
+}
+
+/// The file of `--record`; what an earlier server recorded stays, and this one writes beside it.
+fn recording_beside(path: &Path) -> Result<(PathBuf, Box<dyn io::Write + Send>), Failure> {
+    let wrong = |error| Failure::input(format!("--record {}: {error}", path.display()));
+    let (found, file) = RecordingFile::create_beside(path).map_err(wrong)?;
+    if found != path {
+        stderr::note(format_args!("{} holds an earlier recording; this one is {}", path.display(), found.display()));
+    }
+    let out = packed(&found, file).map_err(wrong)?;
+    Ok((found, out))
+}
+
+/// The file of `ssdlab record --out`, which must be a new one.
+pub(crate) fn new_recording(path: &Path) -> Result<Box<dyn io::Write + Send>, Failure> {
+    let file = RecordingFile::create(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::input(format!("--out {}: this file is there already", path.display()))
+            .hint("name another file, or remove it: a recording is never written over"),
+        _ => Failure::input(format!("--out {}: {error}", path.display())),
+    })?;
+    packed(path, file).map_err(|error| Failure::input(format!("--out {}: {error}", path.display())))
 }
 
 fn refused(error: OpenError) -> Failure {

@@ -1,6 +1,6 @@
 //! `ssdlab stat` and `ssdlab record`: a served drive from outside, through its control socket.
 
-use std::io::{BufRead as _, BufReader, ErrorKind, IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::ops::RangeInclusive;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,13 @@ use clap::Args;
 use serde_json::Value;
 use ssdlab_base::Nanos;
 use ssdlab_base::command_sets::segments::SegmentState;
+use ssdlab_lab::text::clipped;
+use ssdlab_workload::trace::CSV_HEADER;
 
 use crate::failure::Failure;
-use crate::serve::say;
 use crate::stat_segments::{Selection, shown, states};
-use crate::{interrupt, stdout};
+use crate::stdout::{say, say_bold};
+use crate::{interrupt, stderr, stdout};
 
 /// Show a served drive live: IOPS, latency, write amplification, free blocks, garbage collection.
 #[derive(Args, Debug)]
@@ -62,7 +64,7 @@ pub(crate) struct Record {
     /// The server's control socket, or the image's folder
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
-    /// The trace to write; .zst and .gz are compressed
+    /// The trace to write, a new file; .zst and .gz are compressed
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Stop after this many seconds; by default when interrupted
@@ -85,29 +87,101 @@ fn parse_state(text: &str) -> Result<SegmentState, String> {
     named.ok_or_else(|| format!("expected {}", SegmentState::ALL.map(SegmentState::name).join(", ")))
 }
 
-fn connect(socket: &Path) -> Result<UnixStream, Failure> {
-    let path = if socket.is_dir() { socket.join("control.sock") } else { socket.to_path_buf() };
-    UnixStream::connect(&path).map_err(|error| {
-        Failure::input(format!("{}: {error}", path.display()))
-            .hint("expected the control socket of a running `ssdlab serve` or `ssdlab mount`")
-    })
+/// A connection to a control socket.
+struct Asked {
+    to: UnixStream,
+    from: BufReader<UnixStream>,
+    path: PathBuf,
 }
+
+impl Asked {
+    fn connect(socket: &Path) -> Result<Asked, Failure> {
+        let path = if socket.is_dir() { socket.join("control.sock") } else { socket.to_path_buf() };
+        let to = UnixStream::connect(&path)
+            .map_err(|error| Failure::input(format!("{}: {error}", path.display())).hint(EXPECTED))?;
+        let from = BufReader::new(to.try_clone().map_err(Failure::work)?);
+        Ok(Asked { to, from, path })
+    }
+
+    /// Asks in a word. The answer's first line begins with `begins`, or an error of the server's; nothing if the server has
+    /// ended. What answers otherwise is no control socket: NBD's, for one, speaks first.
+    fn ask(&mut self, word: &str, begins: &str) -> Result<Option<String>, Failure> {
+        if writeln!(self.to, "{word}").is_err() {
+            return Ok(None);
+        }
+        self.to.set_read_timeout(Some(PATIENCE)).map_err(Failure::work)?;
+        let mut line = Vec::new();
+        while !line.ends_with(b"\n") {
+            let arrived = match self.from.fill_buf() {
+                Ok([]) => return Ok(None),
+                Ok(arrived) => arrived,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    let sentence = format!("{}: no answer for {} s", self.path.display(), PATIENCE.as_secs());
+                    return Err(Failure::input(sentence).hint(EXPECTED));
+                }
+                Err(_) => return Ok(None),
+            };
+            let taken = arrived.iter().position(|byte| *byte == b'\n').map_or(arrived.len(), |at| at + 1);
+            line.extend_from_slice(&arrived[..taken]);
+            self.from.consume(taken);
+            let is_answer = [begins, ERROR].iter().any(|known| {
+                let both = known.len().min(line.len());
+                line[..both] == known.as_bytes()[..both]
+            });
+            if !is_answer || line.len() > LINE_MAX {
+                let said = clipped(&String::from_utf8_lossy(&line[..line.len().min(80)]), 40);
+                let sentence = format!("{}: it answered '{said}', which no control socket says", self.path.display());
+                return Err(Failure::input(sentence).hint(EXPECTED));
+            }
+        }
+        self.to.set_read_timeout(None).map_err(Failure::work)?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if begins != ERROR && line.starts_with(ERROR) {
+            return Err(Failure::work(format!("the server answered {}", line.trim_end())));
+        }
+        Ok(Some(line))
+    }
+
+    /// Asks once, for JSON.
+    fn ask_json(&mut self, word: &str) -> Result<Value, Failure> {
+        let line = self.ask(word, "{")?.ok_or_else(ended)?;
+        serde_json::from_str(&line)
+            .map_err(|error| Failure::work(format!("the server answered '{}': {error}", line.trim_end())))
+    }
+}
+
+/// What a socket should be.
+const EXPECTED: &str = "expected the control socket of a running `ssdlab serve` or `ssdlab mount`";
+
+/// How an answer begins that says what is wrong.
+const ERROR: &str = "{\"error\":";
+
+/// How long a server is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer in one line, at most.
+const LINE_MAX: usize = 1 << 30;
 
 /// Shows figures until it is told to stop or the server ends.
 pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
     if !(0.01..=86400.0).contains(&args.interval) {
         return Err(Failure::input(format!("--interval {}: expected 0.01 to 86400 seconds", args.interval)));
     }
-    let stream = connect(&args.socket)?;
-    let mut to = stream.try_clone().map_err(Failure::work)?;
-    let mut from = BufReader::new(stream);
+    let mut server = Asked::connect(&args.socket)?;
     if args.smart {
-        return smart(&mut to, &mut from);
+        stdout::print_json(&server.ask_json("smart")?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if args.segments {
-        let told = ask("segments", &mut to, &mut from)?;
+        let told = server.ask_json("segments")?;
         let selection = Selection { drive: args.drive.clone(), range: args.range.clone(), states: args.state.clone() };
-        say(&shown(told, &selection, args.json)?)?;
+        let text = shown(told, &selection, args.json)?;
+        if args.json {
+            stdout::print_as_json(|to| writeln!(to, "{text}"))?
+        } else {
+            say(&text)?
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let stop = interrupt::listen_saying("")?;
@@ -115,23 +189,21 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
     let mut shown = 0;
     let mut next = Instant::now();
     while !stop.load(Ordering::Relaxed) && args.count.is_none_or(|count| shown < count) {
-        let mut line = String::new();
-        let asked = to.write_all(b"figures\n").and_then(|()| from.read_line(&mut line));
-        if !matches!(asked, Ok(bytes) if bytes > 0) {
+        let Some(line) = server.ask("figures", "{")? else {
             if last.is_none() {
                 return Err(ended());
             }
-            eprintln!("the server has ended");
+            stderr::say("the server has ended");
             return Ok(ExitCode::SUCCESS);
-        }
+        };
         let now: Value = serde_json::from_str(&line)
             .map_err(|error| Failure::work(format!("the server answered {line}: {error}")))?;
         if args.json {
-            say(line.trim_end())?;
+            stdout::print_as_json(|to| writeln!(to, "{}", line.trim_end()))?;
             shown += 1;
         } else if let Some(before) = &last {
             if shown % 20 == 0 {
-                say(&heading(&now))?;
+                say_bold(&heading(&now))?;
             }
             say(&row(before, &now))?;
             for line in layers(before, &now).into_iter().chain(sets(before, &now)) {
@@ -153,32 +225,14 @@ fn ended() -> Failure {
     Failure::work("the server ended before it answered")
 }
 
-/// Prints the drive's log.
-fn smart(to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Result<ExitCode, Failure> {
-    stdout::print_json(&ask("smart", to, from)?)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Asks the server once, in a word.
-fn ask(word: &str, to: &mut UnixStream, from: &mut BufReader<UnixStream>) -> Result<Value, Failure> {
-    let mut line = String::new();
-    let answered = writeln!(to, "{word}").and_then(|()| from.read_line(&mut line));
-    if !matches!(answered, Ok(bytes) if bytes > 0) {
-        return Err(ended());
-    }
-    serde_json::from_str(&line)
-        .map_err(|error| Failure::work(format!("the server answered '{}': {error}", line.trim_end())))
-}
-
 fn heading(now: &Value) -> String {
     let name = now["name"].as_str().unwrap_or("");
-    let bold = |text: String| if std::io::stdout().is_terminal() { format!("\x1b[1m{text}\x1b[0m") } else { text };
     // Of a drive that caches its map.
     let map = if now["map"].is_null() { "" } else { " map hits" };
-    bold(format!(
+    format!(
         "{name}\n{:>8} {:>8} {:>9} {:>9} {:>10} {:>10} {:>5} {:>7} {:>6} {:>9} {:>7}{map}",
         "read/s", "write/s", "read", "write", "read p99", "write p99", "depth", "WA", "free", "GC/s", "late"
-    ))
+    )
 }
 
 fn row(before: &Value, now: &Value) -> String {
@@ -255,36 +309,50 @@ pub(crate) fn record(args: &Record) -> Result<ExitCode, Failure> {
     if let Some(seconds) = args.seconds.filter(|seconds| !(0.0..=1e9).contains(seconds)) {
         return Err(Failure::input(format!("--seconds {seconds}: expected 0 to 1000000000")));
     }
-    let mut stream = connect(&args.socket)?;
-    let (_, mut out) = crate::serve::recording("--out", &args.out)?;
-    stream.set_read_timeout(Some(Duration::from_millis(50))).map_err(Failure::work)?;
-    stream.write_all(b"record\n").map_err(Failure::work)?;
+    let mut server = Asked::connect(&args.socket)?;
+    // What is no control socket leaves no file behind.
+    let head = server.ask("record", CSV_HEADER)?.ok_or_else(ended)?;
+    let mut out = crate::serve::new_recording(&args.out)?;
+    server.to.set_read_timeout(Some(Duration::from_millis(50))).map_err(Failure::work)?;
     let stop = interrupt::listen_saying("ending the recording")?;
     let until = args.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
-    let wrong = |error: std::io::Error| Failure::work(format!("--out {}: {error}", args.out.display()));
+    let wrong = |error: std::io::Error| {
+        Failure::work(format!("--out {}: {error}; the recording ends here, incomplete", args.out.display()))
+    };
+    out.write_all(head.as_bytes()).map_err(wrong)?;
     let mut bytes = vec![0; 1 << 16];
+    // The beginning of a line; the rest of it may never come.
+    let mut begun: Vec<u8> = Vec::new();
     let (mut lines, mut asked) = (0_u64, false);
     loop {
         if !asked && (stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until)) {
             // The server sends what it has, and hangs up.
             asked = true;
-            stream.shutdown(std::net::Shutdown::Write).map_err(Failure::work)?;
+            server.to.shutdown(std::net::Shutdown::Write).map_err(Failure::work)?;
         }
-        match stream.read(&mut bytes) {
+        match server.from.read(&mut bytes) {
             Ok(0) => break,
             Ok(count) => {
-                lines += bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
-                out.write_all(&bytes[..count]).map_err(wrong)?;
+                begun.extend_from_slice(&bytes[..count]);
+                let whole = begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                lines += begun[..whole].iter().filter(|byte| **byte == b'\n').count() as u64;
+                out.write_all(&begun[..whole]).map_err(wrong)?;
+                begun.drain(..whole);
             }
             // A signal ends a read early: the loop sees then that it is time to stop.
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+            // A server that was killed has ended.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
             Err(error) => return Err(Failure::work(error)),
         }
     }
     out.flush().map_err(wrong)?;
     drop(out);
-    stdout::print(|to| writeln!(to, "recorded {} requests: {}", lines.saturating_sub(1), args.out.display()))?;
+    if !asked {
+        stderr::note("the server has ended, and the recording with it");
+    }
+    stdout::print(|to| writeln!(to, "recorded {lines} requests: {}", args.out.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 

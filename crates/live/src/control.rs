@@ -109,7 +109,8 @@ fn answer(stream: UnixStream, engine: &Weak<Engine>, stop: &AtomicBool) -> io::R
             "smart" => writeln!(to, "{}", engine.smart())?,
             "segments" => writeln!(to, "{}", reports_json(&engine.segment_reports()))?,
             "record" => {
-                let recorder = Recorder::start(&engine, Box::new(to.try_clone()?))?;
+                // An asker who has hung up needs to be told nothing.
+                let recorder = Recorder::start(&engine, Box::new(to.try_clone()?), Box::new(|_| ()))?;
                 // Until the asker hangs up, or at least stops reading.
                 let _ = from.read_line(&mut line);
                 let _ = recorder.finish(&engine);

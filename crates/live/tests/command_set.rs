@@ -199,7 +199,7 @@ impl std::io::Write for Written {
 fn a_recording_has_the_commands_with_their_words() {
     let engine = serve("tagged", Pace::None);
     let written = Written::default();
-    let recorder = Recorder::start(&engine, Box::new(written.clone())).expect("a recorder");
+    let recorder = Recorder::start(&engine, Box::new(written.clone()), Box::new(|_| ())).expect("a recorder");
     let _ = of_set(&engine, WRITE_TAGGED, (1, 2), &[7, 9], &[]);
     let _ = of_set(&engine, FIND_TAG, (0, 0), &[9, 9], &[]);
     let _ = of_set(&engine, FIND_TAG, (0, 0), &[9], &[]);

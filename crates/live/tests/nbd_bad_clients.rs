@@ -4,7 +4,7 @@
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rand::Rng as _;
@@ -161,6 +161,53 @@ fn a_client_that_never_reads_stalls_itself_alone() {
         assert!(matches!(client.reply().outcome, Outcome::Data { data, .. } if data.len() == 65536));
     }
     client.disconnect();
+    all_freed(&serving);
+}
+
+/// Clients that send all of a long write but its last byte hold what the server allows them all, and hold up an honest one
+/// only for as long as they are waited for.
+#[test]
+fn half_sent_writes_are_bounded_together_and_hold_up_nobody_for_ever() {
+    const CLIENTS: u64 = 8;
+    const LENGTH: usize = 16 << 20;
+    let limits = Limits { total_bytes: 2 * LENGTH as u64, patience: Duration::from_millis(150), ..Limits::default() };
+    let serving = Serving::with(Arc::new(support::ram::Ram::new(64 * MIB)), limits);
+    let taken = Arc::new(AtomicU64::new(0));
+    let mut clients = Vec::new();
+    let mut senders = Vec::new();
+    for handle in 0..CLIENTS {
+        let client = serving.client(true);
+        let (mut writer, taken) = (client.writer(), Arc::clone(&taken));
+        senders.push(std::thread::spawn(move || {
+            let mut half = request_bytes(WRITE, 0, handle, 0, LENGTH as u32);
+            half.resize(half.len() + LENGTH - 1, 7);
+            for piece in half.chunks(1 << 16) {
+                // Some time it is hung up on.
+                if writer.write_all(piece).is_err() {
+                    return;
+                }
+                taken.fetch_add(piece.len() as u64, Ordering::SeqCst);
+            }
+        }));
+        clients.push(client);
+    }
+    eventually("two half-sent writes", || taken.load(Ordering::SeqCst) > 2 * LENGTH as u64 - (1 << 17));
+    std::thread::sleep(Duration::from_millis(30));
+    let taken = taken.load(Ordering::SeqCst);
+    // What is in sockets and in each connection's buffer comes on top.
+    assert!(taken < 2 * LENGTH as u64 + CLIENTS * MIB, "{taken} bytes were taken");
+    // Small requests need no turn.
+    serving.serves_others();
+    let mut honest = serving.client(true);
+    let data = pattern(3, LENGTH);
+    honest.write(0, &data);
+    assert_eq!(honest.read(0, LENGTH as u32), data);
+    honest.disconnect();
+    for client in &mut clients {
+        client.stop_sending();
+    }
+    senders.into_iter().for_each(|sender| sender.join().expect("no panic"));
+    drop(clients);
     all_freed(&serving);
 }
 

@@ -7,6 +7,7 @@ mod limits;
 mod memory;
 mod messages;
 mod names;
+mod recordings;
 mod reproduce;
 mod run;
 mod support;

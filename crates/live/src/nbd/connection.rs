@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use super::budget::{Budget, Share};
 use super::input::{Input, PAYLOAD_BUFFERED_MAX};
 use super::negotiation::{self, Agreed};
 use super::outbox::{Outbox, Pending, REQUEST_COST_MIN};
@@ -23,6 +24,17 @@ const EXTENTS_MAX: usize = 4096;
 /// When it returns the target has answered everything the client asked, and what was answered has been sent if the
 /// client took it. With `stopping` set, and the stream's reading side ended, what is read is refused with `ESHUTDOWN`.
 pub fn serve_stream<S: Stream>(stream: &Arc<S>, export: &Export, limits: &Limits, stopping: &AtomicBool) -> Ending {
+    serve_within(stream, export, limits, &Budget::new(limits.total_bytes, limits.patience), stopping)
+}
+
+/// Serves one of the clients that share a budget.
+pub(super) fn serve_within<S: Stream>(
+    stream: &Arc<S>,
+    export: &Export,
+    limits: &Limits,
+    budget: &Arc<Budget>,
+    stopping: &AtomicBool,
+) -> Ending {
     let mut input = Input::new(&**stream);
     let agreed = match negotiation::negotiate(&**stream, &mut input, export, limits.handshake) {
         Ok(agreed) => agreed,
@@ -31,7 +43,9 @@ pub fn serve_stream<S: Stream>(stream: &Arc<S>, export: &Export, limits: &Limits
             return ending;
         }
     };
-    let outbox = Arc::new(Outbox::new(Arc::clone(stream), agreed.structured, limits.pending_bytes));
+    let held = Arc::clone(stream);
+    let share = budget.share(move || held.shutdown());
+    let outbox = Arc::new(Outbox::new(Arc::clone(stream), agreed.structured, limits.pending_bytes, Arc::clone(&share)));
     let writer = {
         let outbox = Arc::clone(&outbox);
         thread::Builder::new().name("nbd-writer".to_owned()).spawn(move || outbox.write_what_blocked())
@@ -41,8 +55,9 @@ pub fn serve_stream<S: Stream>(stream: &Arc<S>, export: &Export, limits: &Limits
         return Ending::NoThread;
     };
     let finish = Finish(&outbox, stream);
-    let ending = Reader::new(input, export, agreed, Arc::clone(&outbox), stopping).run();
+    let ending = Reader::new(input, export, agreed, Arc::clone(&outbox), Arc::clone(&share), stopping).run();
     outbox.drain();
+    share.give_all();
     drop(finish);
     // Its panic has been reported where it happened; the connection ends either way.
     let _ = writer.join();
@@ -72,6 +87,7 @@ struct Reader<'a, S: Stream> {
     terms: Terms,
     outbox: Arc<Outbox<S>>,
     sink: Arc<dyn Sink>,
+    share: Arc<Share>,
     stopping: &'a AtomicBool,
     /// The batch: commands, and beside them what to remember of each.
     commands: Vec<Command>,
@@ -96,13 +112,15 @@ impl<'a, S: Stream> Reader<'a, S> {
         export: &'a Export,
         agreed: Agreed,
         outbox: Arc<Outbox<S>>,
+        share: Arc<Share>,
         stopping: &'a AtomicBool,
     ) -> Reader<'a, S> {
         let Agreed { bytes, structured, status } = agreed;
         let terms = Terms { bytes, structured, status, appends: export.target.appends() };
         let sink = Arc::clone(&outbox) as Arc<dyn Sink>;
         let (commands, pending, replies) = (Vec::new(), Vec::new(), Vec::new());
-        Reader { input, target: &*export.target, terms, outbox, sink, stopping, commands, pending, replies, room: 0 }
+        let target = &*export.target;
+        Reader { input, target, terms, outbox, sink, share, stopping, commands, pending, replies, room: 0 }
     }
 
     fn stopping(&self) -> bool {
@@ -155,7 +173,7 @@ impl<'a, S: Stream> Reader<'a, S> {
                     self.input.take(payload).to_vec()
                 } else {
                     self.hand_over();
-                    self.input.take_long(payload)?
+                    self.input.take_long(payload, &self.share)?
                 };
                 self.commands.push(Command { request, data, cookie: 0, sink: Arc::clone(&self.sink) });
                 self.pending.push(pending);
@@ -208,6 +226,12 @@ impl<'a, S: Stream> Reader<'a, S> {
             }
         }
         self.room -= cost;
+        let (share, stopping) = (Arc::clone(&self.share), self.stopping);
+        if !share.take(cost, || true) {
+            // What others wait for may be in this connection's batch.
+            self.hand_over();
+            return share.take(cost, || stopping.load(Ordering::Acquire) || self.outbox.is_broken());
+        }
         true
     }
 

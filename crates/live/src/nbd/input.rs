@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::budget::Share;
 use super::session::Stream;
 
 /// Room for what arrives. More than [`PAYLOAD_BUFFERED_MAX`] and a header, so that these always fit whole.
@@ -10,6 +11,9 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// A write's payload up to this length waits in the buffer until it is whole, and what follows it is read along with
 /// it; a longer one is read straight to where it goes.
 pub(super) const PAYLOAD_BUFFERED_MAX: usize = 64 << 10;
+
+/// A long payload is counted as it comes in pieces of this length.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The reading side of a stream.
 pub(super) struct Input<'a, S: Stream> {
@@ -70,11 +74,17 @@ impl<'a, S: Stream> Input<'a, S> {
     }
 
     /// Takes so many bytes as they come; what has not arrived yet does not pass through the buffer.
-    pub(super) fn take_long(&mut self, bytes: usize) -> io::Result<Vec<u8>> {
+    pub(super) fn take_long(&mut self, bytes: usize, share: &Share) -> io::Result<Vec<u8>> {
         let mut taken = Vec::with_capacity(bytes);
         let arrived = bytes.min(self.end - self.start);
         taken.extend_from_slice(self.take(arrived));
-        self.stream.receive_exact(&mut taken, bytes - arrived)?;
-        Ok(taken)
+        share.waiting_for_client(|| {
+            while taken.len() < bytes {
+                let piece = (bytes - taken.len()).min(PIECE_BYTES);
+                self.stream.receive_exact(&mut taken, piece)?;
+                share.moved(piece);
+            }
+            Ok(taken)
+        })
     }
 }

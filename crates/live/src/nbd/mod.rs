@@ -18,6 +18,7 @@
 //! A request that breaks the rules is answered with the protocol's error and the connection goes on; only what loses
 //! the framing (a wrong magic) ends it.
 
+mod budget;
 mod connection;
 mod endpoint;
 mod input;

@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use ssdlab_base::Op;
 
+use super::budget::Share;
 use super::reply::Reply;
 use super::request::Refusal;
 use super::session::Stream;
@@ -77,6 +78,8 @@ pub(super) struct Outbox<S: Stream> {
     stream: Arc<S>,
     structured: bool,
     cost_max: u64,
+    /// What the connection holds of the server's memory.
+    share: Arc<Share>,
     state: Mutex<State>,
     /// The reader waits here.
     reader: Condvar,
@@ -85,9 +88,9 @@ pub(super) struct Outbox<S: Stream> {
 }
 
 impl<S: Stream> Outbox<S> {
-    pub(super) fn new(stream: Arc<S>, structured: bool, cost_max: u64) -> Outbox<S> {
+    pub(super) fn new(stream: Arc<S>, structured: bool, cost_max: u64, share: Arc<Share>) -> Outbox<S> {
         let state = Mutex::new(State::default());
-        Outbox { stream, structured, cost_max, state, reader: Condvar::new(), writer: Condvar::new() }
+        Outbox { stream, structured, cost_max, share, state, reader: Condvar::new(), writer: Condvar::new() }
     }
 
     /// A panic elsewhere leaves the state whole: nothing in here stops half-way.
@@ -115,6 +118,11 @@ impl<S: Stream> Outbox<S> {
             state.reader_waits = true;
             state = self.reader.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Whether the client is gone.
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().broken
     }
 
     /// Notes requests and gives each its cookie; the two go side by side.
@@ -194,6 +202,8 @@ impl<S: Stream> Outbox<S> {
     fn put_back(&self, state: &mut State, mut queue: VecDeque<Reply>, front_sent: usize, sent: &Sent) {
         state.sending = false;
         state.cost -= sent.cost;
+        self.share.moved(sent.bytes);
+        self.share.give(sent.cost);
         let blocked = matches!(&sent.outcome, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         if sent.outcome.is_err() && !blocked {
             self.break_off(state, queue);
@@ -214,6 +224,7 @@ impl<S: Stream> Outbox<S> {
         state.broken = true;
         let dropped: u64 = queue.iter().chain(&state.queue).map(|reply| reply.cost).sum();
         state.cost -= dropped;
+        self.share.give(dropped);
         state.queue.clear();
         state.front_sent = 0;
         // Whoever reads or writes on this connection learns of it.
@@ -247,7 +258,7 @@ impl<S: Stream> Outbox<S> {
             }
             let (mut queue, mut front_sent) = self.take_queue(&mut state);
             drop(state);
-            let sent = send_all(&*self.stream, &mut queue, &mut front_sent, true);
+            let sent = self.share.waiting_for_client(|| send_all(&*self.stream, &mut queue, &mut front_sent, true));
             state = self.lock();
             self.put_back(&mut state, queue, front_sent, &sent);
             // Until the queue is empty it stays the writer's.
@@ -288,6 +299,7 @@ impl<S: Stream> Sink for Outbox<S> {
             state.outstanding -= 1;
             if state.broken {
                 state.cost -= pending.cost;
+                self.share.give(pending.cost);
                 continue;
             }
             let reply = self.reply(&pending, answer.result);
@@ -302,12 +314,14 @@ impl<S: Stream> Sink for Outbox<S> {
 struct Sent {
     /// Cost of the replies that went out whole.
     cost: u64,
+    /// All that went out.
+    bytes: usize,
     outcome: io::Result<()>,
 }
 
 /// Sends a queue, as much as goes, and takes from it what went.
 fn send_all<S: Stream>(stream: &S, queue: &mut VecDeque<Reply>, front_sent: &mut usize, wait: bool) -> Sent {
-    let mut sent = Sent { cost: 0, outcome: Ok(()) };
+    let mut sent = Sent { cost: 0, bytes: 0, outcome: Ok(()) };
     while !queue.is_empty() {
         let mut slices = [IoSlice::new(&[]); REPLIES_PER_SEND * 2];
         let mut count = 0;
@@ -318,7 +332,10 @@ fn send_all<S: Stream>(stream: &S, queue: &mut VecDeque<Reply>, front_sent: &mut
         let mut unsent = &mut slices[..count];
         IoSlice::advance_slices(&mut unsent, *front_sent);
         match stream.send(unsent, wait) {
-            Ok(bytes) => *front_sent += bytes,
+            Ok(bytes) => {
+                *front_sent += bytes;
+                sent.bytes += bytes;
+            }
             Err(error) => {
                 sent.outcome = Err(error);
                 return sent;

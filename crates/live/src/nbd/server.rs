@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::connection::{refuse_stream, serve_stream};
+use super::budget::Budget;
+use super::connection::{refuse_stream, serve_within};
 use super::endpoint::{Endpoint, Listener};
 use super::session::{Ending, Export, Limits, Stream};
 use super::socket::Socket;
@@ -48,6 +49,8 @@ pub struct Server {
 struct Shared {
     export: Export,
     limits: Limits,
+    /// What the connections hold together.
+    budget: Arc<Budget>,
     listener: Listener,
     stopping: AtomicBool,
     peers: Mutex<Vec<Peer>>,
@@ -73,6 +76,7 @@ impl Server {
         let shared = Arc::new(Shared {
             export,
             limits,
+            budget: Budget::new(limits.total_bytes, limits.patience),
             listener,
             stopping: AtomicBool::new(false),
             peers: Mutex::new(Vec::new()),
@@ -180,7 +184,7 @@ impl Shared {
         let socket = Arc::new(socket);
         let weak = Arc::downgrade(&socket);
         let shared = Arc::clone(self);
-        let serve = move || serve_stream(&socket, &shared.export, &shared.limits, &shared.stopping);
+        let serve = move || serve_within(&socket, &shared.export, &shared.limits, &shared.budget, &shared.stopping);
         match thread::Builder::new().name("nbd-reader".to_owned()).spawn(serve) {
             Ok(thread) => {
                 self.served.fetch_add(1, Ordering::Relaxed);

@@ -63,6 +63,11 @@ pub struct Limits {
     /// Bytes that one connection may have unanswered or unsent before nothing more is read from it. One request is
     /// always taken.
     pub pending_bytes: u64,
+    /// Bytes that all connections may have unanswered or unsent together, each beyond its first 128 KiB: who asks for more
+    /// waits. One request is always taken.
+    pub total_bytes: u64,
+    /// While others wait for memory, how long a client may take to send or to accept a sixteenth of what it holds.
+    pub patience: Duration,
     /// How long the handshake may take.
     pub handshake: Duration,
     /// How long a stopping server waits for clients to take their answers.
@@ -74,6 +79,8 @@ impl Default for Limits {
         Limits {
             connections: 64,
             pending_bytes: 64 << 20,
+            total_bytes: 256 << 20,
+            patience: Duration::from_secs(10),
             handshake: Duration::from_secs(10),
             stopping: Duration::from_secs(5),
         }

@@ -16,7 +16,7 @@ use crate::trace::options::Options;
 use crate::trace::record::{CommandRecord, Decoded, Decoder, Flaw, Record, quote};
 
 /// The first line of a file.
-pub(crate) const HEADER: &str = "time_us,op,offset_bytes,length_bytes";
+pub const HEADER: &str = "time_us,op,offset_bytes,length_bytes";
 const LINE: &str = "`time_us,op,offset_bytes,length_bytes`, such as `12.5,W,4096,8192`, op one of R W WF T TF Z ZF F";
 
 const COMMAND: &str = "`time_us,SET:COMMAND,offset_bytes,length_bytes`, and words apart by blanks in a fifth column, such as \

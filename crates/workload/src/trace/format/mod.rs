@@ -26,7 +26,7 @@ use super::record::{Build, Decoder, TimeColumn};
 use crate::WorkloadError;
 
 pub(super) use blktrace::is_blktrace;
-pub(super) use csv::HEADER as CSV_HEADER;
+pub use csv::HEADER as CSV_HEADER;
 pub(super) use five_columns::recognise as recognise_five_columns;
 pub(super) use vscsi::version as vscsi_version;
 
