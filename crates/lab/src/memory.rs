@@ -100,9 +100,10 @@ impl Experiment<'_> {
             Some(host) => Memory::of_stack(&entrant.label, &entrant.config, host, self.verify),
             None => Memory::of(&entrant.label, &entrant.config, self.verify),
         }?;
-        // A stack that cannot be built is refused when it is.
-        let seen = seen_by_workloads(entrant, self, false);
-        memory.parts = self.parts(seen.as_ref().map_or(&entrant.config, |seen| &seen.config));
+        // A drive or a stack that cannot be built is the run's to refuse: nothing can be planned on it.
+        if let Ok(seen) = seen_by_workloads(entrant, self, false) {
+            memory.parts = self.parts(&seen.config);
+        }
         Ok(memory)
     }
 

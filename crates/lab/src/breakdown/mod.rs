@@ -81,10 +81,10 @@ fn bucket(ns: u64) -> u32 {
 }
 
 /// Waits of a slow request at most; of one that waited more often, those of a kind are added up.
-const WAITS_MAX: usize = 128;
+const WAITS_MAX: usize = 64;
 
 /// Memory of one of the slowest requests: a wait while the run goes, as a result, and three times as text of a file.
-pub(crate) const SLOW_BYTES: u64 = WAITS_MAX as u64 * 300;
+pub(crate) const SLOW_BYTES: u64 = WAITS_MAX as u64 * 250;
 
 /// A slow request, ordered by latency; of equals the earlier is the slower.
 #[derive(Clone, Debug)]
