@@ -40,8 +40,14 @@ struct State {
     /// Who waits, the first first.
     waiting: VecDeque<u64>,
     tickets: u64,
-    /// Since others wait: when that was looked at, and what each client had moved.
-    watched: Option<(Instant, Vec<(Weak<Share>, u64)>)>,
+    /// While others wait: the last look at the clients.
+    watched: Option<Look>,
+}
+
+/// What each client had moved at a time.
+struct Look {
+    at: Instant,
+    moved: Vec<(Weak<Share>, u64)>,
 }
 
 /// What one connection holds.
@@ -139,13 +145,13 @@ impl Budget {
     /// patience.
     fn late(&self, state: &mut State, seen: &mut Vec<Arc<Share>>) -> Vec<Arc<Share>> {
         let now = Instant::now();
-        if state.watched.as_ref().is_some_and(|(since, _)| now.duration_since(*since) < self.patience) {
+        if state.watched.as_ref().is_some_and(|look| now.duration_since(look.at) < self.patience) {
             return Vec::new();
         }
         seen.extend(state.shares.iter().filter_map(Weak::upgrade));
         let moved = |share: &Arc<Share>| (Arc::downgrade(share), share.moved.load(Ordering::Relaxed));
-        let before = state.watched.replace((now, seen.iter().map(moved).collect()));
-        let before = before.map_or_else(Vec::new, |(_, before)| before);
+        let before = state.watched.replace(Look { at: now, moved: seen.iter().map(moved).collect() });
+        let before = before.map_or_else(Vec::new, |look| look.moved);
         let is_late = |share: &&Arc<Share>| {
             let known = before.iter().find(|(other, _)| other.as_ptr() == Arc::as_ptr(share));
             let held = shared(share.held.load(Ordering::Relaxed));
