@@ -19,6 +19,13 @@ fn open(config: &DriveConfig, dir: &Path) -> Result<Image, ImageError> {
     )
 }
 
+/// A file of an image that was removed, as its owner's alone.
+fn put_back(path: &Path, bytes: &[u8]) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(path, bytes).expect("written");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("the owner may");
+}
+
 fn on_image(config: &DriveConfig, dir: &Path) -> Drive {
     Drive::on_image(config, OPTIONS, open(config, dir).expect("an image opens")).expect("a drive comes back").0
 }
@@ -214,7 +221,7 @@ fn an_image_that_is_not_whole_or_not_ours_is_refused_with_what_is_wrong() {
     let kept = std::fs::read(&blocks).expect("the header");
     std::fs::remove_file(&blocks).expect("removed");
     assert!(refusal(&config).contains("it is missing"), "{}", refusal(&config));
-    std::fs::write(&blocks, kept).expect("written");
+    put_back(&blocks, &kept);
     assert!(read_all(&mut on_image(&config, dir.path())) == model, "undamaged, it is all there");
 
     let strange = tempfile::tempdir().expect("a directory");
@@ -257,7 +264,7 @@ fn an_image_is_its_owners_alone_and_one_that_is_refused_gains_no_file() {
         let said = open(&config, &dir).err().expect("it is not whole").to_string();
         assert!(said.contains(name), "{said}");
         assert_eq!(files(), before, "without {name}");
-        std::fs::write(dir.join(name), kept).expect("written");
+        put_back(&dir.join(name), &kept);
     }
 }
 
