@@ -61,8 +61,8 @@ fn a_process_that_ends_in_any_write_leaves_an_image_that_holds_what_was_promised
 #[test]
 fn a_stack_whose_process_ends_in_any_write_keeps_its_promises_on_all_its_drives() {
     let draw = |rng: &mut ssdlab_base::Rng, number| Subject::draw_stack(rng, number % 4 == 3);
-    cuts_of("any write of a stack", 3 * CUTS, draw, Subject::cut_in_any_write);
+    cuts_of("any write of a stack", 300, draw, Subject::cut_in_any_write);
     let kinds = PROMISES.iter().cycle();
     let mut kinds = kinds.map(|kind| move |subject: &mut Subject, rng: &mut _| subject.cut_when_answered(kind, rng));
-    cuts_of("answer of a stack", CUTS, draw, |subject, rng| kinds.next().expect("it goes on")(subject, rng));
+    cuts_of("answer of a stack", 200, draw, |subject, rng| kinds.next().expect("it goes on")(subject, rng));
 }
