@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 # Seconds of processor time, and of the clock, that a command may take, and bytes of address space.
-CPU_SECONDS = 10
+CPU_SECONDS = 20
 WALL_SECONDS = 180
 MEMORY = 3 << 30
 

@@ -1,7 +1,7 @@
 """Random drives: every key of a drive's description, on chips of at most a few megabytes.
 
-Values come from the table of keys. What is here is what no single key says: sizes that fit a small drive, and rules between
-keys. A drive that breaks a rule is refused, and `mend` takes its key out or draws it again.
+Values come from the table of keys. What is here is what no single key says: sizes that fit a small drive, and rules
+between keys. A drive that breaks a rule is refused, and `mend` takes its key out or draws it again.
 """
 
 import re
@@ -45,7 +45,8 @@ class Geometry:
             elif self.pages > 16 or self.pages > 1 and self.planes <= 4:
                 self.pages = (self.pages + 1) // 2
             elif self.planes > 1:
-                largest = max("channels", "chips", "dies_per_chip", "planes_per_die", key=lambda name: getattr(self, name))
+                levels = ("channels", "chips", "dies_per_chip", "planes_per_die")
+                largest = max(levels, key=lambda name: getattr(self, name))
                 setattr(self, largest, (getattr(self, largest) + 1) // 2)
             else:
                 self.blocks -= 1
@@ -70,7 +71,8 @@ class Geometry:
         return {
             "flash.channels": self.channels, "flash.chips_per_channel": self.chips,
             "flash.dies_per_chip": self.dies_per_chip, "flash.planes_per_die": self.planes_per_die,
-            "flash.blocks_per_plane": self.blocks, "flash.pages_per_block": self.pages, "flash.page_size": self.page_size,
+            "flash.blocks_per_plane": self.blocks, "flash.pages_per_block": self.pages,
+            "flash.page_size": self.page_size,
         }
 
 
@@ -79,9 +81,9 @@ def powers(geometry, most=32768):
     return [unit for unit in (512 << shift for shift in range(8)) if geometry.page_size % unit == 0 and unit <= most]
 
 
-# Values of a key that fit a small drive, or go with other keys: of the random stream, the geometry and what is drawn so far.
+# Values of a key that fit a small drive, or go with other keys: of the random stream, the geometry and what is drawn.
 FITTING = {
-    "flash.oob_size": lambda r, g, d: r.choice((g.page_size, g.page_size // 2, g.page_size // 4, g.page_size // 32, 128)),
+    "flash.oob_size": lambda r, g, d: r.choice([g.page_size // part for part in (1, 2, 4, 32)] + [128]),
     "flash.suspend_limit": lambda r, g, d: r.choice((1, 2, 16, 1_000_000)),
     "interface.queues": lambda r, g, d: 1 if d.get("interface.kind") == "sata" else r.choice((1, 2, 3, 16)),
     "interface.queue_depth": lambda r, g, d: (
@@ -131,12 +133,13 @@ def draw(tables, seed, page_size=None, design=None, faults=True):
     """A drive: values by dotted key, and its geometry."""
     drive = {} if design is None else {"ftl.design": design}
     chosen(tables, seed, drive)
-    geometry = Geometry(seed, page_size, drive.get("ftl.design") in tables.segmented, drive.get("ftl.design") in WHOLE_PAGES)
+    chosen_design = drive.get("ftl.design")
+    geometry = Geometry(seed, page_size, chosen_design in tables.segmented, chosen_design in WHOLE_PAGES)
     drive |= geometry.keys()
     shares = {}
     faulty = faults and Stream(seed, "faulty").chance(0.35)
     for key in tables.drive():
-        if key.name in drive or key.section == "flash.timing" or key.type == "list of tables" or key.name in DRAWN_APART:
+        if key.name in drive or key.section == "flash.timing" or key.name in DRAWN_APART:
             continue
         if key.section.startswith("flash.faults") and (not faulty or key.section != "flash.faults"):
             continue
@@ -249,8 +252,8 @@ def agree(tables, seed, drive, geometry):
             geometry.pages = drive["flash.pages_per_block"] = 2
         if int(drive.get("ftl.log_blocks", "15%").rstrip("%")) > 70:
             drive["ftl.log_blocks"] = "70%"
-        for name in ("ftl.mapping_unit", "ftl.streams", "ftl.superblock", "ftl.parity", "ftl.separate_gc_frontier", "gc.pacing",
-                     "gc.static_wear_threshold", "gc.background_free_blocks", "gc.copyback", "buffer.bplru_padding"):
+        for name in ("ftl.mapping_unit", "ftl.streams", "ftl.superblock", "ftl.parity", "ftl.separate_gc_frontier",
+                     "gc.pacing", "gc.static_wear_threshold", "gc.background_free_blocks", "gc.copyback", "buffer.bplru_padding"):
             drive.pop(name, None)
     if any(name in drive for name in ("flash.faults.program_failure", "flash.faults.script")):
         drive["gc.free_blocks"] = max(drive.get("gc.free_blocks", 3), 3)
@@ -277,7 +280,8 @@ def capacity(tables, seed, drive, geometry):
         most /= 2
     share = most * r.choice((0.3, 0.5, 0.8, 0.9, 0.97))
     if design in tables.segmented:
-        blocks = {"channels": geometry.channels, "planes": geometry.planes}.get(drive.get("ftl.segment_levels"), geometry.dies)
+        levels = {"channels": geometry.channels, "planes": geometry.planes}
+        blocks = levels.get(drive.get("ftl.segment_levels"), geometry.dies)
         segment = blocks * geometry.pages * geometry.page_size
         drive["capacity.user"] = max(int(geometry.bytes * share * 2) // segment, 1) * segment
         return

@@ -12,7 +12,9 @@ DEPTH = 3
 
 # Values of a layer's key that fit a small drive: of the random stream, the unit of the drive and its capacity.
 FITTING = {
-    "stripe.chunk": lambda r, unit, capacity: max(min(r.choice((512, 1024, 4096, 65_536)), capacity // 32 // 512 * 512), 512),
+    "stripe.chunk": lambda r, unit, capacity: (
+        max(min(r.choice((512, 1024, 4096, 65_536)), capacity // 32 // 512 * 512), 512)
+    ),
     "restoring.log": lambda r, unit, capacity: max(r.choice((4, 4, 8, 16, 32)) * unit, 1024),
     "restoring.range": lambda r, unit, capacity: max(r.choice((1, 1, 2)) * unit, 512),
     "shrd.range": lambda r, unit, capacity: max(r.choice((1, 2, 4)) * unit, 4096),
@@ -61,7 +63,7 @@ def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):
 
 
 # What a tree's own drives override.
-OVERRIDES = ("gc.victim=fifo", "interface.queue_depth=1", "gc.pacing=proportional", "flash.multi_plane=off", "name=other")
+OVERRIDES = ("gc.victim=fifo", "interface.queue_depth=1", "flash.multi_plane=off", "name=other")
 
 
 def layer(tables, seed, place, kind, below, unit, capacity):

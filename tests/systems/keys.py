@@ -61,7 +61,7 @@ class Key:
         most = self.most if most is None else most
         draw = getattr(self, "draw_" + self.type.replace(",", "").replace(" ", "_"), None)
         if draw is None:
-            raise LookupError(f"{self.name}: found the type '{self.type}', expected one that tests/systems/keys.py draws")
+            raise LookupError(f"{self.name}: found the type '{self.type}', expected one that keys.py draws")
         return draw(r, least, most)
 
     def draw_text(self, r, _least, most):
@@ -79,7 +79,9 @@ class Key:
         if most is not None and r.chance(EXTREME):
             return most
         most = typical if most is None else min(most, max(typical, least))
-        return r.choice((least, least + 1, min(least + 2, most))) if r.chance(EDGES) and least < most else r.log(least, most)
+        if least < most and r.chance(EDGES):
+            return r.choice((least, least + 1, min(least + 2, most)))
+        return r.log(least, most)
 
     def draw_size(self, r, least, most):
         """Bytes, as a number or as text."""
@@ -160,7 +162,7 @@ class Layer:
     """A kind of layer: the devices below it, and the command set that it needs of them."""
 
     def __init__(self, row):
-        self.kind, self.commands = row["name"], row["commands"]
+        self.kind, self.commands = row["name"], row.get("commands")
         self.least, self.most = row["devices"]
 
 
@@ -178,7 +180,7 @@ class Tables:
         named = listed()
         self.layers = [Layer(row) for row in named if row["kind"] == self.HOST]
         # The command set of each design that has one.
-        self.commands = {row["name"]: row["commands"] for row in named if row["kind"] == "ftl.design"}
+        self.commands = {row["name"]: row.get("commands") for row in named if row["kind"] == "ftl.design"}
 
     def drive(self):
         """The keys of a drive."""

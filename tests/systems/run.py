@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws whole systems and runs the real command on them: drives, layers, faults, workloads, preconditioning, power cuts.
+"""Draws whole systems and runs the real command on them: drives, layers, faults, workloads, power cuts.
 
     tests/systems/run.py SSDLAB [--seed S] [--systems N] [--seconds T] [--jobs J] [--replay SEED] [--refusals]
                          [--save FOLDER]
@@ -35,7 +35,7 @@ from shrink import shrink  # noqa: E402
 # Systems of a run, unless it is told how many or how long.
 SYSTEMS = 2000
 # Most of a hundred systems that may not be accepted in the end, and first drafts that may be refused.
-GIVEN_UP_PERCENT, REFUSED_PERCENT = 3, 40
+GIVEN_UP_PERCENT, REFUSED_PERCENT = 3, 60
 # Systems after which each key must have been in an accepted one.
 ENOUGH = 1500
 # Seconds and commands that shrinking may take.
@@ -95,7 +95,8 @@ class Coverage:
 
     def unknown(self):
         """What the generator draws and the command does not list."""
-        return {kind: self.seen[kind] - self.wanted[kind] for kind in ("keys", "fio", "options of run", "options of torture")}
+        kinds = ("keys", "fio", "options of run", "options of torture")
+        return {kind: self.seen[kind] - self.wanted[kind] for kind in kinds}
 
     def text(self):
         counts = ((kind, len(wanted & self.seen[kind]), len(wanted)) for kind, wanted in self.wanted.items())
@@ -178,9 +179,10 @@ class Campaign:
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(folder, place, ignore=shutil.ignore_patterns("cache", "out", "out-*"))
             argv = small.done.argv if small.done else []
+            command = whole.line("ssdlab", argv).replace("ssdlab", "${SSDLAB:-ssdlab}", 1)
             (place / "command.sh").write_text(
                 f"#!/bin/sh\n# {finding.step}: {finding.kind}: {' '.join(finding.message.split())}\n"
-                f'cd "$(dirname "$0")" || exit 1\n{whole.line("ssdlab", argv).replace("ssdlab", "${SSDLAB:-ssdlab}", 1)}\n'
+                f'cd "$(dirname "$0")" || exit 1\n{command}\n'
             )
             print(f"systems seed {seed}: shrunk to, in {place}:\n    {whole.line('ssdlab', argv)}", flush=True)
         finally:
@@ -196,7 +198,8 @@ class Campaign:
                 for name in sorted(map(str, names)):
                     yield f"{kind}: {name} was in no accepted system"
             for count, percent, what in (
-                (self.given_up, GIVEN_UP_PERCENT, "were not accepted"), (self.refused, REFUSED_PERCENT, "had a refused draft"),
+                (self.given_up, GIVEN_UP_PERCENT, "were not accepted"),
+                (self.refused, REFUSED_PERCENT, "had a refused draft"),
             ):
                 if count * 100 > percent * self.systems:
                     yield f"{count} of {self.systems} systems {what}, more than {percent} %"
@@ -222,7 +225,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="systems at a time")
     parser.add_argument("--replay", type=int, metavar="SEED", help="run the system of one seed alone")
     parser.add_argument("--refusals", action="store_true", help="list what was refused, by how often")
-    parser.add_argument("--save", type=pathlib.Path, default=pathlib.Path("systems-failed"), help="where failing systems go")
+    parser.add_argument("--save", type=pathlib.Path, default=pathlib.Path("out/systems"), help="where failing systems go")
     arguments = parser.parse_args()
     campaign = Campaign(arguments)
     if arguments.replay is not None:
@@ -243,7 +246,8 @@ def main():
     print(f"systems: {campaign.coverage.text()}")
     for sentence in (faults := list(campaign.faults_of_coverage(campaign.systems >= ENOUGH))):
         print(f"systems: FAILED: {sentence}")
-    print(f"systems: {campaign.commands} commands; a draft of {campaign.refused} was refused; {campaign.given_up} given up")
+    refused, given_up = campaign.refused, campaign.given_up
+    print(f"systems: {campaign.commands} commands; a draft of {refused} was refused; {given_up} given up")
     for text, count in campaign.refusals.most_common() if arguments.refusals else ():
         print(f"systems: {count} times refused: {text}")
     for signature, found in sorted(campaign.signatures.items(), key=lambda item: -len(item[1])):

@@ -111,7 +111,8 @@ def fewer_keys(system):
     for file, keys in system.drives.items():
         optional = [name for name in keys if not system.required(name) and not name.startswith("capacity.")]
         sections = sorted({name.rpartition(".")[0] for name in optional})
-        for cut in [*([n for n in optional if n.startswith(s + ".")] for s in sections if s), *([name] for name in optional)]:
+        whole_sections = [[name for name in optional if name.startswith(f"{section}.")] for section in sections if section]
+        for cut in [*whole_sections, *([name] for name in optional)]:
             smaller = system.copy()
             for name in cut:
                 del smaller.drives[file][name]

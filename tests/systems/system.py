@@ -66,7 +66,7 @@ def options_of_run():
 
 def precondition(r, system):
     """How the drives are brought to a state: to a steady one only where that does not take thousands of passes."""
-    how = r.choice(("none", "fill", "fill", "fill", "footprint", "footprint", "steady", "workload", "steady:workload"))
+    how = r.choice(("none", *4 * ("fill",), *3 * ("footprint",), "steady", "workload", "steady:workload"))
     by = {"steady": system.workload, "steady:workload": system.beside}.get(how)
     return "fill" if by and (system.tree or not workloads.writes_much(by, system.capacity)) else how
 
@@ -148,7 +148,8 @@ class System:
         drive = self.drives["drive.toml"]
         for name in sorted(drive):
             stream = Stream(self.seed, "set", name)
-            if stream.chance(0.2) and not name.startswith(("flash.faults.script", "flash.timing", "flash.cell", "capacity")):
+            apart = name.startswith(("flash.faults.script", "flash.timing", "flash.cell", "capacity"))
+            if not apart and stream.chance(0.2):
                 self.sets.append(name)
 
     def draw_work(self, capacity, zones):
@@ -218,7 +219,8 @@ class System:
         for option, value in self.options.items():
             words.append(option)
             if value in ("workload", "steady:workload", "initial"):
-                value = value.replace("workload", "").replace("initial", "") + workloads.argument(self.beside, folder, "beside")
+                prefix = value.removesuffix("workload").removesuffix("initial")
+                value = prefix + workloads.argument(self.beside, folder, "beside")
             if value is not None:
                 words.append(str(value))
         return words
@@ -232,7 +234,8 @@ class System:
 
     def forgets(self):
         """Whether a crash of the host loses flushed data, as docs/host.md says of a table in RAM."""
-        return self.tree is not None and any(node.get("keys", {}).get("table") == "ram" for node in hosts.nodes(self.tree))
+        nodes = hosts.nodes(self.tree) if self.tree else ()
+        return any(node.get("keys", {}).get("table") == "ram" for node in nodes)
 
     # What was accepted.
 
@@ -294,7 +297,9 @@ class System:
                 return True
         for name in found:
             self.sets = [other for other in self.sets if other != name]
-            geometry = self.geometry if file == "drive.toml" else drives.Geometry(f"{self.seed}/other", self.geometry.page_size)
+            geometry = self.geometry
+            if file == "other.toml":
+                geometry = drives.Geometry(f"{self.seed}/other", self.geometry.page_size)
             if drives.mend(self.tables, f"{self.seed}/{self.draft}", self.drives[file], geometry, name, text):
                 return True
         return False
@@ -415,7 +420,7 @@ class Trial:
 
     def torture_refused(self, system):
         """What `run` refuses torture may take smaller, or refuses too; it ends."""
-        if system.draft or not Stream(system.seed, "torture refused").chance(0.3):
+        if system.draft or system.forgets() or not Stream(system.seed, "torture refused").chance(0.3):
             return None
         system.torture = {"--seeds": 1, "--ops": 20, "--seed": system.seed % 1000}
         try:

@@ -13,7 +13,9 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "workloads.md"
 # Most requests that a job sends, and most lines of a trace.
 REQUESTS = (1, 10, 60, 250, 600)
 
-DIRECTIONS = ("read", "write", "trim", "randread", "randwrite", "randtrim", "rw", "randrw", "trimwrite", "randtrimwrite")
+DIRECTIONS = (
+    "read", "write", "trim", "randread", "randwrite", "randtrim", "rw", "randrw", "trimwrite", "randtrimwrite",
+)
 ZONED_DIRECTIONS = ("write", "randwrite", "rw", "randrw", "trim", "read")
 SIZES = ("512", "1k", "3k", "4k", "4k", "4k", "8k", "16k", "64k", "128k")
 
@@ -23,7 +25,7 @@ def direction(r, zoned):
         return r.choice(ZONED_DIRECTIONS)
     name = r.choice(DIRECTIONS + ("randwrite", "randrw", "write", "randwrite"))
     if r.chance(0.1) and not name.endswith("trimwrite"):
-        return f"{name}:{r.choice((1, 2, 8))}" if name.startswith("rand") else f"{name}:{r.choice(('4k', '64k', '-4k'))}"
+        return f"{name}:{r.choice((1, 2, 8) if name.startswith('rand') else ('4k', '64k', '-4k'))}"
     return name
 
 
@@ -112,7 +114,9 @@ def draw(seed, capacity, zones=None, purpose="workload"):
     """A workload for a device of `capacity` bytes; `zones` is the size of a zone of a drive with zones."""
     r = Stream(seed, purpose)
     if zones:
-        return {"jobs": jobs(seed, purpose, r, True), "file": r.chance(0.4)} if r.chance(0.6) else zone_trace(r, capacity, zones)
+        if r.chance(0.4):
+            return zone_trace(r, capacity, zones)
+        return {"jobs": jobs(seed, purpose, r, True), "file": r.chance(0.4)}
     if r.chance(0.5):
         return {"jobs": jobs(seed, purpose, r, False), "file": r.chance(0.4)}
     return trace(r, capacity)
@@ -165,7 +169,8 @@ def writes_much(workload, capacity):
     written = sum(int(line[3]) for line in lines if line[1] in ("W", "WF"))
     return written * 4 > capacity or any(
         job["number_ios"] >= 250 and job["rw"].startswith(("write", "randwrite")) and not job.keys() & {
-            "io_size", "size", "runtime", "bs", "bsrange", "bssplit", "fsync", "fdatasync", "sync", "zonemode", "zonesize",
+            "io_size", "size", "runtime", "bs", "bsrange", "bssplit", "fsync", "fdatasync", "sync", "zonemode",
+            "zonesize",
         } for job in workload.get("jobs", ())
     )
 
