@@ -2,11 +2,26 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng};
-use ssdlab_device::{Completion, Data, Drive, Status};
+use ssdlab_device::{Completion, Data, Drive, DriveConfig, Status};
+use ssdlab_flash::Latency;
 use ssdlab_host::BlockDevice as _;
 
 use crate::commands::Mix;
 use crate::journal::{Journal, stamps};
+
+/// Virtual time in which some command completes, or a drive hangs: an hour, or what a description's own times add up to. Each
+/// command can wait for those before it, and for collection that moves and erases every block.
+pub(crate) fn hangs_after(config: &DriveConfig) -> Nanos {
+    const AN_HOUR: u64 = 3_600_000_000_000;
+    const OPERATIONS: u64 = 10_000;
+    let timing = &config.flash.timing;
+    let slowest = |latencies: &[Latency]| latencies.iter().map(|latency| latency.max.0).max().unwrap_or(0);
+    let waits = [config.interface.command_overhead, config.interface.processing, config.buffer.latency];
+    let cycles = [timing.command, timing.transfer, timing.suspend, timing.resume];
+    let arrays = [slowest(&timing.read), slowest(&timing.program), timing.erase.max.0];
+    let all = waits.iter().chain(&cycles).map(|time| time.0).chain(arrays);
+    Nanos(AN_HOUR.max(OPERATIONS.saturating_mul(all.sum())))
+}
 
 /// Submits one command now.
 pub fn submit(drive: &mut Drive, request: &Request, stamp: u64) {

@@ -9,12 +9,10 @@ use ssdlab_host::BlockDevice as _;
 
 use crate::case::{Again, Case, Cut, Moment, Step};
 use crate::catch::{Caught, catch};
+use crate::driver::hangs_after;
 use crate::durable::SECTOR_BYTES_KNOWN;
 use crate::lives::{Lives, recovery_of};
 use crate::totals::{CutKind, Totals};
-
-/// Virtual time in which some command completes, or the drive hangs.
-const HANGS_AFTER: Nanos = Nanos(3_600_000_000_000);
 
 /// What was found wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +238,7 @@ impl Runner<'_> {
 
     fn await_completion(&mut self) {
         let before = self.lives.drive().outstanding();
-        let until = Nanos(self.lives.drive().now().0.saturating_add(HANGS_AFTER.0));
+        let until = Nanos(self.lives.drive().now().0.saturating_add(hangs_after(&self.lives.config).0));
         while self.trap.is_some() {
             let more = self.event();
             // Fewer because some have completed, or because a cut took them all.

@@ -17,7 +17,7 @@ mod system;
 
 use std::time::Instant;
 
-use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_base::{Op, Request};
 use ssdlab_device::DriveConfig;
 use ssdlab_flash::FaultKind;
 use ssdlab_host::Host;
@@ -201,6 +201,3 @@ pub fn shrink(case: &StackCase, host: &Host, tries: u32) -> (StackCase, Option<F
         size = (size / 2).max(1);
     }
 }
-
-/// Virtual time in which some command completes, or the stack hangs.
-const HANGS_AFTER: Nanos = Nanos(3_600_000_000_000);

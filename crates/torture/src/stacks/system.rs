@@ -6,8 +6,9 @@ use ssdlab_device::{Completion, Data, DriveError, Options, Status};
 use ssdlab_flash::{Contents, FaultKind, Flash};
 use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, StackError, seed_of};
 
-use super::{Cut, HANGS_AFTER, StackCase, Step};
+use super::{Cut, StackCase, Step};
 use crate::case::Case;
+use crate::driver;
 use crate::durable::Durable;
 use crate::journal::stamps;
 use crate::lives::recovery_of;
@@ -22,6 +23,8 @@ pub struct System {
     /// The oracle's numbers of effect follow those of this host's life.
     stride: u64,
     cuts: u64,
+    /// Virtual time in which some command completes, or the stack hangs.
+    hangs_after: Nanos,
 }
 
 /// Why a stack cannot be made.
@@ -43,8 +46,10 @@ impl System {
     pub fn new(host: &Host, case: &StackCase) -> Result<System, Refused> {
         host.sectors(&case.drive).map_err(Refused::Layer)?;
         let mut members = Vec::new();
+        let mut hangs_after = Nanos(0);
         let (mut faulty, mut may_end_read_only) = (false, false);
         for (index, (name, config)) in host.drives(&case.drive).into_iter().enumerate() {
+            hangs_after = hangs_after.max(driver::hangs_after(&config));
             let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
             let mut member = Member::new(&name, &config, options).map_err(Refused::Drive)?;
             let alone = Case { seed: case.seed, config, steps: Vec::new() };
@@ -66,7 +71,7 @@ impl System {
         let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(device.order_stride());
         (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
         let stride = device.order_stride();
-        Ok(System { host: host.clone(), device: Some(device), oracle, stride, cuts: 0 })
+        Ok(System { host: host.clone(), device: Some(device), oracle, stride, cuts: 0, hangs_after })
     }
 
     fn device(&mut self) -> &mut dyn Device {
@@ -126,7 +131,7 @@ impl System {
 
     /// Waits until fewer commands are in flight.
     pub fn wait_for_fewer_than(&mut self, count: u64) {
-        let until = Nanos(self.device().now().0.saturating_add(HANGS_AFTER.0));
+        let until = Nanos(self.device().now().0.saturating_add(self.hangs_after.0));
         while self.device().outstanding() >= count.max(1) {
             let progress = self.device().wait_for_completion(until);
             self.collect();
