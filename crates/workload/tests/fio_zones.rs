@@ -57,6 +57,16 @@ fn strided_zones_are_those_of_fio() {
 }
 
 #[test]
+fn a_write_goes_where_the_trim_before_it_went_also_at_the_end_of_a_strided_zone() {
+    for rw in ["trimwrite", "randtrimwrite"] {
+        let found = offsets(&format!("rw={rw},bs=64k,zonemode=strided,zonesize=64k,zonerange=256k"));
+        assert!(found.len() > 64, "{rw}: {found:?}");
+        assert!(found.chunks_exact(2).all(|pair| pair[0] == pair[1]), "{rw}: {found:?}");
+        assert_eq!(found[2] / 256, 1, "{rw}: the next pair is in the next zone: {found:?}");
+    }
+}
+
+#[test]
 fn zones_with_write_pointers_are_written_as_fio_writes_them() {
     let found = offsets("rw=write,bs=64k,zonemode=zbd,zonesize=1m,zonecapacity=768k,size=4m,io_size=5m");
     assert_eq!(found[..60], in_zones(&[0, 1024, 2048, 3072, 0], 64, 12));

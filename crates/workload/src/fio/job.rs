@@ -480,7 +480,9 @@ impl JobRun {
     /// The next transfer in `direction`; its time and its tag are given when it is sent.
     #[inline]
     fn draw(&mut self, direction: usize) -> Request {
-        if self.plan.stride.is_some() {
+        // A write of what was trimmed stays in the zone of the trim.
+        let is_second = self.plan.settings.mode.kind == Kind::TrimThenWrite && direction == WRITE;
+        if self.plan.stride.is_some() && !is_second {
             self.enter_zone();
         }
         let (start, length) = self.place(direction);
