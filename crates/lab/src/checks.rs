@@ -2,7 +2,7 @@
 
 use ssdlab_base::{SECTOR_BYTES, format_size};
 use ssdlab_device::{Allocation, Counters, Destage, DriveConfig, Superblock};
-use ssdlab_flash::{Cause, Faults, OpKind, ScriptedFault, Unstruck};
+use ssdlab_flash::{Cause, OpKind, ScriptedFault, Unstruck};
 use ssdlab_host::{Administration, LayerMetrics, Traffic};
 
 use crate::replay::{Ended, Recorder};
@@ -12,9 +12,9 @@ fn check(name: &str, held: bool, detail: String) -> Check {
     Check { name: name.to_string(), held, detail }
 }
 
-/// The invariants that the lab itself can see; the drive adds its own.
+/// The invariants that the lab itself can see; the drive adds its own. `faulty` says whether any drive below has faults.
 pub(crate) fn invariants(
-    config: &DriveConfig,
+    faulty: bool,
     ended: Ended,
     recorder: &Recorder,
     counters: &Counters,
@@ -64,7 +64,7 @@ pub(crate) fn invariants(
         invariants.push(check("requests_equal_sum_over_jobs", of_jobs == recorder.completed, detail));
     }
 
-    if config.flash.faults == Faults::default() {
+    if !faulty {
         let failed = recorder.failed;
         let detail = format!(
             "{failed} of {} ended with an error, and the drive has no faults to blame",

@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
-use ssdlab_flash::{OpCounts, OpKind, ScriptedFault};
+use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::Administration;
 
 use super::stack::Stack;
@@ -88,7 +88,8 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
-    let mut checks = checks::invariants(config, ended, &recorder, &counters, &layers, &timeline, virtual_time_ns);
+    let faulty = device.parts().iter().any(|part| part.drive.config().flash.faults != Faults::default());
+    let mut checks = checks::invariants(faulty, ended, &recorder, &counters, &layers, &timeline, virtual_time_ns);
     let spare_at_collection = parts::spare_at_collection(device);
     let data = stack.data();
     while let Some(next) = data.next_event() {
