@@ -312,7 +312,7 @@ impl<'a> Divided<'a> {
     /// The workload ended before its time: it begins anew.
     fn repeat(&mut self, now: Nanos) -> Result<(), WorkloadError> {
         if self.of_pass == 0 {
-            let sentence = "the workload ended without a write, so no volume of a sub-test is ever written";
+            let sentence = "--subtests: the workload ended without a write, so no volume of a sub-test is ever written";
             return Err(WorkloadError(sentence.to_string()));
         }
         self.inner = self.source.open(self.drive, REPEATS + self.repeats)?;

@@ -31,7 +31,8 @@ pub enum StackRefused {
     Layer(Box<StackError>),
     /// The drives have pages of different sizes.
     #[error(
-        "the drive {drive} of the host has pages of {found} bytes, expected {expected} as all others: results count pages"
+        "the drive {drive} of the host: flash.page_size: found {found} bytes, expected {expected} as all others: results count \
+         pages"
     )]
     PageSize {
         /// The drive.
@@ -42,7 +43,7 @@ pub enum StackRefused {
         expected: u32,
     },
     /// Some drives model time and others do not.
-    #[error("the drive {drive} of the host models time, or does not, unlike the others")]
+    #[error("the drive {drive} of the host: flash.timing: expected \"none\" for all drives or for no drive")]
     Timing {
         /// The drive.
         drive: String,

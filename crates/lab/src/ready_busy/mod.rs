@@ -46,7 +46,7 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
     /// The drive takes no time.
-    #[error("timing = \"none\": no Ready/Busy line ever changes, so there is nothing to record")]
+    #[error("flash.timing = \"none\": no Ready/Busy line ever changes, so there is nothing to record")]
     Untimed,
     /// The drive does not have the die.
     #[error("--rb-probe: found die {die}, expected 0 to {last} ({first_line} to {last_line})")]
