@@ -96,7 +96,7 @@ pub enum ReplayError {
     /// The drive has zones or append-only segments, and block I/O is not for them.
     #[error(
         "the drive accepts writes only at the write pointers of its {regions}, and preconditioning by a workload sends others: \
-         precondition with none or fill"
+         expected --precondition none or fill"
     )]
     WritePointers {
         /// What has them.

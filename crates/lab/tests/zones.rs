@@ -131,8 +131,8 @@ fn what_does_not_go_with_zones_is_refused() {
         ("rw=randwrite,bs=4k", Age::None, "the drive has zones, and accepts writes only at their write pointers"),
         ("model:msnfs,requests=100", Age::None, "only at the write pointers of its zones"),
         ("rw=randread,bs=4k,zonemode=zbd", Age::None, "no zone of the job's region has data"),
-        ("rw=randwrite,bs=4k,zonemode=zbd", Age::Steady, "precondition with none or fill"),
-        ("rw=randwrite,bs=4k,zonemode=zbd", Age::Touched, "precondition with none or fill"),
+        ("rw=randwrite,bs=4k,zonemode=zbd", Age::Steady, "--precondition none or fill"),
+        ("rw=randwrite,bs=4k,zonemode=zbd", Age::Touched, "--precondition none or fill"),
         ("rw=randwrite,bs=4k,zonemode=zbd,max_open_zones=5", Age::None, "at most 4 open or active zones"),
     ] {
         let message = refused(line, age);
