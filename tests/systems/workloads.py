@@ -84,7 +84,7 @@ FIO = {
     "random_distribution": (0.2, lambda r, zoned: distribution(r)),
     "percentage_random": (0.12, lambda r, zoned: three(r, lambda: r.choice((0, 10, 50, 100)))),
     "write_hint": (0.15, lambda r, zoned: r.choice(("none", "short", "medium", "long", "extreme"))),
-    "zonemode": (0.04, lambda r, zoned: "zbd" if zoned else r.choice(("none", "strided", "zbd"))),
+    "zonemode": (0.08, lambda r, zoned: "zbd" if zoned else r.choice(("none", "strided", "zbd"))),
     "zonesize": (0.04, lambda r, zoned: r.choice(("64k", "128k", "256k"))),
     "zonecapacity": (0.02, lambda r, zoned: r.choice(("64k", "128k"))),
     "zonerange": (0.03, lambda r, zoned: r.choice(("64k", "256k"))),
@@ -141,7 +141,11 @@ def job(seed, purpose, zoned):
         for key in ZONES:
             drawn.pop(key, None)
     elif drawn.get("zonemode") != "none":
-        drawn.setdefault("zonesize", "64k")
+        drawn.setdefault("zonesize", "128k")
+        for key in ZONES:
+            r = Stream(seed, purpose, "zones", key)
+            if r.chance(0.3):
+                drawn[key] = FIO[key][1](r, zoned)
     if "fsync" in drawn:
         drawn.pop("fdatasync", None)
     if "bsrange" in drawn:
