@@ -520,19 +520,23 @@ impl Media {
         if begun == 0 { 0 } else { self.stripe_width().saturating_sub(begun) }
     }
 
-    /// Closes a host's frontier of a group whose valid pages fit where relocation can still write, so that it can be a victim:
-    /// power cuts in a row leave torn pages in frontiers, until no closed superblock is empty enough. False if there is none.
+    /// Closes a frontier of a group whose valid pages fit where relocation can still write then, so that it can be a
+    /// victim: power cuts in a row leave torn pages in frontiers, until no closed superblock is empty enough.
+    /// Relocation's own, which the host may share, goes like any other, and what it has left with it. False if there is
+    /// none.
     pub(crate) fn give_up_frontier(&mut self, group: u32) -> bool {
         let (relocation, room) = (self.slot(group, Frontier::Gc), self.relocation_room(group));
         let row = (group * self.row) as usize;
         let fits = |slot: &usize| {
             let open = self.frontiers[*slot];
-            *slot != relocation
-                && open.next_page > 0
+            let lost = if *slot == relocation { self.data_pages_left(*slot) } else { 0 };
+            open.next_page > 0
                 && open.block != NONE
-                && self.pool.valid(open.block).div_ceil(self.units_per_page) <= room
+                && self.pool.valid(open.block).div_ceil(self.units_per_page) <= room - lost
         };
-        let Some(slot) = (row..row + self.streams as usize).find(fits) else { return false };
+        // Those of the host first: what relocation's has left is wanted for them.
+        let slots = (row..=row + self.streams as usize).filter(|slot| *slot != relocation).chain([relocation]);
+        let Some(slot) = slots.into_iter().find(fits) else { return false };
         let superblock = self.frontiers[slot].block;
         let block = self.pool.superblocks.members(superblock).next().expect("an open superblock has members");
         self.abandon(block);

@@ -19,6 +19,8 @@ pub(super) struct Rebuild {
     /// Reads of the rest that have not ended.
     left: u32,
     failed: bool,
+    /// The XOR of the stripe was in RAM when it began: the stripe may be given up meanwhile.
+    from_ram: bool,
 }
 
 impl Drive {
@@ -28,7 +30,7 @@ impl Drive {
         if done.cause == Cause::Rebuild || !self.media.can_rebuild(place) {
             return false;
         }
-        let rebuild = Rebuild { done: *done, left: 0, failed: false };
+        let rebuild = Rebuild { done: *done, left: 0, failed: false, from_ram: self.media.has_parity_in_ram(place) };
         let slot = self.reads.rebuilds.insert(rebuild);
         let reads = self.media.read_stripe(place, done.cause, Owner::Rebuild(slot));
         self.reads.rebuilds[slot].left = reads;
@@ -51,12 +53,12 @@ impl Drive {
 
     /// All that was wanted of a stripe was read, last by the operation `by`.
     fn rebuild_ended(&mut self, slot: u32, by: OpId) {
-        let Rebuild { done, failed, .. } = self.reads.rebuilds[slot];
+        let Rebuild { done, failed, from_ram, .. } = self.reads.rebuilds[slot];
         assert_eq!(self.reads.rebuilds[slot].left, 0, "rebuild {slot} ends when all of its stripe was read");
         self.reads.rebuilds.release(slot);
         if !failed {
             let place = Place { block: done.block, page: done.page };
-            let wrong = self.media.rebuilt(place, done.then);
+            let wrong = self.media.rebuilt(place, done.then, from_ram);
             if let Owner::Command(command) = Owner::unpack(done.token) {
                 self.answer_rebuilt(command, &wrong);
             }

@@ -6,9 +6,10 @@ use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{ArrayWork, BlockId, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
 
 use super::buffering::make_buffer;
-use super::{Destager, Drive, Options};
+use super::{Destager, Drive, Options, Retirement};
 use crate::block_pool::{BlockKind, BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
+use crate::token::Owner;
 use crate::{BufferCounters, Check, Counters, DriveConfig, MapCacheStats, MapWaits, Spare, Utilization, Wear};
 
 /// First bytes of a saved state; the number changes with the layout.
@@ -240,12 +241,16 @@ impl Drive {
             self.end_jobs();
         }
         assert_eq!(self.media.flash.in_flight(), 0, "an idle drive has nothing in flight");
-        assert!(
-            self.stage.evictions.len() == 0,
-            "an idle drive has {} evictions in flight",
-            self.stage.evictions.len()
-        );
-        assert_eq!(self.stage.leaving_sectors, 0, "an idle drive has sectors on their way to flash");
+        // Pages whose programs failed and for which there is no space stay in RAM, and in the buffer.
+        let held = |hold: &Retirement| match hold.owner {
+            Owner::Eviction(slot) => Some(self.stage.evictions[slot].sectors),
+            _ => None,
+        };
+        let held: Vec<u64> = self.failures.retirements.iter().filter_map(held).collect();
+        let evictions = self.stage.evictions.len() as usize;
+        assert_eq!(evictions, held.len(), "an idle drive has evictions in flight beyond those of failed pages");
+        let (leaving, held) = (self.stage.leaving_sectors, held.into_iter().sum::<u64>());
+        assert_eq!(leaving, held, "an idle drive has sectors on their way to flash beyond those of failed pages");
         for group in 0..self.media.pool.groups() {
             self.media.pool.audit(group);
         }

@@ -348,27 +348,38 @@ impl Media {
             failed |= self.flash.execute(OpKind::Read, Cause::Rebuild, other.block, other.page);
         }
         if !failed {
-            self.rebuilt(place, NONE);
+            let from_ram = self.has_parity_in_ram(place);
+            self.rebuilt(place, NONE, from_ram);
             self.rebuilt_untimed.push(place);
         }
         failed
     }
 
+    /// Whether the XOR of a page's stripe is in RAM: its parity was not given out yet.
+    pub(crate) fn has_parity_in_ram(&self, place: Place) -> bool {
+        let superblock = self.pool.superblocks.of(place.block);
+        self.pool.superblocks.bound_to(place).any(|other| self.held(superblock, other) == Held::ToCome)
+    }
+
     /// The rest of a page's stripe was read: what it gives is what the page holds, and what `waiting` and the programs behind
-    /// it take from there. Returns the units, with the cells before and now, that are not what was programmed: none, unless
-    /// parity is wrong.
-    pub(crate) fn rebuilt(&mut self, place: Place, waiting: OpId) -> Vec<(UnitId, Vec<u8>, Vec<u8>)> {
+    /// it take from there. `from_ram` says that the XOR of the stripe was in RAM when the reads began, from which it was
+    /// taken: the stripe may have got its parity since, or was given up without. Returns the units, with the cells before
+    /// and now, that are not what was programmed: none, unless parity is wrong.
+    pub(crate) fn rebuilt(&mut self, place: Place, waiting: OpId, from_ram: bool) -> Vec<(UnitId, Vec<u8>, Vec<u8>)> {
         self.rebuilt_pages += 1;
         if self.flash.store.cell_bytes() == 0 {
             return Vec::new();
         }
         let mut others: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
-        let superblock = self.pool.superblocks.of(place.block);
         assert!(!others.is_empty(), "{place:?} was rebuilt from nothing");
-        if others.iter().any(|other| self.held(superblock, *other) == Held::ToCome) {
-            // The XOR of what is there is in RAM and nowhere else: it has what the page holds.
+        if from_ram {
+            // The XOR of what is there has what the page holds.
             return Vec::new();
         }
+        debug_assert!(
+            !self.has_parity_in_ram(place),
+            "{place:?} was rebuilt from its stripe's parity, which is still to come"
+        );
         if seeded(Bug::RebuiltFromNextStripe) {
             others[0].page = (others[0].page + 1) % self.pages_per_block;
         }
