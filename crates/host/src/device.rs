@@ -323,10 +323,9 @@ pub trait Administration {
         self.parts_mut().into_iter().for_each(|part| part.drive.host_restarted());
     }
 
-    /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle.
-    fn set_timed(&mut self, timed: bool) {
-        self.parts_mut().into_iter().for_each(|part| part.drive.set_timed(timed));
-    }
+    /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle: a
+    /// layer first lets the commands of its own come to their end.
+    fn set_timed(&mut self, timed: bool);
 
     /// Everything random in the drives is drawn from the beginning of the seed's streams from now on.
     fn reseed(&mut self, options: Options) {
@@ -335,10 +334,9 @@ pub trait Administration {
         }
     }
 
-    /// Whether paths are recorded from now on.
-    fn record_paths(&mut self, on: bool) {
-        self.parts_mut().into_iter().for_each(|part| part.drive.record_paths(on));
-    }
+    /// Whether paths are recorded from now on: every completion has one then, whatever it ended with. A layer tells the
+    /// devices below it, which may be layers, too.
+    fn record_paths(&mut self, on: bool);
 }
 
 /// What a power cut of one drive may have taken from a host that goes on.
@@ -532,6 +530,14 @@ impl Administration for Drive {
 
     fn reset_statistics(&mut self) {
         Drive::reset_statistics(self);
+    }
+
+    fn set_timed(&mut self, timed: bool) {
+        Drive::set_timed(self, timed);
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        Drive::record_paths(self, on);
     }
 
     fn counters(&self) -> Counters {

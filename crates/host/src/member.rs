@@ -182,6 +182,14 @@ impl Administration for Member {
         self.drive_mut().reset_statistics();
     }
 
+    fn set_timed(&mut self, timed: bool) {
+        self.drive_mut().set_timed(timed);
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        self.drive_mut().record_paths(on);
+    }
+
     fn counters(&self) -> Counters {
         self.drive().counters()
     }

@@ -248,6 +248,7 @@ impl Scheduler {
                 });
                 self.paths.extend(path.as_ref().map(|path| waited_around(part, path, completion.at)));
                 self.outstanding -= 1;
+                self.taken.add(part);
             }
         }
         drop(paths_below);
@@ -291,7 +292,6 @@ impl BlockDevice for Scheduler {
         let Payload { data, words } = payload;
         self.run_until(request.at);
         self.outstanding += 1;
-        self.taken.add(request);
         let cell = self.below.cell_bytes();
         let sectors = self.below.sectors() + self.below.reserved_sectors();
         let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
@@ -400,6 +400,10 @@ impl Administration for Scheduler {
 
     fn set_timed(&mut self, timed: bool) {
         self.below.set_timed(timed);
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        self.below.record_paths(on);
     }
 
     fn taken(&self) -> Traffic {

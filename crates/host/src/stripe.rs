@@ -15,7 +15,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, Turn, completion, turned_away, waited_around};
+use crate::array::{Array, Ended, OverArray, Overlaps, Turn, completion, path_of, turned_away};
 use crate::device::Again;
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
@@ -245,10 +245,13 @@ impl Stripe {
     fn answer(&mut self, command: Command) {
         let Command { request, order, cells, status, path, .. } = command;
         self.outstanding -= 1;
+        self.taken.add(&request);
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
-        self.paths.extend(path.map(|path| waited_around(&request, &path, self.array.now())));
+        if self.array.records_paths() {
+            self.paths.push(path_of(&request, path.as_ref(), self.array.now()));
+        }
         self.completions.push(completion(&request, status, self.array.now(), order));
     }
 }
@@ -297,12 +300,12 @@ impl BlockDevice for Stripe {
     fn submit(&mut self, request: &Request, data: Data<'_>) {
         self.run_until(request.at);
         self.outstanding += 1;
-        self.taken.add(request);
         self.numbers += 1;
         if let Some(status) = turned_away(request, self.sectors) {
             self.order += 1;
             self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
             self.outstanding -= 1;
+            self.taken.add(request);
             self.completions.push(completion(request, status, request.at, self.order - 1));
             return;
         }
@@ -418,6 +421,10 @@ impl Administration for Stripe {
 
     fn set_timed(&mut self, timed: bool) {
         self.array.set_timed(timed);
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        self.array.record_paths(on);
     }
 
     fn taken(&self) -> Traffic {

@@ -430,6 +430,14 @@ impl<D: Administration + ?Sized> Administration for Verified<'_, D> {
         self.device.reset_statistics();
     }
 
+    fn set_timed(&mut self, timed: bool) {
+        self.device.set_timed(timed);
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        self.device.record_paths(on);
+    }
+
     fn counters(&self) -> Counters {
         self.device.counters()
     }

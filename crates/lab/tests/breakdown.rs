@@ -123,6 +123,48 @@ fn the_parts_of_requests_through_every_layer_add_up() {
     }
 }
 
+/// Each layer tells those below it that paths are recorded, and has one for every command, whatever it ended with.
+#[test]
+fn the_parts_of_requests_through_layers_above_layers_add_up() {
+    for above in ["scheduler", "stripe", "mirror", "restoring"] {
+        for below in ["scheduler", "stripe", "mirror", "restoring", "append", "shrd"] {
+            let mut small = drive("small");
+            small.flash.geometry.blocks_per_plane = 32;
+            match below {
+                "shrd" => {
+                    small.ftl.design = "shrd".to_string();
+                    small.ftl.own.set("rwlb", 1_u64 << 20);
+                }
+                "append" => {
+                    (small.ftl.design, small.ftl.allocation) = ("aftl".to_string(), Allocation::Dynamic);
+                }
+                _ => {}
+            }
+            let blocks = if below == "append" { 24 } else { 8 };
+            small.user_bytes = blocks * 4 * 64 * u64::from(small.flash.geometry.page_bytes);
+            let drives = entrants(&[small]);
+            let keys = |layer: &str| match layer {
+                "restoring" => "log = \"256k\"\n",
+                "mirror" => "region = \"64k\"\n",
+                _ => "",
+            };
+            let beside = if ["stripe", "mirror"].contains(&above) { 2 } else { 1 };
+            let inner = format!("[[layer.below]]\nkind = \"{below}\"\n{}", keys(below)).repeat(beside);
+            let text = format!("[[layer]]\nkind = \"{above}\"\n{}{inner}", keys(above));
+            let host = Host::parse(&text, "host.toml").expect("a host");
+            let workload = Random { depth: 64, flush_every: 20, ..Random::mixed(2_000) };
+            let asked =
+                Experiment { host: Some(&host), breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
+            let result = run(&asked);
+            assert_checks_hold(&result);
+            let checks = &result.devices[0].checks;
+            let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+            assert!(names.contains(&"latency_parts_equal_latency"), "{above} over {below}: {names:?}");
+            assert!(names.contains(&"requests_handed_down"), "{above} over {below}: {names:?}");
+        }
+    }
+}
+
 #[test]
 fn every_part_is_documented() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/latency.md");

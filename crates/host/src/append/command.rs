@@ -10,7 +10,7 @@ use super::Append;
 use super::layout::NOWHERE;
 use super::log::Entry;
 use super::writes::{Span, Write};
-use crate::array::{Turn, completion, units_of, waited, waited_around, whole_units_of, widened};
+use crate::array::{Turn, completion, path_of, units_of, whole_units_of, widened};
 use crate::seeded::{LayerBug, seeded};
 
 /// An order of effect that was not given yet.
@@ -215,12 +215,13 @@ impl Append {
         self.overlaps.remove(number, &self.whole(&request));
         self.has_ended |= self.overlaps.any_ready();
         self.outstanding -= 1;
+        self.taken.add(&request);
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_around(&request, &path, now)));
+            self.paths.push(path_of(&request, path.as_ref(), now));
         }
         self.completions.push(completion(&request, status, now, order));
     }

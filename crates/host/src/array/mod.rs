@@ -87,8 +87,13 @@ pub(crate) fn waited_around(request: &Request, below: &Path, now: Nanos) -> Path
     Path { request: *request, segments: all.filter(|segment| segment.to > segment.from).collect() }
 }
 
+/// The path of a command that ends now, `below` that of its last part: `None` where it had none.
+pub(crate) fn path_of(request: &Request, below: Option<&Path>, now: Nanos) -> Path {
+    below.map_or_else(|| waited(request, now), |path| waited_around(request, path, now))
+}
+
 /// The path of a command that did nothing but wait.
-pub(crate) fn waited(request: &Request, until: Nanos) -> Path {
+fn waited(request: &Request, until: Nanos) -> Path {
     let segment = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: until };
     Path { request: *request, segments: (until > request.at).then_some(segment).into_iter().collect() }
 }

@@ -53,6 +53,7 @@ pub(crate) struct Array {
     now: Nanos,
     /// What was sent to all of them and has ended.
     pub(crate) sent: Traffic,
+    records_paths: bool,
     paths: Vec<Path>,
     /// There are several devices, and images under them: what an answer of one promises is in its images before the layer acts
     /// on it ([`promise`](crate::promise)).
@@ -62,6 +63,7 @@ pub(crate) struct Array {
 impl Array {
     pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array {
         let now = devices.iter().map(|device| device.now()).max().unwrap_or(Nanos::ZERO);
+        let records_paths = devices.iter().flat_map(|device| device.parts()).any(|part| part.drive.records_paths());
         let on_image = |device: &Box<dyn Device>| device.parts().iter().any(|part| part.drive.image().is_some());
         let has_images = devices.len() > 1 && devices.iter().any(on_image);
         let below = |device: Box<dyn Device>| {
@@ -70,7 +72,7 @@ impl Array {
             Below { device, sent: Vec::new(), free: Vec::new(), in_flight: 0, buffered }
         };
         let below = devices.into_iter().map(below).collect();
-        Array { below, now, sent: Traffic::default(), paths: Vec::new(), has_images }
+        Array { below, now, sent: Traffic::default(), records_paths, paths: Vec::new(), has_images }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -161,9 +163,20 @@ impl Array {
         self.below.into_iter().flat_map(|below| below.device.into_members()).collect()
     }
 
-    /// Whether a drive records paths.
-    pub(crate) fn records_paths(&self) -> bool {
-        self.parts().iter().any(|part| part.drive.records_paths())
+    /// Whether paths are recorded.
+    pub(crate) const fn records_paths(&self) -> bool {
+        self.records_paths
+    }
+
+    /// The same, from now on.
+    pub(crate) fn record_paths(&mut self, on: bool) {
+        self.records_paths = on;
+        self.below.iter_mut().for_each(|below| below.device.record_paths(on));
+    }
+
+    /// Whether no command of the layer's is in a device.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.below.iter().all(|below| below.in_flight == 0)
     }
 
     /// Commands in a device.

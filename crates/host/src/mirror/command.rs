@@ -7,7 +7,7 @@ use ssdlab_device::Status;
 use ssdlab_device::path::Path;
 
 use super::Mirror;
-use crate::array::{Ended, Turn, changes, completion, waited_around};
+use crate::array::{Ended, Turn, changes, completion, path_of};
 use crate::seeded::{LayerBug, seeded};
 
 /// A command from above, or a copy of the mirror's own.
@@ -249,6 +249,7 @@ impl Mirror {
             status = self.refused.unwrap_or(status);
         }
         self.outstanding -= 1;
+        self.taken.add(&request);
         let everyone = (1 << self.array.len()) - 1;
         if request.op == Op::Flush && status == Status::Success && self.in_sync == everyone {
             self.intent.flushed(number);
@@ -256,7 +257,9 @@ impl Mirror {
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
-        self.paths.extend(path.map(|path| waited_around(&request, &path, self.array.now())));
+        if self.array.records_paths() {
+            self.paths.push(path_of(&request, path.as_ref(), self.array.now()));
+        }
         self.completions.push(completion(&request, status, self.array.now(), order));
     }
 

@@ -258,6 +258,16 @@ impl Mirror {
         self.array.advance(self.array.now());
     }
 
+    /// Runs until none of the mirror's own commands is below: records, words of the bitmap, and copies.
+    fn come_to_rest(&mut self) {
+        self.work();
+        while !self.array.is_idle() {
+            assert!(self.array.step(Nanos::MAX), "a side never answers a command of the mirror's");
+            self.work();
+        }
+        self.array.advance(self.array.now());
+    }
+
     /// A sector that holds a word, as the devices keep sectors.
     fn cells_of(&self, word: u64) -> Vec<u8> {
         let mut cells = vec![0; self.cell];
@@ -447,10 +457,10 @@ impl BlockDevice for Mirror {
     fn submit(&mut self, request: &Request, data: Data<'_>) {
         self.run_until(request.at);
         self.outstanding += 1;
-        self.taken.add(request);
         if let Some(status) = turned_away(request, self.layout.sectors) {
             self.order += 1;
             self.outstanding -= 1;
+            self.taken.add(request);
             self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
             self.completions.push(completion(request, status, request.at, self.order - 1));
             return;
@@ -544,8 +554,13 @@ impl Administration for Mirror {
     }
 
     fn set_timed(&mut self, timed: bool) {
+        self.come_to_rest();
         self.array.set_timed(timed);
         self.work();
+    }
+
+    fn record_paths(&mut self, on: bool) {
+        self.array.record_paths(on);
     }
 
     fn taken(&self) -> Traffic {
@@ -562,8 +577,8 @@ impl Administration for Mirror {
 
     fn reset_statistics(&mut self) {
         assert_eq!(self.outstanding, 0, "only an idle mirror can be reset");
+        self.come_to_rest();
         self.array.reset_statistics();
-        self.work();
         (self.order, self.counts, self.taken) = (0, Counts::default(), Traffic::default());
     }
 }

@@ -7,7 +7,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Restoring};
-use crate::array::{Ended, Turn, changes, completion, waited, waited_around, widened};
+use crate::array::{Ended, Turn, changes, completion, path_of, widened};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -347,12 +347,13 @@ impl Restoring {
             self.look_again();
         }
         self.outstanding -= 1;
+        self.taken.add(&request);
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_around(&request, &path, now)));
+            self.paths.push(path_of(&request, path.as_ref(), now));
         }
         self.completions.push(completion(&request, status, now, order));
     }

@@ -8,7 +8,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Shrd};
-use crate::array::{Ended, Turn, completion, waited, waited_around};
+use crate::array::{Ended, Turn, completion, path_of};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -347,12 +347,13 @@ impl Shrd {
             self.changing.remove(number, &request);
         }
         self.outstanding -= 1;
+        self.taken.add(&request);
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path.map_or_else(|| waited(&request, now), |path| waited_around(&request, &path, now)));
+            self.paths.push(path_of(&request, path.as_deref(), now));
         }
         self.completions.push(completion(&request, status, now, order));
     }

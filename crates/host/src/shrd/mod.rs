@@ -336,10 +336,10 @@ impl BlockDevice for Shrd {
             self.run_until(request.at);
         }
         self.outstanding += 1;
-        self.taken.add(request);
         if let Some(status) = turned_away(request, self.capacity) {
             self.order += 1;
             self.outstanding -= 1;
+            self.taken.add(request);
             self.paths.extend(self.records_paths.then(|| Path { request: *request, segments: Vec::new() }));
             self.completions.push(completion(request, status, self.array.now(), self.order - 1));
             return;

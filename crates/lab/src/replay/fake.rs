@@ -189,6 +189,8 @@ impl Administration for Fake {
         self.timed = timed;
     }
 
+    fn record_paths(&mut self, _on: bool) {}
+
     fn counters(&self) -> Counters {
         self.counters
     }
