@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use ssdlab_base::{closest, parse_duration};
-use ssdlab_device::{DriveConfig, has_own_campaign, registered};
+use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::stacks::StackCase;
 use ssdlab_torture::tags::TagCase;
-use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, Scope, Shrunk, Totals, shape};
+use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, NotAccepted, NotDrawn, Scope, Shrunk, Totals, shape};
 
 use crate::args::Torture;
 use crate::failure::Failure;
@@ -89,22 +89,25 @@ fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let stop = interrupt::listen()?;
     let line = Line::new(args.quiet);
     let start = Instant::now();
-    let (totals, failed) = match args.exhaustive {
+    let (totals, failed, not_drawn) = match args.exhaustive {
         Some(length) => {
             let Scope { designs, buffers, .. } = scope.clone();
             let found = Exhaustive { designs, buffers, length, jobs }.run(stop, &|totals| line.show(totals, None));
-            (found.totals, found.failed)
+            (found.totals, found.failed, None)
         }
         None => {
             let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
             let campaign = Campaign { scope: scope.clone(), first: args.seed, seeds, until, jobs };
             let known = until.is_none().then_some(seeds);
             let outcome = campaign.run(stop, &|totals| line.show(totals, known));
-            let failed = outcome.failed.map(|(seed, finding)| (ssdlab_torture::draw(seed, &scope), finding));
-            (outcome.totals, failed)
+            let again = |(seed, finding)| ssdlab_torture::draw(seed, &scope).ok().map(|case| (case, finding));
+            (outcome.totals, outcome.failed.and_then(again), outcome.not_drawn)
         }
     };
     line.clear();
+    if let Some(why) = not_drawn {
+        return Err(cannot_be_drawn(args, &why));
+    }
     let wall = start.elapsed();
     let Some((case, finding)) = failed else {
         if args.json {
@@ -114,10 +117,29 @@ fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let shrunk = ssdlab_torture::shrink(&case, &finding);
+    let shrunk = ssdlab_torture::shrink_until(&case, &finding, stop);
     let command = (args.exhaustive.is_none()).then(|| repeat(args, case.seed));
     report(args, &totals, wall, &case, &finding, &shrunk, command.as_deref())?;
     Ok(ExitCode::FAILURE)
+}
+
+/// No drive was accepted for a seed.
+fn cannot_be_drawn(args: &Torture, why: &NotDrawn) -> Failure {
+    let failure = match &args.device {
+        Some(device) => Failure::input(format!("{device}: {why}")),
+        None => Failure::input(why),
+    };
+    failure.hint(match (&args.device, &args.host) {
+        (Some(_), _) => {
+            "each seed has bad blocks of its own: lower flash.faults.factory_bad or the user capacity, or raise \
+             flash.blocks_per_plane, so that every seed leaves enough good blocks"
+        }
+        (None, Some(_)) => {
+            "drives that are drawn have up to some 700 KB: lower what the layers take of them, or name a drive with \
+             --device"
+        }
+        (None, None) => "name other designs or buffers with --design and --buffer, or a drive with --device",
+    })
 }
 
 /// Refuses drives of which `jobs` at a time take more than is allowed.
@@ -176,13 +198,17 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
     if args.exhaustive.is_some() {
         return Err(Failure::input("--device with --exhaustive: short sequences run on drives of a handful of pages"));
     }
-    scope.drive = Some(small_drive(args, device)?);
-    scope.check().map_err(Failure::input)?;
+    let (drive, description) = small_drive(args, device)?;
+    scope.drive = Some(drive);
+    scope.check().map_err(|error| match error {
+        NotAccepted::Drive(error) => Failure::input(description.place(&error)),
+        error @ NotAccepted::With { .. } => Failure::input(error),
+    })?;
     Ok(scope)
 }
 
-/// The drive of one's own, or a small one of its kind.
-fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
+/// The drive of one's own, or a small one of its kind; and its description, which says where what is wrong stands.
+fn small_drive(args: &Torture, device: &str) -> Result<(DriveConfig, Description), Failure> {
     let mut description = shipped::open(device)?;
     for assignment in &args.set {
         description.set(assignment).map_err(Failure::input)?;
@@ -202,7 +228,7 @@ fn small_drive(args: &Torture, device: &str) -> Result<DriveConfig, Failure> {
             ssdlab_device::description::one_line(&small)
         ));
     }
-    Ok(small)
+    Ok((small, description))
 }
 
 /// The command that runs this seed alone.

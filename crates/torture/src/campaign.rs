@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::cpu::Cpu;
-use crate::draw::{Scope, draw};
+use crate::draw::{NotDrawn, Scope, draw_until};
 use crate::run::{Finding, run};
 use crate::totals::Totals;
 
@@ -31,21 +31,44 @@ pub struct Outcome {
     pub totals: Totals,
     /// The first seed of those that failed, by number, and what was found.
     pub failed: Option<(u64, Finding)>,
+    /// Why a seed before that has no case.
+    pub not_drawn: Option<NotDrawn>,
+}
+
+/// Why a seed ends the campaign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Something was found.
+    Found(Finding),
+    /// It has no case.
+    NotDrawn(NotDrawn),
+}
+
+impl From<Finding> for Ended {
+    fn from(finding: Finding) -> Ended {
+        Ended::Found(finding)
+    }
+}
+
+impl From<NotDrawn> for Ended {
+    fn from(why: NotDrawn) -> Ended {
+        Ended::NotDrawn(why)
+    }
 }
 
 impl Campaign {
     /// Runs the seeds until one fails, `stop` is set, or time is over; the seeds before the one that failed are all run.
     /// `watch` hears of the counts now and then, on whatever thread.
     pub fn run(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync)) -> Outcome {
-        self.run_each(stop, watch, &|seed, totals| run(&draw(seed, &self.scope), totals))
+        self.run_each(stop, watch, &|seed, totals, over| Ok(run(&draw_until(seed, &self.scope, over)?, totals)?))
     }
 
-    /// The same, where `one` runs a seed.
+    /// The same, where `one` runs a seed; the last it is given says whether the campaign is over meanwhile.
     pub fn run_each(
         &self,
         stop: &AtomicBool,
         watch: &(dyn Fn(&Totals) + Sync),
-        one: &(dyn Fn(u64, &mut Totals) -> Result<(), Finding> + Sync),
+        one: &(dyn Fn(u64, &mut Totals, &dyn Fn() -> bool) -> Result<(), Ended> + Sync),
     ) -> Outcome {
         let start = Instant::now();
         let next = AtomicU64::new(0);
@@ -61,14 +84,19 @@ impl Campaign {
                 }
                 let seed = self.first.wrapping_add(index);
                 let mut totals = Totals::default();
-                let result = one(seed, &mut totals);
+                let result = one(seed, &mut totals, &over);
                 let mut outcome = outcome.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 outcome.totals.add(&totals);
-                if let Err(finding) = result {
+                match result {
+                    Ok(()) | Err(Ended::NotDrawn(NotDrawn::Stopped)) => {}
                     // Seeds are taken in order, so a lower one that fails comes later at most.
-                    if limit.fetch_min(index, Ordering::Relaxed) > index {
-                        outcome.failed = Some((seed, finding));
+                    Err(why) if limit.fetch_min(index, Ordering::Relaxed) > index => {
+                        (outcome.failed, outcome.not_drawn) = match why {
+                            Ended::Found(finding) => (Some((seed, finding)), None),
+                            Ended::NotDrawn(why) => (None, Some(why)),
+                        };
                     }
+                    Err(_) => {}
                 }
                 watch(&outcome.totals);
             }

@@ -34,9 +34,9 @@ pub enum Step {
     Drain,
     /// The next operation of a kind fails.
     Fail {
-        /// The kind: a read, a program or an erase.
+        /// The kind: a read, a program or an erase; or all operations of a die from now on.
         kind: FaultKind,
-        /// On this block only.
+        /// On this block only, or on the die of this block.
         block: Option<BlockId>,
     },
     /// The power goes, and comes back.
@@ -91,8 +91,10 @@ impl Case {
             FaultKind::Factory => faults.factory_bad > 0.0,
             FaultKind::Die => false,
         };
+        // Everything fails on a lost die.
+        let includes = |fails: FaultKind| fails == kind || fails == FaultKind::Die && kind != FaultKind::Factory;
         by_rate
-            || faults.script.iter().any(|fault| fault.kind == kind)
-            || self.steps.iter().any(|step| matches!(step, Step::Fail { kind: fails, .. } if *fails == kind))
+            || faults.script.iter().any(|fault| includes(fault.kind))
+            || self.steps.iter().any(|step| matches!(step, Step::Fail { kind: fails, .. } if includes(*fails)))
     }
 }

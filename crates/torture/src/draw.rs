@@ -3,7 +3,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, Options, Parity};
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options, Parity};
 use ssdlab_flash::{BlockId, Contents, FaultKind, Faults, ScriptedFault};
 
 use crate::case::{Again, Case, Cut, Moment, Step};
@@ -36,29 +36,60 @@ impl Scope {
     }
 }
 
-/// A design or a buffer that a drive of one's own does not take.
+/// Why no case can be drawn from a drive of one's own, whatever the seed.
 #[derive(Debug, thiserror::Error)]
-#[error("{option} {name}: the drive is not accepted with it: {source}")]
-pub struct NotAccepted {
-    /// The option that named it.
-    pub option: &'static str,
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub source: ssdlab_device::DriveError,
+pub enum NotAccepted {
+    /// The drive itself is refused.
+    #[error(transparent)]
+    Drive(DriveError),
+    /// It does not take a design or a buffer.
+    #[error("{option} {name}: the drive is not accepted with it: {source}")]
+    With {
+        /// The option that named it.
+        option: &'static str,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: DriveError,
+    },
+}
+
+/// Tries to draw a seed's case: small drives, most of which are refused until one is found; and a drive of one's own, of
+/// which nothing but the faults is drawn.
+const TRIES: u32 = 20_000;
+const TRIES_OF_OWN: u32 = 1000;
+
+/// Why a seed has no case.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotDrawn {
+    /// No drive that was drawn was accepted.
+    #[error("none of {tries} drives that were drawn for seed {seed} is accepted, the last of them because of {reason}")]
+    Refused {
+        /// The seed.
+        seed: u64,
+        /// Drives that were drawn.
+        tries: u32,
+        /// Why the last one was refused.
+        reason: String,
+    },
+    /// Time was over, or the user has asked for the end.
+    #[error("drawing ended before a drive was accepted")]
+    Stopped,
 }
 
 impl Scope {
-    /// Looks whether a drive of one's own is accepted with each design and buffer.
+    /// Looks whether a drive of one's own is accepted, with each design and buffer where some are named.
     ///
     /// # Errors
     /// The first that it is not accepted with.
     pub fn check(&self) -> Result<(), NotAccepted> {
         let Some(drive) = &self.drive else { return Ok(()) };
+        if self.designs.is_empty() && self.buffers.is_empty() {
+            return without_bad_blocks(drive).map_err(NotAccepted::Drive);
+        }
         let accepts = |option: &'static str, name: &String, config: DriveConfig| {
-            let options = Options { seed: 1, contents: Contents::Nothing };
-            let refused = |source| NotAccepted { option, name: name.clone(), source };
-            Drive::new(&config, options).map(|_| ()).map_err(refused)
+            let refused = |source| NotAccepted::With { option, name: name.clone(), source };
+            without_bad_blocks(&config).map_err(refused)
         };
         for design in &self.designs {
             let mut config = drive.clone();
@@ -74,11 +105,38 @@ impl Scope {
     }
 }
 
+/// Whether a drive is accepted where it has no bad blocks but those that its description names. With those that a seed
+/// gives it, it may be refused for that seed.
+///
+/// # Errors
+/// It is refused for every seed.
+pub fn without_bad_blocks(drive: &DriveConfig) -> Result<(), DriveError> {
+    let mut sound = drive.clone();
+    sound.flash.faults.factory_bad = 0.0;
+    Drive::new(&sound, Options { seed: 1, contents: Contents::Nothing }).map(|_| ())
+}
+
 /// The case of a seed; the same seed and scope give the same case.
-pub fn draw(seed: u64, scope: &Scope) -> Case {
+///
+/// # Errors
+/// No drive that was drawn was accepted.
+pub fn draw(seed: u64, scope: &Scope) -> Result<Case, NotDrawn> {
+    draw_until(seed, scope, &|| false)
+}
+
+/// As [`draw`], which ends when `over` says so.
+///
+/// # Errors
+/// No drive that was drawn was accepted.
+pub fn draw_until(seed: u64, scope: &Scope, over: &dyn Fn() -> bool) -> Result<Case, NotDrawn> {
     let mut rng = rng(seed, "torture");
     let turn = |names: &[String], rng: &mut Rng| (!names.is_empty()).then(|| one_of(rng, names));
-    loop {
+    let tries = if scope.drive.is_some() { TRIES_OF_OWN } else { TRIES };
+    let mut reason = "what its description says".to_string();
+    for _ in 0..tries {
+        if over() {
+            return Err(NotDrawn::Stopped);
+        }
         let design = turn(&scope.designs, &mut rng);
         let buffer = turn(&scope.buffers, &mut rng);
         let config = match &scope.drive {
@@ -86,13 +144,15 @@ pub fn draw(seed: u64, scope: &Scope) -> Case {
             None => small_drive(&mut rng),
         };
         let Some(config) = finish_drive(config, design, buffer, &mut rng, scope.drive.is_none()) else { continue };
-        if Drive::new(&config, Options { seed, contents: Contents::Nothing }).is_err() {
-            // A drive of one's own is never refused for good ([`Scope::check`]): the next draw has other faults.
+        if let Err(why) = Drive::new(&config, Options { seed, contents: Contents::Nothing }) {
+            // The next draw has other faults.
+            reason = why.to_string();
             continue;
         }
         let steps = steps(&mut rng, &config, scope.commands);
-        return Case { seed, config, steps };
+        return Ok(Case { seed, config, steps });
     }
+    Err(NotDrawn::Refused { seed, tries, reason })
 }
 
 /// A drive of a few hundred pages.

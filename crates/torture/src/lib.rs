@@ -49,10 +49,10 @@ pub mod stacks;
 pub mod tags;
 pub mod totals;
 
-pub use campaign::{Campaign, Outcome};
+pub use campaign::{Campaign, Ended, Outcome};
 pub use case::Case;
-pub use draw::{NotAccepted, Scope, draw};
+pub use draw::{NotAccepted, NotDrawn, Scope, draw, draw_until, without_bad_blocks};
 pub use exhaustive::Exhaustive;
 pub use run::{Finding, accepted, run, run_telling, simulator_bytes};
-pub use shrink::{Shrunk, shrink};
+pub use shrink::{Shrunk, shrink, shrink_until};
 pub use totals::Totals;

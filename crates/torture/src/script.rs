@@ -7,6 +7,7 @@
 //! run 12                    12 events
 //! pass 350us                time
 //! fail program              the next program fails; `fail erase block=4` the next erase of block 4, `fail read` a read
+//! fail die block=4          all operations on the die of block 4 fail from now on
 //! drain                     all commands complete
 //! cut                       the power goes, and comes back
 //! cut after=5 10%           the same as soon as 5 events have run, 10 % of the way to the next
@@ -44,8 +45,12 @@ const OPS: [(&str, Op); 5] =
 const MOMENTS: [(&str, Moment); 3] =
     [("program", Moment::Program), ("erase", Moment::Erase), ("durable", Moment::Durable)];
 
+/// Operations that fail one at a time.
 pub(crate) const FAULTS: [(&str, FaultKind); 3] =
     [("read", FaultKind::Read), ("program", FaultKind::Program), ("erase", FaultKind::Erase)];
+
+/// A lost die, named by one of its blocks.
+const DIE: (&str, FaultKind) = ("die", FaultKind::Die);
 
 impl fmt::Display for Step {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,8 +76,12 @@ impl fmt::Display for Step {
             Step::Pass(time) => write!(to, "pass {}ns", time.0),
             Step::Drain => write!(to, "drain"),
             Step::Fail { kind, block } => {
-                let name = FAULTS.iter().find(|(_, fault)| fault == kind).map_or("?", |(name, _)| name);
-                write!(to, "fail {name}")?;
+                let name = FAULTS.iter().chain([&DIE]).find(|(_, fault)| fault == kind).map(|(name, _)| name);
+                write!(
+                    to,
+                    "fail {}",
+                    name.expect("bad blocks of the factory are in the description, and are no step")
+                )?;
                 block.map_or(Ok(()), |block| write!(to, " block={block}"))
             }
             Step::Cut(Cut { at, percent, recovery, unread }) => {
@@ -114,11 +123,12 @@ impl FromStr for Step {
             }
             "drain" => Step::Drain,
             "fail" => {
-                let what = "fail and read, program or erase, then block=N";
+                let what = "fail and read, program or erase, then block=N; or fail die and block=N, a block of it";
                 let name = words.next().unwrap_or_default();
-                let kind = FAULTS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+                let kind = FAULTS.iter().chain([&DIE]).find(|(known, _)| *known == name).map(|(_, kind)| *kind);
                 let block = match words.next().map(|word| word.strip_prefix("block=").unwrap_or(word)) {
                     Some(word) => Some(number(Some(word), what)?),
+                    None if kind == Some(FaultKind::Die) => return Err(expected(what)),
                     None => None,
                 };
                 Step::Fail { kind: kind.ok_or_else(|| expected(what))?, block: block.map(BlockId) }
@@ -350,6 +360,7 @@ mod tests {
             "drain",
             "fail read",
             "fail erase block=4",
+            "fail die block=4",
             "cut",
             "cut 7% unread",
             "cut erase 40%",

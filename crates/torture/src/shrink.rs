@@ -1,8 +1,10 @@
 //! What of a failing case matters: steps and faults are left out, and the rest is made plainer, as long as it still fails.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ssdlab_base::{Nanos, Op};
 use ssdlab_device::{Pacing, Parity, Superblock};
-use ssdlab_flash::{Faults, Latency, MultiPlane, SchedulerKind};
+use ssdlab_flash::{FaultKind, Faults, Latency, MultiPlane, SchedulerKind};
 
 use crate::case::{Case, Cut, Moment, Step};
 use crate::run::{Finding, Struck, accepted, run, run_with_faults};
@@ -23,15 +25,21 @@ pub struct Shrunk {
     pub tries: u32,
 }
 
-struct Shrinker {
+struct Shrinker<'a> {
     best: Case,
     finding: Finding,
     tries: u32,
+    stop: &'a AtomicBool,
 }
 
 /// Shrinks a case that fails with `finding`.
 pub fn shrink(case: &Case, finding: &Finding) -> Shrunk {
-    let mut shrinker = Shrinker { best: case.clone(), finding: finding.clone(), tries: 0 };
+    shrink_until(case, finding, &AtomicBool::new(false))
+}
+
+/// As [`shrink`], until `stop` is set: what was found up to then.
+pub fn shrink_until(case: &Case, finding: &Finding, stop: &AtomicBool) -> Shrunk {
+    let mut shrinker = Shrinker { best: case.clone(), finding: finding.clone(), tries: 0, stop };
     shrinker.cut_tail();
     shrinker.pin_faults();
     loop {
@@ -40,17 +48,21 @@ pub fn shrink(case: &Case, finding: &Finding) -> Shrunk {
         shrinker.leave_out_faults();
         shrinker.simplify_steps();
         shrinker.simplify_drive();
-        if shrinker.best == before || shrinker.tries >= TRIES {
+        if shrinker.best == before || shrinker.is_over() {
             break;
         }
     }
     Shrunk { case: shrinker.best, finding: shrinker.finding, tries: shrinker.tries }
 }
 
-impl Shrinker {
+impl Shrinker<'_> {
+    fn is_over(&self) -> bool {
+        self.tries >= TRIES || self.stop.load(Ordering::Relaxed)
+    }
+
     /// Keeps `candidate` if it fails too, found by the same party.
     fn keep(&mut self, candidate: Case) -> bool {
-        if self.tries >= TRIES || candidate == self.best || accepted(&candidate).is_err() {
+        if self.is_over() || candidate == self.best || accepted(&candidate).is_err() {
             return false;
         }
         self.tries += 1;
@@ -102,8 +114,12 @@ impl Shrinker {
             let Some(index) = self.best.config.flash.faults.script.iter().position(|other| *other == fault) else {
                 continue;
             };
-            for (place, block) in [(step, None), (step, Some(fault.block)), (step.saturating_sub(1), Some(fault.block))]
-            {
+            if fault.kind == FaultKind::Factory {
+                // It is there before the first step.
+                continue;
+            }
+            let places = [(step, None), (step, Some(fault.block)), (step.saturating_sub(1), Some(fault.block))];
+            for (place, block) in places.into_iter().skip(usize::from(fault.kind == FaultKind::Die)) {
                 let mut candidate = self.best.clone();
                 candidate.config.flash.faults.script.remove(index);
                 candidate.steps.insert(place.min(candidate.steps.len()), Step::Fail { kind: fault.kind, block });
@@ -119,14 +135,14 @@ impl Shrinker {
         let mut size = self.best.steps.len().div_ceil(2).max(1);
         loop {
             let mut at = 0;
-            while at < self.best.steps.len() && self.tries < TRIES {
+            while at < self.best.steps.len() && !self.is_over() {
                 let mut steps = self.best.steps.clone();
                 steps.drain(at..(at + size).min(steps.len()));
                 if !self.keep_steps(steps) {
                     at += size;
                 }
             }
-            if size == 1 || self.tries >= TRIES {
+            if size == 1 || self.is_over() {
                 return;
             }
             size = size.div_ceil(2);
@@ -195,6 +211,8 @@ fn plainer(step: &Step) -> Vec<Step> {
         }
         Step::Pass(time) => vec![Step::Drain, Step::Pass(Nanos(time.0 / 2))],
         Step::Drain => Vec::new(),
+        // A die is named by a block.
+        Step::Fail { kind: FaultKind::Die, .. } => Vec::new(),
         Step::Fail { kind, .. } => vec![Step::Fail { kind, block: None }],
         Step::Cut(cut) => {
             let none = [None; 3];

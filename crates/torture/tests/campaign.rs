@@ -42,7 +42,7 @@ fn drives_survive_power_cuts_and_faults() {
     let outcome = campaign(1, seeds(), threads());
     println!("torture: {}", counts(&outcome.totals));
     if let Some((seed, finding)) = outcome.failed {
-        let shrunk = shrink(&draw(seed, &Scope::everything(200)), &finding);
+        let shrunk = shrink(&draw(seed, &Scope::everything(200)).expect("a case is drawn"), &finding);
         panic!(
             "{}\nrepeat it with\n  ssdlab torture --seed {seed} --seeds 1 --ops 200\nshrunk:\n{}",
             finding.message,
@@ -83,7 +83,7 @@ fn a_seed_does_the_same_whatever_runs_beside_it() {
 #[test]
 fn a_case_reads_back_from_its_text_and_does_the_same() {
     for seed in 1..200 {
-        let case = draw(seed, &Scope::everything(30));
+        let case = draw(seed, &Scope::everything(30)).expect("a case is drawn");
         let read = Case::parse(&case.to_text("a comment"), "case.toml").expect("what was written is read");
         assert_eq!(read, case);
         let (mut first, mut second) = (Totals::default(), Totals::default());

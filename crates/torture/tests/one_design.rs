@@ -16,7 +16,7 @@ fn survives(design: &str) {
     let campaign = Campaign { scope: scope.clone(), first, seeds, until: None, jobs };
     let Outcome { failed, totals, .. } = campaign.run(&AtomicBool::new(false), &|_| {});
     if let Some((seed, finding)) = failed {
-        let shrunk = shrink(&draw(seed, &scope), &finding);
+        let shrunk = shrink(&draw(seed, &scope).expect("a case is drawn"), &finding);
         panic!(
             "{} ({})\nseed {seed}, shrunk:\n{}",
             finding.message,

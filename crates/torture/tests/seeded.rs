@@ -169,7 +169,7 @@ fn hunt_block(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     let scope = Scope::everything(COMMANDS);
     for seed in 1..=seeds {
         seeded::seed(None);
-        let mut case = draw(seed, &scope);
+        let mut case = draw(seed, &scope).expect("a case is drawn");
         if NEEDS_LOST_READS.contains(&bug) {
             case.config.flash.faults.uncorrectable_read = 0.1;
         }

@@ -57,7 +57,7 @@ fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
         let scope = StackScope { host: None, drive: None, commands: 200, drivers, faults: false };
         let fails = |number: &u64| {
             seed(None);
-            let (case, host) = draw(*number, &scope);
+            let (case, host) = draw(*number, &scope).expect("a case is drawn");
             seed(Some(bug));
             run(&case, &host, &mut Totals::default()).is_err()
         };

@@ -23,7 +23,7 @@ fn drawn_drivers_keep_what_they_promise() {
 #[test]
 fn a_failed_page_without_a_free_block_does_not_hold_the_clock() {
     let scope = StackScope { host: None, drive: None, commands: 120, drivers: true, faults: true };
-    let (case, host) = draw(7473, &scope);
+    let (case, host) = draw(7473, &scope).expect("a case is drawn");
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(run(&case, &host, &mut Totals::default()).map_err(|finding| finding.message)));
     let found = ended.recv_timeout(std::time::Duration::from_secs(60));
@@ -40,7 +40,7 @@ fn a_table_in_ram_loses_what_was_flushed() {
         let host = Some((text, host));
         let scope = StackScope { host, drive: None, commands: 120, drivers: false, faults: false };
         (1..=40).find_map(|seed| {
-            let (case, host) = draw(seed, &scope);
+            let (case, host) = draw(seed, &scope).expect("a case is drawn");
             run(&case, &host, &mut Totals::default()).err().map(|finding| (seed, finding.message))
         })
     };
@@ -54,7 +54,7 @@ fn keep_what_they_promise(drivers: bool) {
     let scope = StackScope { host: None, drive: None, commands: 120, drivers, faults: true };
     let mut totals = Totals::default();
     for seed in first..first + seeds {
-        let (case, host) = draw(seed, &scope);
+        let (case, host) = draw(seed, &scope).expect("a case is drawn");
         if let Err(finding) = run(&case, &host, &mut totals) {
             let (small, found) = shrink(&case, &host, 300);
             let found = found.unwrap_or(finding);

@@ -22,9 +22,9 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let line = Line::new(args.quiet);
     let start = Instant::now();
     let draw = |seed| TagCase::draw(seed, args.ops as usize);
-    let outcome = campaign.run_each(interrupt::listen()?, &|totals| line.show(totals, known), &|seed, totals| {
+    let outcome = campaign.run_each(interrupt::listen()?, &|totals| line.show(totals, known), &|seed, totals, _| {
         // Not every drawn drive is one that the set's design accepts.
-        draw(seed).map_or(Ok(()), |case| case.run(totals).map(|_| ()))
+        Ok(draw(seed).map_or(Ok(()), |case| case.run(totals).map(|_| ()))?)
     });
     line.clear();
     let (totals, wall) = (&outcome.totals, start.elapsed());

@@ -8,7 +8,9 @@ use serde_json::json;
 use ssdlab_torture::stacks::{self, StackCase, StackScope};
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
-use super::{Failed, Line, SEEDS, finding_json, jobs, report_failed, small_drive, table, totals_json, until};
+use super::{
+    Failed, Line, SEEDS, cannot_be_drawn, finding_json, jobs, report_failed, small_drive, table, totals_json, until,
+};
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::{interrupt, shipped, stdout};
@@ -26,7 +28,15 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
         }
         None => None,
     };
-    let drive = args.device.as_deref().map(|device| small_drive(args, device)).transpose()?;
+    let drive = match &args.device {
+        Some(device) => {
+            let (drive, description) = small_drive(args, device)?;
+            let refused = |error| Failure::input(description.place(&error));
+            ssdlab_torture::without_bad_blocks(&drive).map_err(refused)?;
+            Some(drive)
+        }
+        None => None,
+    };
     if let (Some(file), Some((_, host)), Some(drive)) = (&args.host, &host, &drive) {
         host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
     }
@@ -37,14 +47,19 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let known = until.is_none().then_some(seeds);
     let line = Line::new(args.quiet);
     let start = Instant::now();
-    let outcome = campaign.run_each(interrupt::listen()?, &|totals| line.show(totals, known), &|seed, totals| {
-        let (case, host) = stacks::draw(seed, &scope);
-        stacks::run(&case, &host, totals)
+    let stop = interrupt::listen()?;
+    let outcome = campaign.run_each(stop, &|totals| line.show(totals, known), &|seed, totals, over| {
+        let (case, host) = stacks::draw_until(seed, &scope, over)?;
+        Ok(stacks::run(&case, &host, totals)?)
     });
     line.clear();
+    if let Some(why) = &outcome.not_drawn {
+        return Err(cannot_be_drawn(args, why));
+    }
     let wall = start.elapsed();
     let totals = &outcome.totals;
-    let Some((seed, finding)) = outcome.failed else {
+    let again = |(seed, finding)| stacks::draw(seed, &scope).ok().map(|drawn| (seed, finding, drawn));
+    let Some((seed, finding, (case, host))) = outcome.failed.and_then(again) else {
         if args.json {
             stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": null }))?;
         } else {
@@ -52,8 +67,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let (case, host) = stacks::draw(seed, &scope);
-    let (small, shrunk) = stacks::shrink(&case, &host, TRIES);
+    let (small, shrunk) = stacks::shrink_until(&case, &host, TRIES, stop);
     let shrunk = shrunk.unwrap_or_else(|| finding.clone());
     let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
     let drawn = if args.drivers { " --drivers" } else { " --stacks" };

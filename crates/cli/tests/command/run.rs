@@ -402,3 +402,47 @@ fn a_model_runs_as_a_trace_does_and_is_the_seeds() {
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "model:msnsf"], &["did you mean 'msnfs'?"]);
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "model:msnfs"], &["the drive ends at", "--fit"]);
 }
+
+/// A drive whose dies are lost is read-only, and pages of its write buffer whose programs failed stay in RAM: it was
+/// not taken for idle when it was read back.
+#[test]
+fn a_drive_that_is_read_only_with_pages_in_its_buffer_is_read_back() {
+    let bench = Bench::new();
+    let dead = "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 2\nplanes_per_die = 1\n\
+                blocks_per_plane = 16\npages_per_block = 64\npage_size = 4096\ncell = \"slc\"\n[flash.faults]\n\
+                script = [{ kind = \"die\", block = 22, nth = 1 }, { kind = \"die\", block = 0, nth = 2 }]\n\
+                [capacity]\nuser = \"2400k\"\n[buffer]\npolicy = \"lru\"\nsize = \"4m\"\nhigh_watermark = \"1%\"\n";
+    bench.write("dead.toml", dead);
+    bench.succeeds(&["run", "-d", "dead.toml", "--verify", "-w", "rw=write,bs=4k,io_size=1m"]);
+    let filled = ["run", "-d", "dead.toml", "--verify", "-p", "fill", "-w", "rw=write,bs=4k,io_size=1m"];
+    bench.succeeds(&filled);
+}
+
+/// A mirror still had words of its bitmap on their way when it was switched to run without time.
+#[test]
+fn layers_below_layers_come_to_rest_before_they_are_switched() {
+    let bench = Bench::new();
+    let slow = "[flash]\nchannels = 3\nchips_per_channel = 2\ndies_per_chip = 2\nplanes_per_die = 1\n\
+                blocks_per_plane = 16\npages_per_block = 32\npage_size = 4096\n[flash.timing]\nread = [\"1ns\"]\n\
+                program = \"20ns\"\nerase = \"2081ns\"\nchannel_bandwidth = \"64k\"\n\
+                [capacity]\nuser = 15099494\n[ftl]\nmapping_unit = 1024\n";
+    bench.write("slow.toml", slow);
+    let mirror = "{ kind = \"restoring\", log = 131072, below = [{ kind = \"mirror\", region = \"64k\" }] }";
+    let stripe = format!("{{ kind = \"stripe\", below = [{mirror}, {{}}] }}");
+    bench.write("host.toml", &format!("layer = [{{ kind = \"restoring\", log = 16384, below = [{stripe}] }}]\n"));
+    bench.succeeds(&["run", "-d", "slow.toml", "-w", "rw=read,bs=512,number_ios=1", "--host", "host.toml"]);
+}
+
+/// What a mirror has still in the layers below when the run ends was counted by them, and not by the mirror.
+#[test]
+fn what_a_layer_has_in_flight_at_the_end_counts_on_neither_side() {
+    let bench = Bench::new();
+    let restoring = "{ kind = \"restoring\", log = 65536 }";
+    let host = format!("layer = [{{ kind = \"mirror\", region = \"4k\", below = [{restoring}, {restoring}] }}]\n");
+    bench.write("host.toml", &host);
+    let rows = "0.0,ZF,909312,32768\n223.81,ZF,1036288,3584\n223.81,F,0,0\n223.81,W,239104,512\n\
+                223.81,Z,578560,512\n";
+    bench.write("w.csv", &format!("time_us,op,offset_bytes,length_bytes\n{rows}"));
+    let command = ["run", "-d", "tiny.toml", "-w", "w.csv", "--wrap", "--host", "host.toml", "--no-snapshot"];
+    bench.succeeds(&[&command[..], &["-p", "fill", "--replay", "timed*50"]].concat());
+}

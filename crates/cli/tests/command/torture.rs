@@ -118,6 +118,51 @@ fn a_fault_of_a_case_that_never_strikes_is_told() {
     assert_eq!(step, "warning: step 7 (\"fail erase block=7\") never struck: no erase on block 7 came after it");
 }
 
+/// Torture drew such drives for ever, whatever --until said.
+#[test]
+fn drives_of_which_no_seed_has_a_case_are_refused() {
+    let bench = Bench::new();
+    let drive = |flash: &str, capacity: &str| {
+        format!(
+            "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+             blocks_per_plane = 12\npages_per_block = 8\npage_size = \"4k\"\ncell = \"slc\"\n{flash}[capacity]\n\
+             user = \"{capacity}\"\n"
+        )
+    };
+    let said = &["too little over-provisioning: each plane must hold 95 units"];
+    bench.write("full.toml", &drive("", "380k"));
+    bench.write("mirror.toml", "[[layer]]\nkind = \"mirror\"\n");
+    for more in [&[][..], &["--until", "2s"], &["--host", "mirror.toml"]] {
+        bench.refuses(&[&["torture", "-d", "full.toml", "--seeds", "1"], more].concat(), said);
+    }
+    bench.refuses(&["run", "-d", "full.toml", "-w", "rw=read,number_ios=1"], said);
+    bench.write("bad.toml", &drive("[flash.faults]\nfactory_bad = 0.5\n", "200k"));
+    let told = ["bad.toml: none of 1000 drives", "seed 1", "over-provisioning", "flash.faults.factory_bad"];
+    bench.refuses(&["torture", "-d", "bad.toml", "--seeds", "3", "--jobs", "2"], &told);
+    // Layers that no drive has space for.
+    bench.write("log.toml", "[[layer]]\nkind = \"restoring\"\nlog = \"64m\"\n");
+    bench.refuses(&["torture", "--host", "log.toml", "--seeds", "1"], &["none of 2000 drives", "--device"]);
+}
+
+/// A finding was that a drive of which a die is lost takes no more writes, and its case could not be read.
+#[test]
+fn scripted_faults_of_every_kind_are_expected_and_can_be_steps() {
+    let bench = Bench::new();
+    for kind in ["read", "program", "erase", "factory", "die"] {
+        let script = format!("[flash.faults]\nscript = [{{ kind = \"{kind}\", block = 4, nth = 1 }}]\n[capacity]");
+        let case = CASE.replace("[capacity]", &script).replace("user = \"8k\"", "user = \"4k\"");
+        bench.write("case.toml", &case);
+        bench.succeeds(&["torture", "--replay", "case.toml"]);
+        bench.write("drive.toml", &case[case.find("[flash]").expect("chips")..]);
+        bench.succeeds(&["torture", "-d", "drive.toml", "--seeds", "10", "--ops", "60"]);
+    }
+    bench.write("case.toml", &CASE.replace("\"drain\"", "\"fail die block=2\""));
+    let done = bench.succeeds(&["torture", "--replay", "case.toml"]);
+    assert_eq!(done.stdout, "7 steps, 2 power cuts: nothing found\n");
+    bench.write("case.toml", &CASE.replace("\"drain\"", "\"fail die\""));
+    bench.refuses(&["torture", "--replay", "case.toml"], &["found step 'fail die'", "fail die and block=N"]);
+}
+
 #[test]
 fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
     let bench = Bench::new();

@@ -10,6 +10,7 @@ use super::system::any_drive;
 use super::{Cut, StackCase, Step};
 use crate::commands::Mix;
 use crate::configs::{self, one_of};
+use crate::draw::NotDrawn;
 use crate::script::describable;
 
 /// Sectors of a stack at most: what a comparison of all of it costs.
@@ -30,11 +31,29 @@ pub struct StackScope {
     pub faults: bool,
 }
 
+/// Tries to draw a seed's stack, whose layers may want more than a small drive has.
+const TRIES: u32 = 2000;
+
 /// The case of a seed; the same seed and scope give the same case.
-pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
+///
+/// # Errors
+/// No stack that was drawn was accepted.
+pub fn draw(seed: u64, scope: &StackScope) -> Result<(StackCase, Host), NotDrawn> {
+    draw_until(seed, scope, &|| false)
+}
+
+/// The case of a seed, unless `over` says that drawing it takes too long.
+///
+/// # Errors
+/// No stack that was drawn was accepted.
+pub fn draw_until(seed: u64, scope: &StackScope, over: &dyn Fn() -> bool) -> Result<(StackCase, Host), NotDrawn> {
     let (mut rng, mut faults) = (rng(seed, "stack torture"), rng(seed, "stack faults"));
     let faulty = scope.faults && faults.random_bool(0.3);
-    loop {
+    let mut reason = "its size".to_string();
+    for _ in 0..TRIES {
+        if over() {
+            return Err(NotDrawn::Stopped);
+        }
         let drawn = match &scope.host {
             Some((text, host)) => Some((text.clone(), host.clone())),
             // Every tenth: not the same ones in both campaigns.
@@ -51,15 +70,22 @@ pub fn draw(seed: u64, scope: &StackScope) -> (StackCase, Host) {
         };
         let drive = if faulty && scope.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
         let (text, host) = drawn.unwrap_or_else(|| parsed(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0, None))));
-        let Ok(sectors) = host.sectors(&drive) else { continue };
+        let sectors = match host.sectors(&drive) {
+            Ok(sectors) => sectors,
+            Err(why) => {
+                reason = why.to_string();
+                continue;
+            }
+        };
         if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() && scope.drive.is_none() {
             continue;
         }
         let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, ..drive.clone() };
         let steps = steps(&mut rng, &seen, scope.commands);
         let steps = if faulty { with_failures(steps, drive.gc.free_blocks >= 3, &mut faults) } else { steps };
-        return (StackCase { seed, host: text, drive, steps }, host);
+        return Ok((StackCase { seed, host: text, drive, steps }, host));
     }
+    Err(NotDrawn::Refused { seed, tries: TRIES, reason })
 }
 
 fn parsed(text: String) -> (String, Host) {

@@ -15,6 +15,7 @@ mod exhaustive;
 mod script;
 mod system;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use ssdlab_base::{Op, Request};
@@ -22,7 +23,7 @@ use ssdlab_device::DriveConfig;
 use ssdlab_flash::FaultKind;
 use ssdlab_host::Host;
 
-pub use draw::{StackScope, draw};
+pub use draw::{StackScope, draw, draw_until};
 pub use exhaustive::Sequences;
 pub use system::{Refused, System};
 
@@ -179,6 +180,11 @@ fn cut(system: &mut System, what: Cut, again: Option<u8>, totals: &mut Totals) -
 
 /// The steps of a failing case that matter: parts are left out as long as it still fails, at most `tries` times.
 pub fn shrink(case: &StackCase, host: &Host, tries: u32) -> (StackCase, Option<Finding>) {
+    shrink_until(case, host, tries, &AtomicBool::new(false))
+}
+
+/// As [`shrink`], until `stop` is set: what was found up to then.
+pub fn shrink_until(case: &StackCase, host: &Host, tries: u32, stop: &AtomicBool) -> (StackCase, Option<Finding>) {
     let mut small = case.clone();
     let mut found = None;
     let mut left = tries;
@@ -187,6 +193,9 @@ pub fn shrink(case: &StackCase, host: &Host, tries: u32) -> (StackCase, Option<F
         let mut from = 0;
         let before = small.steps.len();
         while from < small.steps.len() && left > 0 {
+            if stop.load(Ordering::Relaxed) {
+                return (small, found);
+            }
             let mut without = small.clone();
             without.steps.drain(from..(from + size).min(small.steps.len()));
             left -= 1;

@@ -130,8 +130,8 @@ mod tests {
             assert_eq!(line.parse::<Step>().expect(line).to_string(), line);
         }
         for seed in 0..40 {
-            let (case, _) =
-                draw(seed, &StackScope { host: None, drive: None, commands: 50, drivers: seed % 3 == 0, faults: true });
+            let scope = StackScope { host: None, drive: None, commands: 50, drivers: seed % 3 == 0, faults: true };
+            let (case, _) = draw(seed, &scope).expect("a case is drawn");
             let text = case.to_text("a comment");
             let back = StackCase::parse(&text, "case.toml").expect("it was written");
             assert!(StackCase::is_meant(&text) && case::Case::parse(&text, "case.toml").is_err());
