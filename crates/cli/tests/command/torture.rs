@@ -129,14 +129,15 @@ fn drives_of_which_no_seed_has_a_case_are_refused() {
              user = \"{capacity}\"\n"
         )
     };
-    let said = &["too little over-provisioning: each plane must hold 95 units"];
+    let said = &["full.toml:10:1: capacity: too little over-provisioning: the drive must hold 96 units"];
     bench.write("full.toml", &drive("", "380k"));
     bench.write("mirror.toml", "[[layer]]\nkind = \"mirror\"\n");
     for more in [&[][..], &["--until", "2s"], &["--host", "mirror.toml"]] {
         bench.refuses(&[&["torture", "-d", "full.toml", "--seeds", "1"], more].concat(), said);
     }
     bench.refuses(&["run", "-d", "full.toml", "-w", "rw=read,number_ios=1"], said);
-    bench.write("bad.toml", &drive("[flash.faults]\nfactory_bad = 0.5\n", "200k"));
+    // A drive with so few blocks in reserve is drawn no faults of its own.
+    bench.write("bad.toml", &drive("[gc]\nfree_blocks = 2\n[flash.faults]\nfactory_bad = 0.5\n", "200k"));
     let told = ["bad.toml: none of 1000 drives", "seed 1", "over-provisioning", "flash.faults.factory_bad"];
     bench.refuses(&["torture", "-d", "bad.toml", "--seeds", "3", "--jobs", "2"], &told);
     // Layers that no drive has space for.
