@@ -145,6 +145,10 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "FILE|SPEC", required = true)]
     pub(crate) workload: String,
 
+    /// What ${NAME} stands for in job files; may be repeated. Other variables are those of the environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+
     /// Host layers between the workload and the drives, as a host description (docs/host.md)
     ///
     /// Requests, latencies and write amplification are then those of the workload, above the layers; `host_layers` in
@@ -297,16 +301,18 @@ pub(crate) struct TraceStats {
     pub(crate) json: bool,
 }
 
-/// Convert a trace to ssdlab's CSV or to a fio iolog.
+/// Convert a trace to ssdlab's CSV or to a fio iolog, or write down the requests of a fio workload.
 ///
-/// Requests and their order stay the same. A name that ends in .gz or .zst is compressed.
+/// Requests and their order stay the same. A name that ends in .gz or .zst is compressed. A fio workload needs the size of the
+/// drive that it is for; its requests are written as if each were answered after 100 us. In an iolog, each of several jobs is a file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   ssdlab trace convert Financial1.spc fin1.csv
-  ssdlab trace convert msr_hm_0.csv.gz hm_0.iolog --to fio")]
+  ssdlab trace convert msr_hm_0.csv.gz hm_0.iolog --to fio
+  ssdlab trace convert rw=randwrite,bs=4k,io_size=100% requests.csv --capacity 64m")]
 pub(crate) struct TraceConvert {
-    /// The trace to read
+    /// The trace to read, or a fio job file (*.fio) or fio options
     #[arg(value_name = "IN")]
     pub(crate) input: String,
     /// The file to write; it appears when it is complete
@@ -315,6 +321,15 @@ pub(crate) struct TraceConvert {
     /// The format to write; by default OUT's extension decides (.csv, or .fio, .iolog, .log)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<TraceFormat>,
+    /// The drive's user capacity, for a fio workload
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) capacity: Option<String>,
+    /// Seed of everything random in a fio workload
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
+    pub(crate) seed: u64,
+    /// What ${NAME} stands for in a job file; may be repeated. Other variables are those of the environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
 }
 
 /// The formats that can be written.

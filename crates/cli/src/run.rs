@@ -17,12 +17,14 @@ use ssdlab_lab::{
 };
 use ssdlab_measure::Levels;
 use ssdlab_workload::WorkloadKind;
+use ssdlab_workload::fio::Variables;
 use ssdlab_workload::replay::Fit;
 
 use crate::args::Run;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::reproduce::cores;
+use crate::trace::variables;
 use crate::waveform::Waveform;
 use crate::{interrupt, progress, shipped, stderr, stdout};
 
@@ -35,11 +37,12 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let drives = entrants(&args, &descriptions)?;
     let refused = |error| refused(error, &drives, &descriptions);
     let sending = sending(&args)?;
-    let workload = TextSource::open(&args.workload, sending, args.seed)?;
+    let variables = variables(&args.env)?;
+    let workload = TextSource::open_with(&args.workload, sending, args.seed, &variables)?;
     let steady_under = args.precondition.strip_prefix("steady:");
     let aged_by = match args.precondition.as_str() {
         "none" | "fill" | "footprint" | "steady" => None,
-        other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed).map_err(|error| {
+        other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed, &variables).map_err(|error| {
             let takes = "none, fill, footprint, steady, steady:WORKLOAD, or a workload as --workload takes it";
             // What looks like the name of a file or like options was meant as a workload.
             if other.contains(['/', '.', '=', ':']) || Path::new(other).exists() {
@@ -65,7 +68,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         None => None,
     };
     let timeline_interval = args.timeline_interval.as_deref().map(interval).transpose()?;
-    let initial = args.initial.as_ref().map(|text| open_beside(text, sending, args.seed)).transpose()?;
+    let initial = args.initial.as_ref().map(|text| open_beside(text, sending, args.seed, &variables)).transpose()?;
     let subtests = match &args.subtests {
         Some(text) => Some(Subtests {
             volumes: volumes(text).map_err(|error| Failure::input(format!("--subtests: {error}")))?,
@@ -218,11 +221,11 @@ fn sending(args: &Run) -> Result<Sending, Failure> {
 }
 
 /// A workload that is sent besides the measured one, whole: --wrap and --fit hold for it where it is a trace, too.
-fn open_beside(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
+fn open_beside(text: &str, sending: Sending, seed: u64, variables: &Variables) -> Result<TextSource, SourceError> {
     let is_fio = text.starts_with("micro:")
         || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
     let fit = if is_fio { Fit::Exact } else { sending.fit };
-    TextSource::open(text, Sending { fit, ..sending.whole() }, seed)
+    TextSource::open_with(text, Sending { fit, ..sending.whole() }, seed, variables)
 }
 
 /// The descriptions of the drives, with their overrides.

@@ -5,10 +5,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use flate2::write::GzEncoder;
+use ssdlab_base::{Nanos, SECTOR_BYTES, parse_size};
 use ssdlab_lab::output::Staging;
+use ssdlab_workload::fio::{FioJob, Variables};
 use ssdlab_workload::stats::TraceStats;
 use ssdlab_workload::trace::{Converted, Target, Trace, TraceWriter, convert};
-use ssdlab_workload::{WorkloadError, open_trace};
+use ssdlab_workload::{Workload, WorkloadError, WorkloadKind, open_trace};
 
 use crate::args::{self, TraceConvert, TraceFormat, TraceHead};
 use crate::failure::Failure;
@@ -87,9 +89,9 @@ fn copy_head(trace: &mut Trace, count: u64, to: impl Write) -> Result<(), Worklo
 
 fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
     let target = target(args)?;
-    let mut trace = open(&args.input)?;
+    let mut requests = Requests::open(args)?;
     let same = |path: &Path| fs::canonicalize(path).ok();
-    if same(&args.output).is_some() && same(&args.output) == same(Path::new(&trace.name())) {
+    if same(&args.output).is_some() && same(&args.output) == same(Path::new(&requests.name())) {
         return Err(Failure::input(format!("'{}' would be written over itself", args.output.display()))
             .hint("name another file to write"));
     }
@@ -105,40 +107,115 @@ fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
     let mut staging = Staging::in_existing(folder).map_err(Failure::input)?;
     let file = staging.open(&name).map_err(Failure::input)?;
     let mut to = Watched { to: BufWriter::with_capacity(1 << 18, &file), error: None };
-    let converted = compressed(&name, &mut trace, &target, &mut to);
+    let converted = compressed(&name, &mut requests, &target, &mut to);
     if let Some(error) = to.error {
         return Err(Failure::work(format!("{} could not be written: {error}", args.output.display())));
     }
     let converted = converted.map_err(Failure::input)?;
     drop(to);
     staging.close(&name, &file).and_then(|()| staging.commit()).map_err(Failure::work)?;
-    tell(trace.notes().into_iter().chain(trace.gap()).chain(converted.notes));
+    tell(requests.notes().into_iter().chain(converted.notes));
     let requests = if converted.requests == 1 { "request" } else { "requests" };
     stdout::print(|to| writeln!(to, "{}: {} {requests}", args.output.display(), converted.requests))
+}
+
+/// What is converted.
+enum Requests {
+    Trace(Trace),
+    Jobs { file: String, job: FioJob, capacity: u64, seed: u64 },
+}
+
+impl Requests {
+    fn open(args: &TraceConvert) -> Result<Requests, Failure> {
+        let input = args.input.as_str();
+        if WorkloadKind::of(input) == WorkloadKind::Trace {
+            if args.capacity.is_some() || !args.env.is_empty() {
+                let option = if args.capacity.is_some() { "--capacity" } else { "--env" };
+                return Err(Failure::input(format!("{option} is for fio workloads, and '{input}' is a trace")));
+            }
+            return open(input).map(Requests::Trace);
+        }
+        let variables = variables(&args.env)?;
+        let job = match WorkloadKind::of(input) {
+            WorkloadKind::JobFile => FioJob::parse_file(Path::new(input), &variables),
+            _ => FioJob::parse_line_with(input, &variables),
+        };
+        let job = job.map_err(Failure::input)?;
+        let Some(text) = &args.capacity else {
+            return Err(Failure::input(format!(
+                "'{input}' is a fio workload, whose requests depend on the size of the drive"
+            ))
+            .hint("give it with --capacity, such as --capacity 64g"));
+        };
+        let capacity = parse_size(text).map_err(|error| Failure::input(format!("--capacity: {error}")))? / SECTOR_BYTES
+            * SECTOR_BYTES;
+        Ok(Requests::Jobs { file: input.to_string(), job, capacity, seed: args.seed })
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Requests::Trace(trace) => trace.name(),
+            Requests::Jobs { file, .. } => file.clone(),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Requests::Trace(trace) => trace.notes().into_iter().chain(trace.gap()).collect(),
+            Requests::Jobs { job, .. } => job.notes(),
+        }
+    }
+
+    fn convert(&mut self, target: &Target, out: impl Write) -> Result<Converted, WorkloadError> {
+        /// Long enough that jobs in flight take turns, and short enough for any `runtime`.
+        const LATENCY: Nanos = Nanos(100_000);
+        let (job, capacity, seed) = match self {
+            Requests::Trace(trace) => return convert(trace, target, out),
+            Requests::Jobs { job, capacity, seed, .. } => (job, *capacity, *seed),
+        };
+        let mut workload = job.generator(capacity, seed)?;
+        let files: Vec<String> =
+            Workload::jobs(&workload).iter().map(|name| name.replace(char::is_whitespace, "_")).collect();
+        let mut writer = TraceWriter::new(target.clone(), out)?;
+        workload.list(LATENCY, |request, job| {
+            if let Some(file) = files.get(job) {
+                writer.of_file(file)?;
+            }
+            writer.write(request).map(|()| true)
+        })?;
+        Ok(writer.finish()?.0)
+    }
+}
+
+/// The variables of `--env`, before those of the environment.
+pub(crate) fn variables(given: &[String]) -> Result<Variables, Failure> {
+    given.iter().try_fold(Variables::of_environment(), |variables, text| {
+        variables.with(text).map_err(|error| Failure::input(format!("--env: {error}")))
+    })
 }
 
 /// Converts into `to`, through the compression that the name asks for.
 fn compressed(
     name: &str,
-    trace: &mut Trace,
+    requests: &mut Requests,
     target: &Target,
     to: &mut Watched<impl Write>,
 ) -> Result<Converted, WorkloadError> {
     let failed = |error: io::Error| WorkloadError(error.to_string());
     if name.ends_with(".gz") {
         let mut gzip = GzEncoder::new(&mut *to, flate2::Compression::default());
-        let converted = convert(trace, target, &mut gzip)?;
+        let converted = requests.convert(target, &mut gzip)?;
         gzip.finish().and_then(|to| to.flush()).map_err(failed)?;
         return Ok(converted);
     }
     if name.ends_with(".zst") {
         let mut zstd = zstd::Encoder::new(&mut *to, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
         zstd.include_checksum(true).map_err(failed)?;
-        let converted = convert(trace, target, &mut zstd)?;
+        let converted = requests.convert(target, &mut zstd)?;
         zstd.finish().and_then(|to| to.flush()).map_err(failed)?;
         return Ok(converted);
     }
-    convert(trace, target, to)
+    requests.convert(target, to)
 }
 
 fn target(args: &TraceConvert) -> Result<Target, Failure> {

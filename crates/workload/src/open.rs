@@ -10,7 +10,7 @@ use std::path::Path;
 
 use ssdlab_base::SECTOR_BYTES;
 
-use crate::fio::{FioJob, is_direction, is_key, is_spec};
+use crate::fio::{FioJob, Variables, is_direction, is_key, is_spec};
 use crate::model::{Model, is_model};
 use crate::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use crate::trace::Trace;
@@ -61,8 +61,8 @@ impl WorkloadKind {
 /// Text that cannot be read or understood, and a workload that does not fit the drive.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, WorkloadError> {
     let job = match WorkloadKind::of(text) {
-        WorkloadKind::Specification => FioJob::parse_line(text)?,
-        WorkloadKind::JobFile => FioJob::parse_file(Path::new(text))?,
+        WorkloadKind::Specification => FioJob::parse_line_with(text, &Variables::of_environment())?,
+        WorkloadKind::JobFile => FioJob::parse_file(Path::new(text), &Variables::of_environment())?,
         WorkloadKind::Trace => {
             let settings = ReplaySettings {
                 discipline: options.replay.unwrap_or_default(),

@@ -111,8 +111,11 @@ proptest! {
         let capacity = 4 * MIB;
         let text = format!("rw={mode},{sizes},{more},offset={},size={},io_size=6m,iodepth=3", offset * 512, length * 512);
         let mut workload = spec(&text, capacity, seed);
+        // As with fio, a transfer of one size that begins in the region may end beyond it.
+        let beyond = if sizes.starts_with("bs=") { 31 } else { 0 };
         for request in run(&mut workload, capacity, LATENCY, 5000) {
-            prop_assert!(request.sector >= offset && request.end() <= offset + length, "{:?} leaves the region", request);
+            let is_within = request.sector < offset + length && request.end() <= offset + length + beyond;
+            prop_assert!(request.sector >= offset && is_within, "{:?} leaves the region", request);
         }
     }
 }
@@ -211,8 +214,20 @@ fn sequential_modes_walk_as_fio_walks() {
     };
     // Each of these was compared with the log that fio 3.33 writes.
     assert_eq!(offsets("rw=write,bs=4k,size=16k"), [0, 1, 2, 3]);
-    assert_eq!(offsets("rw=write,bs=4k,size=10k"), [0, 1]);
-    assert_eq!(offsets("rw=write:4k,bs=4k,size=24k"), [0, 2, 4, 0, 2, 4]);
+    assert_eq!(offsets("rw=write,bs=4k,size=10k"), [0, 1, 2], "the last one begins in the region");
+    assert_eq!(offsets("rw=write,bs=48k,size=1m").len(), 21, "the drive ends there");
+    assert_eq!(offsets("rw=write,bs=48k,size=768k,offset=4k").len(), 16);
+    assert_eq!(offsets("rw=write,bs=48k,size=700k,loops=2").len(), 30);
+    assert_eq!(offsets("rw=randwrite,bs=48k,size=700k").len(), 14);
+    assert_eq!(offsets("rw=write,bs=256k,size=1000000,offset=4096").len(), 3, "the fourth would end behind the drive");
+    assert_eq!(offsets("rw=write:4k,bs=4k,size=24k"), [0, 2, 4], "a step beyond the region ends the job");
+    assert_eq!(offsets("rw=write:4k,bs=4k,size=24k,io_size=20k"), [0, 2, 4, 0, 2]);
+    assert_eq!(offsets("rw=write:4k,bs=4k,size=24k,loops=2"), [0, 2, 4, 0, 2, 4]);
+    assert_eq!(
+        offsets("rw=write:252k,bs=4k,size=1m,io_size=24k"),
+        [0, 64, 128, 192, 0, 64],
+        "one beyond the drive goes on"
+    );
     assert_eq!(offsets("rw=read:-8k,bs=4k,size=24k"), [0, 4, 3, 2, 1, 0]);
     assert_eq!(offsets("rw=write,bs=4k,size=16k,offset=512k,io_size=24k"), [128, 129, 130, 131, 128, 129]);
     assert_eq!(offsets("rw=write,bs=4k,size=64k,number_ios=2,loops=2"), [0, 1, 2, 3]);
@@ -227,9 +242,12 @@ fn a_random_sequence_takes_a_new_offset_every_n_requests() {
     let runs = sent.windows(2).filter(|pair| pair[1].sector == pair[0].end()).count();
     let share = runs as f64 / sent.len() as f64;
     assert!((share - 7.0 / 8.0).abs() < 0.01, "{share}");
+    // As with fio, the first requests follow from the start of the region.
+    assert_eq!(sent[..7].iter().map(|r| r.sector).collect::<Vec<_>>(), [0, 8, 16, 24, 32, 40, 48]);
     let text = "rw=randwrite:4,bs=4k,rw_sequencer=identical,io_size=1m";
     let sent = run(&mut spec(text, 64 * MIB, 1), 64 * MIB, LATENCY, usize::MAX);
-    assert!(sent.chunks(4).all(|four| four.iter().all(|r| r.sector == four[0].sector)));
+    assert!(sent[..3].iter().all(|r| r.sector == 0));
+    assert!(sent[3..].chunks(4).all(|four| four.iter().all(|r| r.sector == four[0].sector)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use fio_support::{jobs, refused, spec};
 use proptest::prelude::*;
 use ssdlab_base::Nanos;
 use ssdlab_base::command_sets::zoned::ZoneShape;
-use ssdlab_workload::fio::{FioJob, KEYS, Support, is_spec};
+use ssdlab_workload::fio::{FioJob, KEYS, Support, Variables, is_spec};
 use ssdlab_workload::{Next, Workload};
 
 const GIB: u64 = 1 << 30;
@@ -92,9 +92,10 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=write,bsrange=4k-1m,size=512k", "does not fit into the job's region"),
         ("rw=write,bssplit=4k/50:8k/40", "add up to 100"),
         ("rw=write,bssplit=4k/50:8k/50,bsrange=4k-8k", "contradicts bsrange"),
-        ("rw=write,size=0", "a size above 0"),
+        ("rw=write,size=some", "0 is the rest of the drive"),
         ("rw=write,size=101%", "up to 100%"),
-        ("rw=write,io_size=0", "a size above 0"),
+        ("rw=write,io_size=some", "0 is the region"),
+        ("rw=read:-4k,size=1000000", "multiple of 512"),
         ("rw=write,offset=1g", "the drive's user capacity is"),
         ("rw=write,offset=100", "multiple of 512"),
         ("rw=write,offset_increment=512m,numjobs=3,size=1m", "clone 2 starts at"),
@@ -123,7 +124,10 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=read,filename=/dev/sda:/dev/sdb", "one file name"),
         ("rw=read,write_hint=eternal", "one of none, short"),
         ("rw=read,startdelay=10-5", "smaller end first"),
-        ("rw=read,size=${SIZE}", "variables are known to fio"),
+        ("rw=read,size=${SIZE}", "found '${SIZE}', a variable without a value: give it with --env SIZE=VALUE"),
+        ("rw=read,iodepth=$ncpus", "the number of processors of the machine"),
+        ("rw=read,bs=4*$pagesize", "write the number, or a variable such as ${PAGESIZE}"),
+        ("rw=read,size=$mb_memory", "the megabytes of memory"),
         ("rw=read,bs=(4*1024)", "arithmetic is known to fio"),
         ("rw=read,verify=crc32c", "'verify=crc32c' is known to fio, not supported by ssdlab"),
         ("rw=read,do_verify=1", "known to fio, not supported"),
@@ -135,7 +139,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=read,zonemode=zbd,zonesize=1m,zonerange=1m", "needs zonemode=strided"),
         ("rw=read,zoneskip=1m", "needs zonemode=zbd or zonemode=strided"),
         ("rw=read,size=4z", "a number of zones needs zonemode=zbd"),
-        ("rw=read,zonesize=2g", "more than the job's region"),
+        ("rw=read,zonesize=2g", "more than the drive's user capacity"),
         ("rw=read,bs=64k,zonesize=4k", "less than a block"),
         ("rw=read,zonesize=1000", "multiple of 512"),
         ("rw=write,zonemode=zbd,zonesize=1m,zonecapacity=2m", "at most the zonesize"),
@@ -150,6 +154,16 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=write,zonemode=zbd,zonesize=1m,zone_reset_threshold=2", "from 0 to 1"),
         ("rw=read,exitall", "known to fio, not supported"),
         ("rw=read,nonsense=1", "is no key of fio"),
+        ("rw=read,fdp=1", "found 'fdp', a key of a later fio than 3.33"),
+        ("rw=read,readfua=1", "known to fio, not supported"),
+        ("rw=write,sg_write_mode=verify", "known to fio, not supported"),
+        ("rw=read,ioengine=libiao", "did you mean 'libaio'?"),
+        ("rw=read,ioengine=libblkio", "an engine of fio 3.33 such as libaio"),
+        ("rw=read,ioengine=cpuio", "an engine that sends block requests: 'cpuio' uses processor time"),
+        ("rw=read,ioengine=external:/lib/mine.so", "what an external one sends is not known"),
+        ("rw=randread,random_generator=lfsr,bsrange=4k-8k", "lfsr needs one block size"),
+        ("rw=randread,random_distribution=zoned:99.5/10:0.5/90", "accesses in whole percent"),
+        ("rw=randread,random_distribution=zoned:50/60.5:50/60", "sizes in percent that add up to at most 100"),
     ] {
         let message = refused(text);
         assert!(message.contains(part), "{text}: {message}");
@@ -169,6 +183,84 @@ fn keys_that_ask_for_what_happens_anyway_are_accepted() {
 }
 
 #[test]
+fn sizes_of_zero_and_empty_lists_are_fios_defaults() {
+    let describe = |text: &str| spec(text, GIB, 1).describe();
+    for (text, same) in [
+        ("rw=write,bs=1m,size=0", "rw=write,bs=1m"),
+        ("rw=write,size=0%,io_size=0", "rw=write"),
+        ("rw=randwrite,ba=0", "rw=randwrite"),
+        ("rw=randrw,bssplit=,8k/25:16k/75", "rw=randrw,bs=4k,bssplit=4k/100,8k/25:16k/75"),
+        ("rw=randrw,bssplit=8k/100,", "rw=randrw,bs=8k,4k"),
+        ("rw=randrw,bssplit=,,8k", "rw=randrw"),
+        ("rw=randrw,bs=8k,bssplit=,16k", "rw=randrw,bs=8k,16k"),
+        ("rw=randrw,bsrange=,8k-16k", "rw=randrw,bsrange=4k-4k,8k-16k"),
+        ("rw=randread,random_distribution=zoned:,50/10:50/90,norandommap", "rw=randread,norandommap"),
+    ] {
+        assert_eq!(describe(text), describe(same), "{text}");
+    }
+    let text = "[global]\nsize=1m\nio_size=64k\n[a]\nrw=write\nsize=0\nio_size=0\n";
+    assert_eq!(jobs(text, GIB, 1).describe(), "a: 4 KiB write, depth 1, 1 GiB from 0 B, 1 GiB in all");
+}
+
+#[test]
+fn engines_are_those_of_fio() {
+    for (engine, depth) in
+        [("libaio", 8), ("nbd", 8), ("rbd", 8), ("windowsaio", 8), ("sg", 1), ("splice", 1), ("psync", 1)]
+    {
+        let workload = spec(&format!("rw=write,iodepth=8,ioengine={engine}"), GIB, 1);
+        assert_eq!(workload.depth_max(), depth, "{engine}");
+        assert_eq!(workload.notes().len(), usize::from(depth == 1), "{engine}");
+    }
+    let mut forced = spec("rw=write,ioengine=sg,writefua=1,readfua=0", GIB, 1);
+    assert!(matches!(forced.next(Nanos::ZERO), Ok(Next::Request(request)) if request.fua));
+    let sent = fio_support::run(
+        &mut spec("rw=randwrite,norandommap,random_generator=lfsr", 4 << 20, 1),
+        4 << 20,
+        Nanos(1),
+        1 << 20,
+    );
+    assert_eq!(sent.iter().map(|request| request.sector).collect::<BTreeSet<_>>().len(), 1024, "each block once");
+}
+
+#[test]
+fn jobs_on_different_files_are_told_of() {
+    let notes = |text: &str| FioJob::parse_text(text, "jobs.fio").expect(text).notes();
+    let left = "[left]\nrw=write\nfilename=/dev/nvme0n1\n";
+    for (text, named) in [
+        (format!("{left}[right]\nrw=write\nfilename=/dev/nvme1n1\n"), "(/dev/nvme0n1, /dev/nvme1n1)"),
+        (format!("{left}[right]\nrw=write\n"), "(/dev/nvme0n1, right.0.0)"),
+        ("[global]\ndirectory=/mnt\n[a]\nrw=read\n[b]\nrw=read\n".to_string(), "(/mnt/a.0.0, /mnt/b.0.0)"),
+        ("[a]\nrw=read\ndirectory=/one:/two\nnumjobs=2\nfilename=f".to_string(), "(/one/f, /two/f)"),
+        ("[a]\nrw=read\nfilename_format=f.$jobnum\nnumjobs=9".to_string(), "(f.0, f.1, f.2, f.3, ...)"),
+    ] {
+        let notes = notes(&text);
+        assert!(
+            notes[0].contains(named) && notes[0].contains("all of them work on the one drive"),
+            "{text}: {notes:?}"
+        );
+    }
+    for text in [
+        format!("{left}[right]\nrw=write\nfilename=/dev/nvme0n1\n"),
+        "[a]\nrw=read\n[b]\nrw=read\nnumjobs=4\n".to_string(),
+        "[global]\nfilename=f\ndirectory=/mnt\n[a]\nrw=read\nnumjobs=3\n[b]\nrw=read\n".to_string(),
+        "[a]\nrw=read\nfilename_format=shared\nnumjobs=3\n".to_string(),
+    ] {
+        assert!(!notes(&text).iter().any(|note| note.contains("one drive")), "{text}");
+    }
+}
+
+#[test]
+fn variables_have_the_values_that_are_given() {
+    let variables = Variables::default().with("SIZE=4m").and_then(|two| two.with("MODE=randwrite")).expect("two");
+    let text = "[a]\nrw=${MODE} ; ${NOT_READ}\nsize=${SIZE}\nbs=4k\n";
+    let job = FioJob::parse_text_with(text, "v.fio", &variables).expect("both have values");
+    assert_eq!(job.notes(), ["${MODE} is 'randwrite'", "${SIZE} is '4m'"]);
+    assert!(job.generator(GIB, 1).expect("it fits").describe().contains("randwrite"));
+    let error = FioJob::parse_text(text, "v.fio").expect_err("none is given").to_string();
+    assert!(error.starts_with("v.fio:2: found '${MODE}'") && error.contains("--env MODE=VALUE"), "{error}");
+}
+
+#[test]
 fn keys_without_effect_are_noted_once() {
     let text = "[global]\ndirect=1\nioengine=libaio\nthread\ngroup_reporting\nfilename=/dev/nvme0n1\n[a]\nrw=read\n[b]\nrw=write\ndirect=1\n";
     let workload = jobs(text, GIB, 1);
@@ -178,11 +270,11 @@ fn keys_without_effect_are_noted_once() {
 #[test]
 fn a_file_that_is_missing_or_not_text_is_an_error() {
     let missing = std::path::Path::new("no/such/file.fio");
-    let error = FioJob::parse_file(missing).expect_err("it does not exist").to_string();
+    let error = FioJob::parse_file(missing, &Variables::default()).expect_err("it does not exist").to_string();
     assert!(error.starts_with("no/such/file.fio: cannot be read"), "{error}");
     let path = std::env::temp_dir().join(format!("ssdlab-not-text-{}.fio", std::process::id()));
     std::fs::write(&path, b"[a]\nrw=\xff\xfe").expect("the temporary folder is writable");
-    let error = FioJob::parse_file(&path).expect_err("it is not text").to_string();
+    let error = FioJob::parse_file(&path, &Variables::default()).expect_err("it is not text").to_string();
     std::fs::remove_file(&path).expect("it was just written");
     assert!(error.contains("byte 7 is not text in UTF-8"), "{error}");
 }
@@ -220,6 +312,10 @@ fn the_examples_of_the_documentation_run() {
     for block in doc.split("```").skip(1).step_by(2) {
         let (kind, text) = block.split_once('\n').expect("a block has a first line");
         let text = text.split_once("--workload ").map_or(text, |(_, workload)| workload);
+        if text.contains(".fio") {
+            // A file of the reader's.
+            continue;
+        }
         let mut workload = if kind == "ini" {
             jobs(text, GIB, 1)
         } else if text.contains("zonemode=zbd") {
@@ -257,6 +353,19 @@ fn every_key_of_the_installed_fio_is_known() {
         .filter(|name| !known.contains(name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+    let help = |argument: &str| {
+        let output = Command::new("fio").arg(argument).output().expect("fio just ran");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for engine in help("--enghelp").lines().skip(1).map(str::trim) {
+        let refusal = FioJob::parse_line(&format!("rw=read,ioengine={engine}")).err().map(|error| error.to_string());
+        let is_known = refusal.as_ref().is_none_or(|refusal| refusal.contains(&format!("'{engine}' ")));
+        assert!(is_known, "{engine}: {refusal:?}");
+        for line in help(&format!("--enghelp={engine}")).lines() {
+            let Some((key, _)) = line.split_once(':') else { continue };
+            assert!(known.contains(key.trim()), "{engine} has the key {key}");
+        }
+    }
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 mod bad_input;
 mod catalogue;
 mod files;
+mod jobs;
 mod limits;
 mod memory;
 mod messages;

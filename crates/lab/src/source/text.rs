@@ -9,7 +9,7 @@ use ssdlab_base::command_sets::zoned::ZONED;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::DriveConfig;
 use ssdlab_measure::micro::MicroBenchmark;
-use ssdlab_workload::fio::{FioJob, parse_size};
+use ssdlab_workload::fio::{FioJob, Variables, parse_size};
 use ssdlab_workload::model::{Model, is_model};
 use ssdlab_workload::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::{Trace, standard_input};
@@ -91,33 +91,47 @@ fn micro_benchmark(text: &str) -> Result<Option<String>, SourceError> {
 }
 
 /// A job file without the seeds that it states.
-fn unseeded(text: &str, file: &str) -> Result<FioJob, SourceError> {
+fn unseeded(text: &str, file: &str, variables: &Variables) -> Result<FioJob, SourceError> {
     let lines: Vec<&str> = text.lines().map(|line| if sets_seed(line) { "" } else { line }).collect();
-    FioJob::parse_text(&lines.join("\n"), file).map_err(SourceError::plain)
+    FioJob::parse_text_with(&lines.join("\n"), file, variables).map_err(SourceError::plain)
 }
 
 impl TextSource {
-    /// Finds out what `text` is, and reads as much of it as can be wrong without a drive.
+    /// Finds out what `text` is, and reads as much of it as can be wrong without a drive. Variables of job files are those of
+    /// the environment.
     ///
     /// # Errors
     /// Text that cannot be read or understood, and a way of sending that it does not take.
     pub fn open(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
+        TextSource::open_with(text, sending, seed, &Variables::of_environment())
+    }
+
+    /// As [`TextSource::open`], with values for the variables of job files.
+    ///
+    /// # Errors
+    /// As [`TextSource::open`], and a variable without a value.
+    pub fn open_with(
+        text: &str,
+        sending: Sending,
+        seed: u64,
+        variables: &Variables,
+    ) -> Result<TextSource, SourceError> {
         let expanded = micro_benchmark(text)?;
         let text = expanded.as_deref().unwrap_or(text);
         let kind = match WorkloadKind::of(text) {
             WorkloadKind::Specification => {
                 let unseeded: Vec<&str> = text.split(',').filter(|option| !sets_seed(option)).collect();
                 Kind::Fio {
-                    job: FioJob::parse_line(text).map_err(SourceError::plain)?,
-                    unseeded: FioJob::parse_line(&unseeded.join(",")).map_err(SourceError::plain)?,
+                    job: FioJob::parse_line_with(text, variables).map_err(SourceError::plain)?,
+                    unseeded: FioJob::parse_line_with(&unseeded.join(","), variables).map_err(SourceError::plain)?,
                     line: Some(text.to_string()),
                 }
             }
             WorkloadKind::JobFile => {
-                let job = FioJob::parse_file(Path::new(text)).map_err(SourceError::plain)?;
+                let job = FioJob::parse_file(Path::new(text), variables).map_err(SourceError::plain)?;
                 let whole =
                     std::fs::read_to_string(text).map_err(|error| SourceError::plain(format!("{text}: {error}")))?;
-                Kind::Fio { job, unseeded: unseeded(&whole, text)?, line: None }
+                Kind::Fio { job, unseeded: unseeded(&whole, text, variables)?, line: None }
             }
             WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(SourceError::plain)?),
             WorkloadKind::Trace => {
@@ -157,7 +171,7 @@ impl TextSource {
     pub fn of_jobs(text: &str, file: &str, seed: u64) -> Result<TextSource, SourceError> {
         let job = FioJob::parse_text(text, file).map_err(SourceError::plain)?;
         let notes = job.notes().into_iter().map(|note| (None, note)).collect();
-        let kind = Kind::Fio { job, unseeded: unseeded(text, file)?, line: None };
+        let kind = Kind::Fio { job, unseeded: unseeded(text, file, &Variables::default())?, line: None };
         Ok(TextSource { kind, sending: Sending::default(), seed, notes: Mutex::new(notes) })
     }
 

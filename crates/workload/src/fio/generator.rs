@@ -146,7 +146,7 @@ impl FioWorkload {
             .jobs
             .iter()
             .filter(|job| job.plan.settings.mode.uses(WRITE))
-            .map(|job| (job.plan.offset, job.plan.offset + job.plan.region))
+            .map(|job| (job.plan.offset, job.plan.reach()))
             .collect();
         regions.sort_unstable();
         let mut covered = 0;

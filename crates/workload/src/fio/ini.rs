@@ -3,6 +3,7 @@
 use crate::WorkloadError;
 
 use super::keys::{self, Key, Support};
+use super::variables::{Used, Variables};
 
 /// Where something was written, for messages: `jobs.fio:7` or `workload 'rw=randwrite,...'`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +52,13 @@ pub(crate) struct Section {
     pub(crate) settings: Vec<Setting>,
 }
 
-/// Reads a job file. `source` names it in messages.
-pub(crate) fn parse_file(text: &str, source: &str) -> Result<Vec<Section>, WorkloadError> {
+/// Reads a job file, with values for its variables; those that it takes are added to `used`. `source` names it in messages.
+pub(crate) fn parse_file(
+    text: &str,
+    source: &str,
+    variables: &Variables,
+    used: &mut Vec<Used>,
+) -> Result<Vec<Section>, WorkloadError> {
     let mut globals: Vec<Setting> = Vec::new();
     let mut sections: Vec<Section> = Vec::new();
     // None before the first section, then whether the current section is global.
@@ -92,7 +98,8 @@ pub(crate) fn parse_file(text: &str, source: &str) -> Result<Vec<Section>, Workl
             (false, Some(section)) => &mut section.settings,
             _ => &mut globals,
         };
-        settings.extend(setting(line, place)?);
+        let line = variables.substitute(line, used).map_err(|why| WorkloadError(format!("{place}: {why}")))?;
+        settings.extend(setting(line.trim(), place)?);
     }
     if sections.is_empty() {
         return Err(WorkloadError(format!(
@@ -104,7 +111,7 @@ pub(crate) fn parse_file(text: &str, source: &str) -> Result<Vec<Section>, Workl
 
 /// Reads a one-line specification: keys separated by commas, where a comma followed by a number goes on with the
 /// value before it (`bs=4k,8k,iodepth=4`).
-pub(crate) fn parse_line(text: &str) -> Result<Section, WorkloadError> {
+pub(crate) fn parse_line(text: &str, variables: &Variables, used: &mut Vec<Used>) -> Result<Section, WorkloadError> {
     let shown: String = text.trim().chars().take(60).collect();
     let dots = if text.trim().chars().count() > 60 { "..." } else { "" };
     let place = Place { source: format!("workload '{shown}{dots}'"), line: 0 };
@@ -126,6 +133,7 @@ pub(crate) fn parse_line(text: &str) -> Result<Section, WorkloadError> {
             return Err(WorkloadError(format!("{place}: found an empty place between commas, expected key=value")));
         }
         // A trailing comma after a key that takes no triple, such as `rw=read,`, is left to the key's own reader.
+        let piece = variables.substitute(&piece, used).map_err(|why| WorkloadError(format!("{place}: {why}")))?;
         section.settings.extend(setting(&piece, place.clone())?);
     }
     if let Some(name) = section.settings.iter().rev().find(|s| s.key.name == "name").and_then(|s| s.value.clone()) {
@@ -142,6 +150,11 @@ fn setting(line: &str, place: Place) -> Result<Option<Setting>, WorkloadError> {
     };
     // fio reads keys in any case only through its shell; the table is lower case and so are job files.
     let Some(key) = keys::find(written) else {
+        if keys::is_newer(written) {
+            return Err(WorkloadError(format!(
+                "{place}: found '{written}', a key of a later fio than 3.33, whose keys ssdlab knows"
+            )));
+        }
         let hint = match keys::nearest(written) {
             Some(near) => format!("did you mean '{near}'?"),
             None => "see docs/workloads.md for the keys".to_string(),
@@ -156,14 +169,16 @@ fn setting(line: &str, place: Place) -> Result<Option<Setting>, WorkloadError> {
         return Err(WorkloadError(format!("{place}: '{shown}' is known to fio, not supported by ssdlab: {reason}")));
     }
     if let Some(value) = value {
-        if value.contains("${")
-            || value.contains("$ncpus")
-            || value.contains("$mb_memory")
-            || value.contains("$pagesize")
-        {
+        let of_machine = [
+            ("$pagesize", "the size of a page of memory"),
+            ("$mb_memory", "the megabytes of memory"),
+            ("$ncpus", "the number of processors"),
+        ];
+        if let Some((word, meaning)) = of_machine.into_iter().find(|(word, _)| value.contains(word)) {
             return Err(WorkloadError(format!(
-                "{place}: key '{written}': found '{value}', but variables are known to fio, not supported by ssdlab: \
-                 the same job gives the same requests on every machine"
+                "{place}: key '{written}': found '{value}', but fio puts {meaning} of the machine for {word}, and here the same \
+                 job gives the same requests on every machine: write the number, or a variable such as ${{{}}}",
+                word[1..].to_uppercase()
             )));
         }
         if matches!(key.support, Support::Works(_)) && value.starts_with('(') {

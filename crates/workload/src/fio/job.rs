@@ -34,6 +34,8 @@ enum InZone {
     Reset(Request),
     /// Nothing before one of its requests completes.
     Wait,
+    /// Nothing more.
+    Over,
 }
 
 /// Thinking: fio's `thinktime`.
@@ -62,7 +64,6 @@ pub(crate) struct JobRun {
     started: Nanos,
     deadline: Nanos,
     ended: bool,
-    end_flushed: bool,
     /// Whether any of rates, pauses or flushes has to be looked at.
     paced: bool,
     issued: [u64; 3],
@@ -79,11 +80,24 @@ pub(crate) struct JobRun {
     sent_since_think: bool,
     think_mark: u64,
     last_think: Nanos,
-    /// Where the last transfer of each direction began and ended, from the start of the region.
+    /// Where the last transfer of each direction began and ended, in bytes of the drive.
     last_start: [u64; 3],
     last_end: [u64; 3],
-    /// Requests left before a random job takes a new offset.
-    sequence_left: u64,
+    /// Where the region begins; with holes between zones, the zone.
+    base: u64,
+    /// Draws until a random job takes a new offset.
+    until_random: u64,
+    /// Bytes drawn in all, in the pass, and of the pass's those that fio counts.
+    drawn_bytes: u64,
+    pass_drawn: u64,
+    pass_counted: u64,
+    /// Passes that `loops` asks for and that have not begun.
+    loops_left: u64,
+    /// A transfer was sent since the last flush.
+    sent_since_flush: bool,
+    /// A pass ended that a flush follows, and the transfer that was drawn behind it.
+    pass_ended: bool,
+    behind_flush: Option<Request>,
     /// The next request writes what the last one trimmed.
     write_next: bool,
     permutation: Option<Permutation>,
@@ -92,20 +106,20 @@ pub(crate) struct JobRun {
     /// Transfers drawn and not sent, from `next_drawn` on.
     drawn: Vec<Request>,
     next_drawn: usize,
-    /// A transfer in the pending direction that waits for the reset of a zone: its first byte in the region and length.
+    /// A transfer in the pending direction that waits for the reset of a zone: its first byte and length.
     held: Option<(u64, u64)>,
     reset_tag: u32,
     /// Writes until one resets its zone.
     until_reset: u64,
-    /// With holes between zones: where the zone begins in the region, and what was drawn in it.
-    zone_base: u64,
+    /// With holes between zones, or zones that are skipped: bytes drawn in the zone.
     zone_bytes: u64,
 }
 
 impl JobRun {
     /// The job before it starts, sending on `queue` with the slots `first_tag..first_tag + depth`.
     pub(crate) fn new(plan: JobPlan, queue: u16, first_tag: u32) -> JobRun {
-        let waits = plan.settings.fsync > 0 || plan.settings.think > Nanos::ZERO;
+        let flushes = plan.settings.fsync > 0 || plan.settings.flush_at_end && plan.settings.mode.uses(WRITE);
+        let waits = flushes || plan.settings.think > Nanos::ZERO;
         let paced = plan.rate != [0; 3] || waits || plan.zones.is_some();
         let mut run = JobRun {
             rng: rng(plan.seed, "fio requests"),
@@ -116,7 +130,6 @@ impl JobRun {
             started: Nanos::ZERO,
             deadline: Nanos::MAX,
             ended: false,
-            end_flushed: false,
             paced,
             issued: [0; 3],
             issued_bytes: [0; 3],
@@ -129,8 +142,16 @@ impl JobRun {
             think_mark: 0,
             last_think: Nanos::ZERO,
             last_start: [NOWHERE; 3],
-            last_end: [0; 3],
-            sequence_left: 0,
+            last_end: [plan.offset; 3],
+            base: plan.offset,
+            until_random: plan.settings.sequence_length,
+            drawn_bytes: 0,
+            pass_drawn: 0,
+            pass_counted: 0,
+            loops_left: plan.settings.loops - 1,
+            sent_since_flush: false,
+            pass_ended: false,
+            behind_flush: None,
             write_next: false,
             permutation: None,
             pass_position: 0,
@@ -140,13 +161,12 @@ impl JobRun {
             held: None,
             reset_tag: NO_FLUSH,
             until_reset: plan.zones.map_or(0, |zones| zones.reset_every),
-            zone_base: 0,
             zone_bytes: 0,
             plan,
         };
         match run.plan.map {
             MapKind::None => {}
-            MapKind::Permutation(_) => run.new_pass(),
+            MapKind::Permutation(_) => run.new_order(),
             MapKind::Bitmap { blocks, .. } => run.map = Some(RandomMap::new(blocks)),
         }
         run
@@ -195,6 +215,9 @@ impl JobRun {
         }
         if self.next_drawn == self.drawn.len() {
             self.draw_ahead();
+            if self.drawn.is_empty() {
+                return Ok(self.finish(now));
+            }
         }
         let request = self.drawn[self.next_drawn];
         self.next_drawn += 1;
@@ -219,15 +242,23 @@ impl JobRun {
         self.drawn.clear();
         for _ in 0..if self.plan.settings.mode.random { DRAWN_AHEAD } else { 1 } {
             let direction = self.draw_direction();
-            let transfer = self.draw(direction);
+            let Some(transfer) = self.draw(direction) else { break };
             self.drawn.push(transfer);
         }
     }
 
     fn poll_paced(&mut self, now: Nanos, zones: Option<&mut ZoneTable>) -> Result<Step, WorkloadError> {
-        let flushes = self.flush_tag != NO_FLUSH && !self.plan.settings.queued_flush;
+        let flushes = self.flush_tag != NO_FLUSH && (!self.plan.settings.queued_flush || self.behind_flush.is_some());
         if flushes || self.reset_tag != NO_FLUSH {
             return Ok(Step::Blocked);
+        }
+        if self.pass_ended && self.behind_flush.is_some() {
+            // As fio, a pass is flushed when nothing of it is in flight.
+            if self.in_flight() > 0 {
+                return Ok(Step::Blocked);
+            }
+            self.pass_ended = false;
+            return Ok(Step::Send(self.flush(now)));
         }
         if let Some(step) = self.think(now) {
             return Ok(step);
@@ -235,7 +266,11 @@ impl JobRun {
         let every = self.plan.settings.fsync;
         let writes = self.issued[WRITE];
         if every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) {
+            self.flushed_writes = writes;
             return Ok(Step::Send(self.flush(now)));
+        }
+        if let Some(request) = self.behind_flush.take() {
+            return Ok(Step::Send(self.sent_paced(request, now)));
         }
         let drawn = match self.pending {
             Some(direction) => direction,
@@ -251,9 +286,13 @@ impl JobRun {
             return Ok(Step::Sleep(Nanos(due.0.min(self.deadline.0))));
         }
         let request = match zones.filter(|_| self.plan.zones.is_some()) {
-            None => self.draw(direction),
+            None => match self.draw(direction) {
+                Some(request) => request,
+                None => return Ok(self.finish(now)),
+            },
             Some(zones) => match self.draw_in_zone(direction, zones)? {
                 InZone::Transfer(request) => request,
+                InZone::Over => return Ok(self.finish(now)),
                 InZone::Wait => {
                     self.pending = Some(direction);
                     return Ok(Step::Blocked);
@@ -267,11 +306,22 @@ impl JobRun {
             },
         };
         self.pending = None;
-        let request = self.sent(request, now);
+        let is_flushed =
+            self.plan.settings.flush_at_end && self.plan.settings.mode.uses(WRITE) && self.sent_since_flush;
+        if self.pass_ended && is_flushed {
+            self.behind_flush = Some(request);
+            return self.poll_paced(now, None);
+        }
+        self.pass_ended = false;
+        Ok(Step::Send(self.sent_paced(request, now)))
+    }
+
+    fn sent_paced(&mut self, request: Request, now: Nanos) -> Request {
+        let direction = direction_of(&request);
         if self.plan.settings.poisson && self.plan.rate[direction] > 0 {
             self.draw_poisson(direction);
         }
-        Ok(Step::Send(request))
+        self.sent(request, now)
     }
 
     fn is_exhausted(&self) -> bool {
@@ -293,8 +343,7 @@ impl JobRun {
             return Step::Blocked;
         }
         let job = &self.plan.settings;
-        if job.flush_at_end && job.mode.uses(WRITE) && !self.end_flushed {
-            self.end_flushed = true;
+        if job.flush_at_end && job.mode.uses(WRITE) && self.sent_since_flush {
             return Step::Send(self.flush(now));
         }
         Step::Finished
@@ -398,128 +447,213 @@ impl JobRun {
     fn flush(&mut self, now: Nanos) -> Request {
         let tag = self.take_slot();
         self.flush_tag = tag;
-        self.flushed_writes = self.issued[WRITE];
+        self.sent_since_flush = false;
         Request { at: now, queue: self.queue, tag, ..Request::new(Op::Flush, 0, 0) }
     }
 
     /// The next transfer in `direction` where zones have write pointers, or what has to come before it.
     fn draw_in_zone(&mut self, direction: usize, zones: &mut ZoneTable) -> Result<InZone, WorkloadError> {
         let plan = self.plan.zones.expect("a job with zones");
-        let held = self.held.take();
-        let (start, length) = held.unwrap_or_else(|| self.place_in_zones(direction, zones));
-        let byte = self.plan.offset + start;
-        let resets = direction == WRITE && plan.reset_every > 0;
-        let is_due = resets && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
-        let placed = match direction {
-            READ => zones.place_read(byte, length, &plan.rules),
-            WRITE => zones.place_write(byte, length, self.queue.into(), is_due, &plan.rules),
-            _ => zones.place_trim(byte, &plan.rules),
-        };
-        match placed {
-            Placed::At(at, length) => {
-                if resets && zones.with_data(&plan.rules) >= plan.reset_threshold {
-                    self.until_reset = if is_due { plan.reset_every } else { self.until_reset - 1 };
+        loop {
+            let Some((byte, length)) = self.held.take().or_else(|| self.place_in_zones(direction, zones)) else {
+                if self.next_zone_pass() {
+                    continue;
                 }
-                let transfer = self.transfer(direction, at - self.plan.offset, length);
-                if direction != TRIM {
-                    return Ok(InZone::Transfer(transfer));
+                return Ok(InZone::Over);
+            };
+            let resets = direction == WRITE && plan.reset_every > 0;
+            let is_due = resets && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
+            let smallest = self.plan.settings.sizes[direction].min();
+            let placed = match direction {
+                // A last zone that the drive cuts short is not used.
+                _ if !zones.has(byte) => Placed::NoData,
+                READ => zones.place_read(byte, length, smallest, &plan.rules),
+                WRITE => zones.place_write(byte, length, smallest, self.queue.into(), is_due, &plan.rules),
+                _ => zones.place_trim(byte, &plan.rules),
+            };
+            match placed {
+                Placed::At(at, length) if at + length <= self.plan.capacity => {
+                    if resets && zones.with_data(&plan.rules) >= plan.reset_threshold {
+                        self.until_reset = if is_due { plan.reset_every } else { self.until_reset - 1 };
+                    }
+                    let transfer = self.transfer(direction, at, length);
+                    if direction != TRIM {
+                        return Ok(InZone::Transfer(transfer));
+                    }
+                    let Some(reset) = zones.reset_zone(zones.number(at)) else {
+                        // Zones of the job's own: what is in them is trimmed as on any drive.
+                        return Ok(InZone::Transfer(transfer));
+                    };
+                    let Request { op, opcode, sector, sectors, .. } = reset;
+                    return Ok(InZone::Transfer(Request { op, opcode, sector, sectors, ..transfer }));
                 }
-                let Some(reset) = zones.reset_zone(zones.number(at)) else {
-                    // Zones of the job's own: what is in them is trimmed as on any drive.
-                    return Ok(InZone::Transfer(transfer));
-                };
-                let Request { op, opcode, sector, sectors, .. } = reset;
-                Ok(InZone::Transfer(Request { op, opcode, sector, sectors, ..transfer }))
+                Placed::AfterReset(_) | Placed::NoOpenZone if self.in_flight() > 0 => {
+                    // As fio, a job resets a zone when nothing of it is in flight.
+                    self.held = Some((byte, length));
+                    return Ok(InZone::Wait);
+                }
+                Placed::AfterReset(zone) => {
+                    self.held = Some((byte, length));
+                    if is_due {
+                        self.until_reset = plan.reset_every + 1;
+                    }
+                    if let Some(request) = zones.reset_zone(zone) {
+                        return Ok(InZone::Reset(request));
+                    }
+                }
+                Placed::NoData if self.drawn_bytes == 0 => return Err(self.no_data()),
+                Placed::At(..) | Placed::NoData => {
+                    if !self.next_zone_pass() {
+                        return Ok(InZone::Over);
+                    }
+                }
+                Placed::NoOpenZone => {
+                    return Err(self.plan.settings.error(
+                        "zonemode",
+                        "the limit of open zones is reached, and no open zone is in the job's region: raise max_open_zones, or \
+                         let jobs share a region",
+                    ));
+                }
             }
-            Placed::AfterReset(_) | Placed::NoOpenZone if self.in_flight() > 0 => {
-                // As fio, a job resets a zone when nothing of it is in flight.
-                self.held = Some((start, length));
-                Ok(InZone::Wait)
-            }
-            Placed::AfterReset(zone) => {
-                self.held = Some((start, length));
-                if is_due {
-                    self.until_reset = plan.reset_every + 1;
-                }
-                match zones.reset_zone(zone) {
-                    Some(request) => Ok(InZone::Reset(request)),
-                    None => self.draw_in_zone(direction, zones),
-                }
-            }
-            Placed::NoData => Err(self.plan.settings.error(
-                "zonemode",
-                "no zone of the job's region has data: write first (--precondition fill, or an earlier job and stonewall), or set \
-                 read_beyond_wp=1 for reads",
-            )),
-            Placed::NoOpenZone => Err(self.plan.settings.error(
-                "zonemode",
-                "the limit of open zones is reached, and no open zone is in the job's region: raise max_open_zones, or let jobs \
-                 share a region",
-            )),
         }
     }
 
-    /// Where a transfer would go on a drive without zones. A sequential job goes on with the next zone where one ends, and
-    /// leaves out those that it skips.
-    fn place_in_zones(&mut self, direction: usize, zones: &ZoneTable) -> (u64, u64) {
+    /// As [`JobRun::next_pass`] at the end of the region, or of what can be read.
+    fn next_zone_pass(&mut self) -> bool {
+        let is_next = self.next_pass(true);
+        if is_next {
+            self.until_reset = self.plan.zones.map_or(0, |zones| zones.reset_every);
+        }
+        is_next
+    }
+
+    fn no_data(&self) -> WorkloadError {
+        self.plan.settings.error(
+            "zonemode",
+            "no zone of the job's region has data: write first (--precondition fill, or an earlier job and stonewall), or set \
+             read_beyond_wp=1 for reads",
+        )
+    }
+
+    /// Where a transfer would go on a drive without zones. A sequential write goes on with the next zone behind the capacity of
+    /// one, and a sequential job leaves out the zones that it skips.
+    fn place_in_zones(&mut self, direction: usize, zones: &ZoneTable) -> Option<(u64, u64)> {
         let plan = self.plan.zones.expect("a job with zones");
         if !self.plan.settings.mode.random {
-            let last = self.plan.offset + self.last_end[direction];
-            let is_behind = self.last_start[direction] != NOWHERE;
-            if let Some(next) = zones.behind_capacity(last).filter(|_| is_behind) {
-                let next = next + plan.skip * zones.size() - self.plan.offset;
-                self.last_end[direction] = if next >= self.plan.region { 0 } else { next };
-            } else if plan.skip > 0 && is_behind && zones.begins_zone(last) {
-                let next = self.last_end[direction] + plan.skip * zones.size();
-                self.last_end[direction] = if next >= self.plan.region { 0 } else { next };
+            let zone_end = zones.end_of(self.last_end[direction]);
+            if direction == WRITE && zones.is_behind_capacity(self.last_end[direction]) {
+                self.last_end[direction] = zone_end;
+            }
+            let last = self.last_end[direction];
+            let is_read_up = direction == READ && !plan.rules.read_beyond && zones.is_behind_data(last);
+            if plan.skip > 0 && (self.zone_bytes >= zones.size() || last >= zone_end || is_read_up) {
+                self.zone_bytes = 0;
+                self.base += (plan.skip + 1) * zones.size();
+                if self.base >= self.plan.capacity {
+                    self.base = self.plan.offset;
+                }
+                self.last_end[direction] = self.base;
             }
         }
         self.place(direction)
     }
 
-    /// The next transfer in `direction`; its time and its tag are given when it is sent.
+    /// The next transfer in `direction`, or `None` at the end of the job; its time and its tag are given when it is sent.
     #[inline]
-    fn draw(&mut self, direction: usize) -> Request {
+    fn draw(&mut self, direction: usize) -> Option<Request> {
         // A write of what was trimmed stays in the zone of the trim.
         let is_second = self.plan.settings.mode.kind == Kind::TrimThenWrite && direction == WRITE;
-        if self.plan.stride.is_some() && !is_second {
-            self.enter_zone();
+        loop {
+            if self.pass_counted >= self.plan.pass_bytes && !self.next_pass(false) {
+                return None;
+            }
+            if self.plan.stride.is_some() && !is_second {
+                self.enter_zone(direction);
+            }
+            if let Some((start, length)) =
+                self.place(direction).filter(|(start, length)| start + length <= self.plan.capacity)
+            {
+                return Some(self.transfer(direction, start, length));
+            }
+            if !self.next_pass(true) {
+                return None;
+            }
         }
-        let (start, length) = self.place(direction);
-        self.transfer(direction, start, length)
     }
 
-    /// With holes between zones: goes on to the next when enough was transferred in this one. As in fio, a sequential job uses
-    /// what the region has of a last zone.
-    fn enter_zone(&mut self) {
-        let stride = self.plan.stride.expect("a job with holes between zones");
-        let random = self.plan.settings.mode.random;
-        let least = if random { self.plan.region } else { stride.smallest };
-        let done = self.last_end.iter().max().copied().unwrap_or(0);
-        let is_at_end = !random && self.zone_base + done + least > stride.whole;
-        if self.zone_bytes < stride.transfer && !is_at_end {
-            return;
+    /// Begins another pass from the start of the region, if there is one. A pass ends with its bytes or, with `at_end`, where
+    /// nothing follows its last transfer. As in fio, `loops` passes are followed by more while less than `io_size` is drawn.
+    #[cold]
+    fn next_pass(&mut self, at_end: bool) -> bool {
+        let job = &self.plan.settings;
+        let has_more = if self.pass_drawn == 0 {
+            false
+        } else if job.time_based {
+            true
+        } else if self.loops_left > 0 {
+            self.loops_left -= 1;
+            true
+        } else {
+            let left = self.plan.limit.saturating_sub(self.drawn_bytes);
+            left >= self.plan.largest && (job.io_size.is_some() || !at_end)
+        };
+        if !has_more {
+            return false;
         }
-        self.zone_bytes = 0;
-        self.zone_base += stride.step;
-        if self.zone_base.saturating_add(least) > stride.whole {
-            self.zone_base = 0;
-        }
-        self.last_end = [0; 3];
-        self.new_pass();
+        self.pass_ended = true;
+        (self.pass_drawn, self.pass_counted, self.zone_bytes) = (0, 0, 0);
+        self.base = self.plan.offset;
+        self.write_next = false;
+        self.start_over();
+        true
+    }
+
+    /// From the start of the region, or of the zone, with nothing covered.
+    fn start_over(&mut self) {
+        self.last_start = [NOWHERE; 3];
+        self.last_end = [self.base; 3];
+        self.new_order();
         if let Some(map) = &mut self.map {
             map.clear();
         }
     }
 
+    /// With holes between zones: goes on to the next when enough was transferred in this one, and begins this one again at its
+    /// end. As in fio, the zones go on behind the region, up to the end of the drive.
+    fn enter_zone(&mut self, direction: usize) {
+        let stride = self.plan.stride.expect("a job with holes between zones");
+        if self.zone_bytes >= stride.transfer {
+            self.zone_bytes = 0;
+            self.base = self.base.saturating_add(stride.step);
+            // A random job uses whole zones only.
+            let least = if self.plan.settings.mode.random { stride.range } else { 1 };
+            if self.base.saturating_add(least) > self.plan.capacity {
+                self.base = self.plan.offset;
+            }
+            self.last_end[direction] = self.base;
+        }
+        if self.last_end[direction] >= self.base + stride.range {
+            self.last_end[direction] = self.base;
+        }
+        if self.zone_bytes.is_multiple_of(stride.range) {
+            self.start_over();
+        }
+    }
+
+    /// A transfer of `length` bytes from byte `start` of the drive.
     #[inline]
     fn transfer(&mut self, direction: usize, start: u64, length: u64) -> Request {
         debug_assert!(length > 0);
-        debug_assert!(start + length <= self.plan.region);
+        debug_assert!(start + length <= self.plan.capacity);
         self.last_start[direction] = start;
         self.last_end[direction] = start + length;
         self.write_next = direction == TRIM;
         self.zone_bytes += length;
+        self.drawn_bytes += length;
+        self.pass_drawn += length;
+        if direction != TRIM {
+            self.pass_counted += length;
+        }
         let write = direction == WRITE;
         let settings = &self.plan.settings;
         let (fua, stream) = (write && settings.force_unit_access, if write { settings.stream } else { 0 });
@@ -528,80 +662,96 @@ impl JobRun {
             WRITE => Op::Write,
             _ => Op::Trim,
         };
-        let sector = (self.plan.offset + self.zone_base + start) / SECTOR_BYTES;
-        Request { fua, queue: self.queue, stream, ..Request::new(op, sector, length / SECTOR_BYTES) }
+        Request { fua, queue: self.queue, stream, ..Request::new(op, start / SECTOR_BYTES, length / SECTOR_BYTES) }
     }
 
     /// A transfer drawn before, counted as sent.
     #[inline]
     fn sent(&mut self, mut request: Request, now: Nanos) -> Request {
-        let direction = match request.op {
-            Op::Read => READ,
-            Op::Write => WRITE,
-            _ => TRIM,
-        };
+        let direction = direction_of(&request);
         self.issued[direction] += 1;
         self.issued_bytes[direction] += request.bytes();
         self.sent_since_think = true;
+        self.sent_since_flush = true;
         request.at = now;
         request.tag = self.take_slot();
         request
     }
 
-    /// Start and length of the next transfer, in bytes from the start of the region.
+    /// First byte and length of the next transfer; `None` at the end of the pass. A length of one size may reach beyond the end
+    /// of the region, as in fio.
     #[inline]
-    fn place(&mut self, direction: usize) -> (u64, u64) {
+    fn place(&mut self, direction: usize) -> Option<(u64, u64)> {
         let mode = self.plan.settings.mode;
         if mode.kind == Kind::TrimThenWrite && direction == WRITE {
-            return (self.last_start[TRIM], self.last_end[TRIM] - self.last_start[TRIM]);
+            return Some((self.last_start[TRIM], self.last_end[TRIM] - self.last_start[TRIM]));
         }
         if !mode.random {
             return self.sequential(direction);
         }
-        if self.sequence_left > 0 {
-            self.sequence_left -= 1;
-            if !self.plan.settings.identical {
-                return self.sequential(direction);
-            }
-            let start = if self.last_start[direction] == NOWHERE { 0 } else { self.last_start[direction] };
-            return (start, self.draw_size(direction, false, self.plan.region - start));
+        self.until_random -= 1;
+        if self.until_random > 0 {
+            return if self.plan.settings.identical {
+                self.again(direction)
+            } else {
+                self.sequential_or_random(direction)
+            };
         }
-        self.sequence_left = self.plan.settings.sequence_length - 1;
+        self.until_random = self.plan.settings.sequence_length;
         let percent = self.plan.settings.percent_random[direction];
         if percent < 100 && below(&mut self.rng, 100) >= u64::from(percent) {
-            return self.sequential(direction);
+            return self.sequential_or_random(direction);
         }
         self.random(direction)
     }
 
+    fn sequential_or_random(&mut self, direction: usize) -> Option<(u64, u64)> {
+        if self.last_end[direction] < self.plan.capacity { self.sequential(direction) } else { self.random(direction) }
+    }
+
+    /// The offset of the last transfer in this direction.
+    fn again(&mut self, direction: usize) -> Option<(u64, u64)> {
+        let last = self.last_start[direction];
+        let start = if last == NOWHERE { self.base } else { last };
+        self.draw_size(direction, false, start).map(|length| (start, length))
+    }
+
     #[inline]
-    fn random(&mut self, direction: usize) -> (u64, u64) {
+    fn random(&mut self, direction: usize) -> Option<(u64, u64)> {
         if let Some(picker) = &self.plan.pickers[direction] {
-            let start = picker.pick(&mut self.rng) * self.plan.align[direction];
-            return (start, self.draw_size(direction, true, self.plan.region - start));
+            let start = self.base + picker.pick(&mut self.rng) * self.plan.align[direction];
+            return self.draw_size(direction, true, start).map(|length| (start, length));
         }
+        let time_based = self.plan.settings.time_based;
         match self.plan.map {
             MapKind::Permutation(blocks) => {
                 if self.pass_position == blocks {
-                    self.new_pass();
+                    if !time_based {
+                        return None;
+                    }
+                    self.new_order();
                 }
                 let permutation = self.permutation.as_ref().expect("a pass was begun");
                 let size = self.plan.settings.sizes[direction].min();
-                let start = permutation.at(self.pass_position) * size;
+                let start = self.base + permutation.at(self.pass_position) * size;
                 self.pass_position += 1;
-                (start, size)
+                Some((start, size))
             }
             MapKind::Bitmap { blocks, block_bytes } => {
-                let length = self.draw_size(direction, true, self.plan.region);
                 let map = self.map.as_mut().expect("a bitmap was built with the job");
                 if map.is_full() {
+                    if !time_based {
+                        return None;
+                    }
                     map.clear();
                 }
+                let length = self.draw_size(direction, true, self.base)?;
+                let map = self.map.as_mut().expect("a bitmap was built with the job");
                 let block =
                     map.next_free(below(&mut self.rng, blocks)).expect("a map that is not full has a free block");
                 // As in fio, a request is cut short where the next block was covered before.
                 let marked = map.mark(block, length.div_ceil(block_bytes));
-                (block * block_bytes, length.min(marked * block_bytes))
+                Some((self.base + block * block_bytes, length.min(marked * block_bytes)))
             }
             MapKind::None => unreachable!("a random job without a map has a picker for each of its directions"),
         }
@@ -609,7 +759,7 @@ impl JobRun {
 
     /// A new order, as fio has it when `randseed` is given: with one order for all passes, garbage collection would
     /// find its blocks emptied in the order they were filled.
-    fn new_pass(&mut self) {
+    fn new_order(&mut self) {
         if let MapKind::Permutation(blocks) = self.plan.map {
             let rng = &mut self.rng;
             self.permutation = Some(Permutation::new(blocks, || rng.next_u64()));
@@ -617,29 +767,36 @@ impl JobRun {
         self.pass_position = 0;
     }
 
-    /// The place behind the last transfer in this direction, from the start again at the region's end.
-    fn sequential(&mut self, direction: usize) -> (u64, u64) {
-        let region = self.plan.region;
-        let job = &self.plan.settings;
-        let smallest = job.sizes[if job.sizes_by_randomness { READ } else { direction }].min();
-        let hole = job.sequence_hole;
-        let mut start = self.last_end[direction];
-        if hole != 0 && start != 0 {
-            // fio goes on from the other end when a step leaves the region.
-            start = start
-                .checked_add_signed(hole)
-                .filter(|start| *start < region)
-                .unwrap_or_else(|| if hole > 0 { 0 } else { (region - hole.unsigned_abs()).min(region - smallest) });
+    /// The place behind the last transfer in this direction, by fio's arithmetic: a step beyond the end of the drive goes on
+    /// from the start, one beyond the end of a smaller region ends the pass.
+    fn sequential(&mut self, direction: usize) -> Option<(u64, u64)> {
+        let JobPlan { offset, region, capacity, ref settings, .. } = self.plan;
+        let hole = settings.sequence_hole;
+        if settings.time_based && self.last_end[direction] >= offset + region {
+            self.last_end[direction] = self.base;
         }
-        if start + smallest > region {
-            start = 0;
+        let mut last = self.last_end[direction];
+        if last >= capacity {
+            return None;
         }
-        (start, self.draw_size(direction, false, region - start))
+        let end = region.min(capacity);
+        if last == self.base && last > 0 && hole < 0 {
+            last = end;
+        }
+        let mut within = last.wrapping_sub(self.base);
+        if within > 0 && hole != 0 {
+            within = within.wrapping_add_signed(hole);
+            if within >= capacity {
+                within = if hole > 0 { self.base } else { end.wrapping_add_signed(hole) };
+            }
+        }
+        let start = (within < region).then(|| self.base + within).filter(|start| *start < capacity)?;
+        self.draw_size(direction, false, start).map(|length| (start, length))
     }
 
-    /// A length of at most `room` bytes.
+    /// The length of a transfer at byte `start`; `None` where sizes vary and the smallest does not fit into the region.
     #[inline]
-    fn draw_size(&mut self, direction: usize, random: bool, room: u64) -> u64 {
+    fn draw_size(&mut self, direction: usize, random: bool, start: u64) -> Option<u64> {
         let job = &self.plan.settings;
         let index = if !job.sizes_by_randomness {
             direction
@@ -648,36 +805,47 @@ impl JobRun {
         } else {
             READ
         };
-        match &job.sizes[index] {
-            Sizes::Fixed(size) => (*size).min(room),
-            Sizes::Range(low, high) => {
-                let step = if job.unaligned { SECTOR_BYTES } else { *low };
-                for _ in 0..TRIES {
+        let sizes = &job.sizes[index];
+        if let Sizes::Fixed(size) = sizes {
+            return Some(*size);
+        }
+        let room = (self.plan.offset + self.plan.region).saturating_sub(start);
+        let smallest = sizes.min();
+        if smallest > room {
+            return None;
+        }
+        for _ in 0..TRIES {
+            let length = match sizes {
+                Sizes::Fixed(size) => *size,
+                Sizes::Range(low, high) => {
+                    let step = if job.unaligned { SECTOR_BYTES } else { *low };
                     // fio's formula: low + high * u, cut to a multiple of the step and to the upper end.
-                    let length = (low + below(&mut self.rng, *high)) / step * step;
-                    let length = length.min(*high);
-                    if length <= room {
-                        return length;
-                    }
+                    ((low + below(&mut self.rng, *high)) / step * step).min(*high)
                 }
-                (*low).min(room)
-            }
-            Sizes::Split(entries) => {
-                for _ in 0..TRIES {
+                Sizes::Split(entries) => {
                     let mut share = below(&mut self.rng, 100) as u32;
-                    for (size, percent) in entries {
-                        if share < *percent {
-                            if *size <= room {
-                                return *size;
-                            }
-                            break;
-                        }
-                        share -= percent;
-                    }
+                    let drawn = entries.iter().find(|(_, percent)| {
+                        let is_drawn = share < *percent;
+                        share = share.saturating_sub(*percent);
+                        is_drawn
+                    });
+                    drawn.map_or(smallest, |(size, _)| *size)
                 }
-                entries.iter().map(|(size, _)| *size).min().unwrap_or(SECTOR_BYTES).min(room)
+            };
+            if length <= room {
+                return Some(length);
             }
         }
+        Some(smallest)
+    }
+}
+
+#[inline]
+fn direction_of(request: &Request) -> usize {
+    match request.op {
+        Op::Read => READ,
+        Op::Write => WRITE,
+        _ => TRIM,
     }
 }
 

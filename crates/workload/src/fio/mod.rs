@@ -18,17 +18,21 @@
 //! # Ok::<(), ssdlab_workload::WorkloadError>(())
 //! ```
 
+mod engines;
 mod generator;
 mod ini;
 mod job;
 mod keys;
+mod listing;
 mod mode;
 mod plan;
 mod random_map;
 mod reader;
 mod settings;
 mod skew;
+mod targets;
 mod value;
+mod variables;
 mod zone_plan;
 mod zones;
 
@@ -40,6 +44,7 @@ use ssdlab_base::command_sets::zoned::ZoneShape;
 pub use generator::FioWorkload;
 pub use keys::{KEYS, Key, Support};
 pub use value::size as parse_size;
+pub use variables::Variables;
 
 use settings::JobSettings;
 
@@ -52,6 +57,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct FioJob {
     jobs: Vec<JobSettings>,
+    variables: Vec<variables::Used>,
 }
 
 /// The same, by the name of its one-line form: `FioSpec::parse_line("rw=randwrite,bs=4k")`.
@@ -62,7 +68,7 @@ impl FioJob {
     ///
     /// # Errors
     /// A file that cannot be read, and everything that [`FioJob::parse_text`] refuses.
-    pub fn parse_file(path: &Path) -> Result<FioJob, WorkloadError> {
+    pub fn parse_file(path: &Path, variables: &Variables) -> Result<FioJob, WorkloadError> {
         let shown = path.display();
         let failed = |error: std::io::Error| WorkloadError(format!("{shown}: cannot be read: {error}"));
         let length = std::fs::metadata(path).map_err(failed)?.len();
@@ -78,17 +84,26 @@ impl FioJob {
                 error.utf8_error().valid_up_to()
             ))
         })?;
-        FioJob::parse_text(&text, &shown.to_string())
+        FioJob::parse_text_with(&text, &shown.to_string(), variables)
     }
 
-    /// Reads the text of a job file; `source` names it in messages.
+    /// Reads the text of a job file that has no variables; `source` names it in messages.
     ///
     /// # Errors
     /// The first line that is wrong, with its key, what was found and what was expected.
     pub fn parse_text(text: &str, source: &str) -> Result<FioJob, WorkloadError> {
-        let sections = ini::parse_file(text, source)?;
+        FioJob::parse_text_with(text, source, &Variables::default())
+    }
+
+    /// Reads the text of a job file with values for its variables.
+    ///
+    /// # Errors
+    /// As [`FioJob::parse_text`], and a variable without a value.
+    pub fn parse_text_with(text: &str, source: &str, variables: &Variables) -> Result<FioJob, WorkloadError> {
+        let mut used = Vec::new();
+        let sections = ini::parse_file(text, source, variables, &mut used)?;
         let jobs = sections.iter().map(JobSettings::read).collect::<Result<_, _>>()?;
-        Ok(FioJob { jobs })
+        Ok(FioJob { jobs, variables: used })
     }
 
     /// Reads one line of options separated by commas, such as
@@ -97,8 +112,17 @@ impl FioJob {
     /// # Errors
     /// The first key that is wrong, with what was found and what was expected.
     pub fn parse_line(text: &str) -> Result<FioJob, WorkloadError> {
-        let section = ini::parse_line(text)?;
-        Ok(FioJob { jobs: vec![JobSettings::read(&section)?] })
+        FioJob::parse_line_with(text, &Variables::default())
+    }
+
+    /// Reads one line of options with values for its variables.
+    ///
+    /// # Errors
+    /// As [`FioJob::parse_line`], and a variable without a value.
+    pub fn parse_line_with(text: &str, variables: &Variables) -> Result<FioJob, WorkloadError> {
+        let mut used = Vec::new();
+        let section = ini::parse_line(text, variables, &mut used)?;
+        Ok(FioJob { jobs: vec![JobSettings::read(&section)?], variables: used })
     }
 
     /// The workload on a drive of `capacity_bytes` bytes of user capacity, with everything random drawn from `seed`
@@ -144,9 +168,11 @@ impl FioJob {
         self.jobs.iter().flat_map(|job| std::iter::repeat_n(depth(job), job.clones as usize)).collect()
     }
 
-    /// What a person should know: keys accepted without effect, depths that were capped.
+    /// What a person should know: values of variables, jobs that name different files, keys accepted without effect, depths that
+    /// were capped.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.variables.iter().map(ToString::to_string).collect();
+        notes.extend(targets::note(&self.jobs));
         let mut idle: Vec<&str> = Vec::new();
         for job in &self.jobs {
             for key in job.without_effect() {

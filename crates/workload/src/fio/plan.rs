@@ -14,6 +14,7 @@ use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
 use super::random_map::RandomMap;
 use super::settings::{JobSettings, ZoneMode};
 use super::skew::{Picker, Skew};
+use super::value::Extent;
 use super::zone_plan::{self, JobZones};
 use super::zones::ZoneTable;
 
@@ -25,11 +26,20 @@ pub(crate) struct JobPlan {
     /// Seed of everything the job draws.
     pub(crate) seed: u64,
     pub(crate) depth: u32,
-    /// First byte of the region and its length, whole blocks.
+    /// First byte of the region and its length: transfers begin in it, and the last one may end beyond it.
     pub(crate) offset: u64,
     pub(crate) region: u64,
+    /// Bytes of the drive.
+    pub(crate) capacity: u64,
+    /// `io_size`, or what one pass transfers: more passes follow while less is sent, by at least the largest block.
+    pub(crate) limit: u64,
+    pub(crate) largest: u64,
+    /// A pass ends with so many bytes, or where no transfer follows.
+    pub(crate) pass_bytes: u64,
     /// Stop when so many bytes have been sent (writes only, for trims followed by writes).
     pub(crate) total_bytes: u64,
+    /// What all passes transfer, but for blocks that a pass leaves out at its end.
+    expected_bytes: u64,
     /// Stop when so many transfers have been sent.
     pub(crate) total_ios: u64,
     pub(crate) start_delay: Nanos,
@@ -42,7 +52,7 @@ pub(crate) struct JobPlan {
     pub(crate) map: MapKind,
     /// What `zonemode=zbd` asks.
     pub(crate) zones: Option<JobZones>,
-    /// What `zonemode=strided` asks: the region is the first zone then.
+    /// What `zonemode=strided` asks.
     pub(crate) stride: Option<Stride>,
 }
 
@@ -51,12 +61,10 @@ pub(crate) struct JobPlan {
 pub(crate) struct Stride {
     /// To transfer in a zone.
     pub(crate) transfer: u64,
+    /// Of a zone.
+    pub(crate) range: u64,
     /// From a zone to the next.
     pub(crate) step: u64,
-    /// The smallest transfer.
-    pub(crate) smallest: u64,
-    /// All zones.
-    pub(crate) whole: u64,
 }
 
 /// How a job covers each block once before any comes twice.
@@ -163,23 +171,22 @@ fn plan_clone(
     let sized = if job.sizes_by_randomness { vec![READ, WRITE] } else { used.clone() };
     let min_bs = sized.iter().map(|d| job.sizes[*d].min()).min().unwrap_or(SECTOR_BYTES);
     let max_bs = sized.iter().map(|d| job.sizes[*d].max()).max().unwrap_or(SECTOR_BYTES);
-    let (offset, mut region) = place_region(job, clone, capacity, min_bs)?;
+    // As in fio, where a region begins and whether there is another pass is decided by the sizes of all directions.
+    let all = job.sizes.iter();
+    let smallest = all.clone().map(Sizes::min).min().unwrap_or(SECTOR_BYTES);
+    let largest = all.map(Sizes::max).max().unwrap_or(SECTOR_BYTES);
+    let (offset, placed) = place_region(job, clone, capacity, smallest, min_bs)?;
     let zones = match zones.filter(|_| job.zones.mode() == ZoneMode::Zbd) {
-        Some(zones) => Some(zones.of_job(job, offset, region, min_bs)?),
+        Some(zones) => Some(zones.of_job(job, offset, placed, min_bs)?),
         None => None,
     };
-    let (offset, mut io_bytes) = match &zones {
-        Some(zones) => {
-            region = zones.region();
-            // A trim counts as its zone's size, whatever of it can be written.
-            (zones.offset(), if job.mode.uses(TRIM) { zones.region() } else { zones.capacity() })
-        }
-        None => (offset, region),
+    let (offset, region, io_bytes) = match &zones {
+        // A trim counts as its zone's size, whatever of it can be written.
+        Some(zones) if job.mode.uses(TRIM) => (zones.offset(), zones.region(), zones.region()),
+        Some(zones) => (zones.offset(), zones.region(), zones.capacity()),
+        None => (offset, placed, placed),
     };
-    let stride = zone_plan::stride(job, &mut region, min_bs)?;
-    if let Some(stride) = stride {
-        io_bytes = stride.whole;
-    }
+    let stride = zone_plan::stride(job, capacity, min_bs)?;
     if region < max_bs {
         let key = ["bssplit", "bsrange", "bs"].into_iter().find(|key| job.has(key)).unwrap_or("bs");
         return Err(job.error(
@@ -190,16 +197,29 @@ fn plan_clone(
     if job.sequence_hole.unsigned_abs() >= region {
         return Err(job.error("rw", &format!("the step is not smaller than the job's region of {region} bytes")));
     }
-    let total_bytes = match job.io_size {
-        None => io_bytes.saturating_mul(job.loops),
-        Some(io_size) => {
-            let bytes = io_size.of(io_bytes);
-            if bytes == 0 {
-                return Err(job.error("io_size", "comes to 0 bytes, expected more"));
-            }
-            // As fio counts: loops repeat what one pass does, io_size alone runs as many passes as it needs.
-            bytes.max(bytes.min(io_bytes).saturating_mul(job.loops))
-        }
+    if job.sequence_hole < 0 && region % SECTOR_BYTES != 0 {
+        let message =
+            format!("steps back from the end of the job's region of {region} bytes, expected a multiple of 512");
+        return Err(job.error("size", &message));
+    }
+    let limit = job.io_size.map_or(io_bytes, |io_size| io_size.of(io_bytes));
+    let by_share = matches!(job.io_size, Some(Extent::Percent(_)));
+    if limit == 0 || by_share && limit < smallest {
+        let message = format!("comes to {limit} bytes, expected at least the smallest block of {smallest} bytes");
+        return Err(job.error("io_size", &message));
+    }
+    // As fio counts: loops repeat what one pass does, io_size alone runs as many passes as it needs.
+    let pass = if by_share { io_bytes.min(limit) } else { io_bytes };
+    let total_bytes = limit.saturating_mul(job.loops);
+    // fio counts what an engine queues: nothing of one that is synchronous, and no trims.
+    let counts = job.synchronous_engine.is_none() && job.inline && !job.mode.uses(TRIM) && !job.time_based;
+    let without_map =
+        job.mode.random && !(job.random_map && job.skew == [const { Skew::Uniform }; 3] && job.align == [None; 3]);
+    let (pass_bytes, expected_bytes) = match counts {
+        false if without_map => (u64::MAX, total_bytes),
+        true if without_map && job.mode.uses(WRITE) => (pass.max(limit), total_bytes),
+        false => (u64::MAX, limit.max(limit.min(pass).saturating_mul(job.loops))),
+        true => (pass, limit.max(limit.min(pass).saturating_mul(job.loops))),
     };
     let both = u64::from(job.mode.kind == Kind::TrimThenWrite) + 1;
     let total_ios = match job.number_ios {
@@ -223,14 +243,19 @@ fn plan_clone(
         depth: if job.synchronous_engine.is_some() { 1 } else { job.depth },
         offset,
         region,
+        capacity,
+        limit,
+        largest,
+        pass_bytes,
         total_bytes,
+        expected_bytes,
         total_ios,
         start_delay,
         rate,
         pickers: [None, None, None],
         align: std::array::from_fn(|d| job.align[d].filter(|_| job.mode.random).unwrap_or(job.sizes[d].min())),
         map: MapKind::None,
-        zones: zones.map(|zones| zones.with_threshold(job, total_bytes)),
+        zones: zones.map(|zones| zones.with_threshold(job)),
         stride,
     };
     if job.mode.random {
@@ -239,14 +264,20 @@ fn plan_clone(
     Ok(plan)
 }
 
-fn place_region(job: &JobSettings, clone: u32, capacity: u64, min_bs: u64) -> Result<(u64, u64), WorkloadError> {
-    use super::value::Extent;
+/// First byte and length of a job's region; `smallest` is the smallest block of all directions, `used` of those that the job has.
+fn place_region(
+    job: &JobSettings,
+    clone: u32,
+    capacity: u64,
+    smallest: u64,
+    used: u64,
+) -> Result<(u64, u64), WorkloadError> {
     let increment = job.offset_increment.of(capacity);
     let step = increment.checked_mul(u64::from(clone));
     let start = step.and_then(|step| job.offset.of(capacity).checked_add(step)).unwrap_or(u64::MAX);
     let by_share = |extent| matches!(extent, Extent::Percent(share) if share > 0);
     let start = if by_share(job.offset) || by_share(job.offset_increment) {
-        start.checked_next_multiple_of(job.offset_align.unwrap_or(min_bs)).unwrap_or(u64::MAX)
+        start.checked_next_multiple_of(job.offset_align.unwrap_or(smallest)).unwrap_or(u64::MAX)
     } else {
         start
     };
@@ -272,27 +303,31 @@ fn place_region(job: &JobSettings, clone: u32, capacity: u64, min_bs: u64) -> Re
                 ),
             ));
         }
-        // A share is of the whole drive and ends with it, as fio has it.
+        // A share is of the whole drive and ends with it, in whole blocks, as fio has it.
+        Some(size) if by_share(size) && size.of(capacity) < capacity => {
+            let region = size.of(capacity).min(room);
+            region - region % smallest
+        }
         Some(size) => size.of(capacity).min(room),
     };
-    let whole = region / min_bs * min_bs;
-    if whole == 0 {
+    if region < used {
         return Err(job.error(
             "size",
-            &format!("the region of {region} bytes is smaller than the smallest block of {min_bs} bytes"),
+            &format!("the region of {region} bytes is smaller than the smallest block of {used} bytes"),
         ));
     }
-    Ok((start, whole))
+    Ok((start, region))
 }
 
 impl JobPlan {
     fn choose_random(&mut self, used: &[usize], min_bs: u64) -> Result<(), WorkloadError> {
         let job = self.settings.clone();
+        let random_bytes = self.stride.map_or(self.region, |stride| stride.range);
         let blocks_of = |direction: usize| {
             // The last multiple of the alignment must leave room for a block.
             let sizes = if job.sizes_by_randomness { WRITE } else { direction };
             let (min, align) = (job.sizes[sizes].min(), self.align[direction]);
-            self.region.saturating_sub(min.saturating_sub(align)) / align
+            random_bytes.saturating_sub(min.saturating_sub(align)) / align
         };
         for &direction in used {
             if blocks_of(direction) == 0 {
@@ -304,10 +339,10 @@ impl JobPlan {
         if job.random_map && !aligned && !skewed {
             let one_size = used.iter().all(|d| job.sizes[*d] == Sizes::Fixed(min_bs)) && !job.sizes_by_randomness;
             self.map = if one_size {
-                MapKind::Permutation(self.region / min_bs)
+                MapKind::Permutation(random_bytes / min_bs)
             } else {
                 // A block that starts at a multiple of its own alignment is found in a map of the smallest blocks.
-                MapKind::Bitmap { blocks: self.region / min_bs, block_bytes: min_bs }
+                MapKind::Bitmap { blocks: random_bytes / min_bs, block_bytes: min_bs }
             };
             return Ok(());
         }
@@ -318,10 +353,19 @@ impl JobPlan {
         Ok(())
     }
 
+    /// The end of what the job may transfer: its last block may end beyond its region, and zones with holes between them go on
+    /// to the end of the drive.
+    pub(crate) fn reach(&self) -> u64 {
+        match self.stride {
+            Some(_) => self.capacity,
+            None => (self.offset + self.region.next_multiple_of(SECTOR_BYTES)).min(self.capacity),
+        }
+    }
+
     /// How many requests the job will send, where that is known beforehand.
     pub(crate) fn total_requests(&self) -> Option<u64> {
         let job = &self.settings;
-        if job.runtime > Nanos::ZERO || job.zones.mode() != ZoneMode::None {
+        if job.runtime > Nanos::ZERO || job.zones.mode() != ZoneMode::None || job.sequence_hole != 0 {
             return None;
         }
         let direction = match job.mode.kind {
@@ -332,11 +376,14 @@ impl JobPlan {
         let Sizes::Fixed(size) = job.sizes[direction] else {
             return None;
         };
+        if self.region % size != 0 {
+            return None;
+        }
         let mixed = job.mode.kind == Kind::Mixed;
         if mixed && (job.sizes[READ] != job.sizes[WRITE] || job.fsync > 0) || job.sizes_by_randomness {
             return None;
         }
-        let blocks = self.total_bytes.div_ceil(size);
+        let blocks = self.expected_bytes.div_ceil(size);
         let (each, writes_share) = match job.mode.kind {
             Kind::TrimThenWrite => (2, 2),
             _ => (1, 1),
@@ -413,7 +460,7 @@ impl JobPlan {
             if self.total_ios != u64::MAX {
                 let _ = write!(text, ", at most {} requests", self.total_ios);
             }
-            let _ = write!(text, ", {} in all", format_size(self.total_bytes));
+            let _ = write!(text, ", {} in all", format_size(self.expected_bytes));
             if job.runtime > Nanos::ZERO {
                 let _ = write!(text, ", at most {}", job.runtime);
             }

@@ -66,15 +66,16 @@ impl Reader<'_> {
         extent.ok_or_else(|| self.setting.error(expected))
     }
 
-    pub(super) fn extent(&self, expected: &str) -> Result<Extent, WorkloadError> {
-        let extent = value::extent(self.text(expected)?, self.kb);
-        let zero = |extent: &Extent| matches!(extent, Extent::Bytes(0) | Extent::Percent(0) | Extent::Zones(0));
-        extent.filter(|extent| !zero(extent)).ok_or_else(|| self.setting.error(expected))
+    /// `None` for 0, which is fio's default of sizes: as much as there is.
+    pub(super) fn extent(&self, expected: &str) -> Result<Option<Extent>, WorkloadError> {
+        let extent = value::extent(self.text(expected)?, self.kb).ok_or_else(|| self.setting.error(expected))?;
+        let zero = matches!(extent, Extent::Bytes(0) | Extent::Percent(0) | Extent::Zones(0));
+        Ok((!zero).then_some(extent))
     }
 
-    pub(super) fn region(&self, expected: &str) -> Result<Extent, WorkloadError> {
+    pub(super) fn region(&self, expected: &str) -> Result<Option<Extent>, WorkloadError> {
         let extent = self.extent(expected)?;
-        if extent.exceeds_whole() { Err(self.setting.error(expected)) } else { Ok(extent) }
+        if extent.is_some_and(Extent::exceeds_whole) { Err(self.setting.error(expected)) } else { Ok(extent) }
     }
 
     pub(super) fn time(&self, bare_ns: u64) -> Result<Nanos, WorkloadError> {
@@ -186,10 +187,14 @@ fn percent_share(text: &str) -> Option<u32> {
     text.parse().ok().filter(|percent| *percent <= 100)
 }
 
+/// Three lists of sizes and shares; one that is empty keeps the default.
 pub(super) fn read_splits(s: &Reader<'_>) -> Result<[Vec<(u64, u32)>; 3], WorkloadError> {
     let expected = "sizes with percentages that add up to 100, such as 4k/60:64k/40, up to three lists with commas";
     let error = || s.setting.error(expected);
     let read = |list: &str| -> Option<Vec<(u64, u32)>> {
+        if list.trim().is_empty() {
+            return Some(Vec::new());
+        }
         let mut sizes = Vec::new();
         let mut given = Vec::new();
         for (size, share) in entries(list) {
@@ -259,12 +264,16 @@ pub(super) fn read_skew(s: &Reader<'_>) -> Result<[Skew; 3], WorkloadError> {
 
 fn read_zones(s: &Reader<'_>, text: &str, absolute: bool) -> Result<[Skew; 3], WorkloadError> {
     let expected = if absolute {
-        "accesses in percent that add up to 100 with sizes in bytes, such as zoned_abs:60/20g:40/100g"
+        "accesses in whole percent that add up to 100 with sizes in bytes, such as zoned_abs:60/20g:40/100g"
     } else {
-        "accesses in percent that add up to 100 with sizes in percent of at most 100, such as zoned:60/10:30/20:10/70"
+        "accesses in whole percent that add up to 100 with sizes in percent that add up to at most 100, such as \
+         zoned:60/10:39/20:1/0.5"
     };
     let error = || s.setting.error(expected);
-    let read = |list: &str| -> Option<Vec<Zone>> {
+    let read = |list: &str| -> Option<Skew> {
+        if list.trim().is_empty() {
+            return Some(Skew::Uniform);
+        }
         let mut accesses = Vec::new();
         let mut sizes = Vec::new();
         for (access, size) in entries(list) {
@@ -279,22 +288,20 @@ fn read_zones(s: &Reader<'_>, text: &str, absolute: bool) -> Result<[Skew; 3], W
             let mut given = Vec::new();
             for size in sizes {
                 given.push(match size {
-                    Some(size) => Some(percent_share(size)?),
+                    Some(size) => Some(value::percent_of(size)?),
                     None => None,
                 });
             }
-            let filled =
-                if given.iter().all(Option::is_some) { given.into_iter().flatten().collect() } else { shares(&given)? };
-            (filled.iter().sum::<u32>() <= 100).then_some(())?;
-            filled.into_iter().map(|share| Extent::Percent(u64::from(share) * 1_000_000)).collect()
+            let sum: u64 = given.iter().flatten().sum();
+            let left = (100 * value::ONE_PERCENT).checked_sub(sum)?;
+            // fio cuts the share of a zone that gives none to whole percent.
+            let open = given.iter().filter(|size| size.is_none()).count() as u64;
+            let each = left / value::ONE_PERCENT / open.max(1) * value::ONE_PERCENT;
+            given.into_iter().map(|size| Extent::Percent(size.unwrap_or(each))).collect()
         };
-        Some(accesses.into_iter().zip(sizes).map(|(access, size)| Zone { access, size }).collect())
+        Some(Skew::Zoned(accesses.into_iter().zip(sizes).map(|(access, size)| Zone { access, size }).collect()))
     };
     let lists = three_lists(text).ok_or_else(error)?;
     let [reads, writes, trims] = lists.map(read);
-    Ok([
-        Skew::Zoned(reads.ok_or_else(error)?),
-        Skew::Zoned(writes.ok_or_else(error)?),
-        Skew::Zoned(trims.ok_or_else(error)?),
-    ])
+    Ok([reads.ok_or_else(error)?, writes.ok_or_else(error)?, trims.ok_or_else(error)?])
 }

@@ -4,6 +4,7 @@ use ssdlab_base::{Nanos, SECTOR_BYTES};
 
 use crate::WorkloadError;
 
+use super::engines::{self, Engine};
 use super::ini::{Place, Section, Setting};
 use super::mode::{Kind, Mode, READ, Sizes, TRIM, WRITE};
 use super::reader::{Reader, read_mode, read_skew, read_splits};
@@ -111,6 +112,8 @@ pub(crate) struct JobSettings {
     pub(crate) force_unit_access: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) random_map: bool,
+    /// The generator of random offsets repeats none in a pass, also without a map.
+    pub(crate) each_once: bool,
     pub(crate) skew: [Skew; 3],
     pub(crate) percent_random: [u32; 3],
     pub(crate) stream: u16,
@@ -180,6 +183,7 @@ impl JobSettings {
             force_unit_access: false,
             seed: None,
             random_map: true,
+            each_once: false,
             skew: [const { Skew::Uniform }; 3],
             percent_random: [100; 3],
             stream: 0,
@@ -200,6 +204,12 @@ impl JobSettings {
             }
             None => WorkloadError(format!("{}: job '{}': {message}", self.place, self.name)),
         }
+    }
+
+    /// What `key` was last set to, by the job or a section above it.
+    pub(crate) fn last(&self, key: &str) -> Option<&str> {
+        let setting = self.settings.iter().rev().find(|setting| setting.key.name == key)?;
+        setting.value.as_deref().filter(|value| !value.is_empty())
     }
 
     /// Whether the job or a section above it set `key`.
@@ -235,21 +245,19 @@ impl JobSettings {
             "bs_is_seq_rand" => self.sizes_by_randomness = s.flag()?,
             "ba" => merge(
                 &mut self.align,
-                s.triple("an alignment such as 4k (a positive multiple of 512)", |t| {
-                    value::size(t, kb).filter(|size| *size > 0)
-                })?,
+                s.triple("an alignment such as 4k (a multiple of 512; 0 is the block size)", |t| value::size(t, kb))?,
             ),
             "iodepth" => self.depth = s.number(1, MAX_DEPTH)? as u32,
             "ioengine" => {
                 let engine = s.text("the name of an I/O engine")?;
-                let sync = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine);
-                self.synchronous_engine = sync.then(|| engine.to_string());
-                self.queued_flush = engine.starts_with("io_uring");
+                let kind = engines::find(engine).map_err(|expected| setting.error(&expected))?;
+                self.synchronous_engine = (kind == Engine::Synchronous).then(|| engine.to_string());
+                self.queued_flush = kind == Engine::QueuedFlush;
             }
             "io_submit_mode" => self.inline = s.word(&[("inline", true), ("offload", false)])?,
-            "size" => self.size = Some(s.region("a size above 0 such as 4g, or a share up to 100%")?),
+            "size" => self.size = s.region("a size such as 4g, or a share up to 100%; 0 is the rest of the drive")?,
             "io_size" => {
-                self.io_size = Some(s.extent("a size above 0 such as 4g, or a share of the region such as 50%")?)
+                self.io_size = s.extent("a size such as 4g, or a share of the region such as 50%; 0 is the region")?;
             }
             "offset" => self.offset = s.extent_or_zero()?,
             "offset_increment" => self.offset_increment = s.extent_or_zero()?,
@@ -282,6 +290,9 @@ impl JobSettings {
             }
             "randseed" => self.seed = Some(s.number(0, u64::MAX)?),
             "norandommap" => self.random_map = !s.flag()?,
+            "random_generator" => {
+                self.each_once = s.word(&[("tausworthe", false), ("tausworthe64", false), ("lfsr", true)])?;
+            }
             "random_distribution" => self.skew = read_skew(&s)?,
             "percentage_random" => merge_values(
                 &mut self.percent_random,
@@ -289,6 +300,7 @@ impl JobSettings {
                     value::count(t, kb).filter(|percent| *percent <= 100).map(|percent| percent as u32)
                 })?,
             ),
+            "writefua" => draft.write_fua = s.flag()?,
             "write_hint" => {
                 self.stream = s.word(&[("none", 0), ("short", 1), ("medium", 2), ("long", 3), ("extreme", 4)])?;
             }
@@ -331,6 +343,14 @@ impl JobSettings {
         self.settle_sequence(draft.postfix.as_deref(), draft_kb(&self.settings))?;
         self.settle_sizes(&draft)?;
         self.settle_zones()?;
+        self.force_unit_access |= draft.write_fua;
+        for align in &mut self.align {
+            *align = align.filter(|align| *align > 0);
+        }
+        if self.each_once && self.sizes.iter().any(|sizes| !matches!(sizes, Sizes::Fixed(_))) && self.mode.random {
+            return Err(self.error("random_generator", "lfsr needs one block size: expected bs=, or tausworthe"));
+        }
+        self.random_map |= self.each_once;
         self.flush_at_end = draft.end_fsync || draft.fsync_on_close;
         if draft.fsync > 0 && draft.fdatasync > 0 && draft.fsync != draft.fdatasync {
             return Err(self.error("fdatasync", "contradicts fsync: a drive knows one flush, give one of the two"));
@@ -448,7 +468,8 @@ impl JobSettings {
             if let Some((low, high)) = draft.range.and_then(|range| range[direction]) {
                 self.sizes[direction] = if low == high { Sizes::Fixed(low) } else { Sizes::Range(low, high) };
             }
-            if let Some(entries) = draft.split.as_ref().map(|split| &split[direction]) {
+            // A list that is empty keeps the size there was.
+            if let Some(entries) = draft.split.as_ref().map(|split| &split[direction]).filter(|list| !list.is_empty()) {
                 let used: Vec<_> = entries.iter().copied().filter(|(_, percent)| *percent > 0).collect();
                 self.sizes[direction] = match used.as_slice() {
                     [(only, _)] => Sizes::Fixed(*only),
@@ -515,6 +536,7 @@ struct Draft {
     fdatasync: u64,
     end_fsync: bool,
     fsync_on_close: bool,
+    write_fua: bool,
 }
 
 fn draft_kb(settings: &[Setting]) -> u64 {

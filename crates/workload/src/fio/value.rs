@@ -16,7 +16,8 @@ pub(crate) enum Extent {
     Zones(u64),
 }
 
-const ONE_PERCENT: u64 = 1_000_000;
+/// A share of one percent, in millionths of a percent.
+pub(crate) const ONE_PERCENT: u64 = 1_000_000;
 
 impl Extent {
     /// Bytes when the whole is `whole` bytes, rounded down.
@@ -101,7 +102,12 @@ pub(crate) fn signed_size(text: &str, kb_base: u64) -> Option<i64> {
 
 /// A share such as `50%` or `12.5%`, in millionths of a percent.
 fn percent(text: &str) -> Option<u64> {
-    let number = text.trim().strip_suffix('%')?.trim();
+    percent_of(text.trim().strip_suffix('%')?)
+}
+
+/// A number of percent such as `50` or `12.5`, in millionths of a percent.
+pub(crate) fn percent_of(number: &str) -> Option<u64> {
+    let number = number.trim();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.len() > 6 {
         return None;

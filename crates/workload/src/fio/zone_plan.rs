@@ -200,7 +200,6 @@ impl Zones {
         let rules = Rules {
             first: first as u32,
             end: end as u32,
-            smallest,
             read_beyond: job.zones.read_beyond,
             most_open: job.zones.job_max_open,
             random: job.mode.random,
@@ -231,13 +230,13 @@ impl JobZones {
     }
 
     /// With the settings of resets before a zone is full.
-    pub(super) fn with_threshold(self, job: &JobSettings, io_bytes: u64) -> JobZones {
+    pub(super) fn with_threshold(self, job: &JobSettings) -> JobZones {
         const WHOLE: u64 = 1_000_000;
-        let threshold = u128::from(io_bytes) * u128::from(job.zones.reset_threshold) / u128::from(WHOLE);
+        let threshold = u128::from(self.region()) * u128::from(job.zones.reset_threshold) / u128::from(WHOLE);
         let frequency = u64::from(job.zones.reset_frequency);
         JobZones {
             reset_threshold: u64::try_from(threshold).unwrap_or(u64::MAX),
-            reset_every: if frequency == 0 { 0 } else { WHOLE.div_ceil(frequency) },
+            reset_every: if frequency == 0 { 0 } else { WHOLE / frequency },
             ..self
         }
     }
@@ -253,28 +252,28 @@ impl fmt::Display for JobZones {
     }
 }
 
-/// The holes of a job with `zonemode=strided`, whose region becomes its first zone.
+/// The holes of a job with `zonemode=strided`.
 ///
 /// # Errors
-/// A zone that its region or block does not fit.
-pub(super) fn stride(job: &JobSettings, region: &mut u64, smallest: u64) -> Result<Option<Stride>, WorkloadError> {
+/// A zone that the drive or a block does not fit.
+pub(super) fn stride(job: &JobSettings, capacity: u64, smallest: u64) -> Result<Option<Stride>, WorkloadError> {
     if job.zones.mode() != ZoneMode::Strided {
         return Ok(None);
     }
     let range = if job.zones.range > 0 { job.zones.range } else { job.zones.size };
     let key = if job.zones.range > 0 { "zonerange" } else { "zonesize" };
-    let whole = *region;
-    if range > whole {
-        return Err(job.error(key, &format!("{range} bytes are more than the job's region of {whole} bytes")));
+    if range > capacity {
+        return Err(
+            job.error(key, &format!("{range} bytes are more than the drive's user capacity of {capacity} bytes"))
+        );
     }
     if range < smallest {
         return Err(job.error(key, &format!("{range} bytes are less than a block of {smallest} bytes")));
     }
-    let skip = job.zones.skip.of(whole);
+    let skip = job.zones.skip.of(capacity);
     let step = range.checked_add(skip).ok_or_else(|| job.error("zoneskip", "is too large"))?;
     if !step.is_multiple_of(SECTOR_BYTES) {
         return Err(job.error("zoneskip", "expected a multiple of 512 bytes"));
     }
-    *region = range / smallest * smallest;
-    Ok(Some(Stride { transfer: job.zones.size, step, smallest, whole }))
+    Ok(Some(Stride { transfer: job.zones.size, range, step }))
 }

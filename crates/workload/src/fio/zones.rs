@@ -34,8 +34,6 @@ pub(super) struct Rules {
     /// First zone of the region, and the one behind the last.
     pub(super) first: u32,
     pub(super) end: u32,
-    /// Smallest transfer, in bytes.
-    pub(super) smallest: u64,
     /// Reads may be anywhere.
     pub(super) read_beyond: bool,
     /// Most zones that the job has open; 0 is no limit.
@@ -109,9 +107,9 @@ impl ZoneTable {
         self.zones[zone as usize].written
     }
 
-    /// Whether less than a transfer is left of a zone.
-    fn is_full(&self, zone: u32, rules: &Rules) -> bool {
-        self.written(zone) + rules.smallest > self.capacity
+    /// Whether less than the smallest transfer is left of a zone.
+    fn is_full(&self, zone: u32, smallest: u64) -> bool {
+        self.written(zone) + smallest > self.capacity
     }
 
     /// Bytes with data in the region.
@@ -124,52 +122,80 @@ impl ZoneTable {
         (rules.first..rules.end).any(|zone| self.written(zone) > 0)
     }
 
-    /// The start of the next zone where `byte` is behind what can be written of its own.
-    pub(super) fn behind_capacity(&self, byte: u64) -> Option<u64> {
-        let zone = self.zone_of(byte);
-        (byte - self.start(zone) >= self.capacity).then(|| self.start(zone + 1))
+    /// Whether there is a zone of `byte`.
+    pub(super) fn has(&self, byte: u64) -> bool {
+        (byte / self.size) < self.zones.len() as u64
     }
 
-    /// Where a read of `length` bytes that was drawn for `byte` goes.
-    pub(super) fn place_read(&self, byte: u64, length: u64, rules: &Rules) -> Placed {
+    /// The end of the zone of `byte`.
+    pub(super) fn end_of(&self, byte: u64) -> u64 {
+        self.start(self.zone_of(byte) + 1)
+    }
+
+    /// Whether `byte` is behind what can be written of its zone.
+    pub(super) fn is_behind_capacity(&self, byte: u64) -> bool {
+        byte - self.start(self.zone_of(byte)) >= self.capacity
+    }
+
+    /// Whether `byte` is behind what is written of its zone.
+    pub(super) fn is_behind_data(&self, byte: u64) -> bool {
+        let zone = self.zone_of(byte);
+        self.zones.get(zone as usize).is_none_or(|of| byte - self.start(zone) >= of.written)
+    }
+
+    /// Where a read of `length` bytes that was drawn for `byte` goes; `smallest` is the smallest size of reads.
+    pub(super) fn place_read(&self, byte: u64, length: u64, smallest: u64, rules: &Rules) -> Placed {
+        if rules.read_beyond {
+            return Placed::At(byte, length);
+        }
         let drawn = self.zone_of(byte);
         let within = byte - self.start(drawn);
-        if rules.read_beyond {
-            let left = self.capacity.saturating_sub(within);
-            return if left == 0 {
-                Placed::At(self.start(drawn), length.min(self.capacity))
-            } else {
-                Placed::At(byte, length.min(left))
-            };
-        }
-        let is_behind = !rules.random && within + rules.smallest > self.written(drawn);
-        let (zone, moved) = if self.written(drawn) < rules.smallest || is_behind {
-            let Some(zone) = self.next_with_data(drawn, rules) else { return Placed::NoData };
+        let is_behind = !rules.random && within + smallest > self.written(drawn);
+        let (zone, moved) = if self.written(drawn) < smallest || is_behind {
+            let Some(zone) = self.near_with_data(drawn, smallest, rules) else { return Placed::NoData };
             (zone, true)
         } else {
             (drawn, false)
         };
-        let written = self.written(zone) / rules.smallest * rules.smallest;
+        let written = self.written(zone);
         let at = if written <= length || moved && !rules.random {
             0
         } else if rules.random {
-            within % (written - length) / rules.smallest * rules.smallest
+            within % (written - length) / smallest * smallest
         } else {
             within
         };
-        let length = length.min(written - at) / rules.smallest * rules.smallest;
+        let length = length.min(written - at) / smallest * smallest;
         Placed::At(self.start(zone) + at, length)
     }
 
-    /// The next zone that has data, going round the region.
-    fn next_with_data(&self, from: u32, rules: &Rules) -> Option<u32> {
-        let from = from.clamp(rules.first, rules.end - 1);
-        let round = (from + 1..rules.end).chain(rules.first..=from);
-        round.into_iter().find(|zone| self.written(*zone) >= rules.smallest)
+    /// As in fio: the next zone that has `least` bytes, or in random jobs the nearest one.
+    fn near_with_data(&self, from: u32, least: u64, rules: &Rules) -> Option<u32> {
+        let has_data = |zone: &u32| (rules.first..rules.end).contains(zone) && self.written(*zone) >= least;
+        if !rules.random {
+            return (from + 1..rules.end).find(has_data);
+        }
+        let up = (1..rules.end.saturating_sub(from)).map(|step| (step, from + step));
+        let down = (1..=from.saturating_sub(rules.first)).map(|step| (step, from - step));
+        let (up, down) = (up.clone().find(|(_, zone)| has_data(zone)), down.clone().find(|(_, zone)| has_data(zone)));
+        match (up, down) {
+            (Some((above, zone)), Some((below, _))) if above <= below => Some(zone),
+            (_, Some((_, zone))) | (Some((_, zone)), None) => Some(zone),
+            (None, None) => None,
+        }
     }
 
-    /// Where a write of `length` bytes that was drawn for `byte` goes. `must_reset` asks for a reset first, if there is data.
-    pub(super) fn place_write(&mut self, byte: u64, length: u64, job: u32, must_reset: bool, rules: &Rules) -> Placed {
+    /// Where a write of `length` bytes that was drawn for `byte` goes; `smallest` is the smallest size of writes. `must_reset` asks
+    /// for a reset first, if there is data.
+    pub(super) fn place_write(
+        &mut self,
+        byte: u64,
+        length: u64,
+        smallest: u64,
+        job: u32,
+        must_reset: bool,
+        rules: &Rules,
+    ) -> Placed {
         let drawn = self.zone_of(byte);
         let zone = if self.open_for(drawn, job, rules) {
             drawn
@@ -183,13 +209,13 @@ impl ZoneTable {
             let Some(zone) = usable.get(share as usize) else { return Placed::NoOpenZone };
             *zone
         };
-        if self.is_full(zone, rules) || must_reset && self.written(zone) > 0 {
+        if self.is_full(zone, smallest) || must_reset && self.written(zone) > 0 {
             return Placed::AfterReset(zone);
         }
         let at = self.written(zone);
-        let length = length.min(self.capacity - at) / rules.smallest * rules.smallest;
+        let length = length.min(self.capacity - at) / smallest * smallest;
         self.zones[zone as usize].written = at + length;
-        if self.is_full(zone, rules) {
+        if self.is_full(zone, smallest) {
             self.close(zone);
         }
         Placed::At(self.start(zone) + at, length)
@@ -217,15 +243,13 @@ impl ZoneTable {
         self.zones[zone as usize].opened_by = 0;
     }
 
-    /// Which zone a trim of `byte` resets.
+    /// Which zone a trim of `byte` resets: its own, or in random jobs the nearest that has data.
     pub(super) fn place_trim(&self, byte: u64, rules: &Rules) -> Placed {
         let drawn = self.zone_of(byte);
-        let has_data = |zone: u32| self.written(zone) > 0;
-        let round = std::iter::once(drawn).chain(drawn + 1..rules.end).chain(rules.first..drawn);
-        match round.into_iter().find(|zone| has_data(*zone) || !rules.random && *zone == drawn) {
-            Some(zone) => Placed::At(self.start(zone), self.size),
-            None => Placed::NoData,
+        if !rules.random || self.written(drawn) > 0 {
+            return Placed::At(self.start(drawn), self.size);
         }
+        self.near_with_data(drawn, 1, rules).map_or(Placed::NoData, |zone| Placed::At(self.start(zone), self.size))
     }
 
     /// A zone is empty from now on; the request that makes it so on the drive, where one does.
@@ -244,11 +268,6 @@ impl ZoneTable {
         self.size
     }
 
-    /// Whether a zone begins at a byte.
-    pub(super) const fn begins_zone(&self, byte: u64) -> bool {
-        byte.is_multiple_of(self.size)
-    }
-
     /// The zone that begins at a byte.
     pub(super) fn number(&self, byte: u64) -> u32 {
         debug_assert!(byte.is_multiple_of(self.size), "no zone begins at byte {byte}");
@@ -260,7 +279,7 @@ impl ZoneTable {
 mod tests {
     use super::*;
 
-    const RULES: Rules = Rules { first: 0, end: 4, smallest: 4, read_beyond: false, most_open: 0, random: true };
+    const RULES: Rules = Rules { first: 0, end: 4, read_beyond: false, most_open: 0, random: true };
 
     /// Four zones of 32 bytes with a capacity of 24.
     fn table(most_open: u32) -> ZoneTable {
@@ -270,30 +289,39 @@ mod tests {
     #[test]
     fn writes_go_to_the_write_pointer_and_end_with_the_capacity() {
         let mut table = table(0);
-        assert_eq!(table.place_write(40, 16, 0, false, &RULES), Placed::At(32, 16));
-        assert_eq!(table.place_write(63, 16, 0, false, &RULES), Placed::At(48, 8), "cut at the capacity");
-        assert_eq!(table.place_write(33, 16, 0, false, &RULES), Placed::AfterReset(1));
+        assert_eq!(table.place_write(40, 16, 4, 0, false, &RULES), Placed::At(32, 16));
+        assert_eq!(table.place_write(63, 16, 4, 0, false, &RULES), Placed::At(48, 8), "cut at the capacity");
+        assert_eq!(table.place_write(33, 16, 4, 0, false, &RULES), Placed::AfterReset(1));
         let reset = table.reset_zone(1).expect("a command");
         assert_eq!((reset.opcode, reset.op), (zoned::RESET, Op::Trim));
-        assert_eq!(table.place_write(33, 4, 0, false, &RULES), Placed::At(32, 4));
-        assert_eq!(table.place_write(33, 4, 0, true, &RULES), Placed::AfterReset(1), "a reset that was asked for");
-        assert_eq!(table.place_write(0, 4, 0, true, &RULES), Placed::At(0, 4), "there is nothing to reset");
+        assert_eq!(table.place_write(33, 4, 4, 0, false, &RULES), Placed::At(32, 4));
+        assert_eq!(table.place_write(33, 4, 4, 0, true, &RULES), Placed::AfterReset(1), "a reset that was asked for");
+        assert_eq!(table.place_write(0, 4, 4, 0, true, &RULES), Placed::At(0, 4), "there is nothing to reset");
     }
 
     #[test]
     fn reads_stay_below_write_pointers() {
         let mut table = table(0);
-        assert_eq!(table.place_read(40, 8, &RULES), Placed::NoData);
+        assert_eq!(table.place_read(40, 8, 4, &RULES), Placed::NoData);
         table.begin(&mut [(0, false), (20, true), (0, false), (24, false)].into_iter());
         for byte in 0..128 {
-            let Placed::At(at, length) = table.place_read(byte, 8, &RULES) else { panic!("two zones have data") };
+            let Placed::At(at, length) = table.place_read(byte, 8, 4, &RULES) else { panic!("two zones have data") };
             let (zone, end) = (at / 32, at % 32 + length);
             assert!(length == 8 && (zone == 1 && end <= 20 || zone == 3 && end <= 24), "{byte}: {at} and {length}");
         }
         let sequential = Rules { random: false, ..RULES };
-        assert_eq!(table.place_read(48, 8, &sequential), Placed::At(48, 4), "cut at the write pointer");
-        assert_eq!(table.place_read(52, 8, &sequential), Placed::At(96, 8), "the next zone with data");
-        assert_eq!(table.place_read(100, 8, &Rules { read_beyond: true, ..RULES }), Placed::At(100, 8));
+        assert_eq!(table.place_read(48, 8, 4, &sequential), Placed::At(48, 4), "cut at the write pointer");
+        assert_eq!(table.place_read(52, 8, 4, &sequential), Placed::At(96, 8), "the next zone with data");
+        assert_eq!(table.place_read(120, 8, 4, &sequential), Placed::NoData, "nothing follows");
+        assert_eq!(
+            table.place_read(70, 8, 4, &RULES),
+            Placed::At(100, 8),
+            "the nearest, where both are alike the next"
+        );
+        for (byte, length) in [(100, 8), (84, 16), (56, 4)] {
+            let placed = table.place_read(byte, length, 4, &Rules { read_beyond: true, ..RULES });
+            assert_eq!(placed, Placed::At(byte, length), "also behind the capacity");
+        }
     }
 
     #[test]
@@ -304,7 +332,7 @@ mod tests {
         for _ in 0..2000 {
             pick = pick.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (byte, job) = ((pick >> 33) % 128, (pick >> 20) as u32 % 3);
-            match table.place_write(byte, 4, job, false, &RULES) {
+            match table.place_write(byte, 4, 4, job, false, &RULES) {
                 Placed::At(..) => {}
                 Placed::AfterReset(zone) => {
                     table.reset_zone(zone);
@@ -318,8 +346,8 @@ mod tests {
         assert_eq!(seen, 2, "the limit is reached");
         let mut of_job = ZoneTable::new(32, 24, 4, 0, ZoneReset::Nothing);
         let one = Rules { most_open: 1, ..RULES };
-        assert_eq!(of_job.place_write(0, 4, 0, false, &one), Placed::At(0, 4));
-        assert_eq!(of_job.place_write(32, 4, 0, false, &one), Placed::At(4, 4), "the zone that job 0 has open");
-        assert_eq!(of_job.place_write(32, 4, 1, false, &one), Placed::At(32, 4), "another job has none");
+        assert_eq!(of_job.place_write(0, 4, 4, 0, false, &one), Placed::At(0, 4));
+        assert_eq!(of_job.place_write(32, 4, 4, 0, false, &one), Placed::At(4, 4), "the zone that job 0 has open");
+        assert_eq!(of_job.place_write(32, 4, 4, 1, false, &one), Placed::At(32, 4), "another job has none");
     }
 }

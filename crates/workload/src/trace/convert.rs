@@ -38,6 +38,8 @@ pub struct TraceWriter<W: Write> {
     target: Target,
     out: W,
     buffer: Vec<u8>,
+    /// Files of an iolog besides the current one.
+    others: Vec<String>,
     requests: u64,
     last_us: u64,
     cut: u64,
@@ -58,15 +60,30 @@ impl<W: Write> TraceWriter<W> {
                 buffer.push(b'\n');
             }
             Target::FioV3 { file } => {
-                if file.is_empty() || file.len() > 255 || file.bytes().any(|b| b.is_ascii_whitespace() || b < b' ') {
-                    return Err(WorkloadError(format!(
-                        "`{file}` cannot stand in a fio iolog; expected a file name of 1 to 255 bytes without blanks"
-                    )));
-                }
+                check_file(file)?;
                 buffer.extend_from_slice(format!("fio version 3 iolog\n0 {file} add\n0 {file} open\n").as_bytes());
             }
         }
-        Ok(TraceWriter { target, out, buffer, requests: 0, last_us: 0, cut: 0, fua: 0, zeroes: 0 })
+        Ok(TraceWriter { target, out, buffer, others: Vec::new(), requests: 0, last_us: 0, cut: 0, fua: 0, zeroes: 0 })
+    }
+
+    /// In an iolog, the requests from here on are of this file. A CSV names none.
+    pub fn of_file(&mut self, name: &str) -> Result<(), WorkloadError> {
+        let Target::FioV3 { file } = &mut self.target else { return Ok(()) };
+        if file == name {
+            return Ok(());
+        }
+        check_file(name)?;
+        let before = std::mem::replace(file, name.to_string());
+        match self.others.iter_mut().find(|other| *other == name) {
+            Some(other) => *other = before,
+            None => {
+                self.others.push(before);
+                let at = self.last_us;
+                self.buffer.extend_from_slice(format!("{at} {name} add\n{at} {name} open\n").as_bytes());
+            }
+        }
+        Ok(())
     }
 
     /// Writes a command of `set` with its words; [`TraceWriter::write`] where it is block I/O.
@@ -172,7 +189,9 @@ impl<W: Write> TraceWriter<W> {
     /// Ends the file and gives the writer back, flushed.
     pub fn finish(mut self) -> Result<(Converted, W), WorkloadError> {
         if let Target::FioV3 { file } = &self.target {
-            self.buffer.extend_from_slice(format!("{} {file} close\n", self.last_us).as_bytes());
+            for file in self.others.iter().chain([file]) {
+                self.buffer.extend_from_slice(format!("{} {file} close\n", self.last_us).as_bytes());
+            }
         }
         self.out.write_all(&self.buffer).map_err(|error| failed(&error))?;
         self.out.flush().map_err(|error| failed(&error))?;
@@ -191,6 +210,15 @@ impl<W: Write> TraceWriter<W> {
         let converted = Converted { requests: self.requests, notes };
         Ok((converted, self.out))
     }
+}
+
+fn check_file(file: &str) -> Result<(), WorkloadError> {
+    if file.is_empty() || file.len() > 255 || file.bytes().any(|b| b.is_ascii_whitespace() || b < b' ') {
+        return Err(WorkloadError(format!(
+            "`{file}` cannot stand in a fio iolog; expected a file name of 1 to 255 bytes without blanks"
+        )));
+    }
+    Ok(())
 }
 
 #[cold]
