@@ -259,7 +259,7 @@ def draw_job(rng, capacity, on_device, of):
             keys["thinktime_blocks_type"] = rng.choice(["complete", "issue"])
         if rng.random() < 0.2:
             keys["thinktime_iotime"] = "1ms"
-    if rng.random() < 0.06:
+    if rng.random() < 0.06 and "numjobs" not in keys:
         keys["runtime"] = rng.choice(["20ms", "40ms"])
         keys["thinktime"] = "100"
         if rng.random() < 0.7:
@@ -340,11 +340,6 @@ def cluster(job):
 def compare(job, file, theirs, ours):
     """How the requests of a job differ between fio and ssdlab, in a sentence; nothing where they do not."""
     clones = int(job.get("numjobs", "1"))
-    # fio logs no flush at the end of a job.
-    if "end_fsync" in job.keys or "fsync_on_close" in job.keys:
-        for _ in range(clones):
-            if ours and ours[-1][0] == "flush" and len(ours) > len(theirs):
-                ours = ours[:-1]
     if is_by_time(job):
         if not theirs or not ours:
             return f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
@@ -366,13 +361,17 @@ def compare_shares(job, file, theirs, ours):
     if not theirs or not ours:
         return None if len(theirs) == len(ours) else f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
     moves = [[one for one in side if one[0] != "flush"] for side in (theirs, ours)]
-    if has_one_size(job) and len({length for _, _, length in moves[0]}) == 1 and "fsync" not in job.keys and "fdatasync" not in job.keys:
+    if counts_are_certain(job):
         if len(theirs) != len(ours):
             return f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
     else:
         sums = [sum(length for _, _, length in side) for side in moves]
         most = max(length for side in moves for _, _, length in side)
-        spread = 6 * most * math.sqrt(len(moves[0])) if "number_ios" in job.keys or is_by_time(job) else 2 * most
+        if is_mixed(job) and not is_random(job):
+            # Where such a pass ends depends on the directions that are drawn.
+            spread = max(sums)
+        else:
+            spread = 6 * most * math.sqrt(len(moves[0])) if "number_ios" in job.keys or is_by_time(job) else 2 * most
         if abs(sums[0] - sums[1]) > spread:
             return f"fio transfers {sums[0]} bytes in {len(moves[0])} requests, ssdlab {sums[1]} in {len(moves[1])}"
     if covers(job):
@@ -380,7 +379,9 @@ def compare_shares(job, file, theirs, ours):
         spans = [(min(offset for _, offset, _ in side), max(offset + length for _, offset, length in side)) for side in moves]
         if counts[0][-1] != counts[1][-1] or len(counts[0]) != len(counts[1]):
             return f"fio covers {len(counts[0])} blocks up to {counts[0][-1]} times, ssdlab {len(counts[1])} up to {counts[1][-1]} times"
-        if counts[0][0] == counts[0][-1] and spans[0] != spans[1]:
+        # Of a whole region, the ends are the same, too.
+        block = moves[0][0][2]
+        if len(counts[0]) * block == spans[0][1] - spans[0][0] and spans[0] != spans[1]:
             return f"fio covers bytes {spans[0]}, ssdlab {spans[1]}"
     traits = {
         "direction": lambda at, side: side[at][0],
@@ -389,6 +390,9 @@ def compare_shares(job, file, theirs, ours):
         "step": lambda at, side: at > 0 and step(side, at),
     }
     for what, trait in traits.items():
+        if what == "step" and "numjobs" in job.keys:
+            # Requests of clones follow each other in any order.
+            continue
         if what == "place" and re.match("zipf|pareto", job.get("random_distribution", "")):
             # Where the popular blocks are is for each to scatter.
             continue
@@ -402,6 +406,16 @@ def compare_shares(job, file, theirs, ours):
             if abs(shares[0] - shares[1]) > 5 * deviation + slack:
                 return f"{what} {value}: {shares[0]:.3f} of {len(moves[0])} with fio, {shares[1]:.3f} of {len(moves[1])} with ssdlab"
     return None
+
+
+def counts_are_certain(job):
+    """Whether a job sends a certain number of requests, whatever is drawn."""
+    sizes = direction_sizes(job)
+    if has_flushes(job) or not has_one_size(job) or "bs_is_seq_rand" in job.keys or is_by_time(job):
+        return False
+    if is_mixed(job):
+        return is_random(job) and sizes[0] == sizes[1] and not has_followers(job)
+    return not has_followers(job) and not is_skewed(job)
 
 
 def step(side, at):
@@ -474,6 +488,7 @@ def sizes_differ(job):
 DIFFERENCES = {
     "Skewed distributions": lambda job, file: is_skewed(job),
     "Flushes in mixes": lambda job, file: has_flushes(job) and (is_mixed(job) or trims_and_writes(job)),
+    "Queued flushes": lambda job, file: has_flushes(job) and job.get("ioengine") in ("io_uring", "posixaio"),
     "Random maps of several sizes": lambda job, file: is_random(job) and sizes_differ(job),
     "Random maps and sequences": lambda job, file: has_map(job) and has_followers(job),
     "Random trims and writes": lambda job, file: mode(job) == "randtrimwrite",
@@ -511,4 +526,6 @@ def refusal_difference(job, file, ours, theirs):
     for name, (mine, other) in REFUSALS.items():
         if mine in ours or other and other in theirs:
             return name
+    if job.get("zonemode") == "zbd" and ("divides the capacity" in ours or "the job's region has data" in ours):
+        return "Zones with write pointers"
     return None if ours else run_difference(job, file)

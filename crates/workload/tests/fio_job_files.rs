@@ -193,6 +193,7 @@ fn sizes_of_zero_and_empty_lists_are_fios_defaults() {
         ("rw=randrw,bssplit=8k/100,", "rw=randrw,bs=8k,4k"),
         ("rw=randrw,bssplit=,,8k", "rw=randrw"),
         ("rw=randrw,bs=8k,bssplit=,16k", "rw=randrw,bs=8k,16k"),
+        ("rw=randwrite,bssplit=4k/40:10k/60", "rw=randwrite,bssplit=4k/40:8k/60"),
         ("rw=randrw,bsrange=,8k-16k", "rw=randrw,bsrange=4k-4k,8k-16k"),
         ("rw=randread,random_distribution=zoned:,50/10:50/90,norandommap", "rw=randread,norandommap"),
     ] {

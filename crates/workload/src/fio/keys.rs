@@ -59,7 +59,7 @@ pub static KEYS: &[Key] = &[
     works("rwmixwrite", "", "percent of writes in a mix, default 50; the later of the two keys counts"),
     works("bs", "blocksize", "block size, for reads, writes and trims `bs=R,W,T`; default 4k; a multiple of 512"),
     works("bsrange", "blocksize_range", "block sizes drawn between two ends in multiples of the lower, `bsrange=4k-64k`, up to three ranges"),
-    works("bssplit", "", "shares of block sizes, `bssplit=4k/60:64k/40`, up to three lists for reads, writes and trims"),
+    works("bssplit", "", "shares of block sizes, `bssplit=4k/60:64k/40`, up to three lists for reads, writes and trims; sizes are cut to multiples of the smallest"),
     works("bs_unaligned", "blocksize_unaligned", "sizes from a range need not be multiples of its lower end (here: any multiple of 512)"),
     works("bs_is_seq_rand", "", "the sizes for reads are used for sequential requests, those for writes for random ones"),
     works("ba", "blockalign", "random offsets are multiples of this, default, and with 0, the smallest block size; turns the random map off"),

@@ -347,7 +347,8 @@ impl JobSettings {
         for align in &mut self.align {
             *align = align.filter(|align| *align > 0);
         }
-        if self.each_once && self.sizes.iter().any(|sizes| !matches!(sizes, Sizes::Fixed(_))) && self.mode.random {
+        let varies = |direction| self.mode.uses(direction) && !matches!(self.sizes[direction], Sizes::Fixed(_));
+        if self.each_once && self.mode.random && [READ, WRITE, TRIM].into_iter().any(varies) {
             return Err(self.error("random_generator", "lfsr needs one block size: expected bs=, or tausworthe"));
         }
         self.random_map |= self.each_once;
@@ -470,7 +471,11 @@ impl JobSettings {
             }
             // A list that is empty keeps the size there was.
             if let Some(entries) = draft.split.as_ref().map(|split| &split[direction]).filter(|list| !list.is_empty()) {
-                let used: Vec<_> = entries.iter().copied().filter(|(_, percent)| *percent > 0).collect();
+                // As fio, all are cut to multiples of the smallest.
+                let smallest = entries.iter().map(|(size, _)| *size).min().unwrap_or(SECTOR_BYTES);
+                let step = if self.unaligned { 1 } else { smallest };
+                let cut = |(size, percent): &(u64, u32)| (size - size % step, *percent);
+                let used: Vec<_> = entries.iter().map(cut).filter(|(_, percent)| *percent > 0).collect();
                 self.sizes[direction] = match used.as_slice() {
                     [(only, _)] => Sizes::Fixed(*only),
                     _ => Sizes::Split(used),
