@@ -27,7 +27,7 @@ IDLE = [
     "invalidate=0", "disable_lat=1", "disable_clat=1", "disable_slat=1", "gtod_reduce=1", "log_avg_msec=100", "unit_base=8",
     "randrepeat=0", "allrandrepeat=1", "percentile_list=50:99", "clocksource=clock_gettime", "stats=0",
     "fadvise_hint=0", "create_serialize=1", "continue_on_error=none", "ioscheduler=none", "iodepth_batch=1", "iodepth_low=0",
-    "nrfiles=1", "replay_scale=1", "flow=0", "verify=0", "write_barrier=0", "file_append=0", "rate_min=0", "exitall=0",
+    "nrfiles=1", "replay_scale=1", "flow=0", "verify=0", "write_barrier=0", "file_append=0", "rate_min=0",
 ]
 
 
@@ -507,7 +507,7 @@ REFUSALS = {
     "Blocks larger than the region": ("does not fit into the job's region", "blocksize is larger"),
     "Shares of 100": ("add up to 100", None),
     "Two flushes": ("contradicts fsync", None),
-    "Offsets of sectors": ("expected a multiple of 512", None),
+    "Multiples of sectors": ("multiple of 512", None),
 }
 
 # Named in the documentation, and not seen in the order of requests.
@@ -526,6 +526,8 @@ def refusal_difference(job, file, ours, theirs):
     for name, (mine, other) in REFUSALS.items():
         if mine in ours or other and other in theirs:
             return name
-    if job.get("zonemode") == "zbd" and ("divides the capacity" in ours or "the job's region has data" in ours):
+    if job.get("zonemode") == "zbd" and any(
+        part in ours for part in ("divides the capacity", "the capacity of a zone", "region has data")
+    ):
         return "Zones with write pointers"
     return None if ours else run_difference(job, file)
