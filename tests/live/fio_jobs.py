@@ -381,7 +381,7 @@ def compare_shares(job, file, theirs, ours):
             return f"fio covers {len(counts[0])} blocks up to {counts[0][-1]} times, ssdlab {len(counts[1])} up to {counts[1][-1]} times"
         # Of a whole region, the ends are the same, too.
         block = moves[0][0][2]
-        if len(counts[0]) * block == spans[0][1] - spans[0][0] and spans[0] != spans[1]:
+        if len(counts[0]) > 8 and len(counts[0]) * block == spans[0][1] - spans[0][0] and spans[0] != spans[1]:
             return f"fio covers bytes {spans[0]}, ssdlab {spans[1]}"
     traits = {
         "direction": lambda at, side: side[at][0],
