@@ -126,6 +126,12 @@ impl Administration for AtOnce {
     fn reset_statistics(&mut self) {
         (self.now, self.order) = (Nanos::ZERO, 0);
     }
+
+    /// There are no operations that take time.
+    fn set_timed(&mut self, _: bool) {}
+
+    /// There are no operations to wait for.
+    fn record_paths(&mut self, _: bool) {}
 }
 
 impl Power for AtOnce {

@@ -16,10 +16,12 @@ pub(crate) fn hangs_after(config: &DriveConfig) -> Nanos {
     const OPERATIONS: u64 = 10_000;
     let timing = &config.flash.timing;
     let slowest = |latencies: &[Latency]| latencies.iter().map(|latency| latency.max.0).max().unwrap_or(0);
-    let waits = [config.interface.command_overhead, config.interface.processing, config.buffer.latency];
+    let interface = &config.interface;
+    let overheads = [interface.command_overhead, interface.read_overhead, interface.write_overhead];
+    let waits = [interface.processing, config.buffer.latency];
     let cycles = [timing.command, timing.transfer, timing.suspend, timing.resume];
     let arrays = [slowest(&timing.read), slowest(&timing.program), timing.erase.max.0];
-    let all = waits.iter().chain(&cycles).map(|time| time.0).chain(arrays);
+    let all = overheads.iter().chain(&waits).chain(&cycles).map(|time| time.0).chain(arrays);
     Nanos(AN_HOUR.max(OPERATIONS.saturating_mul(all.sum())))
 }
 

@@ -101,7 +101,11 @@ fn filebench_s_own_language_is_named() {
     {
         let done = bench.ssdlab(&["files", file, "--dir", "d"]);
         assert_eq!(done.status, 2, "{}", done.stderr);
-        for part in words.iter().chain(&["Filebench's own language, which is not read", "fileserver, postmark", "TOML (docs/files.md)"]) {
+        for part in words.iter().chain(&[
+            "Filebench's own language, which is not read",
+            "fileserver, postmark",
+            "TOML (docs/files.md)",
+        ]) {
             assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
         }
     }

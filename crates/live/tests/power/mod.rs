@@ -160,7 +160,7 @@ impl Subject {
     pub(crate) fn draw_stack(rng: &mut Rng, drivers: bool) -> Subject {
         loop {
             let scope = StackScope { host: None, drive: None, commands: 0, drivers, faults: false };
-            let (case, host) = stacks::draw(rng.random(), &scope);
+            let Ok((case, host)) = stacks::draw(rng.random(), &scope) else { continue };
             // With fewer blocks in reserve a drive may end read-only after a few cuts.
             if case.drive.gc.free_blocks >= 3 {
                 return Subject::of(host, DriveConfig { timed: rng.random_bool(0.5), ..case.drive });
