@@ -61,6 +61,7 @@ def options_of_run():
         "--subtests": (0.08, lambda r, s: r.choice(("3x64k", "64k", "5x16k:level", "1m"))),
         "--initial": (0.3, lambda r, s: "initial"),
         "--memory": (0.1, lambda r, s: r.choice(("1g", "512m", "256m"))),
+        "--env": (0.3, lambda r, s: f"SIZE={r.choice(('4k', '512', '16k'))}"),
     }
 
 
@@ -165,6 +166,8 @@ class System:
             if needed and needed not in self.options and not (needed == "--host" and self.tree):
                 continue
             if option in OF_TRACES and "lines" not in self.workload:
+                continue
+            if option == "--env" and not workloads.takes_variable(self.workload):
                 continue
             self.options[option] = value(r, self) if value else None
         single = len(self.devices) == 1 and (not self.tree or hosts.drives(self.tree) == 1)

@@ -60,7 +60,8 @@ FIO = {
     "bs_unaligned": (0.05, lambda r, zoned: 1),
     "bs_is_seq_rand": (0.05, lambda r, zoned: 1),
     "ba": (0.1, lambda r, zoned: r.choice(("512", "4k", "3k"))),
-    "ioengine": (0.2, lambda r, zoned: r.choice(("libaio", "io_uring", "io_uring_cmd", "psync", "sync", "mmap"))),
+    "ioengine": (0.2, lambda r, zoned: r.choice(("libaio", "io_uring", "io_uring_cmd", "psync", "sync", "mmap", "sg"))),
+    "writefua": (0.1, lambda r, zoned: r.choice((0, 1))),
     "io_submit_mode": (0.1, lambda r, zoned: r.choice(("inline", "offload"))),
     "loops": (0.1, lambda r, zoned: r.choice((1, 2, 5))),
     "numjobs": (0.15, lambda r, zoned: r.choice((2, 3, 5))),
@@ -146,6 +147,8 @@ def job(seed, purpose, zoned):
             r = Stream(seed, purpose, "zones", key)
             if r.chance(0.3):
                 drawn[key] = FIO[key][1](r, zoned)
+    if drawn.get("writefua"):
+        drawn["ioengine"] = "sg"
     if "fsync" in drawn:
         drawn.pop("fdatasync", None)
     if "bsrange" in drawn:
@@ -222,6 +225,15 @@ def zone_trace(r, capacity, zones):
             length = r.choice((4096, 16384, 65536)) if action == "append" else zones
             lines.append(f"{at / 1000},zoned:{action},{zone * zones},{length}")
     return {"lines": lines}
+
+
+def takes_variable(workload):
+    """Has the first job of a job file take its block size from the variable SIZE, if it is one and says no other."""
+    first = workload["jobs"][0] if workload.get("file") else {}
+    if not first or any(key in first for key in ("bsrange", "bssplit")):
+        return False
+    first["bs"] = "${SIZE}"
+    return True
 
 
 def argument(workload, folder, name):
