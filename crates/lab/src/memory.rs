@@ -113,16 +113,24 @@ impl Experiment<'_> {
         let rest = memory.parts.iter().filter(|(part, _)| !matches!(part, Part::InFlight(_))).map(|(_, bytes)| bytes);
         let taken = rest.fold(memory.drive.saturating_add(memory.expected), |sum, bytes| sum.saturating_add(*bytes));
         let left = self.memory_bytes.saturating_sub(taken.saturating_add(BESIDES));
-        IN_FLIGHT_BESIDES + left / self.in_flight_bytes(0)
+        IN_FLIGHT_BESIDES + left / self.in_flight_bytes()
     }
 
-    /// What a request of so many bytes takes while it is in flight.
-    fn in_flight_bytes(&self, request_bytes: u64) -> u64 {
+    /// What a request takes while it is in flight, beside what is said of it for a verified run.
+    fn in_flight_bytes(&self) -> u64 {
+        // What waits for the drive waits in a layer above it.
         let layers = u64::from(self.host.is_some());
-        // What waits for the drive waits in a layer above it; a verified run keeps the stamps of what is written.
-        let stamps = if self.verify { request_bytes / SECTOR_BYTES * 8 } else { 0 };
         let path = if self.breakdown.is_some() { PATH_BYTES } else { 0 };
-        (IN_FLIGHT_BYTES + stamps) * (1 + layers) + path
+        IN_FLIGHT_BYTES * (1 + layers) + path
+    }
+
+    /// What so many requests in flight take, beyond [`BESIDES`]. A verified run keeps the stamps of what is written.
+    fn in_flight(&self, requests: u64, request_bytes: u64) -> u64 {
+        let stamps = if self.verify { request_bytes / SECTOR_BYTES * 8 } else { 0 };
+        let beyond = requests.saturating_sub(IN_FLIGHT_BESIDES);
+        beyond
+            .saturating_mul(self.in_flight_bytes())
+            .saturating_add(requests.saturating_mul(stamps).saturating_sub(STAMPS_BESIDES))
     }
 
     fn parts(&self, config: &DriveConfig) -> Vec<(Part, u64)> {
@@ -138,13 +146,12 @@ impl Experiment<'_> {
             [aged_by, initial].into_iter().flatten().map(|source| source.demand(config)).collect();
         let random_maps = demand.random_map_bytes + others.iter().map(|other| other.random_map_bytes).sum::<u64>();
         let tables = demand.table_bytes + others.iter().map(|other| other.table_bytes).sum::<u64>();
-        let in_flight = demand.in_flight.saturating_sub(IN_FLIGHT_BESIDES);
         let slowest = self.breakdown.map_or(0, |breakdown| breakdown.slowest);
         let kinds = demand.kinds.unwrap_or(4);
         let is_asked = self.timeline_interval.is_some() && config.timed;
         let timeline = if is_asked { timeline::asked_bytes(kinds) } else { 0 };
         let parts = [
-            (Part::InFlight(demand.in_flight), in_flight.saturating_mul(self.in_flight_bytes(demand.request_bytes))),
+            (Part::InFlight(demand.in_flight), self.in_flight(demand.in_flight, demand.request_bytes)),
             (Part::RandomMaps, random_maps),
             (Part::Workload, tables.saturating_sub(TABLES_BESIDES)),
             (Part::Slowest(slowest), u64::from(slowest).saturating_sub(SLOWEST_BESIDES) * SLOW_BYTES),
@@ -157,6 +164,7 @@ impl Experiment<'_> {
 /// What the path of a request in flight takes.
 const PATH_BYTES: u64 = 512;
 
-/// Tables of workloads, and slowest requests, that [`BESIDES`] has space for.
+/// Stamps of requests in flight, tables of workloads, and slowest requests, that [`BESIDES`] has space for.
+const STAMPS_BESIDES: u64 = 4 << 20;
 const TABLES_BESIDES: u64 = 2 << 20;
 const SLOWEST_BESIDES: u64 = 256;
