@@ -44,6 +44,9 @@ pub enum Ended {
     NotDrawn(NotDrawn),
 }
 
+/// Runs a seed and counts; the last that it is given says whether the campaign is over meanwhile.
+pub type OneSeed<'a> = dyn Fn(u64, &mut Totals, &dyn Fn() -> bool) -> Result<(), Ended> + Sync + 'a;
+
 impl From<Finding> for Ended {
     fn from(finding: Finding) -> Ended {
         Ended::Found(finding)
@@ -63,13 +66,8 @@ impl Campaign {
         self.run_each(stop, watch, &|seed, totals, over| Ok(run(&draw_until(seed, &self.scope, over)?, totals)?))
     }
 
-    /// The same, where `one` runs a seed; the last it is given says whether the campaign is over meanwhile.
-    pub fn run_each(
-        &self,
-        stop: &AtomicBool,
-        watch: &(dyn Fn(&Totals) + Sync),
-        one: &(dyn Fn(u64, &mut Totals, &dyn Fn() -> bool) -> Result<(), Ended> + Sync),
-    ) -> Outcome {
+    /// The same, where `one` runs a seed.
+    pub fn run_each(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync), one: &OneSeed<'_>) -> Outcome {
         let start = Instant::now();
         let next = AtomicU64::new(0);
         // Seeds from here on need not be run.

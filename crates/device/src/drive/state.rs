@@ -247,7 +247,7 @@ impl Drive {
             _ => None,
         };
         let held: Vec<u64> = self.failures.retirements.iter().filter_map(held).collect();
-        let evictions = self.stage.evictions.len() as usize;
+        let evictions = self.stage.evictions.len();
         assert_eq!(evictions, held.len(), "an idle drive has evictions in flight beyond those of failed pages");
         let (leaving, held) = (self.stage.leaving_sectors, held.into_iter().sum::<u64>());
         assert_eq!(leaving, held, "an idle drive has sectors on their way to flash beyond those of failed pages");
