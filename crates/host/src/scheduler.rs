@@ -210,7 +210,6 @@ impl Scheduler {
         let words = std::mem::take(&mut joined.words);
         self.dispatched[tag as usize] = Some(joined);
         self.in_device += 1;
-        self.sent.add(&request);
         let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(&cells) };
         self.below.submit_command(&request, Payload { data, words: &words });
     }
@@ -229,6 +228,7 @@ impl Scheduler {
             let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
             self.free.push(completion.tag);
             self.in_device -= 1;
+            self.sent.add(&joined.request);
             // What has an answer is never joined.
             if let Some(answer) = self.answers[from..].iter_mut().find(|answer| answer.tag == completion.tag) {
                 told.push((std::mem::take(answer), joined.first.tag));

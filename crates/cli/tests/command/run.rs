@@ -445,4 +445,8 @@ fn what_a_layer_has_in_flight_at_the_end_counts_on_neither_side() {
     bench.write("w.csv", &format!("time_us,op,offset_bytes,length_bytes\n{rows}"));
     let command = ["run", "-d", "tiny.toml", "-w", "w.csv", "--wrap", "--host", "host.toml", "--no-snapshot"];
     bench.succeeds(&[&command[..], &["-p", "fill", "--replay", "timed*50"]].concat());
+    // The write of a scheduler that a mirror's record waits for.
+    bench.write("host.toml", "layer = [{ kind = \"mirror\", below = [{}, { kind = \"scheduler\" }] }]\n");
+    let job = "rw=randrw,number_ios=2,fdatasync=1,fsync_on_close=1";
+    bench.succeeds(&["run", "-d", "tiny.toml", "-w", job, "--host", "host.toml", "--no-snapshot"]);
 }
