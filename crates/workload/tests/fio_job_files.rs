@@ -146,6 +146,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("rw=write,zonemode=zbd,zonesize=2g", "are 0 zones"),
         ("rw=write,zonemode=zbd,zonesize=1m,size=512k", "hold no whole zone"),
         ("rw=write,zonemode=zbd,zonesize=1m,bs=2m", "the capacity of a zone"),
+        ("rw=randrw,zonemode=zbd,zonesize=1m,bs=64k,2m", "found writes of at least 2097152 bytes"),
         ("rw=trim,zonemode=zbd,zonesize=1m,bs=64k", "a trim resets a zone"),
         ("rw=trimwrite,zonemode=zbd,zonesize=1m,bs=1m", "a full zone is reset"),
         ("rw=write:4k,zonemode=zbd,zonesize=1m", "no number after the colon"),

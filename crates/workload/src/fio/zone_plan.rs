@@ -173,6 +173,13 @@ impl Zones {
                 Sizes::Range(low, high) => vec![*low, *high],
                 Sizes::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).collect(),
             };
+            // No zone would ever have room for one: the job would reset zones for ever.
+            if let Some(least) = sizes.iter().min().filter(|least| **least > capacity) {
+                let message = format!(
+                    "found writes of at least {least} bytes, expected at most {capacity} bytes, the capacity of a zone"
+                );
+                return Err(job.error(key, &message));
+            }
             let sizes = sizes.into_iter().chain([smallest]);
             if let Some(bytes) = sizes.into_iter().find(|bytes| !bytes.is_multiple_of(write_unit)) {
                 let message =
