@@ -121,7 +121,7 @@ fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
 
 /// What is converted.
 enum Requests {
-    Trace(Trace),
+    Trace(Box<Trace>),
     Jobs { file: String, job: FioJob, capacity: u64, seed: u64 },
 }
 
@@ -133,7 +133,7 @@ impl Requests {
                 let option = if args.capacity.is_some() { "--capacity" } else { "--env" };
                 return Err(Failure::input(format!("{option} is for fio workloads, and '{input}' is a trace")));
             }
-            return open(input).map(Requests::Trace);
+            return open(input).map(|trace| Requests::Trace(Box::new(trace)));
         }
         let variables = variables(&args.env)?;
         let job = match WorkloadKind::of(input) {

@@ -364,7 +364,11 @@ pub trait Power: Administration {
     /// Puts everything that has happened into the images' files, where there are any. Completions are told to nobody before. False
     /// if one of them cannot take it: no answer may leave that promises anything of it.
     fn persist(&mut self) -> bool {
-        self.parts_mut().into_iter().fold(true, |all, part| part.drive.persist() && all)
+        let mut all = true;
+        for part in self.parts_mut() {
+            all &= part.drive.persist();
+        }
+        all
     }
 
     /// The end of the process: what is not in the images' files by now never will be.

@@ -111,6 +111,7 @@ impl Folder {
             return Err(ImageError::Open { path, mode });
         }
         if links > 1 {
+            #[allow(clippy::unnecessary_cast, reason = "the type has 32 bits on some systems")]
             return Err(ImageError::Names { path, links: links as u64 });
         }
         Ok(file)

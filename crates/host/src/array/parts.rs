@@ -64,8 +64,8 @@ impl Array {
     pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array {
         let now = devices.iter().map(|device| device.now()).max().unwrap_or(Nanos::ZERO);
         let records_paths = devices.iter().flat_map(|device| device.parts()).any(|part| part.drive.records_paths());
-        let on_image = |device: &Box<dyn Device>| device.parts().iter().any(|part| part.drive.image().is_some());
-        let has_images = devices.len() > 1 && devices.iter().any(on_image);
+        let mut parts = devices.iter().flat_map(|device| device.parts());
+        let has_images = devices.len() > 1 && parts.any(|part| part.drive.image().is_some());
         let below = |device: Box<dyn Device>| {
             let identity = device.identify();
             let buffered = identity.has_write_cache || identity.has_host_cache;

@@ -79,20 +79,33 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().map(|(name, _)| *name)
 }
 
+/// Why a name is of no engine that sends block requests, as the end of a sentence that says what was expected.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EngineError {
+    /// It does something else.
+    #[error("an engine that sends block requests: '{name}' {does}")]
+    NoBlocks { name: &'static str, does: &'static str },
+    /// It is a shared object of its user's.
+    #[error("an engine of fio's own: what an external one sends is not known")]
+    External,
+    /// fio 3.33 has none of this name.
+    #[error("an engine of fio 3.33 such as libaio, io_uring or psync{}", hint(.near))]
+    Unknown { near: Option<&'static str> },
+}
+
+fn hint(near: &Option<&'static str>) -> String {
+    near.map_or(String::new(), |near| format!("; did you mean '{near}'?"))
+}
+
 /// The engine of a name.
 ///
 /// # Errors
-/// Why there is none that sends block requests, as the end of a sentence.
-pub(crate) fn find(name: &str) -> Result<Engine, String> {
+/// Why there is none that sends block requests.
+pub(crate) fn find(name: &str) -> Result<Engine, EngineError> {
     match ENGINES.iter().find(|(known, _)| *known == name) {
-        Some((_, NoBlocks(does))) => Err(format!("an engine that sends block requests: '{name}' {does}")),
+        Some((name, NoBlocks(does))) => Err(EngineError::NoBlocks { name, does }),
         Some((_, engine)) => Ok(*engine),
-        None if name.starts_with("external:") => {
-            Err("an engine of fio's own: what an external one sends is not known".to_string())
-        }
-        None => {
-            let hint = closest(name, names()).map_or(String::new(), |near| format!("; did you mean '{near}'?"));
-            Err(format!("an engine of fio 3.33 such as libaio, io_uring or psync{hint}"))
-        }
+        None if name.starts_with("external:") => Err(EngineError::External),
+        None => Err(EngineError::Unknown { near: closest(name, names()) }),
     }
 }

@@ -378,7 +378,7 @@ impl JobPlan {
         };
         // Each pass may have a shorter end, and a flush behind it.
         let is_one_pass = self.expected_bytes <= self.region;
-        if self.region % size != 0 || job.flush_at_end && job.mode.uses(WRITE) && !is_one_pass {
+        if !self.region.is_multiple_of(size) || job.flush_at_end && job.mode.uses(WRITE) && !is_one_pass {
             return None;
         }
         let mixed = job.mode.kind == Kind::Mixed;

@@ -250,7 +250,7 @@ impl JobSettings {
             "iodepth" => self.depth = s.number(1, MAX_DEPTH)? as u32,
             "ioengine" => {
                 let engine = s.text("the name of an I/O engine")?;
-                let kind = engines::find(engine).map_err(|expected| setting.error(&expected))?;
+                let kind = engines::find(engine).map_err(|expected| setting.error(&expected.to_string()))?;
                 self.synchronous_engine = (kind == Engine::Synchronous).then(|| engine.to_string());
                 self.queued_flush = kind == Engine::QueuedFlush;
             }

@@ -243,7 +243,7 @@ impl JobZones {
         let frequency = u64::from(job.zones.reset_frequency);
         JobZones {
             reset_threshold: u64::try_from(threshold).unwrap_or(u64::MAX),
-            reset_every: if frequency == 0 { 0 } else { WHOLE / frequency },
+            reset_every: WHOLE.checked_div(frequency).unwrap_or(0),
             ..self
         }
     }
