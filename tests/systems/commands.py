@@ -8,6 +8,8 @@ import subprocess
 
 # Seconds of processor time, and of the clock, that a command may take, and bytes of address space.
 CPU_SECONDS = 20
+# Times that for a drive that is brought to its steady state, which takes many passes over it.
+STEADY = 6
 WALL_SECONDS = 180
 MEMORY = 3 << 30
 
@@ -44,7 +46,8 @@ class Limits:
 
     def run(self, ssdlab, argv, folder, **environment):
         """Runs it in a folder, in a group of its own, which ends with it."""
-        limited = f'ulimit -c 0; ulimit -t {self.cpu}; ulimit -v {self.memory >> 10}; exec "$0" "$@"'
+        cpu = self.cpu * (STEADY if any(word.startswith("steady") for word in argv) else 1)
+        limited = f'ulimit -c 0; ulimit -t {cpu}; ulimit -v {self.memory >> 10}; exec "$0" "$@"'
         process = subprocess.Popen(
             ["sh", "-c", limited, ssdlab, *argv], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,

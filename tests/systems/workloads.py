@@ -81,6 +81,7 @@ FIO = {
     "end_fsync": (0.1, lambda r, zoned: 1),
     "fsync_on_close": (0.05, lambda r, zoned: 1),
     "sync": (0.15, lambda r, zoned: r.choice(("sync", "dsync", "none", 1))),
+    "random_generator": (0.1, lambda r, zoned: r.choice(("tausworthe", "lfsr", "tausworthe64"))),
     "randseed": (0.15, lambda r, zoned: r.randrange(1 << 32)),
     "random_distribution": (0.2, lambda r, zoned: distribution(r)),
     "percentage_random": (0.12, lambda r, zoned: three(r, lambda: r.choice((0, 10, 50, 100)))),

@@ -74,6 +74,9 @@ fn zones_with_write_pointers_are_written_as_fio_writes_them() {
     let found = offsets("rw=write,bs=256k,zonemode=zbd,zonesize=1m,zoneskip=1m,size=16m");
     let round = in_zones(&[0, 2048, 4096, 6144, 8192, 10_240, 12_288, 14_336], 256, 4);
     assert_eq!(found, [&round[..], &round].concat());
+    // Sizes by randomness: those of reads, since all is sequential.
+    let found = offsets("rw=rw,rwmixread=0,bs=4k,128k,zonemode=zbd,zonesize=128k,bs_is_seq_rand=1,number_ios=3");
+    assert_eq!(found, [0, 4, 8]);
     // A block that does not divide the zone: the next offset is in the same zone, which is full and is reset.
     let found = offsets("rw=write,bs=384k,zonemode=zbd,zonesize=1m,size=3m,io_size=4m");
     assert_eq!(found, [0, 384, 0, 384, 0, 384, 0, 384, 0, 384, 0]);

@@ -463,7 +463,7 @@ impl JobRun {
             };
             let resets = direction == WRITE && plan.reset_every > 0;
             let is_due = resets && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
-            let smallest = self.plan.settings.sizes[direction].min();
+            let smallest = self.plan.settings.smallest_of(direction);
             let placed = match direction {
                 // A last zone that the drive cuts short is not used.
                 _ if !zones.has(byte) => Placed::NoData,

@@ -142,6 +142,20 @@ impl JobSettings {
         Ok(job)
     }
 
+    /// The sizes that transfers in a direction may have: with `bs_is_seq_rand`, those for reads and those for writes.
+    pub(crate) fn sizes_of(&self, direction: usize) -> impl Iterator<Item = &Sizes> {
+        let is_used = move |index: &usize| *index == direction || self.sizes_by_randomness && *index != TRIM;
+        (0..self.sizes.len()).filter(is_used).map(|index| &self.sizes[index])
+    }
+
+    /// The smallest size of transfers in a direction, in bytes.
+    pub(crate) fn smallest_of(&self, direction: usize) -> u64 {
+        if self.sizes_by_randomness {
+            return self.sizes[READ].min().min(self.sizes[WRITE].min());
+        }
+        self.sizes[direction].min()
+    }
+
     fn defaults(section: &Section) -> JobSettings {
         JobSettings {
             name: section.name.clone(),

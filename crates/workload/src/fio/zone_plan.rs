@@ -168,19 +168,20 @@ impl Zones {
             return Err(job.error(key, &format!("expected blocks of at most {capacity} bytes, the capacity of a zone")));
         }
         if job.mode.uses(WRITE) {
-            let sizes = match &job.sizes[WRITE] {
-                Sizes::Fixed(bytes) => vec![*bytes],
-                Sizes::Range(low, high) => vec![*low, *high],
-                Sizes::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).collect(),
-            };
-            // No zone would ever have room for one: the job would reset zones for ever.
-            if let Some(least) = sizes.iter().min().filter(|least| **least > capacity) {
+            // No zone ever has room for one: the job would reset zones for ever.
+            let least = job.smallest_of(WRITE);
+            if least > capacity {
                 let message = format!(
                     "found writes of at least {least} bytes, expected at most {capacity} bytes, the capacity of a zone"
                 );
                 return Err(job.error(key, &message));
             }
-            let sizes = sizes.into_iter().chain([smallest]);
+            let sizes = job.sizes_of(WRITE).flat_map(|sizes| match sizes {
+                Sizes::Fixed(bytes) => vec![*bytes],
+                Sizes::Range(low, high) => vec![*low, *high],
+                Sizes::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).collect(),
+            });
+            let sizes = sizes.chain([smallest]);
             if let Some(bytes) = sizes.into_iter().find(|bytes| !bytes.is_multiple_of(write_unit)) {
                 let message =
                     format!("found {bytes} bytes, expected multiples of the drive's write unit, {write_unit} bytes");
