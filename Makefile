@@ -80,7 +80,7 @@ test-live: test-rust need-python ## Serve drives to real programs and cut their 
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
 	$(CARGO) build --release --locked -p ssdlab-cli
-	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill stacks/kill full_disk/kill segments/kill filesystems databases
+	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill stacks/kill full_disk/kill segments/kill filesystems databases fio_jobs
 
 # In the tests' own profile: what they have built is used again.
 test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for seeded bugs

@@ -367,8 +367,8 @@ def compare_shares(job, file, theirs, ours):
     else:
         sums = [sum(length for _, _, length in side) for side in moves]
         most = max(length for side in moves for _, _, length in side)
-        if is_mixed(job) and not is_random(job):
-            # Where such a pass ends depends on the directions that are drawn.
+        if is_mixed(job) and not is_random(job) or is_random(job) and has_followers(job):
+            # Where such a pass ends depends on the directions, or the offsets, that are drawn.
             spread = max(sums)
         else:
             spread = 6 * most * math.sqrt(len(moves[0])) if "number_ios" in job.keys or is_by_time(job) else 2 * most
@@ -387,7 +387,7 @@ def compare_shares(job, file, theirs, ours):
         "direction": lambda at, side: side[at][0],
         "size": lambda at, side: (side[at][0], side[at][2]),
         "place": lambda at, side: side[at][1] * 8 // file.capacity,
-        "step": lambda at, side: at > 0 and step(side, at),
+        "step": lambda at, side: at > 0 and step(side, at, of_direction=is_mixed(job) and not is_random(job)),
     }
     for what, trait in traits.items():
         if what == "step" and "numjobs" in job.keys:
@@ -418,9 +418,13 @@ def counts_are_certain(job):
     return not has_followers(job) and not is_skewed(job)
 
 
-def step(side, at):
-    """Whether a request goes on from the one before, or repeats its offset."""
-    (_, offset, length), now = side[at - 1], side[at][1]
+def step(side, at, of_direction):
+    """Whether a request goes on from the one before, or from the one before `of_direction`, or repeats its offset."""
+    before = (one for one in (side[index] for index in range(at - 1, -1, -1)) if not of_direction or one[0] == side[at][0])
+    _, offset, length = next(before, (None, None, 0))
+    if offset is None:
+        return False
+    now = side[at][1]
     return "on" if now == offset + length else "again" if now == offset else "elsewhere"
 
 
@@ -508,6 +512,7 @@ REFUSALS = {
     "Shares of 100": ("add up to 100", None),
     "Two flushes": ("contradicts fsync", None),
     "Multiples of sectors": ("multiple of 512", None),
+    "LFSR and sizes": ("lfsr needs one block size", None),
 }
 
 # Named in the documentation, and not seen in the order of requests.
