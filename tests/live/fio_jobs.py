@@ -12,6 +12,8 @@ import re
 
 KIB, MIB = 1 << 10, 1 << 20
 
+FLUSH = ("flush", 0, 0)
+
 # Keys of the table in docs/workloads.md that are not drawn, and why.
 NOT_DRAWN = {
     "name": "the name of a job is the name of its section",
@@ -214,7 +216,8 @@ def draw_job(rng, capacity, on_device, of):
         draw_zones(rng, keys, capacity)
     if rng.random() < 0.08 and not zoned:
         keys["numjobs"] = str(rng.randint(2, 3))
-        keys["number_ios"] = str(rng.randint(1, 60))
+        # Clones write one log: lines are torn when it is longer than the buffers of 4 KiB.
+        keys["number_ios"] = str(max(1, rng.randint(1, 50) // int(keys.get("loops", "1"))))
         if rng.random() < 0.6:
             keys["offset_increment"] = rng.choice(["64k", "5%", "20%", "0"])
         keys["size"] = rng.choice(["128k", "200k", "10%"])
@@ -295,7 +298,7 @@ def parse_log(text, file=None):
         if len(words) == 5 and (file is None or words[1] == file):
             _, _, action, offset, length = words
             if action in ("sync", "datasync"):
-                requests.append(("flush", 0, 0))
+                requests.append(FLUSH)
             elif action in ("read", "write", "trim"):
                 requests.append((action, int(offset), int(length)))
     return requests
@@ -340,9 +343,15 @@ def cluster(job):
 def compare(job, file, theirs, ours):
     """How the requests of a job differ between fio and ssdlab, in a sentence; nothing where they do not."""
     clones = int(job.get("numjobs", "1"))
+    if job.get("ioengine") == "posixaio" and trims_and_writes(job):
+        # fio logs a trim twice that it sends once: the engine is busy at first.
+        theirs = [one for at, one in enumerate(theirs) if one[0] != "trim" or at == 0 or theirs[at - 1] != one]
     if is_by_time(job):
-        if not theirs or not ours:
-            return f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
+        if not theirs:
+            # On a busy machine the time may be over before fio begins.
+            return None if ours else "ssdlab sends nothing"
+        # Where the time ends, and with it the flush at the end, depends on the machine.
+        theirs, ours = (side[:-1] if flushes_at_end(job) and side[-1:] == [FLUSH] else side for side in (theirs, ours))
         least = min(len(theirs), len(ours))
         theirs, ours = theirs[:least], ours[:least]
     if not by_chance(job):
@@ -358,17 +367,19 @@ def compare(job, file, theirs, ours):
 
 def compare_shares(job, file, theirs, ours):
     """How two samples differ."""
-    if not theirs or not ours:
-        return None if len(theirs) == len(ours) else f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
-    moves = [[one for one in side if one[0] != "flush"] for side in (theirs, ours)]
+    moves = [[one for one in side if one != FLUSH] for side in (theirs, ours)]
+    if not moves[0] or not moves[1]:
+        # A mixed pass may end at its first request, or at a later one: so many of a kind are one in a million.
+        by_draw = is_mixed(job) and not is_random(job) and max(map(len, moves)) < 20
+        return None if len(theirs) == len(ours) or by_draw else f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
     if counts_are_certain(job):
         if len(theirs) != len(ours):
             return f"fio sends {len(theirs)} requests, ssdlab {len(ours)}"
     else:
         sums = [sum(length for _, _, length in side) for side in moves]
         most = max(length for side in moves for _, _, length in side)
-        if is_mixed(job) and not is_random(job) or is_random(job) and has_followers(job):
-            # Where such a pass ends depends on the directions, or the offsets, that are drawn.
+        if is_mixed(job) and not is_random(job) or has_followers(job) or has_holes(job) and not has_one_size(job):
+            # Where such a pass ends depends on the directions, the offsets, or the sizes that are drawn.
             spread = max(sums)
         else:
             spread = 6 * most * math.sqrt(len(moves[0])) if "number_ios" in job.keys or is_by_time(job) else 2 * most
@@ -377,11 +388,16 @@ def compare_shares(job, file, theirs, ours):
     if covers(job):
         counts = [sorted(collections.Counter((offset, length) for _, offset, length in side).values()) for side in moves]
         spans = [(min(offset for _, offset, _ in side), max(offset + length for _, offset, length in side)) for side in moves]
-        if counts[0][-1] != counts[1][-1] or len(counts[0]) != len(counts[1]):
+        block = moves[0][0][2]
+        is_whole = len(counts[0]) * block == spans[0][1] - spans[0][0]
+        alike = counts[0][-1] == counts[1][-1] and len(counts[0]) == len(counts[1])
+        if not is_whole and repeats(job, moves[0]) > 1:
+            # Passes over a part of the blocks: those of fio have the same part. See "Orders of passes".
+            alike = counts[0][-1] >= counts[1][-1] and len(counts[0]) <= len(counts[1])
+        if not alike:
             return f"fio covers {len(counts[0])} blocks up to {counts[0][-1]} times, ssdlab {len(counts[1])} up to {counts[1][-1]} times"
         # Of a whole region, the ends are the same, too.
-        block = moves[0][0][2]
-        if len(counts[0]) > 8 and len(counts[0]) * block == spans[0][1] - spans[0][0] and spans[0] != spans[1]:
+        if len(counts[0]) > 8 and is_whole and spans[0] != spans[1]:
             return f"fio covers bytes {spans[0]}, ssdlab {spans[1]}"
     traits = {
         "direction": lambda at, side: side[at][0],
@@ -389,6 +405,7 @@ def compare_shares(job, file, theirs, ours):
         "place": lambda at, side: side[at][1] * 8 // file.capacity,
         "step": lambda at, side: at > 0 and step(side, at, of_direction=is_mixed(job) and not is_random(job)),
     }
+    passes = repeats(job, moves[0])
     for what, trait in traits.items():
         if what == "step" and "numjobs" in job.keys:
             # Requests of clones follow each other in any order.
@@ -396,16 +413,41 @@ def compare_shares(job, file, theirs, ours):
         if what == "place" and re.match("zipf|pareto", job.get("random_distribution", "")):
             # Where the popular blocks are is for each to scatter.
             continue
-        samples = [collections.Counter(trait(at, side) for at in range(len(side))) for side in moves]
+        if what == "step" and covers(job):
+            # Where a drawn block is covered, fio goes on to the next free one: see "Orders of passes".
+            continue
+        if what in ("place", "step") and steps_back(job) and not has_one_size(job):
+            # One that is longer than the step back goes up from the start, a shorter one down from the end.
+            continue
+        # Places are shares of bytes, as a map that has few free blocks left cuts requests into small ones.
+        weights = [[length if what == "place" else 1 for _, _, length in side] for side in moves]
+        samples = [collections.Counter() for _ in moves]
+        for sample, side, weight in zip(samples, moves, weights):
+            for at, one in enumerate(weight):
+                sample[trait(at, side)] += one
+        counts = [sum(weight) / max(max(weight) for weight in weights) for weight in weights]
         for value in samples[0] | samples[1]:
-            shares = [sample[value] / len(side) for sample, side in zip(samples, moves)]
-            share = (samples[0][value] + samples[1][value]) / (len(moves[0]) + len(moves[1]))
-            grouped = cluster(job) if what in ("place", "step") else 1
-            deviation = math.sqrt(share * (1 - share) * grouped * (1 / len(moves[0]) + 1 / len(moves[1])))
-            slack = 2 * grouped * max(1 / len(moves[0]), 1 / len(moves[1]))
+            shares = [sample[value] / sum(weight) for sample, weight in zip(samples, weights)]
+            share = (samples[0][value] + samples[1][value]) / sum(map(sum, weights))
+            grouped = passes * (cluster(job) if what in ("place", "step") else 1)
+            deviation = math.sqrt(share * (1 - share) * grouped * (1 / counts[0] + 1 / counts[1]))
+            slack = 2 * grouped / min(counts)
+            if what == "place" and is_mixed(job) and not is_random(job):
+                # How far each direction comes in a pass is drawn.
+                slack += 5 * math.sqrt(passes / min(counts))
             if abs(shares[0] - shares[1]) > 5 * deviation + slack:
                 return f"{what} {value}: {shares[0]:.3f} of {len(moves[0])} with fio, {shares[1]:.3f} of {len(moves[1])} with ssdlab"
     return None
+
+
+def repeats(job, moves):
+    """How many passes of fio have the same random numbers, about."""
+    if "randseed" in job.keys:
+        return 1
+    if is_random(job) and not has_map(job):
+        span = max(offset + length for _, offset, length in moves) - min(offset for _, offset, _ in moves)
+        return max(1, sum(length for _, _, length in moves) / span)
+    return max(collections.Counter(moves).values())
 
 
 def counts_are_certain(job):
@@ -429,8 +471,8 @@ def step(side, at, of_direction):
 
 
 def covers(job):
-    """Whether each block of the region comes once in a pass."""
-    keys = ("norandommap", "ba", "percentage_random")
+    """Whether each block of the region comes once in a pass. (A log of several clones does not tell them apart.)"""
+    keys = ("norandommap", "ba", "percentage_random", "numjobs")
     alike = job.get("random_distribution", "random") == "random" and not any(key in job.keys for key in keys)
     return is_random(job) and ":" not in job.get("rw") and alike and has_one_size(job) and job.get("zonemode") is None
 
@@ -462,8 +504,16 @@ def has_followers(job):
     return is_random(job) and (":" in job.get("rw") or "percentage_random" in job.keys)
 
 
-def starts_late(job):
-    return job.get("offset", "0") not in ("0", "0z") or "offset_increment" in job.keys
+def has_holes(job):
+    return not is_random(job) and ":" in job.get("rw")
+
+
+def steps_back(job):
+    return has_holes(job) and ":-" in job.get("rw")
+
+
+def flushes_at_end(job):
+    return "end_fsync" in job.keys or "fsync_on_close" in job.keys
 
 
 def mode(job):
@@ -477,6 +527,11 @@ def has_map(job):
 
 def is_skewed(job):
     return is_random(job) and job.get("random_distribution", "random").split(":")[0] in ("zipf", "pareto", "normal")
+
+
+def flush_after(job):
+    """Writes between flushes, 0 for none."""
+    return max(int(job.get(key, "0")) for key in ("fsync", "fdatasync"))
 
 
 def has_flushes(job):
@@ -493,6 +548,10 @@ DIFFERENCES = {
     "Skewed distributions": lambda job, file: is_skewed(job),
     "Flushes in mixes": lambda job, file: has_flushes(job) and (is_mixed(job) or trims_and_writes(job)),
     "Queued flushes": lambda job, file: has_flushes(job) and job.get("ioengine") in ("io_uring", "posixaio"),
+    "Flushes at depth": lambda job, file: job.get("ioengine") == "libaio" and 0 < flush_after(job) < int(job.get("iodepth", "1")),
+    "LFSR and zones": lambda job, file: (
+        is_random(job) and job.get("random_generator") == "lfsr" and job.get("random_distribution", "").startswith("zoned")
+    ),
     "Random maps of several sizes": lambda job, file: is_random(job) and sizes_differ(job),
     "Random maps and sequences": lambda job, file: has_map(job) and has_followers(job),
     "Random trims and writes": lambda job, file: mode(job) == "randtrimwrite",
@@ -532,7 +591,7 @@ def refusal_difference(job, file, ours, theirs):
         if mine in ours or other and other in theirs:
             return name
     if job.get("zonemode") == "zbd" and any(
-        part in ours for part in ("divides the capacity", "the capacity of a zone", "region has data")
+        part in ours for part in ("divides the capacity", "the capacity of a zone", "region has data", "the smallest block of")
     ):
         return "Zones with write pointers"
     return None if ours else run_difference(job, file)

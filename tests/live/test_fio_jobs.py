@@ -59,6 +59,7 @@ class Target:
     """What the jobs of a file work on."""
 
     def __init__(self, rig, file, name):
+        # fio runs in the folder; a short name keeps its logs short.
         self.path = rig.folder / name
         with open(self.path, "wb") as image:
             image.truncate(file.capacity)
@@ -75,7 +76,7 @@ class Target:
             raise Failed(f"losetup: {done.stderr.strip()}")
 
     def name(self):
-        return self.device or str(self.path)
+        return self.device or self.path.name
 
     def close(self):
         if self.device:
@@ -147,6 +148,9 @@ def judge(rig, file, theirs):
     has_run = all((file.number, job.name) in logs for job in file.jobs)
     if ours is None and "panicked" in refusal:
         return "wrong", f"ssdlab: {refusal}"
+    if status is None or status < 0:
+        # A signal ended fio, or it did not end; what it sent is unknown.
+        return "fio fails", f"{status}: {said[-200:]}"
     if ours is None or not has_run:
         if ours is None and not has_run:
             return "both refuse", ""
@@ -157,7 +161,7 @@ def judge(rig, file, theirs):
         return "wrong", f"ssdlab refuses: {refusal}" if ours is None else f"fio refuses: {status}: {said}"
     if status != 0:
         # An error stopped fio halfway, or a busy machine did not start its jobs in time.
-        return "fio fails", ""
+        return "fio fails", f"{status}: {said[-200:]}"
     reasons = []
     for job in file.jobs:
         wrong = fio_jobs.compare(job, file, logs[file.number, job.name], ours[job.name])
@@ -241,7 +245,8 @@ def compare_files(rig, seed, numbers, out=print):
         counts[reason] += 1
         if reason == "wrong":
             wrong.append((file, sentence))
-            out(f"  {file.number}: {sentence}")
+        if sentence:
+            out(f"  {file.number}: {reason}: {sentence}")
     return counts, wrong
 
 

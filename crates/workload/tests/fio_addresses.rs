@@ -182,6 +182,14 @@ fn zones_get_their_shares_within_one_percent() {
 }
 
 #[test]
+fn a_zone_smaller_than_a_block_has_the_block_that_it_begins_in() {
+    let text = "rw=randread,bs=128k,norandommap,io_size=64m,random_distribution=zoned:60/10:30/20:10/70";
+    let sent = run(&mut spec(text, MIB, 1), MIB, LATENCY, usize::MAX);
+    let share = sent.iter().filter(|request| request.sector == 0).count() as f64 / sent.len() as f64;
+    assert!((share - 0.75).abs() < 0.1, "60 % for a tenth of eight blocks, and half of 30 % for two of them: {share}");
+}
+
+#[test]
 fn absolute_zones_and_zones_by_direction_hold() {
     let text = "rw=randrw,bs=4k,random_distribution=zoned_abs:90/1m:10/3m,50/2m:50/2m,io_size=400m";
     let sent = run(&mut spec(text, 4 * MIB, 1), 4 * MIB, LATENCY, usize::MAX);
@@ -223,6 +231,13 @@ fn sequential_modes_walk_as_fio_walks() {
     assert_eq!(offsets("rw=write:4k,bs=4k,size=24k"), [0, 2, 4], "a step beyond the region ends the job");
     assert_eq!(offsets("rw=write:4k,bs=4k,size=24k,io_size=20k"), [0, 2, 4, 0, 2]);
     assert_eq!(offsets("rw=write:4k,bs=4k,size=24k,loops=2"), [0, 2, 4, 0, 2, 4]);
+    assert_eq!(
+        offsets("rw=write:4k,bs=4k,size=24k,io_size=100%"),
+        [0, 2, 4],
+        "a share is not filled by further passes"
+    );
+    assert_eq!(offsets("rw=write:4k,bs=4k,size=24k,io_size=200%").len(), 12, "one above 100% is");
+    assert_eq!(offsets("rw=write:4k,bssplit=4k/40:4k/60,size=24k"), [0, 2, 4], "alike, they are one size");
     assert_eq!(
         offsets("rw=write:252k,bs=4k,size=1m,io_size=24k"),
         [0, 64, 128, 192, 0, 64],

@@ -92,6 +92,14 @@ fn jobs_without_chance_send_exactly_what_fio_sends() {
         "rw=write bs=4ki size=64k",
         "rw=write bs=0x2000 size=1m",
         "rw=read bsrange=8k-8k size=64k",
+        "rw=read:4k bssplit=8k/30:8k/70 size=64k",
+        "rw=write:8k bs=16k size=224k io_size=100%",
+        "rw=write bs=4k size=16k ioengine=psync loops=2 fsync=4",
+        "rw=write bs=4k size=16k ioengine=libaio loops=2 fsync=4",
+        "rw=write bs=4k size=16k ioengine=libaio loops=2 fsync=4 end_fsync=1",
+        "rw=write bs=4k size=16k ioengine=psync loops=2 fsync=4 end_fsync=1",
+        "rw=write bs=4k size=16k ioengine=psync loops=2 number_ios=2 end_fsync=1",
+        "rw=write bs=4k size=16k ioengine=psync loops=3 io_size=4k end_fsync=1",
     ] {
         let Some(theirs) = fio(text) else { return };
         let size = text.split("size=").nth(1).and_then(|rest| rest.split(' ').next()).expect("each has a size");

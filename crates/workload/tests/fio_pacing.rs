@@ -150,6 +150,23 @@ fn a_flush_at_the_end_comes_when_everything_else_is_done() {
 }
 
 #[test]
+fn passes_begin_and_end_with_the_flushes_of_fio() {
+    let ops = |text: &str| -> String {
+        let letter = |request: &Request| if request.op == Op::Flush { 'F' } else { 'w' };
+        run(&mut spec(text, CAPACITY, 1), CAPACITY, Nanos(1000), usize::MAX).iter().map(letter).collect()
+    };
+    // Each of these was compared with the log that fio 3.33 writes.
+    let job = "rw=write,bs=4k,size=16k,ioengine";
+    assert_eq!(ops(&format!("{job}=psync,loops=2,fsync=4")), "wwwwFFwwww", "two at the start of a pass");
+    assert_eq!(ops(&format!("{job}=libaio,loops=2,fsync=4")), "wwwwFwwww", "one: the pass ends with its bytes");
+    assert_eq!(ops(&format!("{job}=libaio,loops=2,fsync=4,end_fsync=1")), "wwwwFFwwwwF");
+    assert_eq!(ops(&format!("{job}=psync,loops=2,fsync=4,end_fsync=1")), "wwwwFFwwwwF");
+    assert_eq!(ops(&format!("{job}=psync,loops=2,fsync=3")), "wwwFwwwFww");
+    assert_eq!(ops(&format!("{job}=psync,loops=2,number_ios=2,end_fsync=1")), "wwwwFF", "an empty pass");
+    assert_eq!(ops(&format!("{job}=psync,loops=3,io_size=4k,end_fsync=1")), "wwwFF", "one, whatever loops asks for");
+}
+
+#[test]
 fn stonewalls_separate_phases_and_clones_stay_together() {
     let text = "[global]\nbs=4k\nsize=1m\n[fill]\nrw=write\niodepth=4\n\
                 [a]\nstonewall\nrw=randread\nnumber_ios=50\nnumjobs=3\n[b]\nrw=randwrite\nnumber_ios=20\n\

@@ -81,6 +81,12 @@ fn zones_with_write_pointers_are_written_as_fio_writes_them() {
     let found = offsets("rw=write,bs=384k,zonemode=zbd,zonesize=1m,size=3m,io_size=4m");
     assert_eq!(found, [0, 384, 0, 384, 0, 384, 0, 384, 0, 384, 0]);
     assert_eq!(offsets("rw=trim,bs=1m,zonemode=zbd,zonesize=1m,size=4m"), [0, 1024, 2048, 3072]);
+    // Writes of 4 KiB that a random map of 1 KiB blocks cuts short.
+    let line = "rw=randrw,bs=1k,4k,zonemode=zbd,zonesize=128k,size=1m,read_beyond_wp=1";
+    let mut cut = FioJob::parse_line(line).and_then(|job| job.generator(16 << 20, 1)).expect(line);
+    let sent = requests(&mut cut).expect(line);
+    assert!(sent.iter().any(|request| request.op == Op::Write && request.sectors < 8), "some are cut");
+    assert!(sent.iter().all(|request| request.sectors > 0), "none is cut to nothing");
     let line = "rw=read,bs=256k,zonemode=zbd,zonesize=1m,size=4m";
     let mut empty = FioJob::parse_line(line).and_then(|job| job.generator(16 << 20, 1)).expect(line);
     let error = requests(&mut empty).expect_err("there is nothing to read").to_string();

@@ -98,6 +98,8 @@ pub(crate) struct JobRun {
     /// A pass ended that a flush follows, and the transfer that was drawn behind it.
     pass_ended: bool,
     behind_flush: Option<Request>,
+    /// A pass without a transfer comes last, and ends with a flush.
+    empty_pass: bool,
     /// The next request writes what the last one trimmed.
     write_next: bool,
     permutation: Option<Permutation>,
@@ -152,6 +154,7 @@ impl JobRun {
             sent_since_flush: false,
             pass_ended: false,
             behind_flush: None,
+            empty_pass: false,
             write_next: false,
             permutation: None,
             pass_position: 0,
@@ -263,10 +266,8 @@ impl JobRun {
         if let Some(step) = self.think(now) {
             return Ok(step);
         }
-        let every = self.plan.settings.fsync;
-        let writes = self.issued[WRITE];
-        if every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) {
-            self.flushed_writes = writes;
+        if self.is_flush_due() {
+            self.flushed_writes = self.issued[WRITE];
             return Ok(Step::Send(self.flush(now)));
         }
         if let Some(request) = self.behind_flush.take() {
@@ -308,12 +309,25 @@ impl JobRun {
         self.pending = None;
         let is_flushed =
             self.plan.settings.flush_at_end && self.plan.settings.mode.uses(WRITE) && self.sent_since_flush;
-        if self.pass_ended && is_flushed {
+        if self.pass_ended && (is_flushed || self.is_flush_due()) {
+            self.pass_ended = is_flushed;
             self.behind_flush = Some(request);
             return self.poll_paced(now, None);
         }
         self.pass_ended = false;
         Ok(Step::Send(self.sent_paced(request, now)))
+    }
+
+    /// Whether `fsync` asks for a flush. As fio, a pass that ends with its bytes leaves it to the next one.
+    fn is_flush_due(&self) -> bool {
+        let (every, writes) = (self.plan.settings.fsync, self.issued[WRITE]);
+        let is_over = self.behind_flush.is_none() && self.plan.zones.is_none() && self.is_counted_out();
+        every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) && !is_over
+    }
+
+    /// Whether the pass has as many bytes as it may have.
+    fn is_counted_out(&self) -> bool {
+        self.pass_counted >= self.plan.pass_bytes
     }
 
     fn sent_paced(&mut self, request: Request, now: Nanos) -> Request {
@@ -338,13 +352,22 @@ impl JobRun {
     }
 
     fn finish(&mut self, now: Nanos) -> Step {
-        self.ended = true;
+        if !self.ended {
+            self.ended = true;
+            // As fio, one more pass that `loops` asks for begins and ends, though nothing is left to be sent.
+            self.empty_pass = self.loops_left > 0 && now < self.deadline && self.is_exhausted();
+        }
         if self.in_flight() > 0 {
             return Step::Blocked;
         }
         let job = &self.plan.settings;
-        if job.flush_at_end && job.mode.uses(WRITE) && self.sent_since_flush {
-            return Step::Send(self.flush(now));
+        if job.flush_at_end && job.mode.uses(WRITE) {
+            if self.sent_since_flush {
+                return Step::Send(self.flush(now));
+            }
+            if std::mem::take(&mut self.empty_pass) {
+                return Step::Send(self.flush(now));
+            }
         }
         Step::Finished
     }
@@ -429,6 +452,15 @@ impl JobRun {
         }
     }
 
+    /// Whether no transfer is in another direction than the one before.
+    fn draws_one_direction(&self) -> bool {
+        match self.plan.settings.mode.kind {
+            Kind::One(_) => true,
+            Kind::Mixed => self.plan.settings.read_percent.is_multiple_of(100),
+            Kind::TrimThenWrite => false,
+        }
+    }
+
     /// The direction to take, which of a mix is a write while there is nothing to read.
     fn draw_direction_in(&mut self, zones: Option<&ZoneTable>) -> usize {
         let drawn = self.draw_direction();
@@ -463,7 +495,8 @@ impl JobRun {
             };
             let resets = direction == WRITE && plan.reset_every > 0;
             let is_due = resets && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
-            let smallest = self.plan.settings.smallest_of(direction);
+            // A random map may have cut it shorter.
+            let smallest = self.plan.settings.smallest_of(direction).min(length);
             let placed = match direction {
                 // A last zone that the drive cuts short is not used.
                 _ if !zones.has(byte) => Placed::NoData,
@@ -564,7 +597,7 @@ impl JobRun {
         // A write of what was trimmed stays in the zone of the trim.
         let is_second = self.plan.settings.mode.kind == Kind::TrimThenWrite && direction == WRITE;
         loop {
-            if self.pass_counted >= self.plan.pass_bytes && !self.next_pass(false) {
+            if self.is_counted_out() && !self.next_pass(false) {
                 return None;
             }
             if self.plan.stride.is_some() && !is_second {
@@ -595,12 +628,16 @@ impl JobRun {
             true
         } else {
             let left = self.plan.limit.saturating_sub(self.drawn_bytes);
-            left >= self.plan.largest && (job.io_size.is_some() || !at_end)
+            left >= self.plan.largest && (self.plan.repeats || !at_end)
         };
         if !has_more {
             return false;
         }
         self.pass_ended = true;
+        // As fio, which forgets that a flush came last; in mixes a flush follows each `fsync` writes once.
+        if self.draws_one_direction() {
+            self.flushed_writes = 0;
+        }
         (self.pass_drawn, self.pass_counted, self.zone_bytes) = (0, 0, 0);
         self.base = self.plan.offset;
         self.write_next = false;

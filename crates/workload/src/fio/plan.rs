@@ -34,6 +34,8 @@ pub(crate) struct JobPlan {
     /// `io_size`, or what one pass transfers: more passes follow while less is sent, by at least the largest block.
     pub(crate) limit: u64,
     pub(crate) largest: u64,
+    /// Whether passes also follow where one ended at the end of the region: as in fio not for a share of it.
+    pub(crate) repeats: bool,
     /// A pass ends with so many bytes, or where no transfer follows.
     pub(crate) pass_bytes: u64,
     /// Stop when so many bytes have been sent (writes only, for trims followed by writes).
@@ -246,6 +248,7 @@ fn plan_clone(
         capacity,
         limit,
         largest,
+        repeats: job.io_size.is_some() && !(by_share && limit <= io_bytes),
         pass_bytes,
         total_bytes,
         expected_bytes,
@@ -377,8 +380,9 @@ impl JobPlan {
             return None;
         };
         // Each pass may have a shorter end, and a flush behind it.
-        let is_one_pass = self.expected_bytes <= self.region;
-        if !self.region.is_multiple_of(size) || job.flush_at_end && job.mode.uses(WRITE) && !is_one_pass {
+        let is_one_pass = self.expected_bytes <= self.region && job.loops == 1;
+        let flushes = (job.flush_at_end || job.fsync > 0) && job.mode.uses(WRITE);
+        if !self.region.is_multiple_of(size) || flushes && !is_one_pass {
             return None;
         }
         let mixed = job.mode.kind == Kind::Mixed;

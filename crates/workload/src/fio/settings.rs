@@ -491,7 +491,7 @@ impl JobSettings {
                 let cut = |(size, percent): &(u64, u32)| (size - size % step, *percent);
                 let used: Vec<_> = entries.iter().map(cut).filter(|(_, percent)| *percent > 0).collect();
                 self.sizes[direction] = match used.as_slice() {
-                    [(only, _)] => Sizes::Fixed(*only),
+                    [(only, _), rest @ ..] if rest.iter().all(|(size, _)| size == only) => Sizes::Fixed(*only),
                     _ => Sizes::Split(used),
                 };
             }
@@ -530,7 +530,7 @@ impl JobSettings {
                 }
             }
             if self.align[direction].is_some_and(|align| align % SECTOR_BYTES != 0) {
-                return Err(self.error("ba", "expected multiples of 512"));
+                return Err(self.error("ba", "expected a multiple of 512 bytes"));
             }
         }
         Ok(())

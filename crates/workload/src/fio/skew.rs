@@ -69,8 +69,6 @@ pub(crate) enum SkewError {
     MixedUnits,
     #[error("zone {zone} ends beyond the region of {blocks} blocks")]
     BehindTheRegion { zone: usize, blocks: u64 },
-    #[error("zone {zone} holds no block of {block_bytes} bytes")]
-    NoBlock { zone: usize, block_bytes: u64 },
 }
 
 /// Draws block numbers.
@@ -158,11 +156,9 @@ fn zone_table(zones: &[Zone], blocks: u64, block_bytes: u64) -> Result<Box<[(u64
         if end_block > blocks {
             return Err(SkewError::BehindTheRegion { zone: index + 1, blocks });
         }
-        if zone.access > 0 && end_block == start_block {
-            return Err(SkewError::NoBlock { zone: index + 1, block_bytes });
-        }
         for _ in 0..zone.access {
-            table[filled] = (start_block, end_block - start_block);
+            // As in fio, a zone smaller than a block has the block that it begins in.
+            table[filled] = (start_block.min(blocks - 1), (end_block - start_block).max(1));
             filled += 1;
         }
         start_block = end_block;
