@@ -146,7 +146,7 @@ def judge(rig, file, theirs):
     ours, refusal = run_ssdlab(rig, file)
     logs, status, said = theirs
     has_run = all((file.number, job.name) in logs for job in file.jobs)
-    if ours is None and "panicked" in refusal:
+    if ours is None and ("panicked" in refusal or "this is a bug in ssdlab" in refusal):
         return "wrong", f"ssdlab: {refusal}"
     if status is None or status < 0:
         # A signal ended fio, or it did not end; what it sent is unknown.
@@ -235,8 +235,8 @@ def check_lists():
     check(not missing, f"keys that are never drawn: {sorted(missing)}")
 
 
-def compare_files(rig, seed, numbers, out=print):
-    """Compares files; returns how many became what, and what is wrong, shrunk."""
+def compare_files(rig, seed, numbers, tells_failures=False):
+    """Compares files, and prints what is wrong and, if asked to, how fio fails; returns how many became what, and what is wrong."""
     files = [fio_jobs.draw(f"{seed}/{number}") for number in numbers]
     if not rig.devices:
         files = [file for file in files if not file.on_device]
@@ -245,8 +245,8 @@ def compare_files(rig, seed, numbers, out=print):
         counts[reason] += 1
         if reason == "wrong":
             wrong.append((file, sentence))
-        if sentence:
-            out(f"  {file.number}: {reason}: {sentence}")
+        if reason == "wrong" or sentence and tells_failures:
+            print(f"  {file.number}: {reason}: {sentence}")
     return counts, wrong
 
 
@@ -299,7 +299,8 @@ def main():
                     print(job.name, "ssdlab:", ours.get(job.name, [])[:80])
             return 0
         began = time.monotonic()
-        counts, wrong = compare_files(rig, arguments.seed, range(arguments.start, arguments.start + arguments.count))
+        numbers = range(arguments.start, arguments.start + arguments.count)
+        counts, wrong = compare_files(rig, arguments.seed, numbers, tells_failures=True)
         for reason, count in counts.most_common():
             print(f"{count:6} {reason}")
         print(f"{sum(counts.values())} files in {time.monotonic() - began:.1f} s")

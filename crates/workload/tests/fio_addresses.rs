@@ -237,7 +237,8 @@ fn sequential_modes_walk_as_fio_walks() {
         "a share is not filled by further passes"
     );
     assert_eq!(offsets("rw=write:4k,bs=4k,size=24k,io_size=200%").len(), 12, "one above 100% is");
-    assert_eq!(offsets("rw=write:4k,bssplit=4k/40:4k/60,size=24k"), [0, 2, 4], "alike, they are one size");
+    assert_eq!(offsets("rw=write,bssplit=4k/40:4k/60,size=10k"), [0, 1, 2], "alike, they are one size");
+    assert_eq!(offsets("rw=write,bssplit=4k/40:6k/60,size=10k"), [0, 1], "cut, they are two that end in the region");
     assert_eq!(
         offsets("rw=write:252k,bs=4k,size=1m,io_size=24k"),
         [0, 64, 128, 192, 0, 64],

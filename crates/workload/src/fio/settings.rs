@@ -490,8 +490,10 @@ impl JobSettings {
                 let step = if self.unaligned { 1 } else { smallest };
                 let cut = |(size, percent): &(u64, u32)| (size - size % step, *percent);
                 let used: Vec<_> = entries.iter().map(cut).filter(|(_, percent)| *percent > 0).collect();
+                // As in fio, sizes that are alike before they are cut are one size, which may reach beyond the region.
+                let is_one = entries.iter().all(|(size, _)| *size == smallest);
                 self.sizes[direction] = match used.as_slice() {
-                    [(only, _), rest @ ..] if rest.iter().all(|(size, _)| size == only) => Sizes::Fixed(*only),
+                    [(only, _), rest @ ..] if is_one || rest.is_empty() => Sizes::Fixed(*only),
                     _ => Sizes::Split(used),
                 };
             }
