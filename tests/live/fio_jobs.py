@@ -328,6 +328,10 @@ def by_chance(job):
     return is_random(job) or is_mixed(job) or not has_one_size(job) or "rate_process" in job.keys and is_mixed(job)
 
 
+def clones_of(job):
+    return int(job.get("numjobs", "1"))
+
+
 def is_by_time(job):
     return "runtime" in job.keys
 
@@ -342,7 +346,6 @@ def cluster(job):
 
 def compare(job, file, theirs, ours):
     """How the requests of a job differ between fio and ssdlab, in a sentence; nothing where they do not."""
-    clones = int(job.get("numjobs", "1"))
     if job.get("ioengine") == "posixaio" and trims_and_writes(job):
         # fio logs a trim twice that it sends once: the engine is busy at first.
         theirs = [one for at, one in enumerate(theirs) if one[0] != "trim" or at == 0 or theirs[at - 1] != one]
@@ -355,7 +358,7 @@ def compare(job, file, theirs, ours):
         least = min(len(theirs), len(ours))
         theirs, ours = theirs[:least], ours[:least]
     if not by_chance(job):
-        if clones > 1:
+        if clones_of(job) > 1:
             theirs, ours = sorted(theirs), sorted(ours)
         if theirs == ours:
             return None
@@ -407,6 +410,12 @@ def compare_shares(job, file, theirs, ours):
         # Of a whole region, the ends are the same, too.
         if len(counts[0]) > 8 and is_whole and spans[0] != spans[1]:
             return f"fio covers bytes {spans[0]}, ssdlab {spans[1]}"
+    if steps_back(job) and not has_one_size(job):
+        # A request that is longer than the step back goes up, a shorter one down, and near the end only short ones fit: the way
+        # of a whole job follows from a few draws. All that do not begin a step behind the one before begin at the same offsets.
+        # (A log of several clones does not tell them apart.)
+        places = set().union(*(landings(job, side) for side in moves)) if clones_of(job) == 1 else set()
+        return f"steps of {job.get('rw')} lead to {sorted(places)}" if len(places) > 3 else None
     traits = {
         "direction": lambda at, side: side[at][0],
         "size": lambda at, side: (side[at][0], side[at][2]),
@@ -423,9 +432,6 @@ def compare_shares(job, file, theirs, ours):
             continue
         if what == "step" and covers(job):
             # Where a drawn block is covered, fio goes on to the next free one: see "Orders of passes".
-            continue
-        if what in ("place", "step") and steps_back(job) and not has_one_size(job):
-            # One that is longer than the step back goes up from the start, a shorter one down from the end.
             continue
         # Places are shares of bytes, as a map that has few free blocks left cuts requests into small ones.
         weights = [[length if what == "place" else 1 for _, _, length in side] for side in moves]
@@ -476,6 +482,16 @@ def step(side, at, of_direction):
         return False
     now = side[at][1]
     return "on" if now == offset + length else "again" if now == offset else "elsewhere"
+
+
+def landings(job, side):
+    """Offsets of requests that do not begin a step back from the end of the one before in their direction."""
+    back, ends, found = size(job.get("rw").partition(":-")[2]), {}, set()
+    for direction, offset, length in side:
+        if offset != ends.get(direction, -1) - back:
+            found.add(offset)
+        ends[direction] = offset + length
+    return found
 
 
 def covers(job):
