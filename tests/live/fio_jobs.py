@@ -216,7 +216,7 @@ def draw_job(rng, capacity, on_device, of):
         draw_zones(rng, keys, capacity)
     if rng.random() < 0.08 and not zoned:
         keys["numjobs"] = str(rng.randint(2, 3))
-        # Clones write one log: lines are torn when it is longer than the buffers of 4 KiB.
+        # Clones write one log: lines may be torn when it is longer than the buffers of 4 KiB.
         keys["number_ios"] = str(max(1, rng.randint(1, 50) // int(keys.get("loops", "1"))))
         if rng.random() < 0.6:
             keys["offset_increment"] = rng.choice(["64k", "5%", "20%", "0"])
@@ -291,10 +291,17 @@ def bound(keys):
 
 
 def parse_log(text, file=None):
-    """Requests of a fio iolog, in their order: (operation, offset, length). `file` chooses those of one file."""
+    """Requests of a fio iolog, in their order: (operation, offset, length). `file` chooses those of one file.
+
+    A ValueError tells of a torn line.
+    """
     requests = []
     for line in text.splitlines():
         words = line.split()
+        is_whole = len(words) == 5 and all(words[at].isdigit() for at in (0, 3, 4))
+        is_of_file = len(words) == 3 and words[2] in ("add", "open", "close") or line.startswith("fio version")
+        if not is_whole and not is_of_file:
+            raise ValueError(f"found {line!r}, expected time, file, action, offset and length")
         if len(words) == 5 and (file is None or words[1] == file):
             _, _, action, offset, length = words
             if action in ("sync", "datasync"):

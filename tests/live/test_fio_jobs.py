@@ -115,7 +115,10 @@ def run_fio(rig, files):
             for job in file.jobs:
                 log = rig.folder / f"log-{names[file.number]}{job.name}"
                 if log.exists():
-                    logs[file.number, job.name] = fio_jobs.parse_log(log.read_text())
+                    try:
+                        logs[file.number, job.name] = fio_jobs.parse_log(log.read_text())
+                    except ValueError as error:
+                        status, spoken = None, f"{spoken}\nthe log of {job.name} is torn: {error}"
                     log.unlink()
         return logs, status, "\n".join([spoken, *errors])[-600:].strip()
     finally:
@@ -149,7 +152,7 @@ def judge(rig, file, theirs):
     if ours is None and ("panicked" in refusal or "this is a bug in ssdlab" in refusal):
         return "wrong", f"ssdlab: {refusal}"
     if status is None or status < 0:
-        # A signal ended fio, or it did not end; what it sent is unknown.
+        # A signal ended fio, it did not end, or its log is torn; what it sent is unknown.
         return "fio fails", f"{status}: {said[-200:]}"
     if ours is None or not has_run:
         if ours is None and not has_run:

@@ -163,6 +163,11 @@ fn passes_begin_and_end_with_the_flushes_of_fio() {
     assert_eq!(ops(&format!("{job}=psync,loops=2,fsync=4,end_fsync=1")), "wwwwFFwwwwF");
     assert_eq!(ops(&format!("{job}=psync,loops=2,fsync=3")), "wwwFwwwFww");
     assert_eq!(ops(&format!("{job}=psync,loops=2,number_ios=2,end_fsync=1")), "wwwwFF", "an empty pass");
+    assert_eq!(
+        ops("rw=write:-4k,bsrange=48k-64k,size=96k,offset=1m,end_fsync=1"),
+        "F",
+        "no block fits a step before the end"
+    );
     assert_eq!(ops(&format!("{job}=psync,loops=3,io_size=4k,end_fsync=1")), "wwwFF", "one, whatever loops asks for");
 }
 

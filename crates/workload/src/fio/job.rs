@@ -151,7 +151,8 @@ impl JobRun {
             pass_drawn: 0,
             pass_counted: 0,
             loops_left: plan.settings.loops - 1,
-            sent_since_flush: false,
+            // As fio, a job that has sent nothing ends with its flush, too.
+            sent_since_flush: true,
             pass_ended: false,
             behind_flush: None,
             empty_pass: false,
