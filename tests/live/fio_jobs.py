@@ -607,7 +607,8 @@ REFUSALS = {
 
 # What ssdlab says where it refuses a job by "Zones with write pointers".
 ZBD_REFUSALS = (
-    "divides the capacity", "the capacity of a zone", "region has data", "at least the smallest block of", "hold no whole zone"
+    "divides the capacity", "the capacity of a zone", "region has data", "at least the smallest block of", "hold no whole zone",
+    "a trim resets a zone",
 )
 
 # Named in the documentation, and not seen in the order of requests.
