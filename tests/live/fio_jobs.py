@@ -608,7 +608,7 @@ REFUSALS = {
 # What ssdlab says where it refuses a job by "Zones with write pointers".
 ZBD_REFUSALS = (
     "divides the capacity", "the capacity of a zone", "region has data", "at least the smallest block of", "hold no whole zone",
-    "a trim resets a zone",
+    "a trim resets a zone", "the limit of open zones is reached",
 )
 
 # Named in the documentation, and not seen in the order of requests.
