@@ -32,14 +32,14 @@ def stacks():
         unbuffered = ["buffer.policy=none"]
         yield f"restoring-{count}-unbuffered", f'{{ {RESTORING}, restore = "ressd" }}, {stripe}', unbuffered
         yield f"append-{count}", above("stripe", [APPEND] * count), APPEND_SETS
-    # A stripe of several drives with their drivers stops answering now and then, with no kill before: that is not this test's.
-    yield "shrd-1", above("stripe", [SHRD]), SHRD_SETS
+        yield f"shrd-{count}", above("stripe", [SHRD] * count), SHRD_SETS
     for count in (2, 3):
         mirror = f'{{ kind = "mirror", drives = {count}, region = 65536 }}'
         yield f"mirror-{count}", mirror, []
         yield f"restoring-mirror-{count}", f"{{ {RESTORING} }}, {mirror}", []
+        yield f"mirror-append-{count}", above("mirror", [APPEND] * count), APPEND_SETS
+        yield f"mirror-shrd-{count}", above("mirror", [SHRD] * count), SHRD_SETS
     yield "mirror-restoring", above("mirror", [f"{{ {RESTORING} }}", "{}"]), []
-    yield "mirror-append", above("mirror", [APPEND] * 2), APPEND_SETS
 
 
 class Subject:
