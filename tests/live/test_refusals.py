@@ -146,7 +146,42 @@ def test_damaged_data(bench):
     client.write(100 * 4096, marks[100])
     check(client.read(100 * 4096, 4096) == marks[100], "what was written over it is not there")
     client.close()
+    lines = [line for line in server.stop().splitlines() if "damaged" in line]
+    check(len(lines) == 1, f"one line for the damaged page, found {lines}")
+    words = [f"warning: {server.image / 'pages'}: ", f"at offset {at - at % 4096} ", f"page {at // 8192 % 12} of block {at // 8192 // 12} "]
+    check(all(word in lines[0] for word in words), f"not all of {words} are in: {lines[0]}")
+
+
+def test_many_damaged_pages(bench):
+    """Of many damaged pages the server names some, each once, and counts the others."""
+    server = bench.serve("tiny")
+    client = nbd.Client(server.socket)
+    marks = [page.to_bytes(2) * 2048 for page in range(1, 257)]
+    for page, data in enumerate(marks):
+        client.write(page * 4096, data)
+    client.close()
     server.stop()
+    path = server.image / "pages"
+    data = path.read_bytes()
+    damaged = {data.index(mark) // 8192 for mark in marks}
+    path.write_bytes(data.translate(bytes(byte ^ 1 for byte in range(256))))
+    server.start()
+    client = nbd.Client(server.socket)
+    for _ in range(2):
+        for page in range(256):
+            try:
+                client.read(page * 4096, 4096)
+                check(False, f"page {page} was read")
+            except nbd.Error as error:
+                check(error.errno == 5, f"page {page}: errno {error.errno}")
+    client.close()
+    lines = [line for line in server.stop().splitlines() if "damaged" in line]
+    named = {line.split(" at offset ")[1].split()[0] for line in lines if " at offset " in line}
+    others = [line for line in lines if "not named" in line]
+    check(len(named) == 16 and len(lines) == 16 + len(others), f"16 damaged pages are named once, found {lines}")
+    expected = f"warning: {len(damaged) - 16} more pages are damaged"
+    check(others and others[-1].startswith(expected), f"`{expected}` is not said: {others}")
+    check(len(others) <= 10, f"{len(others)} lines count the others")
 
 
 def test_folders_that_are_no_image(bench):

@@ -9,6 +9,7 @@
 
 mod args;
 mod catalogue;
+mod damage;
 mod escaping;
 mod failure;
 mod figure17_live;

@@ -97,7 +97,7 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
     let wants = if args.file && args.fs.is_none() { Wants::Commands } else { Wants::BlockIo };
     // A new image is not left behind for a mistake in the mountpoint.
     mount::check_mountpoint(&args.mountpoint).map_err(failed)?;
-    let live = Live::start(served, wants)?;
+    let mut live = Live::start(served, wants)?;
     let options = Options {
         file_system: args.fs.map(FileSystem::from),
         sector_bytes: args.sector,
@@ -108,7 +108,10 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
     };
     let target = Arc::clone(&live.engine) as Arc<dyn Target>;
     let _ = mount::protect_process();
-    let mut mounted = mount::mount(&options, target).map_err(failed)?;
+    let mounted = mount::mount(&options, target);
+    // A file system on damaged pages may be why it was refused.
+    live.name_damage();
+    let mut mounted = mounted.map_err(failed)?;
     tell(args, &mounted)?;
     let stopper = mounted.stopper();
     let over = AtomicBool::new(false);

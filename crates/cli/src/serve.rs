@@ -18,6 +18,7 @@ use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, REQUEST_BYTES_MA
 use ssdlab_live::record::{Recorder, RecordingFile};
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
+use crate::damage::DamageReport;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::stdout::say;
@@ -116,6 +117,7 @@ pub(crate) struct Live {
     control: Option<Control>,
     recorder: Option<(PathBuf, Recorder)>,
     pace: Pace,
+    damage: DamageReport,
     /// Memory that `--memory` leaves for clients, in bytes.
     left: u64,
 }
@@ -137,7 +139,7 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
             let failure = Failure::input(format!("--nbd {}: {error}", args.nbd));
             if matches!(error, EndpointError::Remote(_)) { failure.hint(ALLOW_REMOTE) } else { failure }
         })?;
-    let live = Live::start(&args.served, Wants::Commands)?;
+    let mut live = Live::start(&args.served, Wants::Commands)?;
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
     let total_bytes = live.left.clamp(CLIENTS_LEAST, CLIENTS_MOST);
     let server =
@@ -237,23 +239,40 @@ impl Live {
             }
             None => None,
         };
-        Ok(Live { engine, control: Some(control), recorder, pace: args.time_scale, left })
+        Ok(Live {
+            engine,
+            control: Some(control),
+            recorder,
+            pace: args.time_scale,
+            damage: DamageReport::default(),
+            left,
+        })
     }
 
-    /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`.
-    pub(crate) fn wait(&self, over: impl Fn() -> bool) -> Result<(), Failure> {
+    /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`, and names damaged pages meanwhile.
+    pub(crate) fn wait(&mut self, over: impl Fn() -> bool) -> Result<(), Failure> {
         let stop = interrupt::listen_saying("stopping: the drive is flushed; once more cuts its power")?;
-        let asked = || self.control.as_ref().is_some_and(Control::stop_asked);
-        while !stop.load(Ordering::Relaxed) && !asked() && !over() {
+        loop {
+            self.name_damage();
+            let asked = self.control.as_ref().is_some_and(Control::stop_asked);
+            if stop.load(Ordering::Relaxed) || asked || over() {
+                break;
+            }
             std::thread::sleep(LOOK);
         }
         Ok(())
+    }
+
+    /// Names damaged pages that were found since the last look.
+    pub(crate) fn name_damage(&mut self) {
+        self.damage.look(&self.engine, false);
     }
 
     /// Flushes the drive, ends the recording, and says what was served.
     pub(crate) fn finish(mut self) -> Result<ExitCode, Failure> {
         drop(self.control.take());
         self.engine.stop();
+        self.damage.look(&self.engine, true);
         let figures = self.engine.figures(false);
         if let Some((path, recorder)) = self.recorder.take() {
             let count = recorder

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options, Status};
-use ssdlab_flash::{BlockId, Contents, FaultKind, Image, ImageError, OpKind, ScriptedFault};
+use ssdlab_flash::{BlockId, Contents, FaultKind, Image, ImageError, OpKind, Ppn, ScriptedFault};
 use ssdlab_torture::configs;
 
 const OPTIONS: Options = Options { seed: 7, contents: Contents::Bytes };
@@ -456,8 +456,8 @@ fn data_that_was_damaged_is_an_error_and_never_read_as_good() {
     bytes.iter_mut().step_by(64).for_each(|byte| *byte ^= 0x10);
     std::fs::write(&path, bytes).expect("written");
     let mut drive = on_image(&config, dir.path());
-    let mut failed = 0;
-    for sector in 0..drive.user_sectors() {
+    let (mut failed, mut named) = (0, Vec::new());
+    for sector in (0..drive.user_sectors()).chain(0..drive.user_sectors()) {
         drive.submit(&Request { at: drive.now(), tag: 1, ..Request::new(Op::Read, sector, 1) });
         while drive.completions().is_empty() {
             drive.run_to_completion(Nanos::MAX);
@@ -468,8 +468,58 @@ fn data_that_was_damaged_is_an_error_and_never_read_as_good() {
         let range = sector as usize * 512..(sector as usize + 1) * 512;
         assert!(status == Status::UncorrectableRead || data == model[range], "sector {sector} lies");
         failed += u32::from(status == Status::UncorrectableRead);
+        named.extend(drive.image().expect("an image").take_damage());
     }
     assert!(failed > 0);
+    // Each damaged page is named once, with its place in the file, and only so many are.
+    let pages: std::collections::BTreeSet<Ppn> = named.iter().map(|damage| damage.page).collect();
+    assert!(pages.len() == named.len() && (1..=16).contains(&named.len()), "{} of {pages:?}", named.len());
+    let counted = drive.image().expect("an image").damaged_pages();
+    assert!(counted >= named.len() as u64, "{counted} pages, {} named", named.len());
+    let geometry = config.flash.geometry;
+    for damage in named {
+        assert_eq!(damage.path, path);
+        let first = u64::from(damage.page.0) * u64::from(geometry.page_bytes);
+        assert_eq!(damage.offset, first + u64::from(damage.unit_in_page * damage.bytes));
+        let (block, page) = (damage.page.0 / geometry.pages_per_block, damage.page.0 % geometry.pages_per_block);
+        let said = damage.to_string();
+        assert!(said.contains(&format!("page {page} of block {block} (channel ")), "{said}");
+        assert!(said.contains(&format!("at offset {} ", damage.offset)) && said.contains("expected 0x"), "{said}");
+    }
+}
+
+/// An image without damage has none, though programs were torn and pages have units that nobody wrote.
+#[test]
+fn an_image_that_is_good_has_no_damaged_pages() {
+    for seed in 1..=60 {
+        let mut rng = rng(seed, "good");
+        let config = loop {
+            let mut config = configs::random(&mut rng);
+            config.flash.faults = Default::default();
+            let Some(units) = configs::most_user_units(&config) else { continue };
+            config.user_bytes = units * u64::from(config.ftl.mapping_unit);
+            if config.user_bytes <= 96 << 10 {
+                break config;
+            }
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut model = vec![0; config.user_bytes as usize];
+        for _ in 0..4 {
+            let mut drive = on_image(&config, dir.path());
+            work(&mut drive, &mut rng, 60, &mut model);
+            read_each(&mut drive);
+            let damages = drive.image().expect("an image").take_damage();
+            assert!(damages.is_empty(), "seed {seed}, design {}: {}", config.ftl.design, damages[0]);
+            // Programs in flight are torn.
+            for sector in (0..drive.user_sectors()).step_by(9) {
+                let request = Request { at: drive.now(), ..Request::new(Op::Write, sector, 1) };
+                drive.submit_with(&request, Data::Bytes(&[sector as u8; 512]));
+                drive.run_until(drive.now() + Nanos(20_000));
+            }
+            drive.persist();
+            drive.kill();
+        }
+    }
 }
 
 #[test]

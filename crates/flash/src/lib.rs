@@ -27,6 +27,6 @@ pub use contents::{Oob, Origin, Store};
 pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, RecordId, Stay, Stretch, Submit};
 pub use id::{BlockId, DieId, Lpn, PlaneId, Ppn, UnitId};
-pub use image::{Folder, Image, ImageError, Lifeline, seeded};
+pub use image::{Damage, DamageFound, Folder, Image, ImageError, Lifeline, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

@@ -16,6 +16,7 @@ use ssdlab_workload::files::{
     Directory, Engine as Threads, FileSets, FileSystem as _, Limits, Measures, Personality, prepare, run,
 };
 
+use crate::damage::DamageReport;
 use crate::failure::Failure;
 use crate::memory::allowed;
 
@@ -128,6 +129,7 @@ impl Rig {
         self.engine.set_slower(PREPARING);
         self.mounted.take_down().map_err(Failure::work)?;
         self.engine.stop();
+        DamageReport::default().look(&self.engine, true);
         match self.engine.figures(false).broken {
             Some(broken) => Err(Failure::work(format!("{}: {broken}", self.folder.0.display()))),
             None => Ok(()),

@@ -21,9 +21,11 @@
 //! each unit in its page's entry. A block's entry counts the pages that have entries, so an entry that is gone, or replaced by one
 //! of an earlier life of the block, shows too; an erased block loses the entry of its first page, so an earlier entry of the block
 //! counts in vain. Damaged entries are refused when the image is opened; damaged data is an error for
-//! who reads it. Only files as a whole from an earlier moment of the same image, all four of them, are taken for what they say.
+//! who reads it, and [`Image::take_damage`] names its page. Only files as a whole from an earlier moment of the same image, all four
+//! of them, are taken for what they say.
 
 mod behind;
+mod damage;
 mod entry;
 mod files;
 mod folder;
@@ -42,6 +44,8 @@ use crate::contents::Oob;
 use crate::{Block, BlockId, Geometry, Lpn, Origin, Ppn, UnitId};
 
 use behind::Behind;
+pub use damage::{Damage, DamageFound};
+use damage::{Damages, offset_of};
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
 pub use files::ImageError;
 use files::{Files, HEADER, give_back, provide};
@@ -70,6 +74,7 @@ pub struct Image {
     /// Blocks that stand in another place of their plane in a superblock.
     substitutes: BTreeMap<BlockId, u32>,
     lifeline: Lifeline,
+    damages: RefCell<Damages>,
     /// A file cannot be written, whether or not there is space. No success is reported again.
     broken: Option<String>,
     /// The host's file system has no space for what is behind.
@@ -125,6 +130,7 @@ impl Image {
             behind: Behind::default(),
             substitutes: BTreeMap::new(),
             lifeline: Lifeline::default(),
+            damages: RefCell::default(),
             broken: None,
             full: false,
             scratch: Vec::new(),
@@ -167,6 +173,17 @@ impl Image {
         std::mem::take(&mut self.space.borrow_mut().full)
     }
 
+    /// Damaged pages that were found since the last call. Each page is named once until its block is erased, and only so many;
+    /// [`Image::damaged_pages`] counts on.
+    pub fn take_damage(&self) -> Vec<Damage> {
+        self.damages.borrow_mut().take()
+    }
+
+    /// Damaged pages that were found since the image was opened.
+    pub fn damaged_pages(&self) -> u64 {
+        self.damages.borrow().count()
+    }
+
     /// Bytes that the files take on the host's file system.
     pub fn bytes_on_disk(&self) -> u64 {
         use std::os::unix::fs::MetadataExt as _;
@@ -207,7 +224,9 @@ impl Image {
             Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new(), substitutes: Vec::new() };
         for (block, bytes) in (0..blocks).map(BlockId).zip(table.chunks_exact(BLOCK_BYTES)) {
             let entry = BlockEntry::decode(bytes, seal, block).map_err(|()| {
-                self.damaged("blocks", format!("the entry of block {block} does not agree with its check"))
+                let offset = HEADER + u64::from(block.0) * BLOCK_BYTES as u64;
+                let what = format!("the entry of block {block}, at offset {offset}, does not agree with its check");
+                self.damaged("blocks", what)
             })?;
             let BlockEntry { erases, bad, suspect, erasing, stands_in, programmed } = entry;
             if let Some(index) = stands_in {
@@ -273,7 +292,10 @@ impl Image {
         for (page, bytes) in (0..pages).zip(entries.chunks_exact(size)) {
             let ppn = Ppn::of(block, page, pages);
             let entry = PageEntry::decode(bytes, seal, ppn, self.units_per_page, self.origins).map_err(|()| {
-                self.damaged("oob", format!("the entry of page {page} of block {block} does not agree with its check"))
+                let at = offset + u64::from(page) * size as u64;
+                let what =
+                    format!("the entry of page {page} of block {block}, at offset {at}, does not agree with its check");
+                self.damaged("oob", what)
             })?;
             let Some(entry) = entry.filter(|entry| entry.erases >= state.erases) else {
                 ended = true;
@@ -314,6 +336,7 @@ impl Image {
                 }
             }
             if entry.state != PageState::Written || state.torn {
+                self.damages.get_mut().expect(ppn);
                 unreadable.push(ppn);
             }
         }
@@ -359,17 +382,41 @@ impl Image {
             cells.copy_from_slice(&whole[from..from + cells.len()]);
             return true;
         }
-        let offset = u64::from(unit.0) * u64::from(self.unit_bytes);
-        let check = self.checks.get(unit.index());
         if cells.len() == self.unit_bytes as usize {
-            return self.files.pages.read_exact_at(cells, offset).is_ok() && unit_check(cells, unit) == check;
+            return self.read_unit(unit, cells);
         }
         let mut whole = vec![0; self.unit_bytes as usize];
-        if self.files.pages.read_exact_at(&mut whole, offset).is_err() {
-            return false;
-        }
+        let good = self.read_unit(unit, &mut whole);
         cells.copy_from_slice(&whole[from..from + cells.len()]);
-        unit_check(&whole, unit) == check
+        good
+    }
+
+    /// Reads all bytes of a unit from its file; false, and its page is noted, if they do not agree with their check.
+    fn read_unit(&self, unit: UnitId, cells: &mut [u8]) -> bool {
+        let offset = offset_of(unit, self.unit_bytes);
+        let expected = self.checks.get(unit.index());
+        let found = match self.files.pages.read_exact_at(cells, offset) {
+            Ok(()) => match unit_check(cells, unit) {
+                found if found == expected => return true,
+                found => DamageFound::Check { found, expected },
+            },
+            Err(error) => DamageFound::Unread(error.to_string()),
+        };
+        let page = unit.page(self.units_per_page);
+        let block = page.block(self.geometry.pages_per_block);
+        // What was never programmed has no check.
+        if page % self.geometry.pages_per_block < self.programmed[block.index()] {
+            self.damages.borrow_mut().note(page, || Damage {
+                path: self.files.folder.path().join("pages"),
+                offset,
+                bytes: self.unit_bytes,
+                page,
+                unit_in_page: unit.0 % self.units_per_page,
+                geometry: self.geometry,
+                found,
+            });
+        }
+        false
     }
 
     /// Writes all bytes of a unit, of a page whose program has not ended.
@@ -553,6 +600,7 @@ impl Image {
         self.put_block(number, block);
         let pages = Ppn::of(number, 0, self.geometry.pages_per_block);
         self.log.forget(pages..pages + self.geometry.pages_per_block);
+        self.damages.get_mut().forget(pages..pages + self.geometry.pages_per_block);
         // Before the erase is in the files they mean the data that was there.
         if self.behind.is_empty() {
             self.tidy();

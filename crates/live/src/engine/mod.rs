@@ -17,7 +17,7 @@ use ssdlab_base::command_set::REFUSALS_MAX;
 use ssdlab_base::command_sets::segments::Segment;
 use ssdlab_base::{CommandSet, Event, Nanos, Op, Refusal, Request};
 use ssdlab_device::{Completion, Data, Payload, Status};
-use ssdlab_flash::Image;
+use ssdlab_flash::{Damage, Image};
 pub use ssdlab_host::promise::{Kind, PROMISES, Promise};
 use ssdlab_host::{Device, Part};
 use ssdlab_measure::smart::SmartLog;
@@ -216,6 +216,18 @@ impl Engine {
             [only] => SmartLog::of(only.drive).to_json(),
             parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
         }
+    }
+
+    /// Damaged pages of the images that were found since the last call, as [`Image::take_damage`] has them, and how many pages were
+    /// found in all since the images were opened.
+    pub fn take_damage(&self) -> (Vec<Damage>, u64) {
+        let state = self.shared.lock();
+        let parts = state.device.parts();
+        let images = parts.iter().filter_map(|part| part.drive.image());
+        images.fold((Vec::new(), 0), |(mut all, pages), image| {
+            all.append(&mut image.take_damage());
+            (all, pages + image.damaged_pages())
+        })
     }
 
     /// From now on everything takes `slower` times as long as in the model; virtual time goes on from where it is. Nothing
