@@ -393,6 +393,9 @@ def compare_shares(job, file, theirs, ours):
             spread = max(sums)
         else:
             spread = 6 * most * math.sqrt(len(moves[0])) if "number_ios" in job.keys or is_by_time(job) else 2 * most
+        if "zonesize" in job.keys and not has_one_size(job):
+            # Each zone ends with a request of a size that is drawn.
+            spread = max(spread, 2 * most * math.sqrt(max(sums) / size(job.get("zonesize"))))
         if has_map(job):
             # A request takes whole blocks of the map; what it leaves of its last block is not sent by another.
             least = min(length for side in moves for _, _, length in side)
