@@ -96,6 +96,8 @@ pub enum Bug {
     MapPageForgotten,
     /// Of several copies of a map page recovery takes the one that it reads last.
     OlderMapPageWins,
+    /// A mapping unit that map pages share is free as soon as newer copies of all are on their way to flash.
+    SharedUnitFreedEarly,
     /// A map page is programmed while what it names is not on flash.
     MapPageNamesUnwritten,
     /// What recovery finds beyond the map does not make map pages dirty.
@@ -132,7 +134,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 61] = [
+    pub const ALL: [Bug; 62] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -178,6 +180,7 @@ impl Bug {
         Bug::RecordIsLate,
         Bug::MapPageForgotten,
         Bug::OlderMapPageWins,
+        Bug::SharedUnitFreedEarly,
         Bug::MapPageNamesUnwritten,
         Bug::RecoveryLeavesPageClean,
         Bug::EventForgotten,
@@ -246,6 +249,7 @@ impl Bug {
             Bug::RecordIsLate => "the record of active blocks counts from its own program",
             Bug::MapPageForgotten => "recovery believes copies that are older than their map page",
             Bug::OlderMapPageWins => "recovery takes the copy of a map page that it reads last",
+            Bug::SharedUnitFreedEarly => "a unit of map pages is free before newer copies of them are on flash",
             Bug::MapPageNamesUnwritten => "a map page is programmed before the data that it names",
             Bug::RecoveryLeavesPageClean => "recovery leaves map pages clean that lack what it found",
             Bug::EventForgotten => "a host that starts anew misses the first event that it did not acknowledge",

@@ -38,7 +38,9 @@ fn stats(drive: &Drive) -> MapCacheStats {
 
 #[test]
 fn a_miss_takes_the_sum_of_its_parts() {
-    let mut host = Host::new(&one_die(64, 2));
+    let mut config = one_die(64, 2);
+    config.ftl.own.set("map_packing", false);
+    let mut host = Host::new(&config);
     // Map pages that were never programmed are there at once.
     host.assert_takes(page(Op::Write, 0), &[PROGRAM_PAGE]);
     host.assert_takes(page(Op::Write, ENTRIES), &[PROGRAM_PAGE]);

@@ -207,7 +207,7 @@ fn compare(unit: u32, cached: u32, packing: bool, timed: bool, seed: u64) {
     let units_per_page = PAGE / unit;
     let mut model = Model {
         capacity: cached as usize,
-        shared: if packing { (PAGE / unit.max(MAP_PAGE)) as usize } else { 1 },
+        shared: if packing { (PAGE / MAP_PAGE) as usize } else { 1 },
         units_per_page,
         timed,
         list: Vec::new(),
@@ -275,7 +275,7 @@ fn compare(unit: u32, cached: u32, packing: bool, timed: bool, seed: u64) {
 
 #[test]
 fn every_hit_miss_and_victim_is_that_of_a_list() {
-    for (unit, packing) in [(4096, true), (1024, true), (512, true), (512, false)] {
+    for (unit, packing) in [(4096, true), (4096, false), (1024, true), (512, true), (512, false)] {
         // A command needs up to as many map pages as there are units in a page of flash.
         let least = (PAGE / unit).max(2);
         for cached in [least, least + 1, MAP_PAGES - 2] {

@@ -16,7 +16,8 @@
 //! accesses in the mean, of which the first `delay` surely (it is not used for a while, and then waits to be programmed).
 //! The block that is collected is about the oldest, since over-provisioning is plenty: `tau` accesses old, the time in which
 //! all its places but those of two free blocks and half of itself were programmed. What is valid then is moved; what was
-//! moved before survives with `exp(-tau / map_pages)`.
+//! moved before survives with `exp(-tau / map_pages)`. Map pages smaller than a mapping unit share one, which stays valid as long as
+//! one of them does.
 //!
 //! The data has as many blocks as that of the drive with `page` beside it, map blocks come on top.
 
@@ -50,7 +51,12 @@ impl Case {
 
     /// Map pages that share a page of flash.
     fn shared(&self) -> u64 {
-        if self.packing { PAGE / self.unit.max(MAP_PAGE) } else { 1 }
+        if self.packing { PAGE / MAP_PAGE } else { 1 }
+    }
+
+    /// Map pages that share a mapping unit.
+    fn in_unit(&self) -> u64 {
+        if self.packing { (self.unit / MAP_PAGE).max(1) } else { 1 }
     }
 
     /// Blocks that are set aside for the map and the record: twice what they take, and three.
@@ -94,10 +100,14 @@ impl Case {
         let delay = map_pages / rate - map_pages;
         let places = (f64::from(self.map_blocks()) - 2.5) * f64::from(self.pages_per_block);
         let units_per_page = (PAGE / self.unit) as f64;
+        let in_unit = self.in_unit() as f64;
         let mut moved = 0.0;
         for _ in 0..200 {
             let tau = places / (programs + moved);
-            moved = rate * unused((tau - delay).max(0.0)) / (1.0 - unused(tau)) / units_per_page;
+            // A unit is moved each time that it grows so old again while a page in it is the newest copy.
+            let is_needed = |age: f64| 1.0 - (1.0 - unused((age - delay).max(0.0))).powf(in_unit);
+            let times: f64 = (1..=50).map(|moves| is_needed(f64::from(moves) * tau)).sum();
+            moved = rate / in_unit * times / units_per_page;
         }
         programs + moved
     }
@@ -155,7 +165,8 @@ fn write_amplification_is_that_of_page_and_the_traffic_of_misses() {
         packing,
     };
     let cases = [
-        case(64, 310, 4096, 4, true),
+        case(64, 310, 4096, 4, false),
+        case(64, 310, 4096, 12, true),
         case(64, 310, 4096, 16, true),
         case(64, 310, 4096, 64, true),
         case(64, 310, 512, 32, true),

@@ -64,7 +64,6 @@ pub fn idle_settings(config: &DriveConfig, collects_by_policy: bool) -> Vec<Stri
             config.gc.victim, config.ftl.design
         ));
     }
-    sentences.extend(crate::ftl::design_remarks(config));
     sentences
 }
 
@@ -104,22 +103,6 @@ mod tests {
         let buffer = ["buffer.policy=fab", "buffer.size=64k", "buffer.block_pages=32", "buffer.lirs_hir_permille=20"];
         let told = idle_settings(&drive(&buffer), true);
         assert!(told.len() == 1 && told[0].contains("\"lirs\" or \"pc-lirs\""), "{told:?}");
-    }
-
-    /// A map page takes whole mapping units on flash: smaller ones share a page of flash with fewer than their bytes allow.
-    #[test]
-    fn map_pages_smaller_than_a_mapping_unit_are_told() {
-        let with = |more: &[&str]| {
-            let drive = drive(&[&["flash.page_size=16k", "ftl.design=dftl", "ftl.map_cache=64k"], more].concat());
-            idle_settings(&drive, true)
-        };
-        let [told] = &with(&["ftl.mapping_unit=16k"])[..] else { panic!("one sentence") };
-        assert!(told.starts_with("ftl.map_page = 4 KiB leaves 12 KiB of each mapping unit of 16 KiB empty"), "{told}");
-        assert!(told.contains("takes 1, not 4"), "{told}");
-        assert!(with(&["ftl.mapping_unit=8k"])[0].contains("takes 2, not 4"));
-        assert_eq!(with(&["ftl.mapping_unit=4k"]), Vec::<String>::new());
-        assert_eq!(with(&["ftl.mapping_unit=16k", "ftl.map_page=16k"]), Vec::<String>::new());
-        assert_eq!(with(&["ftl.mapping_unit=16k", "ftl.map_packing=false"]), Vec::<String>::new());
     }
 
     #[test]

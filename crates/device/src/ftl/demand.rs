@@ -41,7 +41,8 @@ pub(super) fn simulator_bytes(config: &DriveConfig) -> u64 {
     let words = u64::from(shape.pages) * u64::from(shape.page_bytes);
     let state =
         u64::from(shape.metadata_units() + shape.log_entries) * 32 + u64::from(shape.lines()) * LINE_STATE_BYTES;
-    PageFtl::simulator_bytes(config) + 2 * words + state
+    // A shared unit stays with all of its words until the last of its map pages is superseded.
+    PageFtl::simulator_bytes(config) + u64::from(1 + shape.slots) * words + state
 }
 
 /// Superblocks of each group for map pages.
@@ -442,6 +443,6 @@ impl Ftl for DemandFtl {
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
         self.data.restore(media, from)?;
-        self.map.restore(&self.data, media, from)
+        self.map.restore(&mut self.data, media, from)
     }
 }

@@ -54,12 +54,6 @@ pub fn design_commands(name: &str) -> Option<&'static CommandSet> {
     DESIGNS.iter().find(|design| design.name == name).and_then(|design| design.make.commands)
 }
 
-/// What a drive's design says of settings that do less than they seem to.
-pub(crate) fn design_remarks(config: &DriveConfig) -> Vec<String> {
-    let design = DESIGNS.iter().find(|design| design.name == config.ftl.design);
-    design.map_or_else(Vec::new, |design| (design.make.remarks)(config))
-}
-
 /// Gives a drawn drive another design, and draws what that wants of its own.
 pub fn draw_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     config.ftl.design = design.to_string();

@@ -33,7 +33,7 @@ use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
 use crate::{Check, DriveConfig, DriveError, MapCacheStats, MapUser, Status, registry};
 
-pub(crate) use drawing::{Drawing, design_remarks};
+pub(crate) use drawing::Drawing;
 pub use drawing::{
     design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, has_own_campaign,
     partial_write_cost,
@@ -362,8 +362,6 @@ pub(crate) trait Ftl: Send {
 pub(crate) struct Make {
     /// Refuses a configuration that it cannot work with.
     pub(crate) check: fn(&DriveConfig) -> Result<(), DriveError>,
-    /// Settings that it accepts and that do less than they seem to, a sentence each.
-    pub(crate) remarks: fn(&DriveConfig) -> Vec<String>,
     /// Makes it; the configuration was checked.
     pub(crate) make: fn(&DriveConfig) -> Box<dyn Ftl>,
     /// Its commands and events beyond block I/O.

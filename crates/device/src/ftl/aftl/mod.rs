@@ -53,7 +53,6 @@ pub(super) const DESIGN: Design = Design {
     keys: keys::KEYS,
     make: Make {
         check: keys::check,
-        remarks: |_| Vec::new(),
         make: |config| Box::new(Aftl::new(config)),
         commands: Some(&SEGMENTS),
         simulator_bytes: Aftl::simulator_bytes,

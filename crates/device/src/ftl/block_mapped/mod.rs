@@ -48,7 +48,6 @@ pub(super) const DESIGN: Design = Design {
     keys: &[],
     make: Make {
         check: |config| mapped_blocks::check(config, DESIGN.name, Header::bytes),
-        remarks: |_| Vec::new(),
         make: |config| Box::new(BlockFtl::new(config)),
         commands: None,
         simulator_bytes: BlockFtl::simulator_bytes,

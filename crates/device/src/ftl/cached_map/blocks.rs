@@ -9,6 +9,7 @@
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, DieId, Lpn, UnitId};
 
+use super::shared::Superseded;
 use super::{Base, MapCache, MapOp, Shape};
 use crate::DriveConfig;
 use crate::block_pool::BlockState;
@@ -31,6 +32,8 @@ pub(super) struct Program {
     pages: Vec<u32>,
     /// The units that they were in.
     before: Vec<UnitId>,
+    /// Copies of them in shared units that are needed until the program is on flash.
+    pub(super) superseded: Vec<Superseded>,
     /// The line whose place in the cache one of them leaves free.
     then: Option<u32>,
     /// How many of them the end of active blocks waits for.
@@ -64,7 +67,7 @@ pub(in crate::ftl) fn quota(config: &DriveConfig, shape: &Shape) -> u32 {
     let width = config.ftl.superblock.planes(geometry);
     let pages_per_superblock = u64::from(geometry.pages_per_block) * u64::from(width);
     let per_page = u64::from(geometry.page_bytes / config.ftl.mapping_unit);
-    let pages = u64::from(shape.metadata_units()).div_ceil(per_page);
+    let pages = u64::from(shape.units_on_flash()).div_ceil(per_page);
     let groups = u64::from(geometry.planes() / width);
     3 + (2 * pages).div_ceil(groups * pages_per_superblock) as u32
 }
@@ -114,15 +117,28 @@ impl MapCache {
         then: Option<u32>,
     ) -> Option<Place> {
         debug_assert!(pages.len() <= self.shape.in_page as usize, "{} map pages go to one page", pages.len());
+        self.failed_are_written(data, media);
+        if !self.shared.has_numbers(&self.shape, pages.len()) {
+            return None;
+        }
         let place = self.take_place(data, media)?;
         let mut program = Program { then, ..Program::default() };
         let (mut all, mut promised, mut has_trims) = (Vec::new(), 0, false);
+        if self.shape.shares_units() {
+            for pages in pages.chunks(self.shape.slots as usize) {
+                let words = Content::Whole(self.shared_words(data, media.sequence(), pages));
+                let number = self.shared.place(pages, &mut program.superseded);
+                all.push(Words { lpn: self.shape.shared_lpn(number), units: 1, words });
+            }
+        }
         for page in pages {
-            let lpn = self.shape.lpn_of(*page);
-            let words = self.content(data, media, *page);
-            all.push(Words { lpn, units: self.shape.units, words });
+            if !self.shape.shares_units() {
+                let lpn = self.shape.lpn_of(*page);
+                let words = self.content(data, media, *page);
+                all.push(Words { lpn, units: self.shape.units, words });
+                program.before.extend(data.unit_of(lpn));
+            }
             program.pages.push(*page);
-            program.before.extend(data.unit_of(lpn));
             let state = &mut self.pages[*page as usize];
             let is_settled = state.unsettled == 0 || seeded(Bug::MapPageNamesUnwritten);
             assert!(is_settled, "map page {page} is programmed, and names what is not on flash");
@@ -143,6 +159,10 @@ impl MapCache {
             program.of_change += u32::from(std::mem::take(&mut state.in_change));
             let lines = self.shape.lines_of(*page);
             self.lines[lines.start as usize..lines.end as usize].iter_mut().for_each(|line| line.dirty = false);
+        }
+        if seeded(Bug::SharedUnitFreedEarly) {
+            let superseded = std::mem::take(&mut program.superseded);
+            self.superseded(data, media, superseded, true);
         }
         let cause = if has_trims { Cause::Metadata } else { Cause::Mapping };
         self.start(data, media, program, |data, media, owner| data.program_metadata(media, place, all, cause, owner));
@@ -238,6 +258,7 @@ impl MapCache {
                     *in_program -= 1;
                 }
                 self.drop_words(data, media, program.before.into_iter().filter(|_| on_flash));
+                self.superseded(data, media, program.superseded, on_flash);
                 if on_flash {
                     self.change_goes_on(program.of_change);
                 } else {
@@ -256,11 +277,11 @@ impl MapCache {
     }
 
     /// What superseded units say is not needed any more: newer copies are on flash.
-    fn drop_words(&mut self, data: &PageFtl, media: &mut Media, units: impl Iterator<Item = UnitId>) {
+    pub(super) fn drop_words(&mut self, data: &PageFtl, media: &mut Media, units: impl Iterator<Item = UnitId>) {
         for unit in units {
             if !data.is_current(unit) && media.flash.store.image().is_none() {
                 let words = media.flash.oob.drop_record(unit);
-                let length = 1 + (self.shape.entries as usize).div_ceil(2);
+                let length = self.shape.unit_words();
                 if self.spare_words.len() < SPARE_WORDS {
                     self.spare_words.extend(words.filter(|words| words.len() == length));
                 }
@@ -270,6 +291,7 @@ impl MapCache {
 
     /// Runs the collection of a group's map blocks as far as it goes now.
     pub(super) fn collect(&mut self, data: &mut PageFtl, media: &mut Media, group: u32) {
+        self.failed_are_written(data, media);
         let mut job = self.collections[group as usize];
         if job.victim.is_none() {
             let pages = media.data_pages_per_superblock();
@@ -316,10 +338,7 @@ impl MapCache {
         let place = media.take_seen_page(group, Frontier::Map);
         let mut program = Program { before: units.to_vec(), moved_in: Some(group), ..Program::default() };
         for unit in &units {
-            let lpn = media.flash.oob.lpn(*unit);
-            if let Some(page) = self.shape.page_at(lpn)
-                && lpn == self.shape.lpn_of(page)
-            {
+            for page in self.pages_in(media, *unit) {
                 self.pages[page as usize].in_program += 1;
                 program.pages.push(page);
             }

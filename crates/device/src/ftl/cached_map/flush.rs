@@ -159,7 +159,7 @@ impl MapCache {
         if base == Base::Reading || self.is_in_flight(data, media, page) {
             return base;
         }
-        let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else { return Base::Read };
+        let Some(unit) = self.unit_of_page(data, page) else { return Base::Read };
         self.counters.update_reads += 1;
         let is_due = self.read_page(media, unit, false, MapOp::Base { page });
         let base = if is_due { Base::Reading } else { Base::Read };

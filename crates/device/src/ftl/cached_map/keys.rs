@@ -50,8 +50,8 @@ pub(in crate::ftl) const MAP_PACKING: Key = Key::new(
     "map_packing",
     Kind::Boolean,
     Default::ON,
-    "Program several dirty map pages together into a page of flash: as many as it has mapping units for, since a map page takes \
-     whole mapping units there. A map page smaller than `ftl.mapping_unit` leaves the rest of its unit empty. `false`: one.",
+    "Program several dirty map pages together into a page of flash: as many as it has bytes for. Map pages smaller than \
+     `ftl.mapping_unit` share one. `false`: one map page a page of flash.",
 );
 
 pub(in crate::ftl) const MAP_LOG: Key = Key::new(
@@ -153,25 +153,6 @@ impl Sizes {
         }
         Ok(())
     }
-}
-
-/// What the accepted sizes leave unused.
-pub(in crate::ftl) fn remarks(config: &DriveConfig) -> Vec<String> {
-    let (sizes, unit) = (Sizes::of(config), config.ftl.mapping_unit);
-    if !sizes.packing || sizes.map_page >= unit {
-        return Vec::new();
-    }
-    let size = |bytes: u32| format_size(bytes.into());
-    let together = config.flash.geometry.page_bytes / unit;
-    vec![format!(
-        "ftl.map_page = {} leaves {} of each mapping unit of {} empty: a program of map pages takes {together}, not {}, since a map \
-         page begins a mapping unit; ftl.map_page = {} fills it",
-        size(sizes.map_page),
-        size(unit - sizes.map_page),
-        size(unit),
-        config.flash.geometry.page_bytes / sizes.map_page,
-        size(unit)
-    )]
 }
 
 /// Bytes of all map pages.

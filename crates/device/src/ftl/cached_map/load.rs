@@ -223,7 +223,7 @@ impl MapCache {
     /// Whether the newest copy of a page is on its way to flash. One whose program failed is in RAM.
     pub(super) fn is_in_flight(&self, data: &PageFtl, media: &Media, page: u32) -> bool {
         self.pages[page as usize].in_program > 0
-            && data.unit_of(self.shape.lpn_of(page)).is_some_and(|unit| {
+            && self.unit_of_page(data, page).is_some_and(|unit| {
                 let place = media.place_of(unit);
                 !media.flash.is_written(place.block, place.page)
             })
@@ -254,7 +254,7 @@ impl MapCache {
             self.joined.entry(page).or_default().push(line);
             return;
         }
-        let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else {
+        let Some(unit) = self.unit_of_page(data, page) else {
             return self.loaded(data, media, line);
         };
         assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody asked for it");

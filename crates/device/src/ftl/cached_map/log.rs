@@ -166,12 +166,9 @@ impl MapCache {
 
     /// Whether a range of a map page on flash, with what the log has of it in place of its own, says what the map says.
     pub(super) fn equals_flash_and_log(&self, data: &PageFtl, media: &Media, page: u32, range: Range<Lpn>) -> bool {
-        let words = data.unit_of(self.shape.lpn_of(page)).map(|unit| {
-            media.flash.oob.record(unit).unwrap_or_else(|| panic!("map page {page} has no words on flash"))
-        });
+        let words = self.words_of_page(data, media, page);
         let first = self.shape.mapped_by(page).start.index();
-        let on_flash =
-            |lpn: Lpn| words.map(|words| bytemuck::cast_slice::<u64, UnitId>(&words[1..])[lpn.index() - first]);
+        let on_flash = |lpn: Lpn| words.map(|words| bytemuck::cast_slice::<u64, UnitId>(words)[lpn.index() - first]);
         let known = |lpn: Lpn| self.log.entries.get(&lpn).copied().or_else(|| on_flash(lpn)).unwrap_or(UnitId::NONE);
         Lpn::each(range.clone()).zip(self.entries(data, range).iter()).all(|(lpn, entry)| known(lpn) == *entry)
     }

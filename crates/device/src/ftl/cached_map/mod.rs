@@ -21,6 +21,7 @@
 //! - `flush.rs`: dirty pages that are programmed while they stay: for trims, when active blocks are full, and before dirty
 //!   entries leave.
 //! - `recovery.rs`: the map from map blocks, and from data blocks that were active.
+//! - `shared.rs`: map pages that share a mapping unit.
 //! - `saved.rs`: snapshots.
 //! - `under_way.rs`: what of this a power cut falls into.
 
@@ -34,6 +35,7 @@ mod lru;
 mod recovery;
 mod saved;
 mod shape;
+mod shared;
 mod under_way;
 
 use std::borrow::Cow;
@@ -49,6 +51,7 @@ use self::jobs::Jobs;
 use self::log::Log;
 use self::lru::Lru;
 use self::shape::ENTRY_BYTES;
+use self::shared::Shared;
 use super::Asker;
 use super::page::PageFtl;
 use super::page::metadata::Content;
@@ -225,6 +228,7 @@ pub(super) struct MapCache {
     joined: FxHashMap<u32, Vec<u32>>,
     /// By page: cached lines that jobs wait for while it is held.
     held_lines: FxHashMap<u32, Vec<u32>>,
+    shared: Shared,
     ops: Slots<MapOp>,
     /// Operations in flight.
     in_flight: u32,
@@ -276,6 +280,7 @@ impl MapCache {
             placed: Vec::new(),
             joined: FxHashMap::default(),
             held_lines: FxHashMap::default(),
+            shared: Shared::new(&shape),
             ops: Slots::default(),
             in_flight: 0,
             flush: Flush::default(),
@@ -602,7 +607,7 @@ impl MapCache {
     /// A map page as its words on flash: the number of its program, which it keeps where it is moved, and its entries.
     fn words(&mut self, data: &PageFtl, as_of: u64, page: u32) -> Box<[u64]> {
         let entries = self.entries(data, self.shape.mapped_by(page));
-        let length = 1 + (self.shape.entries as usize).div_ceil(2);
+        let length = self.shape.unit_words();
         let mut words = self.spare_words.pop().unwrap_or_else(|| vec![0; length].into());
         words[0] = as_of;
         let (mapped, behind) = bytemuck::cast_slice_mut::<u64, UnitId>(&mut words[1..]).split_at_mut(entries.len());
@@ -643,34 +648,37 @@ impl MapCache {
         if self.log.has_entries_of(range.clone()) {
             return self.equals_flash_and_log(data, media, page, range);
         }
-        let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else {
+        let Some(words) = self.words_of_page(data, media, page) else {
             return entries.iter().all(|entry| *entry == UnitId::NONE.0);
         };
-        let words = media.flash.oob.record(unit).unwrap_or_else(|| panic!("map page {page} has no words on flash"));
         let first = range.start.index() - self.shape.mapped_by(page).start.index();
-        bytemuck::cast_slice::<u64, u32>(&words[1..])[first..first + entries.len()] == *entries
+        bytemuck::cast_slice::<u64, u32>(words)[first..first + entries.len()] == *entries
     }
 
     /// Bytes of RAM that a real drive has for this, by name.
     pub(super) fn memory(&self) -> Vec<(&'static str, u64)> {
         let pages = u64::from(self.shape.pages);
         let cached = u64::from(self.shape.capacity);
-        vec![
+        let mut tables = vec![
             ("map_cache_bytes", cached * u64::from(self.shape.line_bytes())),
             ("map_directory_bytes", pages * u64::from(ENTRY_BYTES)),
             ("map_order_bytes", cached * ORDER_BYTES),
             ("map_state_bytes", cached * STATE_BYTES),
             ("map_log_bytes", u64::from(self.shape.log_entries) * u64::from(LOG_ENTRY_BYTES)),
             ("trim_bitmap_bytes", cached.div_ceil(64) * 8),
-        ]
+        ];
+        if self.shape.shares_units() {
+            tables.push(("map_shared_units_bytes", u64::from(self.shape.numbers())));
+        }
+        tables
     }
 
     /// What is in these tables takes no more than they have.
     fn check_memory(&self, data: &PageFtl) -> Check {
         let lines = u64::from((self.lru.len() + self.in_transit).saturating_sub(self.beside));
-        let on_flash = (0..self.shape.pages).filter(|page| data.unit_of(self.shape.lpn_of(*page)).is_some()).count();
+        let on_flash = (0..self.shape.pages).filter(|page| self.unit_of_page(data, *page).is_some()).count();
         let trimmed = self.pages.iter().filter(|state| state.trimmed).count() as u64;
-        let used = [
+        let mut used = vec![
             lines * u64::from(self.shape.line_bytes()),
             on_flash as u64 * u64::from(ENTRY_BYTES),
             lines * ORDER_BYTES,
@@ -678,13 +686,16 @@ impl MapCache {
             self.log.entries.len() as u64 * u64::from(LOG_ENTRY_BYTES),
             trimmed.saturating_sub(self.beside.into()).div_ceil(8),
         ];
+        if self.shape.shares_units() {
+            used.push(self.shared.in_use());
+        }
         let tables = self.memory();
         assert_eq!(tables.len(), used.len(), "each table of the map is held against what is in it");
-        let all = tables.iter().zip(used).map(|((name, bytes), used)| format!("{name} {used} of {bytes}"));
+        let all = tables.iter().zip(&used).map(|((name, bytes), used)| format!("{name} {used} of {bytes}"));
         let detail = all.collect::<Vec<String>>().join(", ");
         Check {
             name: "map_tables_hold_what_is_in_them",
-            held: tables.iter().zip(used).all(|((_, bytes), used)| used <= *bytes),
+            held: tables.iter().zip(&used).all(|((_, bytes), used)| used <= bytes),
             detail,
         }
     }
@@ -695,6 +706,7 @@ impl MapCache {
         let on_flash = (0..self.shape.pages).filter(|page| self.pages[*page as usize].in_program == 0);
         let wrong = on_flash.filter(|page| !self.equals_flash(data, media, *page)).count();
         let mut checks = self.check_log(data);
+        checks.extend(self.check_shared(data));
         checks.push(self.check_memory(data));
         checks.extend([
             Check {

@@ -53,6 +53,9 @@ impl MapCache {
                 data_blocks.push(first);
             }
         }
+        for number in self.find_shared(data, media).expect("map blocks hold what was programmed") {
+            data.found(self.shape.shared_lpn(number), None);
+        }
         let Record { active_since, number, logs, open } = self.read_record(data, media);
         newest = newest.max(active_since);
         let mut found = Found { number, ..Found::default() };
@@ -145,9 +148,8 @@ impl MapCache {
     fn read_map(&mut self, data: &mut PageFtl, media: &Media, found: &mut Found) {
         self.trimmed_since.clear();
         for page in 0..self.shape.pages {
-            let Some(unit) = data.unit_of(self.shape.lpn_of(page)) else { continue };
-            let words = media.flash.oob.record(unit).unwrap_or_else(|| panic!("map page {page} has no words on flash"));
-            let entries: &[UnitId] = bytemuck::cast_slice(&words[1..]);
+            let Some(words) = self.words_of_page(data, media, page) else { continue };
+            let entries: &[UnitId] = bytemuck::cast_slice(words);
             for (lpn, entry) in Lpn::each(self.shape.mapped_by(page)).zip(entries) {
                 if entry.0 & TRIMMED != 0 && *entry != UnitId::NONE {
                     let number = entry.0 & !TRIMMED;
@@ -202,7 +204,7 @@ impl MapCache {
                     }
                 }
                 let map_page = self.shape.page_of(lpn);
-                let known = data.unit_of(self.shape.lpn_of(map_page)).map_or(0, |unit| as_of(media, unit));
+                let known = self.unit_of_page(data, map_page).map_or(0, |unit| as_of(media, unit));
                 let newer = found.numbers.get(&lpn).is_none_or(|number| sequence > *number);
                 if (sequence > known || seeded(Bug::MapPageForgotten)) && newer {
                     found.numbers.insert(lpn, sequence);
@@ -279,7 +281,7 @@ impl MapCache {
         page: u32,
     ) -> RecoveryStep {
         assert!(self.shape.by_entry, "map page {page} is programmed, and was not cached");
-        let before = data.unit_of(self.shape.lpn_of(page)).map(|unit| media.place_of(unit));
+        let before = self.unit_of_page(data, page).map(|unit| media.place_of(unit));
         self.changes[page as usize].are_many();
         match self.program(data, media, &[page], None) {
             Some(place) => reads.programmed(place),

@@ -46,7 +46,12 @@ impl MapCache {
         self.log.entries.keys().try_for_each(|lpn| to.write_all(&lpn.0.to_le_bytes()))
     }
 
-    pub(in crate::ftl) fn restore(&mut self, data: &PageFtl, media: &Media, from: &mut dyn Read) -> io::Result<()> {
+    pub(in crate::ftl) fn restore(
+        &mut self,
+        data: &mut PageFtl,
+        media: &mut Media,
+        from: &mut dyn Read,
+    ) -> io::Result<()> {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
         let mut word = [0; 8];
         from.read_exact(&mut word)?;
@@ -56,6 +61,11 @@ impl MapCache {
         let count = read_u32(from)?;
         if count > self.shape.capacity || self.next_group >= self.collections.len() as u32 {
             return Err(bad("more map pages are cached than fit, or the next group is not one of the drive's"));
+        }
+        // A map page on flash without words is found below.
+        let free = self.find_shared(data, media).ok_or_else(|| bad("a unit of map pages names none of the drive's"))?;
+        for number in free {
+            data.unmap_metadata(media, self.shape.shared_lpn(number));
         }
         self.lru.clear();
         for _ in 0..count {
@@ -99,7 +109,7 @@ impl MapCache {
         }
         for page in 0..self.shape.pages {
             let known = self.pages[page as usize].dirty
-                || data.unit_of(self.shape.lpn_of(page)).is_none_or(|unit| media.flash.oob.record(unit).is_some());
+                || self.unit_of_page(data, page).is_none_or(|unit| media.flash.oob.record(unit).is_some());
             if !known || !self.equals_flash(data, media, page) {
                 return Err(bad("a map page on flash does not say what the map says"));
             }

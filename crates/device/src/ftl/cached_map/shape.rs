@@ -23,6 +23,8 @@ pub(in crate::ftl) struct Shape {
     pub(in crate::ftl) pages: u32,
     /// Mapping units that one takes on flash.
     pub(in crate::ftl) units: u32,
+    /// Map pages that share a mapping unit on flash at most; with 1 none do.
+    pub(in crate::ftl) slots: u32,
     /// Map pages that are programmed into one page of flash at most.
     pub(in crate::ftl) in_page: u32,
     /// What the cache holds: entries, or whole map pages.
@@ -41,6 +43,7 @@ impl Shape {
         let (unit, flash_page) = (config.ftl.mapping_unit, config.flash.geometry.page_bytes);
         let entries = page_bytes / ENTRY_BYTES;
         let units = page_bytes.div_ceil(unit);
+        let slots = if share { (unit / page_bytes).max(1) } else { 1 };
         let groups = config.flash.geometry.planes() / config.ftl.superblock.planes(&config.flash.geometry);
         Shape {
             mapped_units: config.mapped_units(),
@@ -49,7 +52,8 @@ impl Shape {
             entries,
             pages: config.mapped_units().div_ceil(entries),
             units,
-            in_page: if share { (flash_page / unit / units).max(1) } else { 1 },
+            slots,
+            in_page: if share { (flash_page / unit / units).max(1) * slots } else { 1 },
             by_entry: false,
             capacity: 0,
             log_entries: 0,
@@ -57,9 +61,40 @@ impl Shape {
         }
     }
 
-    /// Mapping units of metadata: the map pages, and the record of what is active.
+    /// Numbers of metadata units: of the map pages or of the units that they share, and of the record of what is active.
     pub(in crate::ftl) const fn metadata_units(&self) -> u32 {
+        self.numbers() + 1
+    }
+
+    /// Mapping units of flash that metadata takes at most when nothing is in flight: a unit stays as long as a map page in it does.
+    pub(in crate::ftl) const fn units_on_flash(&self) -> u32 {
         self.pages * self.units + 1
+    }
+
+    /// Whether several map pages go to one mapping unit.
+    #[inline]
+    pub(in crate::ftl) const fn shares_units(&self) -> bool {
+        self.slots > 1
+    }
+
+    /// Numbers of units with map pages. Of shared ones each page may need one for its newest copy and one for the copy before, and
+    /// where programs fail another one.
+    pub(super) const fn numbers(&self) -> u32 {
+        if self.shares_units() { 3 * self.pages + 8 } else { self.pages * self.units }
+    }
+
+    /// Words of a slot of a shared unit: the map page, and two entries a word.
+    pub(super) const fn slot_words(&self) -> usize {
+        1 + self.entries.div_ceil(2) as usize
+    }
+
+    /// Words of a unit, or units, with map pages: the number of its program, and the entries, or the slots.
+    pub(super) const fn unit_words(&self) -> usize {
+        1 + if self.shares_units() {
+            self.slots as usize * self.slot_words()
+        } else {
+            self.entries.div_ceil(2) as usize
+        }
     }
 
     /// The map page of a unit.
@@ -107,14 +142,26 @@ impl Shape {
         Lpn(first)..Lpn((first + self.entries).min(self.mapped_units))
     }
 
-    /// The number under which a map page is on flash.
+    /// The number under which a map page that shares its unit with no other is on flash.
     pub(super) fn lpn_of(&self, page: u32) -> Lpn {
+        debug_assert!(!self.shares_units(), "map page {page} has no unit of its own");
         Lpn(self.mapped_units + page * self.units)
+    }
+
+    /// The number under which a shared unit is on flash.
+    pub(super) fn shared_lpn(&self, number: u32) -> Lpn {
+        debug_assert!(number < self.numbers(), "shared unit {number} of {}", self.numbers());
+        Lpn(self.mapped_units + number)
+    }
+
+    /// The shared unit that is on flash under a number; `None` if that is not one's.
+    pub(super) fn shared_at(&self, lpn: Lpn) -> Option<u32> {
+        lpn.0.checked_sub(self.mapped_units).filter(|number| self.shares_units() && *number < self.numbers())
     }
 
     /// The number of the record of what is active.
     pub(super) fn record_lpn(&self) -> Lpn {
-        Lpn(self.mapped_units + self.pages * self.units)
+        Lpn(self.mapped_units + self.numbers())
     }
 
     /// The map page that is on flash under a number; `None` if it is another page's.

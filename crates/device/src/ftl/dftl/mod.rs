@@ -15,7 +15,6 @@ pub(super) const DESIGN: Design = Design {
     keys: KEYS,
     make: Make {
         check,
-        remarks: keys::remarks,
         make: |config| Box::new(DemandFtl::new(config)),
         commands: None,
         simulator_bytes: demand::simulator_bytes,

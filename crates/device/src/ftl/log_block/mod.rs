@@ -76,7 +76,6 @@ const fn design(
         keys: keys::KEYS,
         make: Make {
             check,
-            remarks: |_| Vec::new(),
             make,
             commands: None,
             simulator_bytes: LogBlockFtl::simulator_bytes,

@@ -63,7 +63,6 @@ pub(super) const DESIGN: Design = Design {
     keys: keys::KEYS,
     make: Make {
         check: |config| check::validate(config).map(|_| ()),
-        remarks: |_| Vec::new(),
         make: |config| Box::new(MvFtl::new(config)),
         commands: None,
         simulator_bytes: MvFtl::simulator_bytes,

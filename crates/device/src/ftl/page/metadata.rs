@@ -142,6 +142,16 @@ impl PageFtl {
         })
     }
 
+    /// A unit of metadata is needed no more: its number holds nothing from now on. Returns where it was.
+    pub(in crate::ftl) fn unmap_metadata(&mut self, media: &mut Media, lpn: Lpn) -> UnitId {
+        let unit = std::mem::replace(&mut self.map.as_mut_slice()[lpn.index()], UNMAPPED);
+        assert_ne!(unit, UNMAPPED, "metadata unit {lpn} is not needed any more, and holds nothing");
+        self.invalidate(media, unit);
+        self.trims.unmapped(lpn);
+        self.mapped_units -= 1;
+        unit
+    }
+
     /// Unmaps the mapped units of `first..end`; returns how many there were.
     pub(in crate::ftl) fn unmap_units(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         use crate::ftl::durable_trims::DurableTrims;

@@ -68,7 +68,6 @@ pub(super) const DESIGN: Design = Design {
     keys: &[],
     make: Make {
         check: |_| Ok(()),
-        remarks: |_| Vec::new(),
         make: |config| Box::new(PageFtl::new(config)),
         commands: None,
         simulator_bytes: PageFtl::simulator_bytes,

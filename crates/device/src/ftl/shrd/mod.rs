@@ -51,7 +51,6 @@ pub(super) const DESIGN: Design = Design {
     keys: keys::KEYS,
     make: Make {
         check: keys::check,
-        remarks: super::cached_map::keys::remarks,
         make: |config| Box::new(Shrd::new(config)),
         commands: Some(&SHRD),
         simulator_bytes: keys::simulator_bytes,
