@@ -10,7 +10,7 @@ use timing_support::drive;
 
 const PAGE: u32 = 16 << 10;
 
-/// A drive of one die whose map has `map_pages` pages of `map_page` bytes, half of which are cached.
+/// A drive of one die whose map has `map_pages` pages of `map_page` bytes; the cache holds half of them.
 fn config(unit: u32, map_page: u32, map_pages: u32) -> DriveConfig {
     let mut config = drive(1, 1, 2);
     config.flash.geometry.page_bytes = PAGE;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::{Geometry, Ppn, UnitId};
+use crate::{Geometry, Ppn};
 
 /// Damaged pages of an image that are named; more are counted only.
 const NAMED_MOST: u64 = 16;
@@ -110,9 +110,4 @@ impl Damages {
     pub(super) fn take(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.untold)
     }
-}
-
-/// Where the data of a unit begins in the file `pages`, in bytes.
-pub(super) fn offset_of(unit: UnitId, unit_bytes: u32) -> u64 {
-    u64::from(unit.0) * u64::from(unit_bytes)
 }

@@ -44,8 +44,8 @@ use crate::contents::Oob;
 use crate::{Block, BlockId, Geometry, Lpn, Origin, Ppn, UnitId};
 
 use behind::Behind;
+use damage::Damages;
 pub use damage::{Damage, DamageFound};
-use damage::{Damages, offset_of};
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
 pub use files::ImageError;
 use files::{Files, HEADER, give_back, provide};
@@ -393,7 +393,7 @@ impl Image {
 
     /// Reads all bytes of a unit from its file; false, and its page is noted, if they do not agree with their check.
     fn read_unit(&self, unit: UnitId, cells: &mut [u8]) -> bool {
-        let offset = offset_of(unit, self.unit_bytes);
+        let offset = u64::from(unit.0) * u64::from(self.unit_bytes);
         let expected = self.checks.get(unit.index());
         let found = match self.files.pages.read_exact_at(cells, offset) {
             Ok(()) => match unit_check(cells, unit) {

@@ -606,14 +606,26 @@ impl MapCache {
 
     /// A map page as its words on flash: the number of its program, which it keeps where it is moved, and its entries.
     fn words(&mut self, data: &PageFtl, as_of: u64, page: u32) -> Box<[u64]> {
-        let entries = self.entries(data, self.shape.mapped_by(page));
+        let mut words = self.unit_words(as_of);
+        self.put_entries(data, page, &mut words[1..]);
+        words
+    }
+
+    /// Words for a unit, or units, with map pages, which begin with the number of its program; the others are to be filled.
+    fn unit_words(&mut self, as_of: u64) -> Box<[u64]> {
         let length = self.shape.unit_words();
         let mut words = self.spare_words.pop().unwrap_or_else(|| vec![0; length].into());
+        assert_eq!(words.len(), length, "words of map pages are used again for a unit of another size");
         words[0] = as_of;
-        let (mapped, behind) = bytemuck::cast_slice_mut::<u64, UnitId>(&mut words[1..]).split_at_mut(entries.len());
+        words
+    }
+
+    /// Puts the entries of a map page into `words`, two in a word.
+    fn put_entries(&self, data: &PageFtl, page: u32, words: &mut [u64]) {
+        let entries = self.entries(data, self.shape.mapped_by(page));
+        let (mapped, behind) = bytemuck::cast_slice_mut::<u64, UnitId>(words).split_at_mut(entries.len());
         mapped.copy_from_slice(&entries);
         behind.fill(UnitId::NONE);
-        words
     }
 
     /// Whether a map page on flash, with what the log has of it, says what the map says, but for what is dirty; one that was

@@ -7,9 +7,9 @@
 //!
 //! A shared unit is mapped, moved, rewritten and counted under its own number, as any unit is; its out-of-band area names its map
 //! pages. Where the newest copy of a map page is, the directory says: a shared unit, and a slot in it. A shared unit is needed
-//! by each page of which it has the newest copy, and by each whose newer copy is not on flash yet. When no page needs it, its
-//! number is free, and its unit holds nothing. So a number never stands for two units of which a power cut may leave the older
-//! one as the newest. Collection moves a unit whole, with what is superseded in it.
+//! by each page whose newest copy it has, and by each page whose newer copy is not on flash yet. When no page needs it, its
+//! number is free and its unit holds nothing. So one number never stands for an older and a newer unit at once, and a power cut
+//! cannot make the older one the newest. Collection moves a unit whole, with its superseded copies.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     /// By shared unit: pages that need it.
     needed: Vec<u16>,
     free: BTreeSet<u32>,
-    /// A unit of which the program failed, and one that is needed until the first is written elsewhere.
+    /// Copies that are needed until the newer unit, whose program failed, is written elsewhere.
     failed: Vec<Superseded>,
 }
 
@@ -63,12 +63,12 @@ impl Shared {
         }
     }
 
-    /// Whether there are numbers for `count` map pages more.
+    /// Whether there are numbers for the units of so many more map pages.
     pub(super) fn has_numbers(&self, shape: &Shape, pages: usize) -> bool {
         !shape.shares_units() || self.free.len() >= pages.div_ceil(shape.slots as usize)
     }
 
-    /// Units that map pages need, of each of which a byte says how many these are.
+    /// Units that map pages need. A real drive counts the pages of each in a byte.
     pub(super) fn in_use(&self) -> u64 {
         (self.needed.len() - self.free.len()) as u64
     }
@@ -148,10 +148,7 @@ impl MapCache {
     /// The words of a shared unit with `pages`: the number of its program, which it keeps where it is moved, and of each
     /// slot its map page and the entries.
     pub(super) fn shared_words(&mut self, data: &PageFtl, as_of: u64, pages: &[u32]) -> Box<[u64]> {
-        let length = self.shape.unit_words();
-        let mut words = self.spare_words.pop().unwrap_or_else(|| vec![0; length].into());
-        assert_eq!(words.len(), length, "words of a shared unit are used again for one of another size");
-        words[0] = as_of;
+        let mut words = self.unit_words(as_of);
         for (slot, words) in words[1..].chunks_mut(self.shape.slot_words()).enumerate() {
             let Some(page) = pages.get(slot).copied() else {
                 words.fill(EMPTY);
@@ -159,16 +156,13 @@ impl MapCache {
             };
             self.changes[page as usize].take();
             self.changes[page as usize].entries.clear();
-            let entries = self.entries(data, self.shape.mapped_by(page));
             words[0] = page.into();
-            let (mapped, behind) = bytemuck::cast_slice_mut::<u64, UnitId>(&mut words[1..]).split_at_mut(entries.len());
-            mapped.copy_from_slice(&entries);
-            behind.fill(UnitId::NONE);
+            self.put_entries(data, page, &mut words[1..]);
         }
         words
     }
 
-    /// Map pages of which a unit of a map block has the newest copy.
+    /// Map pages whose newest copy a unit of a map block has.
     pub(super) fn pages_in(&self, media: &Media, unit: UnitId) -> Vec<u32> {
         let lpn = media.flash.oob.lpn(unit);
         if !self.shape.shares_units() {
@@ -182,7 +176,7 @@ impl MapCache {
         names(&self.shape, words).map(|(_, page)| page).filter(newest).collect()
     }
 
-    /// Newer copies of map pages are on flash, or not even though their program ended.
+    /// The program of newer copies ended: they are on flash, or it failed.
     pub(super) fn superseded(&mut self, data: &mut PageFtl, media: &mut Media, all: Vec<Superseded>, on_flash: bool) {
         if on_flash {
             all.into_iter().for_each(|superseded| self.release(data, media, superseded.older));
