@@ -10,6 +10,19 @@ use crate::block_pool::BlockState;
 use crate::media::Place;
 use crate::token::Owner;
 
+/// What waits for free blocks, and how far it came: as long as any of it changes, the drive gets on.
+#[derive(PartialEq, Eq)]
+pub(super) struct WaitsForSpace {
+    stalled: usize,
+    rewrites: usize,
+    outstanding: u64,
+    /// How far the stalled commands came, summed.
+    cursors: u64,
+    trims_pending: u32,
+    programs_sent: u64,
+    block_changes: u64,
+}
+
 impl Drive {
     /// What ended together, where the paths of requests say what ended their waits: of several operations the last that
     /// made space, since that is what waiting commands waited for.
@@ -262,15 +275,22 @@ impl Drive {
         self.ftl.check_space(&self.config, &self.usable()).is_err()
     }
 
-    /// What waits for free blocks, and how far it came: a command that trims several segments finds space for the records of
-    /// some of them, and for more when it is tried again. A design with blocks of its own may have merged some for a write that
-    /// needs more of them.
-    pub(super) fn waits_for_space(&self) -> (usize, usize, u64, u64, u32, u64) {
+    /// What waits for free blocks now. A command that trims several segments finds space for the records of
+    /// some of them, and for more when it is tried again. A flush finds space for some of the buffer's pages. A design with
+    /// blocks of its own may have merged some for a write that needs more of them.
+    pub(super) fn waits_for_space(&self) -> WaitsForSpace {
         let (stalled, rewrites) = (self.waiting.stalled.len(), self.failures.pending_rewrites.len());
         let cursors = self.waiting.stalled.for_space().map(|command| u64::from(self.commands[command].cursor)).sum();
         let pool = &self.media.pool;
-        let changed = if self.media.own_blocks { pool.state_changes() } else { pool.became_data() };
-        (stalled, rewrites, self.commands.outstanding, cursors, self.ftl.trims_pending(), changed)
+        WaitsForSpace {
+            stalled,
+            rewrites,
+            outstanding: self.commands.outstanding,
+            cursors,
+            trims_pending: self.ftl.trims_pending(),
+            programs_sent: self.stage.programs_sent,
+            block_changes: if self.media.own_blocks { pool.state_changes() } else { pool.became_data() },
+        }
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.
