@@ -78,21 +78,22 @@ impl Origin {
                 let mut head = [0; 6];
                 let got = read_full(&mut file, &mut head).map_err(|error| fail("reading", error))?;
                 file.seek(SeekFrom::Start(0)).map_err(|error| fail("reading", error))?;
-                Source::new(name, &head[..got], file, BUFFER)
+                Source::new(name, &head[..got], file, room(kind.len()))
             }
             Origin::StandardInput => {
                 let mut head = [0; 6];
                 let got = read_full(&mut standard_input()?, &mut head).map_err(|error| fail("reading", error))?;
                 Source::new(name, &head[..got], standard_input()?, BUFFER)
             }
-            Origin::Bytes(_, bytes) => {
-                // A short text in memory does not pay for a file's buffer.
-                let room = bytes.len().next_power_of_two().clamp(1 << 10, BUFFER);
-                Source::new(name, bytes, Cursor::new(bytes.clone()), room)
-            }
+            Origin::Bytes(_, bytes) => Source::new(name, bytes, Cursor::new(bytes.clone()), room(bytes.len() as u64)),
             Origin::Made(_, make) => Source::new(name, &[], make(), BUFFER),
         }
     }
+}
+
+/// The buffer for so many bytes: a short trace that is sent a million times over does not pay for a long one's each time.
+fn room(bytes: u64) -> usize {
+    bytes.saturating_add(1).next_power_of_two().clamp(1 << 10, BUFFER as u64) as usize
 }
 
 fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
