@@ -5,6 +5,8 @@ PYTHON ?= python3
 OUT ?= out
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SSDLAB := $(TARGET)/release/ssdlab
+# Says how long a suite took.
+TIMED := scripts/timed
 
 DRIVES := demo-slc demo-tlc demo-qlc
 RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
@@ -50,16 +52,17 @@ build: need-rust ## Build the command: target/release/ssdlab
 test: test-rust test-recorded test-docs test-systems test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, whole systems, the report in headless Chromium, served drives, power cuts, the fuzz targets
 
 test-rust: need-rust
-	$(CARGO) test --workspace --locked
+	@$(TIMED) "building the Rust tests" $(CARGO) test --workspace --locked --no-run
+	@$(TIMED) "the Rust tests" $(CARGO) test --workspace --locked
 
 # The command that `cargo test` has just built: no second build for this, nor for the next.
 test-recorded: test-rust need-python
-	$(PYTHON) tests/results/run.py $(TARGET)/debug/ssdlab
+	@$(TIMED) "recorded results" $(PYTHON) tests/results/run.py $(TARGET)/debug/ssdlab
 
 test-docs: test-rust need-python
-	$(PYTHON) scripts/products $(TARGET)/debug/ssdlab --check --quick
-	$(PYTHON) scripts/dram-less $(TARGET)/debug/ssdlab --check --quick
-	$(PYTHON) scripts/transcripts $(TARGET)/debug/ssdlab --quick
+	@$(TIMED) "numbers of the documentation: products" $(PYTHON) scripts/products $(TARGET)/debug/ssdlab --check --quick
+	@$(TIMED) "numbers of the documentation: dram-less" $(PYTHON) scripts/dram-less $(TARGET)/debug/ssdlab --check --quick
+	@$(TIMED) "numbers of the documentation: transcripts" $(PYTHON) scripts/transcripts $(TARGET)/debug/ssdlab --quick
 
 test-docs-long: build need-python ## Hold all numbers of the documentation that a script finds against what it finds now, in half an hour
 	$(PYTHON) scripts/products $(SSDLAB) --check
@@ -69,14 +72,14 @@ test-docs-long: build need-python ## Hold all numbers of the documentation that 
 	$(PYTHON) scripts/shrd-pays $(SSDLAB) --check
 
 test-systems: test-rust need-python ## Draw 2,000 whole systems and run the command on them (after the Rust tests)
-	$(PYTHON) tests/systems/run.py $(TARGET)/debug/ssdlab --systems $(SYSTEMS) --save $(OUT)/systems
+	@$(TIMED) "whole systems" $(PYTHON) tests/systems/run.py $(TARGET)/debug/ssdlab --systems $(SYSTEMS) --save $(OUT)/systems
 
 test-report: test-rust need-python
-	$(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
+	@$(TIMED) "the report in a browser" $(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
 test-live: test-rust need-python ## Serve drives to real programs and cut their power (after the Rust tests)
-	$(CARGO) build --profile test --locked $(SEEDED) --example seeded_server
-	$(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab --seeded $(TARGET)/debug/examples/seeded_server
+	@$(TIMED) "building with seeded bugs" $(CARGO) build --profile test --locked $(SEEDED) --example seeded_server
+	@$(TIMED) "served drives" $(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab --seeded $(TARGET)/debug/examples/seeded_server
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
 	$(CARGO) build --release --locked -p ssdlab-cli
@@ -84,8 +87,9 @@ torture-live: need-rust need-python ## Cut the power of served drives for SECOND
 
 # In the tests' own profile: what they have built is used again.
 test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for seeded bugs
-	SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(CARGO) test --workspace --locked --test campaign -- --nocapture
-	$(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
+	@SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(TIMED) "power cuts" \
+		$(CARGO) test --workspace --locked --test campaign -- --nocapture drives_survive
+	@$(TIMED) "seeded bugs" $(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
 
 torture: build need-python ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, and run whole systems, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too; then test-docs-long
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
@@ -105,7 +109,7 @@ properties: need-rust ## Run the Rust tests with CASES=5000 cases a property, wi
 	PROPTEST_RNG_SEED=$(shell printf '%d' 0x$(SEED)) PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked --no-fail-fast
 
 test-fuzz: need-rust
-	@CARGO="$(CARGO)" scripts/fuzz $(FUZZ_SECONDS) 1
+	@CARGO="$(CARGO)" $(TIMED) "fuzz targets" scripts/fuzz $(FUZZ_SECONDS) 1
 
 fuzz: need-rust ## Run every fuzz target for SECONDS=600, with another seed each time
 	@CARGO="$(CARGO)" scripts/fuzz $(SECONDS_LONG) 0

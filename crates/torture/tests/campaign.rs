@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use ssdlab_host::Host;
 use ssdlab_torture::stacks::{self, StackCase};
+use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Campaign, Case, Exhaustive, Outcome, Scope, Totals, draw, run, shrink};
 
 fn threads() -> usize {
@@ -105,6 +106,8 @@ fn cases_that_found_a_fault_find_nothing_now() {
             let case = StackCase::parse(&text, &name).expect("a case is well formed");
             let host = Host::parse(&case.host, &name).expect("its layers are");
             stacks::run(&case, &host, &mut totals)
+        } else if TagCase::is_meant(&text) {
+            TagCase::parse(&text, &name).expect("a case is well formed").run(&mut totals).map(|_| ())
         } else {
             run(&Case::parse(&text, &name).expect("a case is well formed"), &mut totals)
         };
