@@ -2,15 +2,17 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import time
 
-# Seconds of processor time, and of the clock, that a command may take, and bytes of address space.
-CPU_SECONDS = 20
-# Times that for a drive that is brought to its steady state, which takes many passes over it.
-STEADY = 6
-WALL_SECONDS = 180
+# Seconds of processor time after which a command is interrupted, and in which it must end then: one that hangs does not.
+CPU_SECONDS, ENDING_SECONDS = 20, 10
+# Seconds of the clock between looks at a command, and that it may take in all.
+LOOK_SECONDS, WALL_SECONDS = 1, 300
+# Bytes of address space.
 MEMORY = 3 << 30
 
 # Work that fails for a reason of the workload, which exits with 1.
@@ -23,8 +25,8 @@ FAILS_RIGHTLY = (
 class Done:
     """A command that ended: status, or the signal that ended it, and what it printed."""
 
-    def __init__(self, argv, status, out, err):
-        self.argv, self.status, self.out, self.err = argv, status, out, err
+    def __init__(self, argv, status, out, err, interrupted=False):
+        self.argv, self.status, self.out, self.err, self.interrupted = argv, status, out, err, interrupted
 
     @property
     def error(self):
@@ -45,23 +47,40 @@ class Limits:
         self.cpu, self.wall, self.memory = cpu, wall, memory
 
     def run(self, ssdlab, argv, folder, **environment):
-        """Runs it in a folder, in a group of its own, which ends with it."""
-        cpu = self.cpu * (STEADY if any(word.startswith("steady") for word in argv) else 1)
-        limited = f'ulimit -c 0; ulimit -t {cpu}; ulimit -v {self.memory >> 10}; exec "$0" "$@"'
+        """Runs it in a folder, in a group of its own, which ends with it; interrupts it when it has taken its time."""
+        limited = f'ulimit -c 0; ulimit -t {self.cpu + ENDING_SECONDS}; ulimit -v {self.memory >> 10}; exec "$0" "$@"'
         process = subprocess.Popen(
             ["sh", "-c", limited, ssdlab, *argv], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
             env=dict(os.environ, SSDLAB_CACHE=str(folder / "cache"), RUST_BACKTRACE="0", **environment),
         )
+        until, interrupted = time.monotonic() + self.wall, False
         try:
-            out, err = process.communicate(timeout=self.wall)
-        except BaseException as error:
+            while True:
+                try:
+                    out, err = process.communicate(timeout=LOOK_SECONDS)
+                    return Done(argv, process.returncode, out, err, interrupted)
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() > until:
+                        os.killpg(process.pid, signal.SIGKILL)
+                        process.communicate()
+                        return Done(argv, -signal.SIGKILL, "", "", interrupted)
+                    if not interrupted and processor_seconds(process.pid) > self.cpu:
+                        interrupted = True
+                        process.send_signal(signal.SIGINT)
+        except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            return Done(argv, -signal.SIGKILL, "", "")
-        return Done(argv, process.returncode, out, err)
+            raise
+
+
+def processor_seconds(pid):
+    """What a process has taken of the processor so far; nothing of one that has ended."""
+    try:
+        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Finding:
@@ -105,6 +124,9 @@ def judge(step, done):
     if found:
         return Finding(step, "torture", found[1], done)
     if any(sentence in done.err for sentence in FAILS_RIGHTLY):
+        return None
+    if done.interrupted and "interrupted: " in done.err:
+        # It was at work, and ended when it was told to: slow, and no hang.
         return None
     return Finding(step, "status", f"{done.status}: {done.error.strip()[:300]}", done)
 

@@ -124,7 +124,7 @@ class Campaign:
         self.coverage = Coverage(self.tables, self.ssdlab)
         self.limits = Limits()
         self.lock = threading.Lock()
-        self.systems = self.commands = self.refused = self.given_up = self.failed = 0
+        self.systems = self.commands = self.slow = self.refused = self.given_up = self.failed = 0
         self.signatures = {}
         self.refusals = collections.Counter()
 
@@ -145,6 +145,7 @@ class Campaign:
         with self.lock:
             self.systems += 1
             self.commands += outcome.runs
+            self.slow += outcome.slow
             self.refused += bool(outcome.refusals)
             for text in outcome.refusals:
                 self.refusals[alike(text)] += 1
@@ -247,7 +248,8 @@ def main():
     for sentence in (faults := list(campaign.faults_of_coverage(campaign.systems >= ENOUGH))):
         print(f"systems: FAILED: {sentence}")
     refused, given_up = campaign.refused, campaign.given_up
-    print(f"systems: {campaign.commands} commands; a draft of {refused} was refused; {given_up} given up")
+    print(f"systems: {campaign.commands} commands; a draft of {refused} was refused; {given_up} given up; "
+          f"interrupted for taking long: {campaign.slow}")
     for text, count in campaign.refusals.most_common() if arguments.refusals else ():
         print(f"systems: {count} times refused: {text}")
     for signature, found in sorted(campaign.signatures.items(), key=lambda item: -len(item[1])):

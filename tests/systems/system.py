@@ -365,7 +365,7 @@ class Outcome:
     """What came of a system."""
 
     def __init__(self):
-        self.accepted, self.finding, self.runs, self.refusals, self.failing = False, None, 0, [], None
+        self.accepted, self.finding, self.runs, self.slow, self.refusals, self.failing = False, None, 0, 0, [], None
         self.torture_refused = False
 
 
@@ -380,6 +380,7 @@ class Trial:
         """Runs a command; returns it and the finding that it is."""
         self.outcome.runs += 1
         done = self.limits.run(self.ssdlab, argv, self.folder)
+        self.outcome.slow += done.interrupted
         return done, judge(step, done)
 
     def check(self, system):
@@ -454,12 +455,14 @@ class Trial:
 
     def same(self, system, before):
         """Runs it once more and compares."""
-        first = self.read(system, before)
+        first = None if before.interrupted else self.read(system, before)
         if first is None:
             return None
         done, finding = self.do("again", system.run(self.folder))
         if finding:
             return finding
+        if done.interrupted:
+            return None
         differences = unlike(first, self.read(system, done))
         return Finding("again", "another result", "; ".join(differences[:3]), done) if differences else None
 
