@@ -521,8 +521,11 @@ impl BlockDevice for Mirror {
 }
 
 impl Administration for Mirror {
+    /// Until the record is on the sides, the host alone knows which of them has lost completed writes.
     fn identify(&self) -> Identity {
-        self.array.identify(LAYER.name)
+        let identity = self.array.identify(LAYER.name);
+        let has_record_in_ram = self.record_stale || self.record_left > 0;
+        Identity { has_host_cache: identity.has_host_cache || has_record_in_ram, ..identity }
     }
 
     fn layers(&self) -> Vec<LayerMetrics> {

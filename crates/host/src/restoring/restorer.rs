@@ -7,6 +7,9 @@
 //!
 //! Entries stay in the table until the commit's flush has covered the copies, so that a cut before leaves what it found. The
 //! places are used again when the header on the device has passed them, and nothing reads them any more.
+//!
+//! A copy that is below when a device loses its power counts for nothing, but still writes where the device below is a layer that
+//! sends it later. Changes and reads of its units wait for its end, and so do flushes: what it writes is then covered.
 
 use std::ops::Range;
 
@@ -81,6 +84,7 @@ pub(super) struct Move {
 }
 
 impl Move {
+    /// Whether it counts for nothing; it may write all the same.
     pub(super) const fn is_void(&self) -> bool {
         self.void
     }
