@@ -149,7 +149,8 @@ pub trait BlockDevice: Send {
         self.submit(request, payload.data);
     }
 
-    /// Moves the answers of commands of the set that have completed to the end of `to`.
+    /// Moves the answers of commands of the set that have completed to the end of `to`, in the order of the completions that
+    /// have one.
     fn take_answers(&mut self, to: &mut Vec<Answer>) {
         let _ = to;
     }

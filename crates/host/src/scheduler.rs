@@ -218,11 +218,12 @@ impl Scheduler {
     fn collect(&mut self) {
         let mut completions = std::mem::take(self.below.completions());
         let mut read = std::mem::take(self.below.read_data());
-        let from = self.answers.len();
-        self.below.take_answers(&mut self.answers);
+        let mut answers = Vec::new();
+        self.below.take_answers(&mut answers);
+        // They have the tags of below here, and go up with those of the requests: the two overlap.
+        let mut answers = answers.drain(..).peekable();
         self.below.take_paths(&mut self.paths_below);
         let mut paths_below = self.paths_below.drain(..);
-        let mut told = Vec::new();
         for completion in completions.drain(..) {
             let path = paths_below.next();
             let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
@@ -230,9 +231,9 @@ impl Scheduler {
             self.in_device -= 1;
             self.sent.add(&joined.request);
             // What has an answer is never joined.
-            if let Some(answer) = self.answers[from..].iter_mut().find(|answer| answer.tag == completion.tag) {
-                told.push((std::mem::take(answer), joined.first.tag));
-            }
+            let answer = answers.next_if(|answer| answer.tag == completion.tag);
+            assert_eq!(answer.is_some(), completion.has_answer, "answers come in the order of {completion:?}");
+            self.answers.extend(answer.map(|answer| Answer { tag: joined.first.tag, ..answer }));
             let index = read.iter().position(|(tag, _)| *tag == completion.tag);
             let cells = index.map(|index| read.swap_remove(index).1);
             for (index, part) in std::iter::once(&joined.first).chain(&joined.more).enumerate() {
@@ -251,9 +252,8 @@ impl Scheduler {
                 self.taken.add(part);
             }
         }
+        assert!(answers.next().is_none(), "an answer belongs to a completion");
         drop(paths_below);
-        self.answers.truncate(from);
-        self.answers.extend(told.into_iter().map(|(answer, tag)| Answer { tag, ..answer }));
         // The allocation goes back: the device fills it again.
         *self.below.completions() = completions;
     }

@@ -12,6 +12,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
+use ssdlab_base::command_sets::COMMAND_SETS;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{DriveConfig, DriveError};
 use ssdlab_flash::{Geometry, Observer, OpKind};
@@ -32,7 +33,7 @@ use crate::snapshot::SnapshotCache;
 use crate::source::WorkloadSource;
 use crate::subtests::{Divided, Subtests};
 use crate::timeline::Axis;
-use crate::verify::{Verified, Verifier};
+use crate::verify::{self, Verified, Verifier};
 
 use stack::Stack;
 pub use stack::StackRefused;
@@ -364,6 +365,11 @@ fn run_drive(
             Sent::Divided(Box::new(divided.map_err(|error| failed(error.into()))?))
         }
     };
+    let set = sent.workload().command_set();
+    let set = COMMAND_SETS.iter().find(|known| set == Some(known.name));
+    if let Some(set) = set.filter(|set| experiment.verify && !verify::follows(set)) {
+        return Err(failed(ReplayError::NotVerified { set: set.name }));
+    }
 
     let refused = |source| RunError::Recording { label: entrant.label.clone(), source };
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;

@@ -93,6 +93,15 @@ pub enum ReplayError {
         /// The device's, if it has one.
         found: Option<&'static str>,
     },
+    /// Commands of the workload change what no range says.
+    #[error(
+        "the workload has commands of the set '{set}', and --verify does not know which sectors some of them change: run it \
+         without --verify"
+    )]
+    NotVerified {
+        /// Their set.
+        set: &'static str,
+    },
     /// The drive has zones or append-only segments, and block I/O is not for them.
     #[error(
         "the drive accepts writes only at the write pointers of its {regions}, and preconditioning by a workload sends others: \

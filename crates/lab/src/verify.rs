@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use ssdlab_base::command_set::{DataPhase, Role, ZoneAction};
+use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
@@ -67,6 +67,14 @@ struct Ended {
     sent: Sent,
     status: Status,
     cells: Option<Vec<u8>>,
+}
+
+/// Whether the model knows what each command of a set changes: the range of capacity that the command or its answer names, or
+/// nothing.
+pub(crate) fn follows(set: &CommandSet) -> bool {
+    let is_known =
+        |space, data| space == AddressSpace::Logical || (space == AddressSpace::Nothing && data != DataPhase::Range);
+    set.commands.iter().all(|command| is_known(command.address, command.data))
 }
 
 /// Sends stamps and compares what comes back.
@@ -151,17 +159,20 @@ impl Verifier {
         if !device.completions().is_empty() {
             let mut cells: HashMap<u32, Vec<u8>> = device.read_data().drain(..).collect();
             let mut completions = std::mem::take(device.completions());
-            let told = self.answers.len();
-            device.take_answers(&mut self.answers);
+            let mut answers = Vec::new();
+            device.take_answers(&mut answers);
+            // Answers have the tags of the device until they are with their completions, and those of who sent them after that:
+            // the two overlap.
+            let mut answers = answers.drain(..).peekable();
             for mut completion in completions.drain(..) {
                 let mut sent = self.sent[completion.tag as usize];
-                if completion.has_answer
-                    && let Some(answer) = self.answers[told..].iter_mut().find(|answer| answer.tag == completion.tag)
-                {
-                    answer.tag = sent.request.tag;
+                let answer = answers.next_if(|answer| answer.tag == completion.tag);
+                assert_eq!(answer.is_some(), completion.has_answer, "answers come in the order of {completion:?}");
+                if let Some(answer) = answer {
                     if let (Effect::Append, Some(sector)) = (sent.effect, answer.words.first()) {
                         sent.request.sector = *sector;
                     }
+                    self.answers.push(Answer { tag: sent.request.tag, ..answer });
                 }
                 self.free.push(completion.tag);
                 let ended = Ended { sent, status: completion.status, cells: cells.remove(&completion.tag) };
@@ -169,6 +180,7 @@ impl Verifier {
                 completion.tag = sent.request.tag;
                 self.completed.push(completion);
             }
+            assert!(answers.next().is_none(), "an answer belongs to a completion");
             // The allocation goes back: the device fills it again.
             *device.completions() = completions;
             let stride = device.order_stride();

@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::{assert_checks_hold, drive, entrants, experiment, run};
-use ssdlab_device::DriveConfig;
+use ssdlab_device::{DriveConfig, Settings};
 use ssdlab_host::Host;
 use ssdlab_lab::{Age, Control, Experiment, Quiet, WorkloadSource};
 use ssdlab_workload::replay::{ReplaySettings, TraceReplay};
@@ -110,4 +110,18 @@ fn a_drive_without_the_set_is_refused_and_so_is_preconditioning_with_it() {
     assert!(error.contains("plain") && error.contains("'tags'") && error.contains("block I/O only"), "{error}");
     let error = refused(&[tagged("tagged")], Age::Workload(&workload));
     assert!(error.contains("preconditioning sends block I/O only"), "{error}");
+}
+
+/// The model of `--verify` ends with the capacity, and SHRD's log lies behind it.
+#[test]
+fn commands_that_move_units_are_refused_under_verify() {
+    let mut config = drive("shrd");
+    config.ftl.design = "shrd".to_string();
+    config.ftl.own = Settings::default().with("rwlb", 131_072_u64);
+    let workload = Text(format!("0,shrd:twrite-data,{},4096\n", config.user_bytes));
+    let drives = entrants(&[config]);
+    let stop = AtomicBool::new(false);
+    let verified = Experiment { verify: true, ..experiment(&drives, &workload, Age::None) };
+    let error = ssdlab_lab::run(&verified, None, &Control::new(&stop, &Quiet)).expect_err("refused").to_string();
+    assert!(error.contains("the set 'shrd'") && error.contains("without --verify"), "{error}");
 }

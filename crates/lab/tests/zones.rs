@@ -81,6 +81,26 @@ fn a_trace_appends_and_its_places_are_verified() {
     assert_eq!(programs("metadata"), 192 - pages);
 }
 
+/// `--verify` gives commands tags of its own, which can equal tags of the trace. An append that completed together with a report
+/// was expected where the first word of the report's answer said, because that answer had its tag of the trace already.
+#[test]
+fn an_append_that_completes_together_with_a_report_is_verified_at_its_own_place() {
+    let size = 1_u64 << 20;
+    let mut config = zoned();
+    config.timed = false;
+    let mut trace = "time_us,op,offset_bytes,length_bytes\n".to_string();
+    // The first command is alone, so from then on the two kinds of tags differ by one.
+    trace += &format!("0.000,zoned:finish,0,{size}\n");
+    trace += &format!("1.000,zoned:report,0,0,0 10\n1.000,zoned:append,{},16384\n", 5 * size);
+    let path = std::env::temp_dir().join(format!("ssdlab-reports-{}.csv", std::process::id()));
+    std::fs::write(&path, trace).expect("the temporary folder is writable");
+    let workload = text(&path.display().to_string());
+    let drives = entrants(&[config]);
+    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::None) });
+    std::fs::remove_file(&path).expect("it was written");
+    assert_checks_hold(&result);
+}
+
 /// Plain writes at the write pointers need no other command of the set; the first write elsewhere is named.
 #[test]
 fn a_trace_of_plain_writes_at_the_write_pointers_runs() {
