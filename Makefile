@@ -114,7 +114,7 @@ test-fuzz: need-rust
 fuzz: need-rust ## Run every fuzz target for SECONDS=600, with another seed each time
 	@CARGO="$(CARGO)" scripts/fuzz $(SECONDS_LONG) 0
 
-test-results: build need-python ## Hold the results of 100 small runs against the recorded ones, to the nanosecond
+test-results: build need-python ## Hold the results of many small runs against the recorded ones, to the nanosecond
 	$(PYTHON) tests/results/run.py $(SSDLAB)
 
 bench: need-rust need-python ## Measure requests a second and bytes a page, beside the last recorded figures
