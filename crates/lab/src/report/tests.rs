@@ -60,6 +60,7 @@ fn run(devices: Vec<DeviceResult>) -> RunResult {
         complete: true,
         seed: 7,
         command: vec!["ssdlab".into(), "run".into(), "a b".into()],
+        wall_started: Some("2026-11-26 06:12 UTC".into()),
         workload: "rw=randwrite".into(),
         replay: "closed:32".into(),
         precondition: "none".into(),
