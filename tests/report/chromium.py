@@ -85,7 +85,11 @@ def main(arguments):
                 if result is not None:
                     for probe in probes.PROBES.get(name, []):
                         chromium.open(page)
-                        found = probe(chromium, page, result)
+                        try:
+                            found = probe(chromium, page, result)
+                        except (IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+                            # What a probe reads is not there, or in another form.
+                            found = [f"{type(error).__name__}: {error}"]
                         wrong += [f"{probe.__name__}: {sentence}" for sentence in found]
                 for sentence in wrong:
                     print(f"report {name}: FAILED, {sentence}")

@@ -49,7 +49,7 @@
   });
   // A part of the x axis is chosen by dragging over it, or on a screen that is touched after the first of these signs.
   const zooming = () => ({
-    top: -2, right: 0, itemSize: 13, iconStyle: { borderColor: css("--soft") },
+    top: -8, right: 0, itemSize: 13, iconStyle: { borderColor: css("--soft") }, emphasis: { iconStyle: { borderColor: css("--d0"), textFill: css("--soft"), textPosition: "left" } },
     feature: { dataZoom: { yAxisIndex: "none", filterMode: "none", title: { zoom: "Zoom: drag over the chart", back: "Back; double-click for all" }, brushStyle: { color: css("--mild"), opacity: .25 } } },
   });
   const axis = (name, extra) => ({
@@ -542,6 +542,8 @@
     const { option, rows, fit } = made.option ? made : { option: made };
     chart.rows = rows ?? tabled(option);
     chart.element.replaceChildren();
+    // Names leave room for the signs.
+    if (option.toolbox) option.legend.width = Math.max(120, chart.element.clientWidth - 72);
     const instance = echarts.init(chart.element, null, { renderer: "svg" });
     chart.instance = instance;
     instance.setOption(option);
