@@ -216,12 +216,22 @@ def spiky(name, index, interval=50_000_000):
     return drive
 
 
+def narrow(name, index):
+    """A drive whose slowest request takes not even a hundred times as long as its fastest."""
+    drive = device(name, index)
+    points = drive["latency_cdf"]["all"]
+    points["latency_ns"] = [int(1.2e6 * (latency / points["latency_ns"][0]) ** 0.4) for latency in points["latency_ns"]]
+    return drive
+
+
 def sweep():
     """Three parameters and all of their combinations, as variants of one drive."""
     variants = [(over, victim, size) for over in ("7%", "10%", "14%", "20%", "28%", "40%") for victim in ("greedy", "fifo", "d-choices") for size in ("8m", "64m")]
     devices = []
     for index, (over, victim, size) in enumerate(variants):
         variant = device(f"v{index}-{victim}", index, intervals=40)
+        # Numbers of several lengths: sorted as text they are in another order.
+        variant["throughput"]["iops"] *= 1 + index % 7
         variant["configuration"] = {"name": variant["name"], "capacity": {"over_provisioning": over}, "gc": {"victim": victim}, "buffer": {"size": size}}
         devices.append(variant)
     return devices
@@ -270,6 +280,7 @@ def samples():
         "alike": (run([alike(name, index) for index, name in enumerate(names[:4])]), 10, 0),
         "twelve": (run([device(name, index, channels=(4, 8, 16)[index % 3]) for index, name in enumerate(names)]), 19, 17),
         "spiky": (run([spiky("long-intervals", 0), spiky("short-intervals", 1, interval=41_000_000), spiky('a "quoted", name', 2)]), 9, 0),
+        "narrow": (run([narrow("one", 0), narrow("two", 1)]), 8, 0),
         "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64"), 43, 41),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
