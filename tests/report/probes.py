@@ -159,6 +159,19 @@ def axes_of_time(browser, _, result):
     return wrong
 
 
+def digits(browser, _, __):
+    """All numbers of a chart have one number of digits: ticks have their own, values theirs."""
+    wrong = []
+    for chart in ("throughput", "write-amplification", "latency-time", "wear"):
+        wrong += round_ticks(labels(browser, chart, "y"))
+    theories = of_chart(browser, "write-amplification", """[...element.querySelectorAll("svg text")].map((text) => text.textContent).filter((text) => text.startsWith("theory"))""")
+    values = [line.rpartition(" ")[2] for line in tooltip(browser, "write-amplification", 0.5, 0.5)[1:]]
+    found = {len(text.rpartition(" ")[2].partition(".")[2]) for text in theories + values}
+    if not theories or not values or len(found) != 1:
+        wrong.append(f"theory is {theories}, the tooltip says {values}")
+    return wrong
+
+
 def zoom(browser, _, result):
     """Dragging chooses a part of the time, to which the y axis fits; a double click shows all again."""
     wrong = []
@@ -403,6 +416,7 @@ def on_a_phone(browser, page, _):
 PROBES = {
     "one": [copying, themes, axes_of_latency],
     "three": [switching, axes_of_latency],
+    "alike": [digits],
     "narrow": [axes_of_latency],
     "spiky": [tooltips_of_time, tooltips_of_latency, axes_of_time, zoom, saving],
     "sweep": [sorting, switching, metric_by_parameter, on_a_phone],
