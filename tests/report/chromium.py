@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loads report.html in headless Chromium and finds its charts drawn, without a script error and without a request.
+"""Loads report.html in headless Chromium: its charts are drawn without a script error and without a request, and what a
+reader does with them works.
 
     tests/report/chromium.py target/release/ssdlab [REPORT.html ...]
 
@@ -7,56 +8,29 @@ Makes a report of every sample result with `ssdlab report`, and also looks at th
 installed it says so and ends well (status 0); with SSDLAB_REQUIRE_CHROMIUM=1 it fails instead. Python 3.11, no packages.
 """
 
-import html.parser
 import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import browser  # noqa: E402
+import probes  # noqa: E402
 import samples  # noqa: E402
 
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 INSTALL = "install it (Debian, Ubuntu: apt-get install chromium) to run the report's test"
 
 
-class Body(html.parser.HTMLParser):
-    """The first <body>'s attributes: the page's own account of itself."""
-
-    def __init__(self):
-        super().__init__()
-        self.attributes = None
-
-    def handle_starttag(self, tag, attributes):
-        if tag == "body" and self.attributes is None:
-            self.attributes = dict(attributes)
-
-
-def load(browser, page, scratch):
-    """The page's DOM after its scripts ran, and what the browser complained of."""
-    command = [
-        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-        # Any request that the page made in spite of its policy would have to fail.
-        "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={scratch}",
-        "--enable-logging=stderr", "--v=0", "--window-size=1400,2600", "--dump-dom", page.as_uri(),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    console = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
-    return done.stdout, console
-
-
-def look(browser, page, scratch, charts=None, empty=None):
+def look(chromium, page, charts=None, empty=None):
     """What is wrong with the page, as sentences."""
-    dom, console = load(browser, page, scratch)
-    parser = Body()
-    parser.feed(dom)
-    body = parser.attributes or {}
-    number = {key: int(body.get(f"data-{key}", "-1")) for key in ("charts", "charts-drawn", "charts-empty", "script-errors")}
-    wrong = [f"the browser's console says: {line}" for line in console]
+    chromium.open(page)
+    body = chromium.run("({...document.body.dataset})")
+    keys = {"charts": "charts", "charts-drawn": "chartsDrawn", "charts-empty": "chartsEmpty", "script-errors": "scriptErrors"}
+    number = {name: int(body.get(key, "-1")) for name, key in keys.items()}
+    wrong = [f"the browser says: {said}" for said in chromium.complaints()]
     if number["script-errors"] != 0:
         wrong.append(f"expected no script error, found {number['script-errors']} (-1: the script did not start)")
     if number["charts"] < 1 or number["charts-drawn"] != number["charts"]:
@@ -65,9 +39,9 @@ def look(browser, page, scratch, charts=None, empty=None):
         wrong.append(f"expected {charts} charts, found {number['charts']}")
     if empty is not None and number["charts-empty"] != empty:
         wrong.append(f"expected {empty} charts that say why they are empty, found {number['charts-empty']}")
-    if "data-broken" in body:
+    if "broken" in body:
         wrong.append("a name from the result ran as a script")
-    return wrong + look_at_text(dom)
+    return wrong + look_at_text(chromium.run("document.documentElement.outerHTML"))
 
 
 def look_at_text(dom):
@@ -87,15 +61,15 @@ def main(arguments):
         print(__doc__.strip(), file=sys.stderr)
         return 2
     ssdlab, *reports = [pathlib.Path(argument).resolve() for argument in arguments]
-    browser = next(filter(None, map(shutil.which, NAMES)), None)
-    if browser is None:
+    path = browser.found()
+    if path is None:
         print(f"report: SKIPPED, no Chromium found; {INSTALL}")
         return 1 if os.environ.get("SSDLAB_REQUIRE_CHROMIUM") == "1" else 0
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory(prefix="ssdlab-report-", ignore_cleanup_errors=True) as scratch:
         scratch = pathlib.Path(scratch)
-        pages = [(report.name, report, None, None) for report in reports]
-        for name, (result, charts, empty) in samples.samples().items():
+        pages = [(report.name, report, None, (None, None)) for report in reports]
+        for name, (result, *expected) in samples.samples().items():
             folder = scratch / name
             folder.mkdir()
             (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
@@ -104,12 +78,22 @@ def main(arguments):
                 print(f"report {name}: FAILED, `ssdlab report` ended with {made.returncode}: {made.stderr.strip()}")
                 failed += 1
                 continue
-            pages.append((name, folder / "report.html", charts, empty))
-        for name, page, charts, empty in pages:
-            wrong = look(browser, page, scratch / "browser", charts, empty)
-            for sentence in wrong:
-                print(f"report {name}: FAILED, {sentence}")
-            passed, failed = passed + (not wrong), failed + bool(wrong)
+            pages.append((name, folder / "report.html", result, expected))
+        with browser.Browser(path, scratch / "browser") as chromium:
+            for name, page, result, expected in pages:
+                wrong = look(chromium, page, *expected)
+                if result is not None:
+                    for probe in probes.PROBES.get(name, []):
+                        chromium.open(page)
+                        try:
+                            found = probe(chromium, page, result)
+                        except (IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+                            # What a probe reads is not there, or in another form.
+                            found = [f"{type(error).__name__}: {error}"]
+                        wrong += [f"{probe.__name__}: {sentence}" for sentence in found]
+                for sentence in wrong:
+                    print(f"report {name}: FAILED, {sentence}")
+                passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"report in Chromium: {passed} passed; {failed} failed")
     return 1 if failed else 0
 

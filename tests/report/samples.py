@@ -194,17 +194,55 @@ def idle(name):
 def alike(name, index):
     """Drives of which theory says nearly the same, and of whose requests some take no time at all."""
     drive = device(name, 0)
-    drive["theory"]["write_amplification"] *= 1 + 0.004 * index
+    # The first has one digit, to which a chart of three adds two zeros.
+    drive["theory"]["write_amplification"] = 1.8 + 0.007 * index
     points = drive["latency_cdf"]["all"]
     points["latency_ns"] = [0] + points["latency_ns"]
     points["fraction"] = [0.04] + [max(0.05, share) for share in points["fraction"]]
     return drive
 
 
+def spiky(name, index, interval=50_000_000):
+    """A drive with short intervals at both ends, one of which a burst fell into, and one interval with hardly a write in it."""
+    drive = device(name, index)
+    line = drive["timeline"]
+    line["interval"] = interval
+    # The first begins late and the last is cut off.
+    line["time_ns"] = [interval // 10 + interval * at for at in range(199)] + [interval // 10 + interval * 198 + interval // 50]
+    line["requests"][-1] = 900
+    line["write_amplification"][0] = 31.0
+    line["write_bytes"][100] = 4096
+    line["write_amplification"][100] = 6500.0 + index
+    line["programs"]["gc"][100] = 6500
+    return drive
+
+
+def narrow(name, index):
+    """A drive whose slowest request takes not even a hundred times as long as its fastest."""
+    drive = device(name, index)
+    points = drive["latency_cdf"]["all"]
+    points["latency_ns"] = [int(1.2e6 * (latency / points["latency_ns"][0]) ** 0.4) for latency in points["latency_ns"]]
+    return drive
+
+
+def sweep():
+    """Three parameters and all of their combinations, as variants of one drive."""
+    variants = [(over, victim, size) for over in ("7%", "10%", "14%", "20%", "28%", "40%") for victim in ("greedy", "fifo", "d-choices") for size in ("8m", "64m")]
+    devices = []
+    for index, (over, victim, size) in enumerate(variants):
+        variant = device(f"v{index}-{victim}", index, intervals=40)
+        # Numbers of several lengths: sorted as text they are in another order.
+        variant["throughput"]["iops"] *= 1 + index % 7
+        variant["configuration"] = {"name": variant["name"], "capacity": {"over_provisioning": over}, "gc": {"victim": victim}, "buffer": {"size": size}}
+        devices.append(variant)
+    return devices
+
+
 def run(devices, **keys):
     return {
         "format": 2, "version": "0.1.0", "complete": True, "seed": 1,
-        "command": ["ssdlab", "run", "--device", "tlc", "--workload", "rw=randwrite,bs=4k,iodepth=32"],
+        "command": ["ssdlab", "run", "--device", "tlc", "--workload", "rw=randwrite,bs=4k,iodepth=32", "--set", "name=it's a b"],
+        "wall_started": "2026-11-26 06:12 UTC",
         "workload": "rw=randwrite,bs=4k,iodepth=32", "replay": "closed:32", "precondition": "steady",
         "devices": devices, **keys,
     }
@@ -241,7 +279,10 @@ def samples():
         "one": (run([device("mlc-greedy")]), 7, 0),
         "three": (run([device(name, index) for index, name in enumerate(names[:3])]), 9, 0),
         "alike": (run([alike(name, index) for index, name in enumerate(names[:4])]), 10, 0),
-        "twelve": (run([device(name, index, channels=(4, 8, 16)[index % 3]) for index, name in enumerate(names)]), 18, 0),
+        "twelve": (run([device(name, index, channels=(4, 8, 16)[index % 3]) for index, name in enumerate(names)]), 19, 17),
+        "spiky": (run([spiky("long-intervals", 0), spiky("short-intervals", 1, interval=41_000_000), spiky('a "quoted", name', 2)]), 9, 0),
+        "narrow": (run([narrow("one", 0), narrow("two", 1)]), 8, 0),
+        "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64"), 43, 41),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
         "counting": (run([device("counts-only", timed=False), device("counts-too", 1, timed=False)]), 6, 3),

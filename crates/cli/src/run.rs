@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ssdlab_base::{Nanos, closest};
 use ssdlab_device::{Description, DriveConfig};
@@ -99,6 +99,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         timeline_interval,
         asked: Asked {
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            started: Some(ssdlab_lab::utc(SystemTime::now())),
             workload: args.workload.clone(),
             replay: workload.replay(),
             precondition: args.precondition.clone(),

@@ -117,6 +117,8 @@ impl<'a> Experiment<'a> {
 pub struct Asked {
     /// The command line.
     pub command: Vec<String>,
+    /// When, as [`crate::utc`] writes it; nothing keeps the results free of the wall clock.
+    pub started: Option<String>,
     /// The workload.
     pub workload: String,
     /// The replay discipline.
@@ -204,6 +206,7 @@ fn run_in_lanes(
         complete: true,
         seed: experiment.seed,
         command: asked.command,
+        wall_started: asked.started,
         workload: asked.workload,
         replay: asked.replay,
         precondition: asked.precondition,

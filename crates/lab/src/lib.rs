@@ -13,6 +13,7 @@
 pub mod breakdown;
 mod by_cause;
 mod checks;
+mod date;
 pub mod experiment;
 mod jobs;
 mod latency;
@@ -40,6 +41,7 @@ mod timeline;
 mod verify;
 
 pub use breakdown::Breakdown;
+pub use date::utc;
 pub use experiment::{
     Asked, Entrant, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
 };

@@ -163,6 +163,7 @@ mod tests {
             complete: true,
             seed: 1,
             command: Vec::new(),
+            wall_started: None,
             workload: String::new(),
             replay: String::new(),
             precondition: String::new(),

@@ -7,13 +7,18 @@
 //!
 //! ```text
 //! RunResult --+-- tables.rs  --> summary, checks, configuration (HTML, readable without script)
+//!             +-- drives.rs  --> what each drive is, and in what they differ
 //!             +-- figures.rs --> all figures
 //!             +-- divided.rs, watched.rs, waited.rs, layers.rs --> sub-tests, Ready/Busy, what requests waited for, the
 //!             |                                                   host's layers, where there are any
 //!             +-- JSON       --> page.js --> ECharts --> the charts
+//!
+//! numbers.js   numbers and axes as people read them
+//! tools.js     what does not draw: sorting, copying, saving, the theme
 //! ```
 
 mod divided;
+mod drives;
 mod figures;
 mod html;
 mod jobs;
@@ -32,7 +37,10 @@ pub use reproduction::render_reproduction;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// What the dark theme changes; the script switches it on and off, and without it the system does.
+const DARK: &str = include_str!("dark.css");
+/// Each file is a scope of its own but for the one name that it gives to the next.
+const SCRIPT: &str = concat!(include_str!("numbers.js"), include_str!("tools.js"), include_str!("page.js"));
 /// Apache ECharts 6.1.0, unchanged; licence and notice lie beside it.
 const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
 
@@ -40,7 +48,7 @@ const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
 ///
 /// Any number of drives, with or without timelines; what is missing is said in words where its chart would be.
 pub fn render(run: &RunResult) -> String {
-    let title = escape(&title(run));
+    let title = title(run);
     let result = match serde_json::to_string(run) {
         Ok(json) => json_in_script(&json),
         // Only a map with keys that are not strings cannot become JSON, and a result has none.
@@ -49,14 +57,20 @@ pub fn render(run: &RunResult) -> String {
     fill(
         PAGE,
         &[
-            ("title", &title),
+            ("title", &escape(&title)),
+            ("heading", &tables::breakable(&title)),
             ("version", &escape(&run.version)),
+            ("date", &date(run)),
+            ("command", &tables::command(run)),
             ("style", STYLE),
+            ("dark", DARK),
             ("facts", &tables::facts(run)),
             ("banners", &tables::banners(run)),
             ("same", same(run)),
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),
+            ("what", &drives::section(run)),
+            ("by_parameter", drives::by_parameter(run)),
             ("jobs", &jobs::section(run)),
             ("divided", &divided::section(run)),
             ("watched", &watched::section(run)),
@@ -87,6 +101,11 @@ fn title(run: &RunResult) -> String {
     format!("{drives} under {}", workload(run))
 }
 
+/// When the run was, where the result says it.
+fn date(run: &RunResult) -> String {
+    run.wall_started.as_ref().map_or_else(String::new, |date| format!(" · <time>{}</time>", escape(date)))
+}
+
 /// Whether the drives can be compared request by request.
 fn same(run: &RunResult) -> &'static str {
     match run.devices.len() {
@@ -103,7 +122,8 @@ fn map_hits(run: &RunResult) -> String {
     }
     let caption = "Map pages asked for that were in RAM, as a share of all that were asked for in each interval.";
     format!(
-        "<section class=\"card\"><h2>Map cache over time</h2><p class=\"caption\">{caption}</p>\n\
+        "<section class=\"card\"><div class=\"head\"><div><h2>Map cache over time</h2><p class=\"caption\">{caption}</p>\
+         </div><div class=\"choice\" data-for=\"map-hits\"></div></div>\n\
          <div class=\"chart\" id=\"map-hits\"></div>\n</section>\n"
     )
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::html::{escape, json_in_script};
 use super::picture::svg;
-use super::{ECHARTS, STYLE, fill};
+use super::{DARK, ECHARTS, STYLE, fill};
 use crate::reproduce::{FigureReport, Report};
 use crate::reproduce::{Grid, compared_grid, heading, inputs_grid};
 
@@ -32,6 +32,7 @@ pub fn render_reproduction(report: &Report) -> String {
             ("title", &escape(&format!("{}, reproduced", report.title))),
             ("version", &escape(&report.version)),
             ("style", STYLE),
+            ("dark", DARK),
             ("banners", &banners(report)),
             ("contents", &contents(report)),
             ("figures", &cards),

@@ -1,6 +1,6 @@
 //! The parts of the page that are text: readable without script, and the same figures as in `result.json`.
 
-use super::html::{bytes_per_second, escape, figure, nanos, or_dash, rate, whole};
+use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, whole};
 use super::layers;
 use crate::result::{DeviceResult, LatencySummary, PerOp, RunResult};
 use crate::subtests;
@@ -72,48 +72,142 @@ pub(super) fn chip(index: usize) -> String {
     format!("<span class=\"chip\" style=\"background:var(--d{})\"></span>", index % COLOURS)
 }
 
-/// The table that answers most questions: a row for each drive.
-pub(super) fn summary(run: &RunResult) -> String {
-    let has =
-        |pick: fn(&DeviceResult) -> Option<LatencySummary>| run.devices.iter().any(|device| pick(device).is_some());
-    let (reads, writes) = (has(|device| device.latency_ns.read), has(|device| device.latency_ns.write));
-    let mut heads = vec!["Drive", "Checks", "Requests/s"];
-    if reads {
-        heads.extend(["Read", "Read p50", "p99", "p99.9"]);
-    }
-    if writes {
-        heads.extend(["Written", "Write p50", "p99", "p99.9", "Write ampl."]);
-    }
-    heads.push("Erases/block");
-    let head: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
-    let rows: String =
-        run.devices.iter().enumerate().map(|(index, device)| row(index, device, reads, writes)).collect();
-    format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
+/// In what a column of the headline counts, and so how a cell and an axis write it.
+#[derive(Clone, Copy)]
+enum Unit {
+    Nanos,
+    Rate,
+    Bytes,
+    Ratio,
+    Share,
+    Count,
 }
 
-fn row(index: usize, device: &DeviceResult, reads: bool, writes: bool) -> String {
-    let timed = |show: String| if device.timed { show } else { "–".to_string() };
-    let rates = subtests::throughput(device);
-    let mut cells = vec![verdict(device), timed(rate(rates.iops))];
-    let mut side = |bytes_per_s: f64, summary: Option<LatencySummary>| {
-        cells.push(timed(bytes_per_second(bytes_per_s)));
-        let summary = summary.filter(|_| device.timed);
-        for pick in [|s: LatencySummary| s.p50, |s: LatencySummary| s.p99, |s: LatencySummary| s.p999] {
-            cells.push(or_dash(summary, |summary| nanos(pick(summary) as f64)).into_owned());
+impl Unit {
+    /// As the script knows it.
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Nanos => "ns",
+            Unit::Rate => "rate",
+            Unit::Bytes => "bytes",
+            Unit::Ratio => "ratio",
+            Unit::Share => "share",
+            Unit::Count => "count",
         }
-    };
-    if reads {
-        side(rates.read_bytes_per_s, device.latency_ns.read);
     }
-    if writes {
-        side(rates.write_bytes_per_s, device.latency_ns.write);
-        let amplification = device.write_amplification.as_ref();
-        cells.push(or_dash(amplification, |amplification| figure(amplification.total)).into_owned());
+
+    fn show(self, value: f64) -> String {
+        match self {
+            Unit::Nanos => nanos(value),
+            Unit::Rate => rate(value),
+            Unit::Bytes => bytes_per_second(value),
+            Unit::Ratio => figure(value),
+            Unit::Share => percent(value),
+            Unit::Count => whole(value as u64),
+        }
     }
-    cells.push(figure(device.erases.mean));
+}
+
+/// A column of the headline: its head, its whole name, its unit and every drive's value.
+struct Column {
+    head: &'static str,
+    name: &'static str,
+    unit: Unit,
+    value: fn(&DeviceResult) -> Option<f64>,
+}
+
+/// A time of the latency summary, of a drive that takes time.
+fn time(device: &DeviceResult, of: Option<LatencySummary>, pick: fn(LatencySummary) -> u64) -> Option<f64> {
+    of.filter(|_| device.timed).map(|summary| pick(summary) as f64)
+}
+
+/// Mean erases of a block in the measured run alone: what the drive had before depends on how it was preconditioned.
+fn erases_in_run(device: &DeviceResult) -> Option<f64> {
+    let blocks: u64 = device.wear_histogram.blocks.iter().sum();
+    (blocks > 0).then(|| device.flash.erases.total as f64 / blocks as f64)
+}
+
+/// The headline's columns: those of kinds of requests and of metrics that some drive has.
+fn columns(run: &RunResult) -> Vec<Column> {
+    let column = |head, name, unit, value| Column { head, name, unit, value };
+    let some = |has: fn(&DeviceResult) -> bool| run.devices.iter().any(has);
+    let mut columns =
+        vec![column("Requests/s", "Requests a second", Unit::Rate, |d| d.timed.then(|| subtests::throughput(d).iops))];
+    if some(|d| d.latency_ns.read.is_some()) {
+        columns.extend([
+            column("Read", "Read a second", Unit::Bytes, |d| d.timed.then(|| subtests::throughput(d).read_bytes_per_s)),
+            column("Read p50", "Read latency, p50", Unit::Nanos, |d| time(d, d.latency_ns.read, |s| s.p50)),
+            column("p99", "Read latency, p99", Unit::Nanos, |d| time(d, d.latency_ns.read, |s| s.p99)),
+            column("p99.9", "Read latency, p99.9", Unit::Nanos, |d| time(d, d.latency_ns.read, |s| s.p999)),
+        ]);
+    }
+    if some(|d| d.latency_ns.write.is_some()) {
+        columns.extend([
+            column("Written", "Written a second", Unit::Bytes, |d| {
+                d.timed.then(|| subtests::throughput(d).write_bytes_per_s)
+            }),
+            column("Write p50", "Write latency, p50", Unit::Nanos, |d| time(d, d.latency_ns.write, |s| s.p50)),
+            column("p99", "Write latency, p99", Unit::Nanos, |d| time(d, d.latency_ns.write, |s| s.p99)),
+            column("p99.9", "Write latency, p99.9", Unit::Nanos, |d| time(d, d.latency_ns.write, |s| s.p999)),
+            column("Write ampl.", "Write amplification", Unit::Ratio, |d| {
+                d.write_amplification.as_ref().map(|amplification| amplification.total)
+            }),
+        ]);
+    }
+    if some(|d| d.theory.is_some()) {
+        columns.push(column("Theory", "Write amplification by theory", Unit::Ratio, |d| {
+            d.theory.as_ref().map(|theory| theory.write_amplification)
+        }));
+    }
+    if some(|d| d.timed && d.gc.stalled_commands > 0) {
+        columns.push(column("Stalled by GC", "Commands stalled by GC", Unit::Count, |d| {
+            d.timed.then_some(d.gc.stalled_commands as f64)
+        }));
+    }
+    if some(|d| d.buffer.hits > 0) {
+        columns.push(column("Buffer hits", "Pages found in the write buffer", Unit::Count, |d| {
+            Some(d.buffer.hits as f64)
+        }));
+    }
+    columns.extend([
+        column("Over-prov.", "Over-provisioning, nominal", Unit::Share, |d| Some(d.over_provisioning.nominal)),
+        column("Erases/block", "Erases of a block in the run", Unit::Ratio, erases_in_run),
+    ]);
+    columns
+}
+
+/// The table that answers most questions: a row for each drive. The script sorts it by `data-value` and takes from it what
+/// a chart by parameter shows.
+pub(super) fn summary(run: &RunResult) -> String {
+    let columns = columns(run);
+    let head: String = columns
+        .iter()
+        .map(|Column { head, name, unit, .. }| {
+            format!("<th title=\"{name}\" data-metric=\"{name}\" data-unit=\"{}\">{head}</th>", unit.name())
+        })
+        .collect();
+    let rows: String = run.devices.iter().enumerate().map(|(index, device)| row(index, device, &columns)).collect();
+    let tall = if run.devices.len() > 2 * super::drives::FEW { " tall" } else { "" };
+    format!(
+        "<div class=\"scroll{tall}\"><table id=\"headline\"><thead><tr><th>Drive</th><th>Checks</th>{head}</tr></thead>\
+         <tbody>{rows}</tbody></table></div>"
+    )
+}
+
+fn row(index: usize, device: &DeviceResult, columns: &[Column]) -> String {
     let name = escape(&device.name);
-    let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
-    format!("<tr><td class=\"name\" title=\"{name}\">{}{name}</td>{cells}</tr>", chip(index))
+    let cells: String = columns
+        .iter()
+        .map(|column| match (column.value)(device) {
+            Some(value) => format!("<td data-value=\"{value}\">{}</td>", column.unit.show(value)),
+            None => "<td class=\"none\">–</td>".to_string(),
+        })
+        .collect();
+    format!(
+        "<tr data-drive=\"{index}\"><td class=\"name\" title=\"{name}\">{}{name}</td><td>{}</td>{cells}</tr>",
+        chip(index),
+        verdict(device)
+    )
 }
 
 fn verdict(device: &DeviceResult) -> String {
@@ -186,13 +280,30 @@ pub(super) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The command line and every drive's whole description.
+/// The command line, to copy: nothing where there was none.
+pub(super) fn command(run: &RunResult) -> String {
+    if run.command.is_empty() {
+        return String::new();
+    }
+    let words: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
+    format!("<div class=\"command\"><pre id=\"command\">{}</pre></div>", escape(&words.join(" ")))
+}
+
+/// A title that breaks where a person would: behind commas and between the parts of a name.
+pub(super) fn breakable(title: &str) -> String {
+    let mut broken = String::with_capacity(title.len() * 2);
+    for part in title.split_inclusive([',', '/', '_']) {
+        broken.push_str(&escape(part));
+        if part.ends_with([',', '/', '_']) {
+            broken.push_str("<wbr>");
+        }
+    }
+    broken
+}
+
+/// Every drive's whole description.
 pub(super) fn configuration(run: &RunResult) -> String {
     let mut text = String::new();
-    if !run.command.is_empty() {
-        let command: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
-        text.push_str(&format!("<h3>Command</h3><pre>{}</pre>", escape(&command.join(" "))));
-    }
     text.push_str(&layers::configuration(run));
     for (index, device) in run.devices.iter().enumerate() {
         // A value that came out of JSON always goes back into it.

@@ -60,6 +60,7 @@ fn run(devices: Vec<DeviceResult>) -> RunResult {
         complete: true,
         seed: 7,
         command: vec!["ssdlab".into(), "run".into(), "a b".into()],
+        wall_started: Some("2026-11-26 06:12 UTC".into()),
         workload: "rw=randwrite".into(),
         replay: "closed:32".into(),
         precondition: "none".into(),
@@ -93,7 +94,8 @@ fn every_part_of_the_page_is_filled() {
     assert!(!page.contains("{{"), "an unfilled part is left");
     assert!(page.contains("<title>one under rw=randwrite</title>"));
     assert!(page.contains("9 generated, 9 completed."));
-    assert!(page.contains("ssdlab run &#39;a b&#39;"));
+    assert!(page.contains("<pre id=\"command\">ssdlab run &#39;a b&#39;</pre>"));
+    assert!(page.contains("ssdlab 0.1.0 report · <time>2026-11-26 06:12 UTC</time>"));
 }
 
 #[test]
@@ -105,6 +107,10 @@ fn a_name_cannot_break_out_of_the_page() {
     run.precondition = name.to_string();
     run.version = name.to_string();
     run.command = vec![name.to_string()];
+    run.wall_started = Some(name.to_string());
+    run.devices[0].configuration =
+        serde_json::json!({ name: name, "ftl": { "design": name }, "buffer": { "policy": [name] } });
+    run.devices.push(device("another"));
     run.complete = false;
     run.devices[0].complete = false;
     run.devices[0].warnings.push(name.to_string());
@@ -281,7 +287,8 @@ fn a_divided_run_shows_its_subtests_and_rates_without_the_quiet() {
     assert!(page.contains(whole), "the first sub-test's row");
     assert!(page.contains("<td>1.650</td><td>1.500</td><td>331 s</td><td>3.00 s</td><td>273 kB/s</td>"));
     // 668 requests in 334 s of which 330 are quiet: 167 a second.
-    assert!(page.contains("<td>167</td><td>307 kB/s</td>"), "the headline");
+    let (_, headline) = page.split_once("id=\"headline\"").expect("the headline");
+    assert!(headline.contains(">167</td>") && headline.contains(">307 kB/s</td>"), "the headline");
     assert_eq!(page.matches("busy 4.00 s, idle 330 s.").count(), 4, "headline, two charts over time, shares");
     assert!(page.contains("<td>Idle gaps between sub-tests</td><td>330 s</td>"));
     assert!(page.contains("<td>Requests in flight, mean</td><td>20.88</td>"));
@@ -358,4 +365,54 @@ fn layers_of_one_kind_are_numbered_and_show_their_settings() {
                     <h4>Scheduler 2</h4><pre>depth = &lt;16&gt;</pre>";
     assert!(page.contains(settings));
     assert!(!page.contains("&amp;nbsp;") && !page.contains("&amp;lt;"));
+}
+
+#[test]
+fn the_page_says_what_each_drive_is_and_only_what_differs() {
+    let variant = |name: &str, victim: &str| DeviceResult {
+        configuration: serde_json::json!({
+            "name": name, "capacity": { "user": "8g" }, "flash": { "channels": 4, "page_size": "16k", "timing": { "program": ["1ms", "2ms"] } },
+            "ftl": { "design": "page", "mapping_unit": "page" }, "gc": { "victim": victim }, "buffer": { "policy": "lru", "size": "32m" },
+        }),
+        over_provisioning: OverProvisioning { nominal: 0.125, effective: 0.1 },
+        ..device(name)
+    };
+    let page = without_library(&render(&run(vec![variant("one", "greedy"), variant("two", "<fifo>")])));
+    let row = "<td>8 GiB</td><td>4 channels, 16 KiB pages</td><td>program\u{a0}1ms, 2ms</td><td>12.5 %, 10.0 % effective</td>\
+               <td>page, page mapping</td><td>greedy</td><td>lru 32 MiB</td>";
+    assert!(page.contains(row));
+    let (_, differ) = page.split_once("id=\"differences\"").expect("what differs");
+    let (differ, _) = differ.split_once("</table>").expect("a table");
+    assert!(differ.contains("<td><code>gc.victim</code></td><td>greedy</td><td>&lt;fifo&gt;</td>"), "{differ}");
+    assert_eq!(differ.matches("<code>").count(), 1, "{differ}");
+    // Two drives are no curve, three are, unless they have little in common.
+    assert!(!page.contains("id=\"by-parameter\""));
+    let three = run(vec![variant("one", "greedy"), variant("two", "fifo"), variant("three", "lru")]);
+    assert!(without_library(&render(&three)).contains("id=\"by-parameter\""));
+    let same = render(&run(vec![variant("one", "greedy"), variant("two", "greedy")]));
+    assert!(same.contains("The descriptions of all drives are the same."));
+}
+
+#[test]
+fn the_headline_has_erases_of_the_run_and_every_value_to_sort_by() {
+    let mut one = device("one");
+    one.erases.mean = 79.5;
+    one.flash.erases.total = 30;
+    one.wear_histogram = WearHistogram { bin: 1, erases: vec![79, 80], blocks: vec![5, 5] };
+    one.gc.stalled_commands = 1234;
+    let page = without_library(&render(&run(vec![one, device("two")])));
+    assert!(page.contains("<td data-value=\"1234\">1\u{202f}234</td>"));
+    assert!(page.contains("<td data-value=\"3\">3.000</td>"), "30 erases of 10 blocks");
+    assert!(page.contains("data-metric=\"Erases of a block in the run\" data-unit=\"ratio\""));
+    // No drive of these met a page in its buffer.
+    assert!(!page.contains("data-metric=\"Pages found in the write buffer\""));
+}
+
+#[test]
+fn a_title_breaks_after_commas_and_inside_names_where_their_parts_end() {
+    let mut run = run(vec![device("one")]);
+    run.workload = "rw=randwrite,bs=4k,<b>".into();
+    let page = without_library(&render(&run));
+    assert!(page.contains("<h1>one under rw=randwrite,<wbr>bs=4k,<wbr>&lt;b&gt;</h1>"));
+    assert!(page.contains("<title>one under rw=randwrite,bs=4k,&lt;b&gt;</title>"));
 }

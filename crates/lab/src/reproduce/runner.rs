@@ -351,6 +351,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         timeline_interval: ready.run.interval_ms.map(Nanos::from_ms),
         asked: Asked {
             command: ready.command.split(' ').map(str::to_string).collect(),
+            started: None,
             workload: ready.input.shown.clone(),
             replay: source.replay(),
             precondition: ready.precondition.clone(),

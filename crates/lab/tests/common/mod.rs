@@ -182,6 +182,7 @@ pub fn entrants(configs: &[DriveConfig]) -> Vec<Entrant> {
 pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, age: Age<'a>) -> Experiment<'a> {
     let asked = Asked {
         command: vec!["test".to_string()],
+        started: None,
         workload: "random".to_string(),
         replay: "closed:32".to_string(),
         precondition: "as asked".to_string(),
