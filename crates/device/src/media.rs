@@ -520,6 +520,11 @@ impl Media {
         if begun == 0 { 0 } else { self.stripe_width().saturating_sub(begun) }
     }
 
+    /// Frontiers of data in all groups: the host's and relocation's.
+    pub(crate) fn data_frontiers(&self) -> u32 {
+        self.pool.groups() * (self.streams + 1)
+    }
+
     /// Closes a frontier of a group whose valid pages fit where relocation can still write then, so that it can be a
     /// victim: power cuts in a row leave torn pages in frontiers, until no closed superblock is empty enough.
     /// Relocation's own, which the host may share, goes like any other, and what it has left with it. False if there is

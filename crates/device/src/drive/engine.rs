@@ -5,6 +5,7 @@
 
 use ssdlab_base::Nanos;
 
+use super::events::WaitsForSpace;
 use super::paths::Ends;
 use super::{Drive, Timer};
 use crate::Status;
@@ -146,6 +147,24 @@ impl Drive {
         std::mem::take(&mut self.waiting.space_freed) || released
     }
 
+    /// Closes a frontier, so that it can be collected. Not for ever: after each has had its turn while `waits` stays as it is,
+    /// what is collected from them helps nobody.
+    fn gives_up_a_frontier(&mut self, waits: WaitsForSpace) -> bool {
+        if self.media.own_blocks {
+            return false;
+        }
+        let given_up = match self.waiting.given_up {
+            Some((before, count)) if before == waits => count,
+            _ => 0,
+        };
+        let mut groups = 0..self.media.pool.groups();
+        if given_up >= self.media.data_frontiers() || !groups.any(|group| self.media.give_up_frontier(group)) {
+            return false;
+        }
+        self.waiting.given_up = Some((waits, given_up + 1));
+        true
+    }
+
     /// Commands wait but nothing is in flight. Garbage collection looks at every group once more; if even that sets
     /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
     pub(super) fn break_deadlock(&mut self) -> bool {
@@ -168,8 +187,7 @@ impl Drive {
         self.waiting.space_freed = true;
         self.work();
         if self.next_of_commands().is_none() && self.waits_for_space() == before {
-            let mut groups = 0..self.media.pool.groups();
-            if !self.media.own_blocks && groups.any(|group| self.media.give_up_frontier(group)) {
+            if self.gives_up_a_frontier(before) {
                 return true;
             }
             if self.storage_was_full() {

@@ -11,7 +11,7 @@ use crate::media::Place;
 use crate::token::Owner;
 
 /// What waits for free blocks, and how far it came: as long as any of it changes, the drive gets on.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct WaitsForSpace {
     stalled: usize,
     rewrites: usize,

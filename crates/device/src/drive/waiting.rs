@@ -11,6 +11,8 @@ use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Request};
 use ssdlab_flash::OpId;
 
+use super::events::WaitsForSpace;
+
 /// Who waits for something other than operations of its own.
 #[derive(Default)]
 pub(super) struct Waiting {
@@ -29,6 +31,8 @@ pub(super) struct Waiting {
     pub(super) for_programs: FxHashMap<OpId, Vec<(u32, u64)>>,
     /// Stalled commands that have waited for map pages: since when they do, or `Nanos::MAX` where it is something else now.
     pub(super) since_for_map: FxHashMap<u32, Nanos>,
+    /// Frontiers that were given up in a deadlock, while what waits stayed as it is.
+    pub(super) given_up: Option<(WaitsForSpace, u32)>,
 }
 
 /// What a command touches: sectors `first..end` of an address space.

@@ -225,15 +225,20 @@ impl PageFtl {
         if sources.is_empty() {
             return Ok(false);
         }
-        let group = match frontier {
-            Frontier::Gc | Frontier::Map => media.group_of(place.block),
+        let own = media.group_of(place.block);
+        let (group, frontier) = match frontier {
+            Frontier::Gc if media.has_page(own, frontier) => (own, frontier),
+            Frontier::Map => (own, frontier),
             Frontier::Log => {
                 let mut groups = 0..media.pool.groups();
-                groups.find(|group| media.has_page(*group, frontier)).ok_or(NoSpace)?
+                (groups.find(|group| media.has_page(*group, frontier)).ok_or(NoSpace)?, frontier)
             }
-            Frontier::Host(_) => {
+            Frontier::Gc | Frontier::Host(_) => {
+                // What relocation moved goes where the host may write when its own group has no room: erases that would make
+                // some can wait for a map page that names it.
+                let host = if frontier == Frontier::Gc { Frontier::Host(0) } else { frontier };
                 let lpn = media.flash.oob.lpn(sources[0]);
-                self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?
+                (self.placement.choose(media, lpn, host).ok_or(NoSpace)?, host)
             }
         };
         let target = media.take_page(group, frontier).ok_or(NoSpace)?;
