@@ -1,6 +1,7 @@
 //! What of a failing case matters: steps and faults are left out, and the rest is made plainer, as long as it still fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use ssdlab_base::{Nanos, Op};
 use ssdlab_device::{Pacing, Parity, Superblock};
@@ -13,6 +14,9 @@ use crate::totals::Totals;
 
 /// Most cases tried; a small one takes about a millisecond.
 const TRIES: u32 = 4000;
+
+/// Shrinking ends after this: of a command that never completes each try takes seconds.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// A case that is as small as was found, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +33,7 @@ struct Shrinker<'a> {
     best: Case,
     finding: Finding,
     tries: u32,
+    began: Instant,
     stop: &'a AtomicBool,
 }
 
@@ -39,7 +44,7 @@ pub fn shrink(case: &Case, finding: &Finding) -> Shrunk {
 
 /// As [`shrink`], until `stop` is set: what was found up to then.
 pub fn shrink_until(case: &Case, finding: &Finding, stop: &AtomicBool) -> Shrunk {
-    let mut shrinker = Shrinker { best: case.clone(), finding: finding.clone(), tries: 0, stop };
+    let mut shrinker = Shrinker { best: case.clone(), finding: finding.clone(), tries: 0, began: Instant::now(), stop };
     shrinker.cut_tail();
     shrinker.pin_faults();
     loop {
@@ -57,7 +62,7 @@ pub fn shrink_until(case: &Case, finding: &Finding, stop: &AtomicBool) -> Shrunk
 
 impl Shrinker<'_> {
     fn is_over(&self) -> bool {
-        self.tries >= TRIES || self.stop.load(Ordering::Relaxed)
+        self.tries >= TRIES || self.began.elapsed() >= LONGEST || self.stop.load(Ordering::Relaxed)
     }
 
     /// Keeps `candidate` if it fails too, found by the same party.
