@@ -10,26 +10,25 @@ use ssdlab_live::engine::PROMISES;
 use ssdlab_live::seeded::{Bug, seed};
 
 /// Each bug and the cuts in which it must be found.
-const ALLOWED: [(Bug, u64); 6] = [
+const ALLOWED: [(Bug, u64); 5] = [
     (Bug::AnswerBeforeFiles, 100),
     (Bug::FuaOfWritesOnly, 100),
     (Bug::FlushSettlesTooLittle, 100),
     (Bug::RecordAfterPage, 200),
     (Bug::EntryBeforeData, 200),
-    (Bug::LayerBeforeFiles, 3000),
 ];
+
+/// Threads decide when it shows in one process, sometimes not in 3,000 cuts: `stacks/seeded_bug_is_found` of tests/live kills a server.
+const FOUND_BY_KILLS: Bug = Bug::LayerBeforeFiles;
 
 /// How many cuts it took, and what was found.
 fn hunt(bug: Bug, cuts: u64) -> Option<(u64, String)> {
     let mut rng = rng(2, bug.name());
     seed(Some(bug));
-    let of_layers = bug == Bug::LayerBeforeFiles;
-    let draw =
-        |rng: &mut _, buffered| if of_layers { Subject::draw_stack(rng, false) } else { Subject::draw(rng, buffered) };
-    let mut subject = draw(&mut rng, true);
+    let mut subject = Subject::draw(&mut rng, true);
     let found = (1..=cuts).find_map(|cut| {
         if cut % 25 == 0 {
-            subject = draw(&mut rng, cut % 50 == 0);
+            subject = Subject::draw(&mut rng, cut % 50 == 0);
         }
         let kind = &PROMISES[cut as usize / 2 % PROMISES.len()];
         let cut_it =
@@ -60,7 +59,8 @@ fn every_seeded_bug_is_found_within_its_cuts() {
             None => wrong.push(format!("{bug:?} is not found in {allowed} cuts")),
         }
     }
-    assert_eq!(ALLOWED.map(|(bug, _)| bug), Bug::ALL, "each bug has its row");
+    let all: Vec<Bug> = ALLOWED.iter().map(|(bug, _)| *bug).chain([FOUND_BY_KILLS]).collect();
+    assert_eq!(all, Bug::ALL, "each bug has its row");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Without a bug the same cuts find nothing.
     for (bug, allowed) in ALLOWED {
