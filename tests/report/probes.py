@@ -126,7 +126,7 @@ def axes_of_latency(browser, _, result):
     spread = max(max(cdf) for cdf in cdfs) / min(min(cdf) for cdf in cdfs)
     marks = {f"{number(text):e}"[0] for text in found}
     if spread < 20 and not {"2", "5"} <= marks:
-        wrong.append(f"latencies of which the slowest is {spread:.3g} times the fastest are labelled {found}")
+        wrong.append(f"latencies whose slowest is {spread:.3g} times the fastest are labelled {found}")
     count = max(drive["latency_ns"]["all"]["count"] for drive in result["devices"])
     top = labels(browser, "latency-cdf", "y")[-1]
     if abs(float(top.split(" ")[0]) / 100 - (1 - 1 / count)) > 0.05 / count:
@@ -268,7 +268,7 @@ def sorting(browser, _, result):
         browser.run("""document.querySelector('#headline th[data-metric="Write amplification by theory"] button').click()""")
         known = {drive["name"] for drive in result["devices"] if drive["theory"]}
         if set(names()[:len(known)]) != known:
-            wrong.append(f"by theory, of which {known} have one: {names()}")
+            wrong.append(f"by theory, which {known} have: {names()}")
     return wrong
 
 

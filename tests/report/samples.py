@@ -203,7 +203,7 @@ def alike(name, index):
 
 
 def spiky(name, index, interval=50_000_000):
-    """A drive with short intervals at both ends, one of which a burst fell into, and one interval with hardly a write in it."""
+    """A drive whose first and last intervals are short, the first with a burst, and which hardly writes in one interval between."""
     drive = device(name, index)
     line = drive["timeline"]
     line["interval"] = interval

@@ -455,7 +455,7 @@ class Trial:
 
     def same(self, system, before):
         """Runs it once more and compares."""
-        first = None if before.interrupted else self.read(system, before)
+        first = self.read(system, before)
         if first is None:
             return None
         done, finding = self.do("again", system.run(self.folder))
@@ -467,7 +467,9 @@ class Trial:
         return Finding("again", "another result", "; ".join(differences[:3]), done) if differences else None
 
     def read(self, system, done):
-        """The results of a run, if it left any."""
+        """The results of a run, if it left any and came to its end."""
+        if done.interrupted:
+            return None
         if "--json" in system.options:
             return done.result()
         if "--out" in system.options:

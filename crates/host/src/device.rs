@@ -12,6 +12,8 @@
 //! for data.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::vec::IntoIter;
 
 use serde::{Deserialize, Serialize};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
@@ -44,6 +46,37 @@ impl Traffic {
         let each = |to: &mut [u64; 4], from: &[u64; 4]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         each(&mut self.requests, &other.requests);
         each(&mut self.bytes, &other.bytes);
+    }
+}
+
+/// Answers of a device that go to their completions one by one. Whoever gives tags of its own keeps answers with the tags of
+/// above beside these, which have the device's: the two overlap, so a tag alone does not find an answer.
+pub struct AnswersBelow(Peekable<IntoIter<Answer>>);
+
+impl AnswersBelow {
+    /// Those that the device has now, behind its completions.
+    pub fn take<D: BlockDevice + ?Sized>(device: &mut D) -> AnswersBelow {
+        let mut answers = Vec::new();
+        device.take_answers(&mut answers);
+        AnswersBelow(answers.into_iter().peekable())
+    }
+
+    /// The answer of the next completion, if it has one.
+    ///
+    /// # Panics
+    /// The device does not give answers in the order of the completions that have one.
+    pub fn of(&mut self, completion: &Completion) -> Option<Answer> {
+        let answer = self.0.next_if(|answer| answer.tag == completion.tag);
+        assert_eq!(answer.is_some(), completion.has_answer, "answers come in the order of {completion:?}");
+        answer
+    }
+
+    /// Every completion had its turn.
+    ///
+    /// # Panics
+    /// An answer is left.
+    pub fn end(mut self) {
+        assert!(self.0.next().is_none(), "an answer belongs to a completion");
     }
 }
 

@@ -16,8 +16,8 @@ use crate::array::{completion as completion_of, waited_around};
 use crate::device::Again;
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::{
-    Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
-    Traffic,
+    Administration, AnswersBelow, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut,
+    Power, Traffic,
 };
 
 /// What the registry knows of it.
@@ -218,10 +218,7 @@ impl Scheduler {
     fn collect(&mut self) {
         let mut completions = std::mem::take(self.below.completions());
         let mut read = std::mem::take(self.below.read_data());
-        let mut answers = Vec::new();
-        self.below.take_answers(&mut answers);
-        // They have the tags of below here, and go up with those of the requests: the two overlap.
-        let mut answers = answers.drain(..).peekable();
+        let mut answers = AnswersBelow::take(&mut *self.below);
         self.below.take_paths(&mut self.paths_below);
         let mut paths_below = self.paths_below.drain(..);
         for completion in completions.drain(..) {
@@ -231,8 +228,7 @@ impl Scheduler {
             self.in_device -= 1;
             self.sent.add(&joined.request);
             // What has an answer is never joined.
-            let answer = answers.next_if(|answer| answer.tag == completion.tag);
-            assert_eq!(answer.is_some(), completion.has_answer, "answers come in the order of {completion:?}");
+            let answer = answers.of(&completion);
             self.answers.extend(answer.map(|answer| Answer { tag: joined.first.tag, ..answer }));
             let index = read.iter().position(|(tag, _)| *tag == completion.tag);
             let cells = index.map(|index| read.swap_remove(index).1);
@@ -252,7 +248,7 @@ impl Scheduler {
                 self.taken.add(part);
             }
         }
-        assert!(answers.next().is_none(), "an answer belongs to a completion");
+        answers.end();
         drop(paths_below);
         // The allocation goes back: the device fills it again.
         *self.below.completions() = completions;

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use chrono::{DateTime, Utc};
+
 /// The moment to the minute, by the Gregorian calendar; a clock before 1970 counts as 1970.
 ///
 /// ```
@@ -9,28 +11,7 @@ use std::time::SystemTime;
 /// assert_eq!(ssdlab_lab::utc(noon), "2000-02-29 12:00 UTC");
 /// ```
 pub fn utc(moment: SystemTime) -> String {
-    let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
-    let (mut year, mut day) = (1970, days);
-    while day >= days_of(year) {
-        day -= days_of(year);
-        year += 1;
-    }
-    let february = days_of(year) - 337;
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if day < length {
-            break;
-        }
-        day -= length;
-        month += 1;
-    }
-    format!("{year:04}-{month:02}-{:02} {:02}:{:02} UTC", day + 1, minutes / 60, minutes % 60)
-}
-
-fn days_of(year: u64) -> u64 {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    365 + u64::from(leap)
+    DateTime::<Utc>::from(moment.max(SystemTime::UNIX_EPOCH)).format("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
-use ssdlab_base::command_sets::COMMAND_SETS;
+use ssdlab_base::command_sets;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{DriveConfig, DriveError};
 use ssdlab_flash::{Geometry, Observer, OpKind};
@@ -368,8 +368,7 @@ fn run_drive(
             Sent::Divided(Box::new(divided.map_err(|error| failed(error.into()))?))
         }
     };
-    let set = sent.workload().command_set();
-    let set = COMMAND_SETS.iter().find(|known| set == Some(known.name));
+    let set = sent.workload().command_set().and_then(command_sets::named);
     if let Some(set) = set.filter(|set| experiment.verify && !verify::follows(set)) {
         return Err(failed(ReplayError::NotVerified { set: set.name }));
     }

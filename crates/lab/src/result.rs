@@ -32,7 +32,7 @@ pub struct RunResult {
     pub seed: u64,
     /// The command line, where there was one.
     pub command: Vec<String>,
-    /// When the run started by the wall clock, in UTC; absent in older results and where nobody says it.
+    /// When the run started, by the wall clock in UTC; absent in older results and in those of the library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_started: Option<String>,
     /// The workload as it was asked for.

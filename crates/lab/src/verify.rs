@@ -18,7 +18,7 @@ use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
 use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
 use ssdlab_flash::HugeArray;
-use ssdlab_host::{Administration, BlockDevice, Identity, LayerMetrics, Part, PartMut, Traffic};
+use ssdlab_host::{Administration, AnswersBelow, BlockDevice, Identity, LayerMetrics, Part, PartMut, Traffic};
 
 use crate::result::Check;
 
@@ -159,16 +159,10 @@ impl Verifier {
         if !device.completions().is_empty() {
             let mut cells: HashMap<u32, Vec<u8>> = device.read_data().drain(..).collect();
             let mut completions = std::mem::take(device.completions());
-            let mut answers = Vec::new();
-            device.take_answers(&mut answers);
-            // Answers have the tags of the device until they are with their completions, and those of who sent them after that:
-            // the two overlap.
-            let mut answers = answers.drain(..).peekable();
+            let mut answers = AnswersBelow::take(device);
             for mut completion in completions.drain(..) {
                 let mut sent = self.sent[completion.tag as usize];
-                let answer = answers.next_if(|answer| answer.tag == completion.tag);
-                assert_eq!(answer.is_some(), completion.has_answer, "answers come in the order of {completion:?}");
-                if let Some(answer) = answer {
+                if let Some(answer) = answers.of(&completion) {
                     if let (Effect::Append, Some(sector)) = (sent.effect, answer.words.first()) {
                         sent.request.sector = *sector;
                     }
@@ -180,7 +174,7 @@ impl Verifier {
                 completion.tag = sent.request.tag;
                 self.completed.push(completion);
             }
-            assert!(answers.next().is_none(), "an answer belongs to a completion");
+            answers.end();
             // The allocation goes back: the device fills it again.
             *device.completions() = completions;
             let stride = device.order_stride();

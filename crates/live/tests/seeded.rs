@@ -18,7 +18,8 @@ const ALLOWED: [(Bug, u64); 5] = [
     (Bug::EntryBeforeData, 200),
 ];
 
-/// Threads decide when it shows in one process, sometimes not in 3,000 cuts: `stacks/seeded_bug_is_found` of tests/live kills a server.
+/// Whether it shows in one process depends on its threads, and 3,000 cuts may miss it: `stacks/seeded_bug_is_found` of tests/live
+/// kills a server.
 const FOUND_BY_KILLS: Bug = Bug::LayerBeforeFiles;
 
 /// How many cuts it took, and what was found.

@@ -10,11 +10,16 @@ use crate::command_set::CommandSet;
 /// Every set beyond block I/O.
 pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD, &segments::SEGMENTS, &zoned::ZONED];
 
+/// The set of this name.
+pub fn named(name: &str) -> Option<&'static CommandSet> {
+    COMMAND_SETS.iter().copied().find(|set| set.name == name)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::COMMAND_SETS;
+    use super::{COMMAND_SETS, named};
     use crate::Op;
     use crate::command_set::{DataPhase, EVENT_WORDS, Merging, Opcode, REFUSALS_MAX, Role, Words};
 
@@ -22,7 +27,9 @@ mod tests {
     fn every_set_is_well_formed() {
         let names: BTreeSet<_> = COMMAND_SETS.iter().map(|set| set.name).collect();
         assert_eq!(names.len(), COMMAND_SETS.len(), "names of sets differ");
+        assert!(named("nothing").is_none(), "a name of no set");
         for set in COMMAND_SETS {
+            assert_eq!(named(set.name).map(|set| set.name), Some(set.name), "a set is found by its name");
             let names: BTreeSet<_> = set.commands.iter().map(|command| command.name).collect();
             assert_eq!(names.len(), set.commands.len(), "{}: names of commands differ", set.name);
             for (index, command) in set.commands.iter().enumerate() {

@@ -147,8 +147,8 @@ impl Drive {
         std::mem::take(&mut self.waiting.space_freed) || released
     }
 
-    /// Closes a frontier, so that it can be collected. Not for ever: after each has had its turn while `waits` stays as it is,
-    /// what is collected from them helps nobody.
+    /// Closes a frontier, so that its block can be collected; false if there is none to close. Frontiers that were closed while
+    /// `waits` stayed the same freed nothing for what waits: after as many as there are, no more are closed.
     fn gives_up_a_frontier(&mut self, waits: WaitsForSpace) -> bool {
         if self.media.own_blocks {
             return false;

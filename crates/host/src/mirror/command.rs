@@ -223,7 +223,7 @@ impl Mirror {
         if command.is_copy {
             return self.copy_went_on(slot);
         }
-        if !is_read && (self.record_stale || self.record_left > 0) {
+        if !is_read && self.is_record_unwritten() {
             self.command(slot).is_held = true;
             self.held.push(slot);
             return;

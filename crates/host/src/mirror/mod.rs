@@ -252,7 +252,7 @@ impl Mirror {
     /// Waits until the record and the bitmap are on every side.
     fn settle(&mut self) {
         self.work();
-        while (self.record_left > 0 || self.record_stale || !self.intent.is_at_rest()) && self.array.step(Nanos::MAX) {
+        while (self.is_record_unwritten() || !self.intent.is_at_rest()) && self.array.step(Nanos::MAX) {
             self.work();
         }
         self.array.advance(self.array.now());
@@ -275,6 +275,11 @@ impl Mirror {
             first.copy_from_slice(&word.to_le_bytes());
         }
         cells
+    }
+
+    /// Whether the record has changed, and is not on all sides yet.
+    const fn is_record_unwritten(&self) -> bool {
+        self.record_stale || self.record_left > 0
     }
 
     /// Writes the record where it has changed.
@@ -306,7 +311,7 @@ impl Mirror {
         }
         self.record_left -= 1;
         self.was_told(part);
-        if self.record_left == 0 && !self.record_stale {
+        if !self.is_record_unwritten() {
             for slot in std::mem::take(&mut self.held) {
                 self.answer(slot);
             }
@@ -524,8 +529,7 @@ impl Administration for Mirror {
     /// Until the record is on the sides, the host alone knows which of them has lost completed writes.
     fn identify(&self) -> Identity {
         let identity = self.array.identify(LAYER.name);
-        let has_record_in_ram = self.record_stale || self.record_left > 0;
-        Identity { has_host_cache: identity.has_host_cache || has_record_in_ram, ..identity }
+        Identity { has_host_cache: identity.has_host_cache || self.is_record_unwritten(), ..identity }
     }
 
     fn layers(&self) -> Vec<LayerMetrics> {

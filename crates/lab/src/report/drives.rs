@@ -8,19 +8,19 @@ use super::html::{escape, percent, size};
 use super::tables::chip;
 use crate::result::{DeviceResult, RunResult};
 
-/// From more drives than this on, drives are rows of every table, and the page draws no curves until some are chosen.
+/// From more drives than this on, drives are rows of every table, and the script, which reads it from the page, draws no curves
+/// until some are chosen.
 pub(super) const FEW: usize = 8;
 
 /// More rows than this scroll within the table.
 const ROWS: usize = 16;
 
 /// The section, or nothing of a run without drives.
-pub(super) fn section(run: &RunResult) -> String {
+pub(super) fn section(run: &RunResult, differences: &Differences) -> String {
     if run.devices.is_empty() {
         return String::new();
     }
-    let differences = differences(run);
-    let (what, differ) = (described(run), differing(run, &differences));
+    let (what, differ) = (described(run), differing(run, differences));
     // Many variants of one drive are told apart by what differs; what each is repeats itself.
     let what = match run.devices.len() > FEW {
         true => format!("<details><summary>What each of the {} drives is</summary>{what}</details>", run.devices.len()),
@@ -30,9 +30,9 @@ pub(super) fn section(run: &RunResult) -> String {
 }
 
 /// Keys of the configuration in which the drives differ, with the text of each drive: nothing where it lacks the key.
-type Differences = BTreeMap<String, Vec<Option<String>>>;
+pub(super) type Differences = BTreeMap<String, Vec<Option<String>>>;
 
-fn differences(run: &RunResult) -> Differences {
+pub(super) fn differences(run: &RunResult) -> Differences {
     let flat: Vec<BTreeMap<String, String>> = run.devices.iter().map(|device| flat(&device.configuration)).collect();
     let keys: BTreeSet<&String> = flat.iter().flat_map(BTreeMap::keys).filter(|key| *key != "name").collect();
     keys.into_iter()
@@ -182,8 +182,8 @@ const VARIANTS_DIFFER_IN: usize = 4;
 
 /// The place of the chart of a metric by a parameter: of two drives a table says as much, and between different drives no
 /// parameter is the reason.
-pub(super) fn by_parameter(run: &RunResult) -> &'static str {
-    let differ = differences(run).len();
+pub(super) fn by_parameter(run: &RunResult, differences: &Differences) -> &'static str {
+    let differ = differences.len();
     if run.devices.len() < 3 || differ == 0 || (run.devices.len() <= FEW && differ > VARIANTS_DIFFER_IN) {
         return "";
     }

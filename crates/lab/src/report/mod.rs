@@ -48,7 +48,7 @@ const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
 ///
 /// Any number of drives, with or without timelines; what is missing is said in words where its chart would be.
 pub fn render(run: &RunResult) -> String {
-    let title = title(run);
+    let (title, differences) = (title(run), drives::differences(run));
     let result = match serde_json::to_string(run) {
         Ok(json) => json_in_script(&json),
         // Only a map with keys that are not strings cannot become JSON, and a result has none.
@@ -64,13 +64,14 @@ pub fn render(run: &RunResult) -> String {
             ("command", &tables::command(run)),
             ("style", STYLE),
             ("dark", DARK),
+            ("few", &drives::FEW.to_string()),
             ("facts", &tables::facts(run)),
             ("banners", &tables::banners(run)),
             ("same", same(run)),
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),
-            ("what", &drives::section(run)),
-            ("by_parameter", drives::by_parameter(run)),
+            ("what", &drives::section(run, &differences)),
+            ("by_parameter", drives::by_parameter(run, &differences)),
             ("jobs", &jobs::section(run)),
             ("divided", &divided::section(run)),
             ("watched", &watched::section(run)),

@@ -29,7 +29,7 @@
   const dash = (index) => (index % 12 < 6 ? "solid" : "dashed");
   // Drives that have curves: a reader switches them, in every chart at once. Curves of many drives say nothing to anybody, so
   // at first there are none, and each that is switched on is drawn anew.
-  const few = drives.length <= 8;
+  const few = drives.length <= Number(body.dataset.few);
   const switched = Object.fromEntries(names.map((name) => [name, few]));
   const isDrawn = (index) => few || switched[names[index]];
   const noCurves = `Of ${drives.length} drives no curve is drawn until you choose some: click their names in the table at the top.`;
@@ -589,7 +589,7 @@
   };
   const curves = { curves: true };
   const capital = (word) => word[0].toUpperCase() + word.slice(1);
-  // A chart of which several things can be chosen, each in a bar of its own: key, the choices, their labels.
+  // A chart with several bars of buttons. Each bar sets one key to one of its values; a value has a label.
   const several = (id, bars, draw) => {
     const chosen = Object.fromEntries(bars.map(([key, values]) => [key, values[0]]));
     const places = document.querySelectorAll(`[data-for="${id}"]`);
@@ -630,7 +630,7 @@
   if (document.getElementById("map-hits")) several("map-hits", [smoothed], ({ way }) => mapHits[way]());
   if (document.getElementById("waited-parts")) {
     const ops = ["read", "write", "trim", "flush"].filter((op) => drives.some((drive) => drive.latency_breakdown?.ops[op]?.mean.mean_ns > 0));
-    choices("waited-parts", Object.fromEntries(ops.map((op) => [op, () => waited(op)])), ops.map((op) => `${op[0].toUpperCase()}${op.slice(1)}s`));
+    choices("waited-parts", Object.fromEntries(ops.map((op) => [op, () => waited(op)])), ops.map((op) => `${capital(op)}s`));
     document.getElementById("waited-parts").style.height = `${150 + Math.max(1, ...ops.map((op) => waitedRows(op).length)) * 30}px`;
   }
   choices("causes", causes, ["Amplification", "Programs", "Reads", "Erases"]);

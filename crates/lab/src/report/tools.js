@@ -9,7 +9,7 @@ const tools = (() => {
     return made;
   };
 
-  // A bar of buttons of which one is pressed.
+  // A bar of buttons; exactly one is pressed.
   const choice = (bar, keys, labels, chosen) => {
     const all = keys.map((key, at) => {
       const made = button(labels[at], () => {

@@ -226,19 +226,21 @@ impl PageFtl {
             return Ok(false);
         }
         let own = media.group_of(place.block);
-        let (group, frontier) = match frontier {
-            Frontier::Gc if media.has_page(own, frontier) => (own, frontier),
-            Frontier::Map => (own, frontier),
+        let frontier = match frontier {
+            // What relocation moved goes where the host may write when its own group has no room: erases that would make some
+            // can wait for a map page that names it.
+            Frontier::Gc if !media.has_page(own, frontier) => Frontier::Host(0),
+            _ => frontier,
+        };
+        let group = match frontier {
+            Frontier::Gc | Frontier::Map => own,
             Frontier::Log => {
                 let mut groups = 0..media.pool.groups();
-                (groups.find(|group| media.has_page(*group, frontier)).ok_or(NoSpace)?, frontier)
+                groups.find(|group| media.has_page(*group, frontier)).ok_or(NoSpace)?
             }
-            Frontier::Gc | Frontier::Host(_) => {
-                // What relocation moved goes where the host may write when its own group has no room: erases that would make
-                // some can wait for a map page that names it.
-                let host = if frontier == Frontier::Gc { Frontier::Host(0) } else { frontier };
+            Frontier::Host(_) => {
                 let lpn = media.flash.oob.lpn(sources[0]);
-                (self.placement.choose(media, lpn, host).ok_or(NoSpace)?, host)
+                self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?
             }
         };
         let target = media.take_page(group, frontier).ok_or(NoSpace)?;

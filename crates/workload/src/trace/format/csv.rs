@@ -8,7 +8,7 @@
 //! with `#` are comments.
 
 use ssdlab_base::command_set::Words;
-use ssdlab_base::{COMMAND_SETS, Op, SECTOR_BYTES};
+use ssdlab_base::{COMMAND_SETS, Op, SECTOR_BYTES, command_sets};
 
 use crate::trace::arrange::SPAN_EXPECTED;
 use crate::trace::number::{stamp, uint};
@@ -82,7 +82,7 @@ fn command(line: &[u8], unit_ns: u64) -> Result<Option<CommandRecord>, Flaw> {
         _ => return Err(Flaw::new(line, COMMAND)),
     };
     let known = || COMMAND_SETS.iter().map(|set| set.name).collect::<Vec<_>>().join(", ");
-    let Some(set) = COMMAND_SETS.iter().find(|set| set.name == set_name) else {
+    let Some(set) = command_sets::named(set_name) else {
         return Err(Flaw::told(
             format!("the command set '{set_name}' in {}", quote(line)),
             format!("one of {}", known()),
