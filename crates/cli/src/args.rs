@@ -116,8 +116,9 @@ pub(crate) enum Command {
 /// Run a workload on one or more drives and show what it cost.
 ///
 /// Every drive gets the same workload, and the same requests unless their number depends on the drive's size or on time. The
-/// results go to standard output as a table; --out also writes result.json, latency.csv, timeline.parquet and report.html. The
-/// run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and exits with 1.
+/// results go to standard output as a table; --out also writes result.json, summary.csv, latency.csv, timeline.parquet and
+/// report.html. The run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and
+/// exits with 1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -167,11 +168,23 @@ pub(crate) struct Run {
     #[arg(long, value_name = "[DRIVE:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// Precondition each drive first: none, fill, footprint, steady, steady:WORKLOAD, or another workload
+    /// Run a variant of each drive for every value of a key; several --vary make all combinations
+    ///
+    /// Such as --vary gc.victim=greedy,fifo --vary capacity.over_provisioning=7%,14%. A variant is called after its values. The
+    /// values stand as `overrides` in result.json and as columns in summary.csv.
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub(crate) vary: Vec<String>,
+
+    /// Run everything N times with other seeds (--seed and those after it): the table has means and 95 % intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1, 1000), conflicts_with_all = ["trace_window", "vcd"])]
+    pub(crate) repeat: u32,
+
+    /// Precondition each drive first: none, fill, footprint, steady, steady:WORKLOAD, fill+WORKLOAD, or another workload
     ///
     /// `fill` writes the whole drive once, `footprint` only what the workload will read or write. `steady` repeats the workload
     /// until write amplification is stable within 1 %, `steady:WORKLOAD` another one, such as steady:micro:4KiB-RD-100%-W-Y.
-    /// None of it counts in the results.
+    /// `fill+WORKLOAD` writes the whole drive once and then runs another workload; WORKLOAD alone runs it on an empty drive, on
+    /// which all that it does not write serves as over-provisioning. None of it counts in the results.
     #[arg(long, short, value_name = "HOW", default_value = "none")]
     pub(crate) precondition: String,
 
@@ -197,7 +210,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
 
-    /// Write result.json, latency.csv, timeline.parquet and report.html to this folder
+    /// Write result.json, summary.csv, latency.csv, timeline.parquet and report.html to this folder
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 

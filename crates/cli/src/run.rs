@@ -1,5 +1,6 @@
 //! `ssdlab run`: drives, a workload and an age from the command line to a table and files.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,8 +10,10 @@ use ssdlab_base::{Nanos, closest};
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
+use ssdlab_lab::output::Staging;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
+use ssdlab_lab::variants::{Axis, AxisError, VARIANTS_MAX, cross_product, merged, suffix};
 use ssdlab_lab::{
     Age, Asked, Breakdown, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult,
     Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
@@ -31,49 +34,69 @@ use crate::{interrupt, progress, shipped, stderr, stdout};
 /// The kinds of preconditioning that have a name.
 const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
 
+/// What is sent, read with one seed.
+struct Sources {
+    workload: TextSource,
+    /// A workload of its own that preconditions.
+    aged_by: Option<TextSource>,
+    initial: Option<TextSource>,
+}
+
+impl Sources {
+    fn open(args: &Run, sending: Sending, variables: &Variables, seed: u64) -> Result<Sources, Failure> {
+        let workload = TextSource::open_with(&args.workload, sending, seed, variables)?;
+        let how = args.precondition.as_str();
+        let own = how.strip_prefix("steady:").or(how.strip_prefix("fill+")).unwrap_or(how);
+        let aged_by = if AGES.contains(&how) {
+            None
+        } else {
+            Some(open_beside(own, sending, seed, variables).map_err(|error| no_age(how, error))?)
+        };
+        let initial = args.initial.as_ref().map(|text| open_beside(text, sending, seed, variables)).transpose()?;
+        Ok(Sources { workload, aged_by, initial })
+    }
+
+    fn age(&self, how: &str) -> Age<'_> {
+        match (how, &self.aged_by) {
+            (_, Some(source)) if how.starts_with("steady:") => Age::SteadyUnder(source),
+            (_, Some(source)) if how.starts_with("fill+") => Age::FilledThen(source),
+            (_, Some(source)) => Age::Workload(source),
+            ("fill", _) => Age::Fill,
+            ("footprint", _) => Age::Touched,
+            ("steady", _) => Age::Steady,
+            _ => Age::None,
+        }
+    }
+}
+
+/// Why `--precondition` is no way to precondition a drive.
+fn no_age(how: &str, error: SourceError) -> Failure {
+    let takes = "none, fill, footprint, steady, steady:WORKLOAD, fill+WORKLOAD, or a workload as --workload takes it";
+    // What looks like the name of a file or like options was meant as a workload.
+    if how.contains(['/', '.', '=', ':']) || Path::new(how).exists() {
+        return Failure::from(error).hint(format!("--precondition takes {takes}"));
+    }
+    let refused = Failure::input(format!("--precondition: found '{how}', expected {takes}"));
+    match closest(how, AGES) {
+        Some(word) => refused.hint(format!("did you mean '{word}'?")),
+        None => refused,
+    }
+}
+
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
-    let descriptions = described(&args)?;
-    let drives = entrants(&args, &descriptions)?;
-    let refused = |error| refused(error, &drives, &descriptions);
+    let described = varied(&args, described(&args)?)?;
+    let drives = entrants(&args, &described)?;
+    let refused = |error| refused(error, &drives, &described);
     let sending = sending(&args)?;
     let variables = variables(&args.env)?;
-    let workload = TextSource::open_with(&args.workload, sending, args.seed, &variables)?;
-    let steady_under = args.precondition.strip_prefix("steady:");
-    let aged_by = match args.precondition.as_str() {
-        "none" | "fill" | "footprint" | "steady" => None,
-        other => Some(open_beside(steady_under.unwrap_or(other), sending, args.seed, &variables).map_err(|error| {
-            let takes = "none, fill, footprint, steady, steady:WORKLOAD, or a workload as --workload takes it";
-            // What looks like the name of a file or like options was meant as a workload.
-            if other.contains(['/', '.', '=', ':']) || Path::new(other).exists() {
-                return Failure::from(error).hint(format!("--precondition takes {takes}"));
-            }
-            let refused = Failure::input(format!("--precondition: found '{other}', expected {takes}"));
-            match closest(other, AGES) {
-                Some(word) => refused.hint(format!("did you mean '{word}'?")),
-                None => refused,
-            }
-        })?),
-    };
-    let age = match (args.precondition.as_str(), &aged_by) {
-        (_, Some(source)) if steady_under.is_some() => Age::SteadyUnder(source),
-        (_, Some(source)) => Age::Workload(source),
-        ("fill", _) => Age::Fill,
-        ("footprint", _) => Age::Touched,
-        ("steady", _) => Age::Steady,
-        _ => Age::None,
-    };
     let window: Option<TraceWindow> = match &args.trace_window {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
         None => None,
     };
     let timeline_interval = args.timeline_interval.as_deref().map(interval).transpose()?;
-    let initial = args.initial.as_ref().map(|text| open_beside(text, sending, args.seed, &variables)).transpose()?;
-    let subtests = match &args.subtests {
-        Some(text) => Some(Subtests {
-            volumes: volumes(text).map_err(|error| Failure::input(format!("--subtests: {error}")))?,
-            initial: initial.as_ref().map(|source| source as &dyn WorkloadSource),
-        }),
+    let volumes = match &args.subtests {
+        Some(text) => Some(volumes(text).map_err(|error| Failure::input(format!("--subtests: {error}")))?),
         None => None,
     };
     // The slowest are told apart by their breakdown, and the requests of a trace window show what they waited for.
@@ -82,49 +105,79 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let snapshots = if args.no_snapshot { None } else { snapshots()? };
     let host = args.host.as_deref().map(shipped::host).transpose()?;
     let allowed = allowed(args.memory.as_deref())?;
-    let experiment = Experiment {
-        drives: &drives,
-        host: host.as_ref(),
-        precondition_below: args.precondition_below,
-        workload: &workload,
-        age,
-        seed: args.seed,
-        verify: args.verify,
-        snapshots: snapshots.as_ref(),
-        recording: args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?,
-        subtests,
-        breakdown,
-        jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
-        memory_bytes: allowed.bytes,
-        timeline_interval,
-        asked: Asked {
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-            started: Some(ssdlab_lab::utc(SystemTime::now())),
-            workload: args.workload.clone(),
-            replay: workload.replay(),
-            precondition: args.precondition.clone(),
-            host: args.host.as_ref().map(|file| file.display().to_string()),
-        },
-    };
-    let memory = experiment.memory().map_err(refused)?;
-    let configs = drives.iter().map(|entrant| &entrant.config);
-    allowed.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
+    let recording = args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?;
     let line = progress::Line::new(args.quiet);
     let control = Control::new(interrupt::listen()?, &line);
     let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;
     let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);
-    let observe: Option<&mut Observe<'_>> = if waveform.is_some() { Some(&mut probe) } else { None };
-    let (result, written) = match &args.out {
-        None => (ssdlab_lab::run(&experiment, observe, &control).map_err(refused)?, Ok(())),
-        Some(folder) => {
-            let outcome = ssdlab_lab::run_into_observed(&experiment, folder, window, observe, &control);
-            let outcome = outcome.map_err(|error| match error {
-                RunIntoError::Run(error) => refused(error),
-                RunIntoError::Output(error) => Failure::from(error),
-            })?;
-            (outcome.result, outcome.written)
+    if let Some(folder) = args.out.as_ref().filter(|_| args.repeat > 1) {
+        // A wrong folder does not cost a run.
+        Staging::new(folder)?.try_out()?;
+    }
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let started = ssdlab_lab::utc(SystemTime::now());
+    let overrides = drives.iter().zip(&described).filter(|(_, described)| !described.overrides.is_empty());
+    let overrides: BTreeMap<_, _> =
+        overrides.map(|(drive, described)| (drive.label.clone(), described.overrides.clone())).collect();
+
+    let (mut repetitions, mut written) = (Vec::new(), Ok(()));
+    for repetition in 0..args.repeat {
+        let seed = args.seed.wrapping_add(repetition.into());
+        let sources = Sources::open(&args, sending, &variables, seed)?;
+        let initial = sources.initial.as_ref().map(|source| source as &dyn WorkloadSource);
+        let experiment = Experiment {
+            drives: &drives,
+            host: host.as_ref(),
+            precondition_below: args.precondition_below,
+            workload: &sources.workload,
+            age: sources.age(&args.precondition),
+            seed,
+            verify: args.verify,
+            snapshots: snapshots.as_ref(),
+            recording,
+            subtests: volumes.clone().map(|volumes| Subtests { volumes, initial }),
+            breakdown,
+            jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
+            memory_bytes: allowed.bytes,
+            timeline_interval,
+            asked: Asked {
+                command: command.clone(),
+                started: Some(started.clone()),
+                workload: args.workload.clone(),
+                replay: sources.workload.replay(),
+                precondition: args.precondition.clone(),
+                host: args.host.as_ref().map(|file| file.display().to_string()),
+                overrides: overrides.clone(),
+            },
+        };
+        if repetition == 0 {
+            let memory = experiment.memory().map_err(refused)?;
+            let configs = drives.iter().map(|entrant| &entrant.config);
+            allowed.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
         }
-    };
+        let observe: Option<&mut Observe<'_>> = if waveform.is_some() { Some(&mut probe) } else { None };
+        let result = match args.out.as_ref().filter(|_| args.repeat == 1) {
+            None => ssdlab_lab::run(&experiment, observe, &control).map_err(refused)?,
+            Some(folder) => {
+                let outcome = ssdlab_lab::run_into_observed(&experiment, folder, window, observe, &control);
+                let outcome = outcome.map_err(|error| match error {
+                    RunIntoError::Run(error) => refused(error),
+                    RunIntoError::Output(error) => Failure::from(error),
+                })?;
+                written = outcome.written;
+                outcome.result
+            }
+        };
+        let complete = result.complete;
+        repetitions.push(result);
+        if !complete {
+            break;
+        }
+    }
+    let result = if args.repeat == 1 { repetitions.remove(0) } else { merged(repetitions) };
+    if let (Some(folder), false) = (args.out.as_ref().filter(|_| args.repeat > 1), result.devices.is_empty()) {
+        written = output::write_into(folder, &result);
+    }
     if let (Some(waveform), Some(device)) = (waveform, result.devices.first()) {
         waveform.finish(Nanos(device.virtual_time_ns))?;
     }
@@ -229,27 +282,92 @@ fn open_beside(text: &str, sending: Sending, seed: u64, variables: &Variables) -
     TextSource::open_with(text, Sending { fit, ..sending.whole() }, seed, variables)
 }
 
+/// A description with what was laid over it.
+struct Described {
+    description: Description,
+    overrides: BTreeMap<String, String>,
+    /// Its place in `--device`.
+    device: usize,
+    /// What tells it from the other variants of its drive.
+    suffix: String,
+}
+
 /// The descriptions of the drives, with their overrides.
-fn described(args: &Run) -> Result<Vec<Description>, Failure> {
-    let mut descriptions = args.device.iter().map(|device| shipped::open(device)).collect::<Result<Vec<_>, _>>()?;
+fn described(args: &Run) -> Result<Vec<Described>, Failure> {
+    let descriptions = args.device.iter().map(|device| shipped::open(device)).collect::<Result<Vec<_>, _>>()?;
+    let mut descriptions: Vec<Described> = descriptions
+        .into_iter()
+        .enumerate()
+        .map(|(device, description)| Described {
+            description,
+            overrides: BTreeMap::new(),
+            device,
+            suffix: String::new(),
+        })
+        .collect();
     for assignment in &args.set {
         let (scope, assignment) = scoped(assignment);
         for index in chosen(scope, args, &descriptions)? {
-            descriptions[index].set(assignment).map_err(Failure::input)?;
+            descriptions[index].set(assignment)?;
         }
     }
     Ok(descriptions)
 }
 
+impl Described {
+    fn set(&mut self, assignment: &str) -> Result<(), Failure> {
+        self.description.set(assignment).map_err(Failure::input)?;
+        if let Some((key, value)) = assignment.split_once('=') {
+            self.overrides.insert(key.trim().to_string(), value.trim().to_string());
+        }
+        Ok(())
+    }
+}
+
+/// Every description in all its variants.
+fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Failure> {
+    let refused = |error: AxisError| Failure::input(format!("--vary: {error}"));
+    let axes: Vec<Axis> = args.vary.iter().map(|axis| axis.parse().map_err(refused)).collect::<Result<_, _>>()?;
+    let variants = cross_product(&axes).map_err(refused)?;
+    if descriptions.len() * variants.len() > VARIANTS_MAX {
+        return Err(refused(AxisError::TooMany { found: descriptions.len() * variants.len() }));
+    }
+    let mut all = Vec::with_capacity(descriptions.len() * variants.len());
+    for Described { description, overrides, device, .. } in descriptions {
+        for variant in &variants {
+            let mut one = Described {
+                description: description.clone(),
+                overrides: overrides.clone(),
+                device,
+                suffix: suffix(variant),
+            };
+            for (key, value) in variant {
+                one.set(&format!("{key}={value}"))?;
+            }
+            all.push(one);
+        }
+    }
+    Ok(all)
+}
+
 /// The drives that they describe, in their order.
-fn entrants(args: &Run, descriptions: &[Description]) -> Result<Vec<Entrant>, Failure> {
-    let entrant = |description: &Description| -> Result<Entrant, Failure> {
-        let config: DriveConfig = description.resolve().map_err(Failure::input)?;
-        Ok(Entrant { label: config.name.clone(), config })
+fn entrants(args: &Run, described: &[Described]) -> Result<Vec<Entrant>, Failure> {
+    let config =
+        |one: &Described| -> Result<DriveConfig, Failure> { one.description.resolve().map_err(Failure::input) };
+    let configs: Vec<DriveConfig> = described.iter().map(config).collect::<Result<_, _>>()?;
+    // The variants of a drive share its name.
+    let mut drives: Vec<Entrant> = Vec::new();
+    for (one, config) in described.iter().zip(&configs) {
+        if one.device == drives.len() {
+            drives.push(Entrant { label: config.name.clone(), config: config.clone() });
+        }
+    }
+    tell_apart(&mut drives, &args.device);
+    let label = |one: &Described| match one.suffix.as_str() {
+        "" => drives[one.device].label.clone(),
+        suffix => format!("{} {suffix}", drives[one.device].label),
     };
-    let mut entrants: Vec<Entrant> = descriptions.iter().map(entrant).collect::<Result<_, _>>()?;
-    tell_apart(&mut entrants, &args.device);
-    Ok(entrants)
+    Ok(described.iter().zip(configs).map(|(one, config)| Entrant { label: label(one), config }).collect())
 }
 
 /// A drive whose name is taken is called after its file, or else numbered.
@@ -277,7 +395,7 @@ fn scoped(assignment: &str) -> (Option<&str>, &str) {
 }
 
 /// The places of the drives that `DRIVE:` means: a place from 1, or a name as it was given or as the file says.
-fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Description]) -> Result<Vec<usize>, Failure> {
+fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result<Vec<usize>, Failure> {
     let Some(scope) = scope else { return Ok((0..descriptions.len()).collect()) };
     if let Ok(place) = scope.parse::<usize>()
         && (1..=descriptions.len()).contains(&place)
@@ -288,7 +406,7 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Description]) -> Resu
         let given = &args.device[*index];
         given == scope
             || Path::new(given).file_stem().is_some_and(|stem| stem == scope)
-            || descriptions[*index].resolve().is_ok_and(|config| config.name == scope)
+            || descriptions[*index].description.resolve().is_ok_and(|config| config.name == scope)
     };
     let places: Vec<usize> = (0..descriptions.len()).filter(called).collect();
     if places.is_empty() {
@@ -302,10 +420,10 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Description]) -> Resu
 }
 
 /// Why an experiment cannot be run; what is wrong with a drive is told with its place in the description.
-fn refused(error: RunError, drives: &[Entrant], descriptions: &[Description]) -> Failure {
+fn refused(error: RunError, drives: &[Entrant], described: &[Described]) -> Failure {
     match &error {
         RunError::Drive { label, source } => match drives.iter().position(|drive| drive.label == *label) {
-            Some(index) => Failure::input(descriptions[index].place(source)),
+            Some(index) => Failure::input(described[index].description.place(source)),
             None => Failure::input(&error),
         },
         RunError::SameLabel { .. } => {

@@ -90,6 +90,9 @@ pub struct Counters {
     pub rebuilt_pages: u64,
     /// Time that host writes waited for GC to free a block, summed over commands.
     pub gc_stall: Nanos,
+    /// Of it, the time from when the erase that made space next was sent to its die: the rest is
+    /// relocation, what a victim waited for, and pacing.
+    pub gc_stall_erase: Nanos,
     /// How many commands waited so.
     pub gc_stalled_commands: u64,
     /// Commands that ended with an error.
@@ -118,6 +121,7 @@ impl Counters {
             grown_bad_blocks,
             rebuilt_pages,
             gc_stall,
+            gc_stall_erase,
             gc_stalled_commands,
             failed_commands,
             refused,
@@ -138,6 +142,7 @@ impl Counters {
         self.grown_bad_blocks += grown_bad_blocks;
         self.rebuilt_pages += rebuilt_pages;
         self.gc_stall += *gc_stall;
+        self.gc_stall_erase += *gc_stall_erase;
         self.gc_stalled_commands += gc_stalled_commands;
         self.failed_commands += failed_commands;
         if let Some(map_cache) = map_cache {

@@ -164,6 +164,8 @@ pub(crate) struct Circumstances {
     pub(crate) space_before: FreeSpace,
     /// A victim policy of the drive chooses what is collected.
     pub(crate) collects_by_policy: bool,
+    /// A workload of its own preconditioned the drive, which was empty.
+    pub(crate) is_aged_by_workload: bool,
     /// Jobs keep to planes, or dies, of their own.
     pub(crate) in_step: Option<InStep>,
 }
@@ -234,6 +236,7 @@ pub(crate) fn warnings(
         writes(result, config, circumstances, &mut warnings);
     }
     unwritten(result, config, &mut warnings);
+    holes(result, circumstances, &mut warnings);
     kept_apart(result, circumstances, &mut warnings);
     let is_short = is_too_short_for_balance(result, circumstances.space_before, space_after, &mut warnings);
     collection(result, config, is_short, &mut warnings);
@@ -323,6 +326,22 @@ fn subtests(result: &DeviceResult, warnings: &mut Vec<String>) {
     }
 }
 
+/// Share of the capacity that must hold data so that nothing is said.
+const MAPPED_ENOUGH: f64 = 0.999;
+
+/// What preconditioning never wrote is as good as over-provisioning.
+fn holes(result: &DeviceResult, circumstances: Circumstances, warnings: &mut Vec<String>) {
+    let mapped =
+        result.precondition.mapped.filter(|&mapped| circumstances.is_aged_by_workload && mapped < MAPPED_ENOUGH);
+    if let Some(mapped) = mapped.filter(|_| result.requests.write > 0) {
+        warnings.push(format!(
+            "{} of the user capacity was never written before the run and serves as over-provisioning (use --precondition \
+             fill+WORKLOAD)",
+            percent(1.0 - mapped)
+        ));
+    }
+}
+
 /// Jobs that keep to planes of their own, where collection has to work for it.
 fn kept_apart(result: &DeviceResult, circumstances: Circumstances, warnings: &mut Vec<String>) {
     let victims = result.gc.foreground_victims + result.gc.background_victims;
@@ -403,7 +422,11 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
             "garbage collection never ran: {} of the user capacity was written, so write amplification and write \
              latencies are those of a drive with free blocks ({})",
             percent(overwritten),
-            if result.precondition.written_bytes == 0 { "use --precondition fill or steady" } else { "write more" }
+            if result.precondition.written_bytes == 0 {
+                "use --precondition fill or steady"
+            } else {
+                "write more, or use --precondition steady:WORKLOAD"
+            }
         ));
         return;
     }

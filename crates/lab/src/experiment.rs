@@ -8,6 +8,7 @@
 //! which changes no result. Nothing is written but snapshots; [`run_into`] adds the files.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
@@ -127,6 +128,8 @@ pub struct Asked {
     pub precondition: String,
     /// The description of the host, where there is one.
     pub host: Option<String>,
+    /// What was laid over the descriptions: keys and values by the drive's label.
+    pub overrides: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// Why an experiment cannot be run. In all cases the input was wrong, not the drive.
@@ -199,18 +202,18 @@ fn run_in_lanes(
             return Err(RunError::SameLabel { label: entrant.label.clone() });
         }
     }
-    let asked = experiment.asked.clone();
+    let asked = &experiment.asked;
     let mut result = RunResult {
         format: FORMAT,
         version: VERSION.to_string(),
         complete: true,
         seed: experiment.seed,
-        command: asked.command,
-        wall_started: asked.started,
-        workload: asked.workload,
-        replay: asked.replay,
-        precondition: asked.precondition,
-        host: asked.host,
+        command: asked.command.clone(),
+        wall_started: asked.started.clone(),
+        workload: asked.workload.clone(),
+        replay: asked.replay.clone(),
+        precondition: asked.precondition.clone(),
+        host: asked.host.clone(),
         notes: Vec::new(),
         devices: Vec::with_capacity(experiment.drives.len()),
     };
@@ -235,16 +238,22 @@ fn run_in_lanes(
     for device in ran {
         // A drive that was stopped while it was preconditioned has no results; one that was stopped in the run has some.
         match device? {
-            Some(device) => {
+            Some(mut device) => {
                 result.complete &= device.complete;
+                device.overrides = asked.overrides.get(&device.name).cloned().unwrap_or_default();
                 result.devices.push(device);
             }
             None => result.complete = false,
         }
     }
     result.notes = notes(experiment.workload, experiment);
-    if let Age::Workload(source) | Age::SteadyUnder(source) = experiment.age {
+    if let Some(source) = experiment.age.source() {
         result.notes.extend(notes(source, experiment));
+    }
+    for note in result.devices.iter().flat_map(|device| &device.notes) {
+        if !result.notes.contains(note) {
+            result.notes.push(note.clone());
+        }
     }
     same_requests(&mut result);
     Ok(result)
@@ -377,11 +386,14 @@ fn run_drive(
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
     let mut verifier = experiment.verify.then(|| Verifier::new(config.address_bytes() / ssdlab_base::SECTOR_BYTES));
-    let Some((mut stack, aged, struck)) = stack::preconditioned(experiment, entrant, verifier.as_mut(), control)?
+    let Some((mut stack, mut aged, struck)) = stack::preconditioned(experiment, entrant, verifier.as_mut(), control)?
     else {
         return Ok(None);
     };
     let wall_precondition_s = started.elapsed().as_secs_f64();
+    if experiment.age.may_leave_holes() {
+        aged.mapped = Some(parts::mapped(stack.look()));
+    }
 
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / ssdlab_base::SECTOR_BYTES;
@@ -408,6 +420,7 @@ fn run_drive(
     let was_read_only = stack.look().is_read_only();
     let space_before = FreeSpace::of(stack.look());
     let smart_before = parts::logs(stack.parts());
+    let erases_before = parts::erase_counts(stack.look());
     let started = Instant::now();
     let ended = match &mut stack {
         // The main job goes straight to the drive.
@@ -421,6 +434,7 @@ fn run_drive(
     let breakdown = recorder.breakdown.take();
     let collects_by_policy = stack.administration().parts().iter().all(|part| part.drive.collects_by_policy());
 
+    let notes = sent.workload().notes();
     let subtests = match sent {
         Sent::Whole(_) => Vec::new(),
         Sent::Divided(divided) => divided.into_subtests(),
@@ -432,6 +446,9 @@ fn run_drive(
         ended,
         aged,
         smart_before,
+        erases_before,
+        notes,
+        user_bytes: config.address_bytes(),
         verifier,
         subtests,
         watch,
@@ -442,6 +459,7 @@ fn run_drive(
         circumstances: Circumstances {
             is_clocked: experiment.workload.is_clocked(),
             is_steady_of_this: matches!(experiment.age, Age::Steady),
+            is_aged_by_workload: matches!(experiment.age, Age::Workload(_)),
             was_read_only,
             space_before,
             collects_by_policy,

@@ -13,10 +13,13 @@
 pub mod breakdown;
 mod by_cause;
 mod checks;
+pub mod conclusions;
 mod date;
 pub mod experiment;
+mod headline;
 mod jobs;
 mod latency;
+mod lifetime;
 pub mod memory;
 mod observers;
 pub mod output;
@@ -38,6 +41,7 @@ pub mod table;
 pub mod text;
 pub mod theory;
 mod timeline;
+pub mod variants;
 mod verify;
 
 pub use breakdown::Breakdown;

@@ -137,9 +137,8 @@ impl Experiment<'_> {
         let demand = self.workload.demand(config);
         // They are opened for one pass at a time, of which the measured one is opened first.
         let aged_by = match self.age {
-            Age::Workload(source) | Age::SteadyUnder(source) => Some(source),
             Age::Steady => Some(self.workload),
-            Age::None | Age::Fill | Age::Touched => None,
+            age => age.source(),
         };
         let initial = self.subtests.as_ref().and_then(|subtests| subtests.initial);
         let others: Vec<Demand> =

@@ -1,4 +1,4 @@
-//! The files of a run: `result.json`, `latency.csv`, `timeline.parquet`, `report.html`, and each drive's log before and
+//! The files of a run: `result.json`, `summary.csv`, `latency.csv`, `timeline.parquet`, `report.html`, and each drive's log before and
 //! after as `smart-before.json` and `smart-after.json`.
 //!
 //! All are first written whole under temporary names in the same folder, forced to the disk, and then renamed, one
@@ -18,6 +18,7 @@ use crate::result::{FORMAT, RunResult};
 mod csv;
 mod json;
 mod parquet;
+mod summary;
 
 pub(crate) use csv::field as csv_field;
 
@@ -136,6 +137,7 @@ impl Drop for Staging {
 
 /// Writes everything there is to know about a run into `staging`, and commits it.
 pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), OutputError> {
+    staging.write("summary.csv", |to| write_summary_csv(run, to))?;
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
     for device in &run.devices {
@@ -163,6 +165,20 @@ fn smart_name(run: &RunResult, drive: &str, moment: &str) -> String {
 pub fn write_json(run: &RunResult, mut to: impl Write) -> io::Result<()> {
     run.serialize(&mut serde_json::Serializer::with_formatter(&mut to, json::Layout::default()))?;
     to.write_all(b"\n")
+}
+
+/// Writes `summary.csv`: a row for each drive and repetition, with what was laid over its description and the metrics that a run
+/// is judged by, in the units of `result.json`.
+pub fn write_summary_csv(run: &RunResult, to: impl Write) -> io::Result<()> {
+    summary::write(run, to)
+}
+
+/// Writes all files of a run into a folder, which is made where it is missing.
+///
+/// # Errors
+/// The folder or a file cannot be written; none is left then.
+pub fn write_into(folder: &Path, run: &RunResult) -> Result<(), OutputError> {
+    write_results(Staging::new(folder)?, run)
 }
 
 /// Writes `latency.csv`: the cumulative distributions, `device,op,latency_ns,fraction`.

@@ -6,7 +6,8 @@
 //! - `steady`: filled, then the workload that follows is sent over and over until write amplification has settled
 //!   ([`Steadiness`] says when that is). Every pass is a fresh one: a generator draws other numbers than in the run.
 //! - `steady:WORKLOAD`: the same under a workload of its own, whatever follows.
-//! - a workload of its own: that workload once, on an empty drive. (Begin it with a sequential write to have it filled.)
+//! - a workload of its own: that workload once, on an empty drive.
+//! - `fill+WORKLOAD`: the same on a filled one.
 //!
 //! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
 //! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain. A drive aged
@@ -84,6 +85,8 @@ pub enum Age<'a> {
     SteadyUnder(&'a dyn WorkloadSource),
     /// Whatever this workload leaves, run once (its pass 0) on an empty drive.
     Workload(&'a dyn WorkloadSource),
+    /// Whatever this workload leaves on a filled drive.
+    FilledThen(&'a dyn WorkloadSource),
 }
 
 impl<'a> Age<'a> {
@@ -97,7 +100,21 @@ impl<'a> Age<'a> {
             // The same age, whichever of the two asks for it.
             Age::SteadyUnder(source) => Some(format!("steady {}", source.identity())),
             Age::Workload(source) => Some(format!("workload {}", source.identity())),
+            Age::FilledThen(source) => Some(format!("fill, workload {}", source.identity())),
         }
+    }
+
+    /// The workload of its own that it is brought about by; nothing for other ages.
+    pub(crate) fn source(&self) -> Option<&'a dyn WorkloadSource> {
+        match self {
+            Age::SteadyUnder(source) | Age::Workload(source) | Age::FilledThen(source) => Some(*source),
+            Age::None | Age::Fill | Age::Touched | Age::Steady => None,
+        }
+    }
+
+    /// Whether it may leave a part of the drive that was never written.
+    pub(crate) fn may_leave_holes(&self) -> bool {
+        matches!(self, Age::Touched | Age::Workload(_))
     }
 
     /// The workload whose steady state this is; nothing for other ages.
@@ -242,6 +259,13 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
             let mut workload = source.open(config, 0)?;
             ageing.once(name, &mut *workload)?
         }
+        Age::FilledThen(source) => match ageing.fill(name) {
+            Aged::Done => {
+                let mut workload = source.open(config, 0)?;
+                ageing.once(name, &mut *workload)?
+            }
+            Aged::Stopped => Aged::Stopped,
+        },
     };
     if aged == Aged::Done && !matches!(age, Age::None) {
         // What is in the write buffer goes to flash, where a snapshot finds it.

@@ -12,6 +12,7 @@ use ssdlab_host::LayerMetrics;
 
 pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
+pub use crate::variants::Repetition;
 
 /// The version of the result's keys.
 pub const FORMAT: u32 = 2;
@@ -67,6 +68,15 @@ pub struct DeviceResult {
     /// The drive's log before and after, for files of their own.
     #[serde(skip)]
     pub smart: crate::SmartLogs,
+    /// What its own way through the workload showed, a sentence each; the run's `notes` have them.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+    /// What was laid over its description, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overrides: BTreeMap<String, String>,
+    /// Which repetition it is of, where a run was repeated with other seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
     /// False when this drive's run was interrupted.
     pub complete: bool,
     /// False when the drive only counts (`timing = "none"`): times and rates mean nothing then.
@@ -103,8 +113,14 @@ pub struct DeviceResult {
     pub write_amplification: Option<WriteAmplification>,
     /// What theory says for uniform random overwrites, where the workload is that.
     pub theory: Option<Theory>,
-    /// Erase counts over the blocks that are not bad.
+    /// Erase counts over the blocks that are not bad, of the drive's whole life.
     pub erases: Erases,
+    /// Erases of the measured run alone, over all blocks; absent in older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erases_in_run: Option<Erases>,
+    /// How long the drive lasts at what the run did to it, where its description states `flash.faults.endurance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Lifetime>,
     /// The write buffer.
     pub buffer: Buffer,
     /// The cache of the map; absent where all of the map is in RAM.
@@ -118,6 +134,9 @@ pub struct DeviceResult {
     pub memory: BTreeMap<String, u64>,
     /// The design's own metrics.
     pub design: BTreeMap<String, f64>,
+    /// How many bytes there are.
+    #[serde(default)]
+    pub capacity: Capacity,
     /// How much of the flash is over-provisioned.
     pub over_provisioning: OverProvisioning,
     /// How the drive was brought to its age.
@@ -428,7 +447,7 @@ pub struct Theory {
 /// Erase counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Erases {
-    /// All erases of the drive's life, preconditioning included.
+    /// All erases.
     pub total: u64,
     /// Mean of a block.
     pub mean: f64,
@@ -438,6 +457,25 @@ pub struct Erases {
     pub max: u32,
     /// Standard deviation over blocks.
     pub stddev: f64,
+}
+
+/// How long a drive lasts: what the host can write until all blocks have had their rated erases, by the run's write
+/// amplification, and, as `worst_`, until the most worn block has, by how uneven the wear of the drive's life is (absent below
+/// ten erases of a block on average).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Bytes that the host can write: what a data sheet calls TBW.
+    pub written_bytes: f64,
+    /// As writes of the whole user capacity a day over five years: DWPD.
+    pub drive_writes_per_day: f64,
+    /// Years at the rate of the run; `null` for a drive that takes no time.
+    pub years: Option<f64>,
+    /// Bytes, by the most worn block.
+    pub worst_written_bytes: Option<f64>,
+    /// Drive writes a day, by the most worn block.
+    pub worst_drive_writes_per_day: Option<f64>,
+    /// Years, by the most worn block.
+    pub worst_years: Option<f64>,
 }
 
 /// What the write buffer did, in pages.
@@ -549,6 +587,9 @@ pub struct Gc {
     pub wear_levelling_victims: u64,
     /// Time that host writes waited for a free block, summed over commands.
     pub stall_ns: u64,
+    /// Of it, the time from when the erase that then made space was sent to its die. The rest is relocation's, and pacing's.
+    #[serde(default)]
+    pub stall_erase_ns: u64,
     /// Commands that waited so.
     #[serde(default)]
     pub stalled_commands: u64,
@@ -565,6 +606,17 @@ pub struct Utilization {
     pub dies: Vec<f64>,
 }
 
+/// Capacities, in bytes; zero in older results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// What the workload can address: the drive's user capacity, or that of the layers above it.
+    pub user_bytes: u64,
+    /// User capacity of all drives.
+    pub drive_bytes: u64,
+    /// Their flash.
+    pub flash_bytes: u64,
+}
+
 /// Over-provisioning as a share of the user capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverProvisioning {
@@ -574,7 +626,7 @@ pub struct OverProvisioning {
     pub effective: f64,
 }
 
-/// How the drive was brought to its age. None of it counts in the other figures, except in the erase counts.
+/// How the drive was brought to its age. None of it counts in the other figures, except in `erases`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Precondition {
     /// Bytes the host wrote for it.
@@ -585,6 +637,9 @@ pub struct Precondition {
     pub windows: Vec<f64>,
     /// For `steady`: whether the last windows agreed; `null` for the other ages.
     pub steady: Option<bool>,
+    /// Share of the drives' user capacity that held data when the run began, where preconditioning did not write all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<f64>,
     /// What a person should know about it, a sentence each.
     pub notes: Vec<String>,
 }

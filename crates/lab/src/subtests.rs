@@ -376,6 +376,10 @@ impl Workload for Divided<'_> {
         self.inner.words()
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+
     fn command_set(&self) -> Option<&'static str> {
         self.inner.command_set()
     }

@@ -3,17 +3,26 @@
 use std::fmt::Write as _;
 
 use crate::text::{clipped, columns, printable};
+use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size};
 use ssdlab_flash::Cause;
 use ssdlab_host::LayerMetrics;
 
 use crate::breakdown;
 use crate::checks;
+use crate::conclusions::conclusions;
+use crate::headline::{Metric, Unit, metrics};
 use crate::result::{DeviceResult, LatencySummary, MapCache, RunResult};
 use crate::subtests;
 
 /// The widest column of a drive; longer names are cut.
 const COLUMN_MAX: usize = 22;
+
+/// Drives that have a column each; more have a row each.
+const ABREAST_MAX: usize = 6;
+
+/// Characters of a drive's name in a row of its own.
+const NAME_MAX: usize = 60;
 
 /// A row's label and how it is read from a drive; a row in which every drive has nothing is left out.
 type Row = (String, Box<dyn Fn(&DeviceResult) -> Option<String>>);
@@ -38,20 +47,11 @@ pub fn render(run: &RunResult) -> String {
         run.host.as_ref().map_or_else(String::new, |host| format!("host {}, ", printable(host))),
         run.seed
     );
-    let rows: Vec<(String, Vec<String>)> = rows()
-        .into_iter()
-        .filter_map(|(label, figure)| {
-            let cells: Vec<Option<String>> = run.devices.iter().map(figure).collect();
-            cells
-                .iter()
-                .any(Option::is_some)
-                .then(|| (label, cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_string())).collect()))
-        })
-        .collect();
-    let names = run.devices.iter().map(|device| clipped(&device.name, COLUMN_MAX));
-    let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
-    let rows = rows.into_iter().map(|(label, cells)| std::iter::once(label).chain(cells).collect());
-    text.push_str(&columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1));
+    if run.devices.len() > ABREAST_MAX || run.devices.iter().any(|device| device.repetition.is_some()) {
+        text.push_str(&sideways(run));
+    } else {
+        text.push_str(&abreast(run));
+    }
     for device in run.devices.iter().filter(|device| !device.jobs.is_empty()) {
         text.push_str(&crate::jobs::render(&device.name, device.timed, &device.jobs));
     }
@@ -66,7 +66,69 @@ pub fn render(run: &RunResult) -> String {
         }
     }
     remarks(run, &mut text);
+    let said = conclusions(run);
+    if !said.is_empty() {
+        text.push('\n');
+        said.iter().for_each(|sentence| text.extend([sentence, "\n"]));
+    }
     text
+}
+
+/// A column for each drive.
+fn abreast(run: &RunResult) -> String {
+    let rows: Vec<(String, Vec<String>)> = rows()
+        .into_iter()
+        .filter_map(|(label, figure)| {
+            let cells: Vec<Option<String>> = run.devices.iter().map(figure).collect();
+            cells
+                .iter()
+                .any(Option::is_some)
+                .then(|| (label, cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_string())).collect()))
+        })
+        .collect();
+    let names = run.devices.iter().map(|device| clipped(&device.name, COLUMN_MAX));
+    let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let rows = rows.into_iter().map(|(label, cells)| std::iter::once(label).chain(cells).collect());
+    columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1)
+}
+
+/// A row for each drive, with the metrics that it is judged by; of repetitions the mean and the half of its 95 % interval.
+fn sideways(run: &RunResult) -> String {
+    let metrics = metrics(run);
+    let cell = |metric: &Metric, spread: Spread| {
+        let mean = in_unit(metric.unit, spread.mean);
+        match spread.half_interval {
+            Some(half) => format!("{mean} ±{}", in_unit(metric.unit, half)),
+            None => mean,
+        }
+    };
+    let row = |(of, devices): (&str, Vec<&DeviceResult>)| -> Vec<String> {
+        let cells = metrics
+            .iter()
+            .map(|metric| spread(metric, &devices).map_or_else(|| "-".to_string(), |spread| cell(metric, spread)));
+        std::iter::once(clipped(of, NAME_MAX)).chain(cells).collect()
+    };
+    let heads = std::iter::once(String::new()).chain(metrics.iter().map(|metric| metric.head.to_string())).collect();
+    let rows = by_variant(run).into_iter().map(row);
+    let mut text = columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1);
+    if let Some(count) = run.devices.iter().filter_map(|device| device.repetition.as_ref()).map(|of| of.number).max() {
+        let _ = writeln!(
+            text,
+            "\n{count} repetitions, each with a seed of its own: the mean, and half of its 95 % interval"
+        );
+    }
+    text
+}
+
+fn in_unit(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanos => Nanos(value.round() as u64).to_string(),
+        Unit::Rate => rate(value),
+        Unit::Bytes => format!("{} MB/s", megabytes(value / 1e6)),
+        Unit::Ratio => format!("{value:.3}"),
+        Unit::Share => checks::percent(value),
+        Unit::Count => count(value.round() as u64),
+    }
 }
 
 fn rows() -> Vec<Row> {
@@ -90,16 +152,10 @@ fn rows() -> Vec<Row> {
             "in flight, mean / max",
             timed(|d| Some(format!("{:.1} / {}", subtests::outstanding_mean(d), count(d.outstanding.max)))),
         ),
-        row("IOPS", timed(|d| Some(count(subtests::throughput(d).iops.round() as u64)))),
+        row("IOPS", timed(|d| Some(rate(subtests::throughput(d).iops)))),
         row("  variation (CV)", rate_variation),
-        row(
-            "read MB/s",
-            timed(|d| positive(subtests::throughput(d).read_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}"))),
-        ),
-        row(
-            "write MB/s",
-            timed(|d| positive(subtests::throughput(d).write_bytes_per_s / 1e6).map(|rate| format!("{rate:.1}"))),
-        ),
+        row("read MB/s", timed(|d| positive(subtests::throughput(d).read_bytes_per_s / 1e6).map(megabytes))),
+        row("write MB/s", timed(|d| positive(subtests::throughput(d).write_bytes_per_s / 1e6).map(megabytes))),
     ];
     for (name, pick) in [
         ("read latency", (|d| d.latency_ns.read) as fn(&DeviceResult) -> Option<LatencySummary>),
@@ -147,10 +203,22 @@ fn rows() -> Vec<Row> {
         ),
         row("  pages rebuilt", |d| positive(d.flash.rebuilt_pages as f64).map(|_| count(d.flash.rebuilt_pages))),
         row("erases", |d| Some(count(d.flash.erases.total))),
-        row("wear min / mean / max", |d| Some(format!("{} / {:.2} / {}", d.erases.min, d.erases.mean, d.erases.max))),
+        row("  of a block, min / mean / max", |d| d.erases_in_run.as_ref().map(wear)),
+        row("  of a block since new", |d| Some(wear(&d.erases))),
+        row("lifetime, written by the host", |d| Some(volume(d.lifetime.as_ref()?.written_bytes))),
+        row("  drive writes a day, 5 years", |d| Some(three_digits(d.lifetime.as_ref()?.drive_writes_per_day))),
+        row("  years at this rate", |d| d.lifetime.as_ref()?.years.map(three_digits)),
+        row("  by the most worn block", |d| {
+            let lasts = d.lifetime.as_ref()?;
+            Some(match lasts.worst_years {
+                Some(years) => format!("{}, {} years", volume(lasts.worst_written_bytes?), three_digits(years)),
+                None => volume(lasts.worst_written_bytes?),
+            })
+        }),
         row("stalled by GC", timed(|d| stalled(d).map(|_| count(d.gc.stalled_commands)))),
         row("  of writes, flushes", timed(|d| stalled(d).and_then(|stalled| part(stalled, not_reads(d))))),
         row("  mean stall", timed(|d| stalled(d).map(|stalled| Nanos(d.gc.stall_ns / stalled).to_string()))),
+        row("  of it behind erases", timed(|d| stalled(d).and_then(|_| part(d.gc.stall_erase_ns, d.gc.stall_ns)))),
         row("buffer hits", |d| (d.buffer.hits > 0).then(|| count(d.buffer.hits))),
         row("map cache hits", |d| d.map_cache.as_ref()?.hit_ratio.map(checks::percent)),
         row("  hits / misses", |d| mapped(d).map(|map| format!("{} / {}", count(map.hits), count(map.misses)))),
@@ -162,12 +230,34 @@ fn rows() -> Vec<Row> {
         row("  mean wait", timed(|d| mapped(d)?.wait_mean_ns.map(|mean| Nanos(mean.round() as u64).to_string()))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
+        row("capacity", |d| Some(d.capacity.user_bytes).filter(|&bytes| bytes > 0).map(format_size)),
+        row("  of the drives below", |d| (!d.host_layers.is_empty()).then(|| format_size(d.capacity.drive_bytes))),
         row("over-provisioning", |d| Some(format!("{:.1} %", d.over_provisioning.nominal * 100.0))),
         // A drive that ran out of blocks has none to which a closed form applies.
         row("  effective", |d| {
             let effective = || format!("{:.1} %", d.over_provisioning.effective * 100.0);
             Some(if d.read_only { "-".to_string() } else { effective() })
         }),
+        row("  in the host", |d| {
+            let spare = d.host_layers.iter().find_map(|layer| layer.figures.get("over_provisioning"))?;
+            Some(format!("{:.1} %", spare * 100.0))
+        }),
+        row("preconditioning", |d| {
+            let written = Some(d.precondition.written_bytes).filter(|&bytes| bytes > 0)?;
+            Some(format!(
+                "{}, {} drives",
+                volume(written as f64),
+                three_digits(written as f64 / d.capacity.drive_bytes as f64)
+            ))
+        }),
+        row("  ended", |d| {
+            let windows = d.precondition.windows.len();
+            d.precondition
+                .steady
+                .map(|steady| format!("{} after {windows} windows", if steady { "steady" } else { "not steady" }))
+        }),
+        row("  capacity mapped", |d| d.precondition.mapped.map(checks::percent)),
+        row("  wall time", |d| (d.precondition.written_bytes > 0).then(|| format!("{:.2} s", d.wall_precondition_s))),
         row("mapping memory", |d| size_above_zero(maps_in_drive(d))),
         row("  in the host", |d| size_above_zero(maps_in_host(d))),
         row("virtual time", timed(|d| Some(Nanos(d.virtual_time_ns).to_string()))),
@@ -177,6 +267,40 @@ fn rows() -> Vec<Row> {
         row("wall time", |d| Some(format!("{:.2} s", d.wall_time_s))),
     ]);
     rows
+}
+
+/// Requests a second, with at least three digits.
+fn rate(a_second: f64) -> String {
+    if a_second >= 99.5 { count(a_second.round() as u64) } else { three_digits(a_second) }
+}
+
+/// Megabytes a second, with a decimal and at least three digits.
+fn megabytes(a_second: f64) -> String {
+    if a_second >= 9.995 { format!("{a_second:.1}") } else { three_digits(a_second) }
+}
+
+/// Bytes as data sheets count them, in powers of 1000.
+pub(crate) fn volume(bytes: f64) -> String {
+    let units = [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let unit = units.into_iter().find(|(size, _)| bytes >= 0.9995 * size);
+    unit.map_or_else(|| format!("{bytes:.0} bytes"), |(size, name)| format!("{} {name}", three_digits(bytes / size)))
+}
+
+/// A number with three digits that count, without an exponent: `1.23`, `45.6`, `0.0531`.
+pub(crate) fn three_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value:.0}");
+    }
+    // What rounds up to the next power of ten has a digit less behind the point.
+    let magnitude = (value.abs() * (1.0 + 0.5e-3)).log10().floor() as i32;
+    let decimals = usize::try_from(2 - magnitude).unwrap_or(0);
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 { count(value.round() as u64) } else { text }
+}
+
+/// Erases of a block.
+fn wear(erases: &crate::result::Erases) -> String {
+    format!("{} / {:.2} / {}", erases.min, erases.mean, erases.max)
 }
 
 fn size_above_zero(bytes: u64) -> Option<String> {
@@ -215,7 +339,7 @@ fn rate_variation(device: &DeviceResult) -> Option<String> {
     const INTERVALS_TO_JUDGE: u64 = 12;
     let variation = &device.rate_variation;
     let cv = variation.cv.filter(|_| variation.intervals >= INTERVALS_TO_JUDGE)?;
-    Some(format!("{} of {}", checks::percent(cv), Nanos(variation.interval_ns)))
+    Some(format!("{} per {}", checks::percent(cv), Nanos(variation.interval_ns)))
 }
 
 /// Padding for each byte written, in the unit of write amplification.
@@ -274,12 +398,40 @@ fn remarks(run: &RunResult, text: &mut String) {
             }
         }
     }
-    for (sentence, devices) in said {
-        let _ = writeln!(text, "warning  {}: {sentence}", devices.join(", "));
+    for (sentence, devices) in folded(said, run.devices.len()) {
+        let _ = writeln!(text, "warning  {devices}: {sentence}");
     }
     if !run.complete {
         text.push_str("The run was interrupted: these are the results up to then.\n");
     }
+}
+
+/// Warnings with whom they are of. Of many drives, those that differ in numbers and names alone are told once.
+fn folded<'a>(said: Vec<(&'a str, Vec<&str>)>, drives: usize) -> Vec<(&'a str, String)> {
+    if drives <= ABREAST_MAX {
+        return said.into_iter().map(|(sentence, devices)| (sentence, devices.join(", "))).collect();
+    }
+    let mut kinds: Vec<(String, &str, Vec<&str>)> = Vec::new();
+    for (sentence, devices) in said {
+        let kind = kind_of(sentence);
+        match kinds.iter_mut().find(|(other, ..)| *other == kind) {
+            Some((.., all)) => all.extend(devices),
+            None => kinds.push((kind, sentence, devices)),
+        }
+    }
+    let told = |devices: Vec<&str>| match devices.as_slice() {
+        [one] => (*one).to_string(),
+        [one, rest @ ..] => format!("{one} and {} more", rest.len()),
+        [] => String::new(),
+    };
+    kinds.into_iter().map(|(_, sentence, devices)| (sentence, told(devices))).collect()
+}
+
+/// A warning up to what is told of it in numbers.
+fn kind_of(sentence: &str) -> String {
+    let words = sentence.split(|letter: char| letter.is_whitespace() || letter == '(');
+    let has_number = |word: &&str| word.contains(|letter: char| letter.is_ascii_digit());
+    words.filter(|word| !has_number(word)).take(8).collect::<Vec<_>>().join(" ")
 }
 
 /// A count with thin separators a person can read: `1,234,567`.
@@ -306,6 +458,24 @@ fn mean_share(shares: &[f64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_and_volumes_have_three_digits() {
+        let cases =
+            [(0.0, "0"), (0.0531, "0.0531"), (0.9996, "1.00"), (5.306, "5.31"), (45.64, "45.6"), (999.6, "1,000")];
+        for (value, text) in cases {
+            assert_eq!(three_digits(value), text);
+        }
+        assert_eq!((rate(0.0532), rate(99.4), rate(12_345.6)), ("0.0532".into(), "99.4".into(), "12,346".into()));
+        assert_eq!(
+            (megabytes(0.531), megabytes(9.999), megabytes(435.27)),
+            ("0.531".into(), "10.0".into(), "435.3".into())
+        );
+        assert_eq!(
+            (volume(1.569e12), volume(999.7e9), volume(12.0)),
+            ("1.57 TB".into(), "1.00 TB".into(), "12 bytes".into())
+        );
+    }
 
     #[test]
     fn counts_have_separators() {

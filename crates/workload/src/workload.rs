@@ -80,6 +80,11 @@ pub trait Workload {
     /// Requests in all and requests sent so far, where the total is known, for progress.
     fn progress(&self) -> (u64, Option<u64>);
 
+    /// What a person should know of how its requests came to be what they are, a sentence each; whole once all were sent.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether it goes on until a time has come, however much it has sent: on a clock that stands still it never ends.
     fn ends_by_time(&self) -> bool {
         false

@@ -134,7 +134,11 @@ fn wrap_folds_addresses_and_cuts_at_the_drives_end() {
     );
     assert_eq!(workload.progress(), (4, Some(4)));
     let notes = workload.notes().join("\n");
-    assert!(notes.contains("2 requests lay beyond") && notes.contains("2 requests were cut"), "{notes}");
+    assert!(
+        notes.contains("2 requests lay beyond")
+            && notes.contains("the drive was sent 6 requests for 4 of the trace: 2 were cut"),
+        "{notes}"
+    );
 }
 
 #[test]

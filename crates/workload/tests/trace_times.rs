@@ -1,6 +1,7 @@
 //! No time of a trace wraps: one that no run reaches is refused with its line and column, in every format.
 
 use ssdlab_base::{Nanos, Request};
+use ssdlab_workload::Workload as _;
 use ssdlab_workload::WorkloadError;
 use ssdlab_workload::replay::{Discipline, ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;

@@ -218,7 +218,7 @@ fn show(report: &Report, logs: &[&str], whole: bool) -> Result<(), Failure> {
             |(before, after)| if whole || before == after { after } else { format!("{before} -> {after}") },
         )
     };
-    row("life used", change(report.percent_used.map(|(before, after)| (format!("{before} %"), format!("{after} %")))));
+    row("life used", change(report.percent_used.map(|(before, after)| (percent(before), percent(after)))));
     row(
         "erases of a block, mean",
         change(report.erases.map(|(before, after)| (grouped(before.into()), grouped(after.into())))),
@@ -227,13 +227,19 @@ fn show(report: &Report, logs: &[&str], whole: bool) -> Result<(), Failure> {
     if let Some(left) = &report.life_left {
         let time = left.seconds.map(|seconds| format!(", {}", span(seconds))).unwrap_or_default();
         let host = left.host_bytes.map(|bytes| format!(", {} of the host's", volume(bytes))).unwrap_or_default();
-        row("life left", format!("{:.0} %{time}{host}", left.percent));
+        row("life left", format!("{}{time}{host}", percent(left.percent)));
         row("  at the rate of", left.rate_of.to_string());
     }
     stdout::print(|to| {
         to.write_all(stdout::aligned(&rows).as_bytes())?;
         report.notes.iter().try_for_each(|note| writeln!(to, "note: {note}"))
     })
+}
+
+/// A percentage to a thousandth, which only a simulated drive tells.
+fn percent(percent: f64) -> String {
+    let digits = format!("{percent:.3}");
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A span of real time, in the largest unit that leaves a number above 2.

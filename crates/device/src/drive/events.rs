@@ -1,6 +1,7 @@
 //! What ended on flash finds who waited for it.
 
-use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
+use ssdlab_base::Nanos;
+use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId, OpKind};
 
 use super::Drive;
 use super::paths::Ends;
@@ -53,6 +54,7 @@ impl Drive {
             OpKind::Program | OpKind::Copyback => self.program_done(done),
             OpKind::Erase => {
                 if self.gc.erased(&mut self.media, done.block, done.failed) {
+                    self.count_erase_in_stalls(done.block);
                     self.space_freed(self.media.group_of(done.block));
                 }
             }
@@ -194,6 +196,18 @@ impl Drive {
                 if ended || self.media.pool.state(superblock) == BlockState::Bad {
                     self.space_freed(self.media.pool.group_of(superblock));
                 }
+            }
+        }
+    }
+
+    /// What commands that wait for a free block waited for the erase that made one.
+    #[cold]
+    fn count_erase_in_stalls(&mut self, block: BlockId) {
+        let from = self.gc.space_awaited_since(&self.media, block);
+        for command in self.waiting.stalled.for_space() {
+            let since = self.commands[command].stalled_since;
+            if since != Nanos::MAX {
+                self.counters.gc_stall_erase += self.media.now.since(from.max(since));
             }
         }
     }

@@ -351,6 +351,17 @@ impl Drive {
         (kind, sector + (to - first))
     }
 
+    /// Bytes of the address space that hold data, in the buffer or on flash. It looks at every mapping unit.
+    pub fn mapped_bytes(&self) -> u64 {
+        let (mut mapped, mut sector, end) = (0, 0, self.user_sectors());
+        while sector < end {
+            let (is_mapped, to) = self.mapped_run(sector, end);
+            mapped += if is_mapped { to - sector } else { 0 };
+            sector = to;
+        }
+        mapped * SECTOR_BYTES
+    }
+
     fn mapped_run_of_data(&self, sector: u64, end: u64) -> (bool, u64) {
         let mapped = |lpn: Lpn| {
             let buffered = self.stage.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());

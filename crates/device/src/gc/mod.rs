@@ -62,6 +62,10 @@ pub(crate) struct Gc {
     retiring: Vec<Vec<u32>>,
     /// Members of each superblock whose erase has been asked for and has not ended.
     erases_in_flight: Vec<u32>,
+    /// When the first of them was asked for last.
+    erase_sent: Vec<Nanos>,
+    /// When an erase made a superblock free last.
+    space_made: Nanos,
     /// Why each superblock was emptied last.
     emptied_for: Vec<Cause>,
     victims_since_wear_move: Vec<u32>,
@@ -99,6 +103,8 @@ impl Gc {
             filling: false,
             retiring: vec![Vec::new(); groups],
             erases_in_flight: vec![0; groups * geometry.blocks_per_plane as usize],
+            erase_sent: vec![Nanos::ZERO; groups * geometry.blocks_per_plane as usize],
+            space_made: Nanos::ZERO,
             emptied_for: vec![Cause::Gc; groups * geometry.blocks_per_plane as usize],
             victims_since_wear_move: vec![0; groups],
             await_metadata: Vec::new(),
@@ -501,6 +507,7 @@ impl Gc {
                     waits_for: 0,
                 };
                 self.erases_in_flight[superblock as usize] += 1;
+                self.erase_sent[superblock as usize] = media.now;
                 media.flash.submit(media.now, submit);
             }
         }
@@ -525,6 +532,14 @@ impl Gc {
             self.all_erased(media, superblock);
         }
         last
+    }
+
+    /// An erase of `block`'s superblock has made space: since when that was what a command waited for which waits for space.
+    /// Before, it waited for the space that an earlier erase made, or for relocation.
+    pub(crate) fn space_awaited_since(&mut self, media: &Media, block: BlockId) -> Nanos {
+        let sent = self.erase_sent[media.pool.superblocks.of(block) as usize];
+        let before = std::mem::replace(&mut self.space_made, media.now);
+        sent.max(before)
     }
 
     /// A superblock is erased as far as its members are good: it is free again, with substitutes for those that are not.

@@ -25,6 +25,12 @@ pub(super) struct Counts {
 }
 
 impl Append {
+    /// What its segments for data hold beyond the units that it offers, by those.
+    fn over_provisioning(&self) -> f64 {
+        let (segments, units) = (self.layout.data_segments().len() as f64, f64::from(self.layout.units));
+        (segments * f64::from(self.layout.segment_units) - units) / units
+    }
+
     /// Its counters by name (docs/host.md).
     pub(super) fn figures(&self) -> BTreeMap<String, f64> {
         let counts = self.counts;
@@ -43,6 +49,7 @@ impl Append {
             ("lost_units", counts.lost_units as f64),
             ("map_blocks", counts.map_blocks as f64),
             ("map_bytes", self.map.bytes() as f64),
+            ("over_provisioning", self.over_provisioning()),
             ("segment_units", f64::from(self.layout.segment_units)),
             ("sent_early", counts.sent_early as f64),
             ("trims", counts.trims as f64),

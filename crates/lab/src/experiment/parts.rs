@@ -6,7 +6,7 @@ use ssdlab_device::{Utilization, Wear};
 use ssdlab_host::{Administration, Part};
 use ssdlab_measure::smart::SmartLog;
 
-use crate::result::{Commands, Erases, OverProvisioning};
+use crate::result::{Capacity, Commands, Erases, OverProvisioning};
 
 /// A drive's log; of several an object by their names.
 pub(super) fn logs(parts: Vec<Part<'_>>) -> serde_json::Value {
@@ -85,6 +85,51 @@ pub(super) fn commands(device: &dyn Administration) -> Option<Commands> {
 /// Erases of every block of all drives.
 pub(super) fn erase_counts(device: &dyn Administration) -> Vec<u32> {
     device.parts().iter().flat_map(|part| part.drive.erase_counts()).collect()
+}
+
+/// Erases between two counts of every block.
+pub(super) fn erases_between(before: &[u32], after: &[u32]) -> Erases {
+    assert_eq!(before.len(), after.len(), "a drive has as many blocks as before");
+    let blocks: Vec<u32> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    let total: u64 = blocks.iter().map(|erases| u64::from(*erases)).sum();
+    let count = blocks.len().max(1) as f64;
+    let mean = total as f64 / count;
+    let variance = blocks.iter().map(|erases| (f64::from(*erases) - mean).powi(2)).sum::<f64>() / count;
+    Erases {
+        total,
+        mean,
+        min: blocks.iter().copied().min().unwrap_or(0),
+        max: blocks.iter().copied().max().unwrap_or(0),
+        stddev: variance.sqrt(),
+    }
+}
+
+/// Capacities of the drives below `user_bytes` of addresses.
+pub(super) fn capacity(device: &dyn Administration, user_bytes: u64) -> Capacity {
+    let parts = device.parts();
+    let sum = |of: fn(&ssdlab_device::DriveConfig) -> u64| parts.iter().map(|part| of(part.drive.config())).sum();
+    Capacity {
+        user_bytes,
+        drive_bytes: sum(|config| config.user_bytes),
+        flash_bytes: sum(|config| config.flash.geometry.bytes()),
+    }
+}
+
+/// Bytes that all blocks take over their rated erases; nothing where a drive states none.
+pub(super) fn rated_bytes(device: &dyn Administration) -> Option<f64> {
+    let of = |part: &Part<'_>| {
+        let flash = &part.drive.config().flash;
+        Some(f64::from(flash.faults.endurance?) * flash.geometry.bytes() as f64)
+    };
+    device.parts().iter().map(of).sum()
+}
+
+/// Share of the drives' user capacity that holds data.
+pub(super) fn mapped(device: &dyn Administration) -> f64 {
+    let parts = device.parts();
+    let user: u64 = parts.iter().map(|part| part.drive.config().user_bytes).sum();
+    let mapped: u64 = parts.iter().map(|part| part.drive.mapped_bytes()).sum();
+    mapped as f64 / user.max(1) as f64
 }
 
 /// Erases over all blocks that are not bad.

@@ -1,5 +1,7 @@
 //! From a drive that has run to its entry in the results.
 
+use std::collections::BTreeMap;
+
 use ssdlab_base::Nanos;
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
@@ -11,6 +13,7 @@ use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
 use crate::checks::{self, Circumstances, FreeSpace};
 use crate::latency::Latencies;
+use crate::lifetime::{self, Wear};
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
@@ -32,6 +35,12 @@ pub(super) struct Measured {
     pub(super) aged: Precondition,
     /// The drive's log when it began.
     pub(super) smart_before: serde_json::Value,
+    /// Erases of every block when it began.
+    pub(super) erases_before: Vec<u32>,
+    /// What the workload has to say of its way.
+    pub(super) notes: Vec<String>,
+    /// Bytes that the workload can address.
+    pub(super) user_bytes: u64,
     /// What compared the reads, where that was asked for.
     pub(super) verifier: Option<Verifier>,
     /// Where the run was divided.
@@ -50,7 +59,8 @@ pub(super) struct Measured {
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
 pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
-    let Measured { mut stack, recorder, ended, aged, smart_before, verifier, .. } = measured;
+    let Measured { mut stack, recorder, ended, aged, smart_before, erases_before, verifier, notes, user_bytes, .. } =
+        measured;
     let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
@@ -83,7 +93,22 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let memory = parts::memory(device);
     let design = parts::design(device);
     let erases = parts::erases(device);
-    let wear_histogram = WearHistogram::of(&parts::erase_counts(device));
+    let erase_counts = parts::erase_counts(device);
+    let erases_in_run = Some(parts::erases_between(&erases_before, &erase_counts));
+    let wear_histogram = WearHistogram::of(&erase_counts);
+    let capacity = parts::capacity(device, user_bytes);
+    let amplification = write_amplification(&counters.flash, page_bytes, bytes.write);
+    let throughput = Throughput::over(&requests, &bytes, virtual_time_ns);
+    let lifetime = match (parts::rated_bytes(device), &amplification) {
+        (Some(rated_bytes), Some(amplification)) if amplification.total > 0.0 => Some(lifetime::lifetime(&Wear {
+            rated_bytes,
+            write_amplification: amplification.total,
+            write_bytes_per_s: config.timed.then_some(throughput.write_bytes_per_s),
+            capacity: &capacity,
+            erases: &erases,
+        })),
+        _ => None,
+    };
 
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
@@ -111,6 +136,9 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let mut result = DeviceResult {
         name: entrant.label.clone(),
         smart,
+        notes,
+        overrides: BTreeMap::new(),
+        repetition: None,
         complete: ended == Ended::Done,
         timed: config.timed,
         read_only,
@@ -121,19 +149,22 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
         virtual_time_ns,
         wall_time_s,
         wall_precondition_s,
-        throughput: Throughput::over(&requests, &bytes, virtual_time_ns),
+        throughput,
         rate_variation,
         outstanding,
         flash: flash(&counters),
-        write_amplification: write_amplification(&counters.flash, page_bytes, bytes.write),
+        write_amplification: amplification,
         theory: if uniform && !read_only { overwrites(entrant, &spare, spare_at_collection, &counters) } else { None },
         erases,
+        erases_in_run,
+        lifetime,
         buffer: buffer(&counters),
         map_cache: counters.map_cache.as_ref().map(map_cache),
         gc: gc(&counters),
         utilization,
         memory,
         design,
+        capacity,
         over_provisioning: spare,
         precondition: aged,
         host: Host {
@@ -297,6 +328,7 @@ fn gc(counters: &Counters) -> Gc {
         background_victims,
         wear_levelling_victims,
         stall_ns: counters.gc_stall.0,
+        stall_erase_ns: counters.gc_stall_erase.0,
         stalled_commands: counters.gc_stalled_commands,
         grown_bad_blocks: counters.grown_bad_blocks,
     }

@@ -67,6 +67,7 @@ pub fn render(run: &RunResult) -> String {
             ("few", &drives::FEW.to_string()),
             ("facts", &tables::facts(run)),
             ("banners", &tables::banners(run)),
+            ("conclusions", &tables::conclusions(run)),
             ("same", same(run)),
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),

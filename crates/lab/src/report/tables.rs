@@ -2,8 +2,8 @@
 
 use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, whole};
 use super::layers;
-use crate::result::{DeviceResult, LatencySummary, PerOp, RunResult};
-use crate::subtests;
+use crate::headline::{Metric, Unit, metrics};
+use crate::result::{DeviceResult, PerOp, RunResult};
 
 /// Drives that have a colour of their own.
 const COLOURS: usize = 12;
@@ -68,122 +68,51 @@ pub(super) fn banners(run: &RunResult) -> String {
     banners
 }
 
+/// The run in a few sentences.
+pub(super) fn conclusions(run: &RunResult) -> String {
+    let said = crate::conclusions::conclusions(run);
+    if said.is_empty() {
+        return String::new();
+    }
+    let items: String = said.iter().map(|sentence| format!("<li>{}</li>", escape(sentence))).collect();
+    format!("<ul class=\"conclusions\">{items}</ul>")
+}
+
 pub(super) fn chip(index: usize) -> String {
     format!("<span class=\"chip\" style=\"background:var(--d{})\"></span>", index % COLOURS)
 }
 
-/// In what a column of the headline counts, and so how a cell and an axis write it.
-#[derive(Clone, Copy)]
-enum Unit {
-    Nanos,
-    Rate,
-    Bytes,
-    Ratio,
-    Share,
-    Count,
-}
-
-impl Unit {
-    /// As the script knows it.
-    fn name(self) -> &'static str {
-        match self {
-            Unit::Nanos => "ns",
-            Unit::Rate => "rate",
-            Unit::Bytes => "bytes",
-            Unit::Ratio => "ratio",
-            Unit::Share => "share",
-            Unit::Count => "count",
-        }
-    }
-
-    fn show(self, value: f64) -> String {
-        match self {
-            Unit::Nanos => nanos(value),
-            Unit::Rate => rate(value),
-            Unit::Bytes => bytes_per_second(value),
-            Unit::Ratio => figure(value),
-            Unit::Share => percent(value),
-            Unit::Count => whole(value as u64),
-        }
+/// A unit as the script knows it.
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanos => "ns",
+        Unit::Rate => "rate",
+        Unit::Bytes => "bytes",
+        Unit::Ratio => "ratio",
+        Unit::Share => "share",
+        Unit::Count => "count",
     }
 }
 
-/// A column of the headline: its head, its whole name, its unit and every drive's value.
-struct Column {
-    head: &'static str,
-    name: &'static str,
-    unit: Unit,
-    value: fn(&DeviceResult) -> Option<f64>,
-}
-
-/// A time of the latency summary, of a drive that takes time.
-fn time(device: &DeviceResult, of: Option<LatencySummary>, pick: fn(LatencySummary) -> u64) -> Option<f64> {
-    of.filter(|_| device.timed).map(|summary| pick(summary) as f64)
-}
-
-/// Mean erases of a block in the measured run alone: what the drive had before depends on how it was preconditioned.
-fn erases_in_run(device: &DeviceResult) -> Option<f64> {
-    let blocks: u64 = device.wear_histogram.blocks.iter().sum();
-    (blocks > 0).then(|| device.flash.erases.total as f64 / blocks as f64)
-}
-
-/// The headline's columns: those of kinds of requests and of metrics that some drive has.
-fn columns(run: &RunResult) -> Vec<Column> {
-    let column = |head, name, unit, value| Column { head, name, unit, value };
-    let some = |has: fn(&DeviceResult) -> bool| run.devices.iter().any(has);
-    let mut columns =
-        vec![column("Requests/s", "Requests a second", Unit::Rate, |d| d.timed.then(|| subtests::throughput(d).iops))];
-    if some(|d| d.latency_ns.read.is_some()) {
-        columns.extend([
-            column("Read", "Read a second", Unit::Bytes, |d| d.timed.then(|| subtests::throughput(d).read_bytes_per_s)),
-            column("Read p50", "Read latency, p50", Unit::Nanos, |d| time(d, d.latency_ns.read, |s| s.p50)),
-            column("p99", "Read latency, p99", Unit::Nanos, |d| time(d, d.latency_ns.read, |s| s.p99)),
-            column("p99.9", "Read latency, p99.9", Unit::Nanos, |d| time(d, d.latency_ns.read, |s| s.p999)),
-        ]);
+fn show(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanos => nanos(value),
+        Unit::Rate => rate(value),
+        Unit::Bytes => bytes_per_second(value),
+        Unit::Ratio => figure(value),
+        Unit::Share => percent(value),
+        Unit::Count => whole(value as u64),
     }
-    if some(|d| d.latency_ns.write.is_some()) {
-        columns.extend([
-            column("Written", "Written a second", Unit::Bytes, |d| {
-                d.timed.then(|| subtests::throughput(d).write_bytes_per_s)
-            }),
-            column("Write p50", "Write latency, p50", Unit::Nanos, |d| time(d, d.latency_ns.write, |s| s.p50)),
-            column("p99", "Write latency, p99", Unit::Nanos, |d| time(d, d.latency_ns.write, |s| s.p99)),
-            column("p99.9", "Write latency, p99.9", Unit::Nanos, |d| time(d, d.latency_ns.write, |s| s.p999)),
-            column("Write ampl.", "Write amplification", Unit::Ratio, |d| {
-                d.write_amplification.as_ref().map(|amplification| amplification.total)
-            }),
-        ]);
-    }
-    if some(|d| d.theory.is_some()) {
-        columns.push(column("Theory", "Write amplification by theory", Unit::Ratio, |d| {
-            d.theory.as_ref().map(|theory| theory.write_amplification)
-        }));
-    }
-    if some(|d| d.timed && d.gc.stalled_commands > 0) {
-        columns.push(column("Stalled by GC", "Commands stalled by GC", Unit::Count, |d| {
-            d.timed.then_some(d.gc.stalled_commands as f64)
-        }));
-    }
-    if some(|d| d.buffer.hits > 0) {
-        columns.push(column("Buffer hits", "Pages found in the write buffer", Unit::Count, |d| {
-            Some(d.buffer.hits as f64)
-        }));
-    }
-    columns.extend([
-        column("Over-prov.", "Over-provisioning, nominal", Unit::Share, |d| Some(d.over_provisioning.nominal)),
-        column("Erases/block", "Erases of a block in the run", Unit::Ratio, erases_in_run),
-    ]);
-    columns
 }
 
 /// The table that answers most questions: a row for each drive. The script sorts it by `data-value` and takes from it what
 /// a chart by parameter shows.
 pub(super) fn summary(run: &RunResult) -> String {
-    let columns = columns(run);
+    let columns = metrics(run);
     let head: String = columns
         .iter()
-        .map(|Column { head, name, unit, .. }| {
-            format!("<th title=\"{name}\" data-metric=\"{name}\" data-unit=\"{}\">{head}</th>", unit.name())
+        .map(|Metric { head, name, unit, .. }| {
+            format!("<th title=\"{name}\" data-metric=\"{name}\" data-unit=\"{}\">{head}</th>", unit_name(*unit))
         })
         .collect();
     let rows: String = run.devices.iter().enumerate().map(|(index, device)| row(index, device, &columns)).collect();
@@ -194,12 +123,12 @@ pub(super) fn summary(run: &RunResult) -> String {
     )
 }
 
-fn row(index: usize, device: &DeviceResult, columns: &[Column]) -> String {
+fn row(index: usize, device: &DeviceResult, columns: &[Metric]) -> String {
     let name = escape(&device.name);
     let cells: String = columns
         .iter()
         .map(|column| match (column.value)(device) {
-            Some(value) => format!("<td data-value=\"{value}\">{}</td>", column.unit.show(value)),
+            Some(value) => format!("<td data-value=\"{value}\">{}</td>", show(column.unit, value)),
             None => "<td class=\"none\">–</td>".to_string(),
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Doing the runs: every distinct one once, on all cores, as many at a time as memory holds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -356,6 +356,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
             replay: source.replay(),
             precondition: ready.precondition.clone(),
             host: ready.host.as_ref().map(|(file, _)| file.clone()),
+            overrides: BTreeMap::new(),
         },
     };
     let control = Control::new(settings.stop, &Quiet);

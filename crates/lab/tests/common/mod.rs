@@ -187,6 +187,7 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         replay: "closed:32".to_string(),
         precondition: "as asked".to_string(),
         host: None,
+        overrides: Default::default(),
     };
     Experiment { age, asked, memory_bytes: 1 << 30, ..Experiment::new(drives, workload) }
 }

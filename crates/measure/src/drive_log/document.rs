@@ -97,6 +97,9 @@ fn simulated(snapshot: &mut Snapshot, own: &Value) {
     snapshot.host_written = exact("host_bytes_written").or(snapshot.host_written);
     snapshot.media_written = exact("media_bytes_written").or(snapshot.media_written);
     set(&mut snapshot.clock_ns, own.get("virtual_time_ns").and_then(Value::as_u64));
+    let rated = own.get("rated_erases").and_then(Value::as_f64).filter(|&rated| rated > 0.0);
+    let used = rated.zip(own.get("erases_mean").and_then(Value::as_f64)).map(|(rated, mean)| mean / rated * 100.0);
+    snapshot.percent_used = used.or(snapshot.percent_used);
 }
 
 fn smartctl(snapshot: &mut Snapshot, document: &Value) -> Result<(), String> {

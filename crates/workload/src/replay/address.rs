@@ -44,6 +44,8 @@ impl fmt::Display for Fit {
 pub(super) struct MapCounts {
     pub(super) moved: u64,
     pub(super) split: u64,
+    /// Pieces beyond the first of each.
+    pub(super) further_pieces: u64,
     pub(super) dropped: u64,
 }
 
@@ -150,6 +152,7 @@ impl AddressMap {
         rest.sector += piece.sectors;
         rest.sectors -= piece.sectors;
         self.counts.split += u64::from(!begun && rest.sectors > 0);
+        self.counts.further_pieces += u64::from(begun);
         Ok(Some(piece))
     }
 

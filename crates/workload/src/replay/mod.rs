@@ -159,7 +159,7 @@ impl TraceReplay {
     }
 
     /// What a user should know of how the trace was read and placed, so far.
-    pub fn notes(&self) -> Vec<String> {
+    fn told(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
         let name = self.trace.name();
         let map = &self.map.counts;
@@ -176,15 +176,19 @@ impl TraceReplay {
             );
         }
         count(
-            map.split,
-            "request was cut in pieces to fit the drive's addresses",
-            "requests were cut in pieces to fit the drive's addresses",
-        );
-        count(
             map.dropped,
             "trim of what the trace never reads or writes was left out",
             "trims of what the trace never reads or writes were left out",
         );
+        if map.split > 0 {
+            notes.push(format!(
+                "{name}: the drive was sent {} requests for {} of the trace: {} {} in pieces to fit the drive's addresses",
+                self.sent - map.dropped + map.further_pieces,
+                self.sent,
+                map.split,
+                if map.split == 1 { "was cut" } else { "were cut" }
+            ));
+        }
         notes
     }
 
@@ -290,6 +294,10 @@ impl Workload for TraceReplay {
 
     fn progress(&self) -> (u64, Option<u64>) {
         (self.sent, Some(self.total))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.told()
     }
 
     fn rewind(&mut self) -> Result<(), WorkloadError> {

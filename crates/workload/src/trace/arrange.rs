@@ -221,11 +221,13 @@ pub(super) struct Arrange {
     base_ns: Option<u64>,
     last_ns: u64,
     reorder: Option<Reorder>,
+    /// Bytes that are added to every address.
+    shift: i64,
     pub(super) counts: TraceCounts,
 }
 
 impl Arrange {
-    pub(super) fn new(order: Order, wild_clock: bool, layout: Layout, reorder: Option<u64>) -> Arrange {
+    pub(super) fn new(order: Order, wild_clock: bool, layout: Layout, reorder: Option<u64>, shift: i64) -> Arrange {
         Arrange {
             order,
             clock: wild_clock.then(|| WildClock { believed: None, suspects: Vec::new() }),
@@ -238,6 +240,7 @@ impl Arrange {
             base_ns: None,
             last_ns: 0,
             reorder: reorder.map(Reorder::new),
+            shift,
             counts: TraceCounts::default(),
         }
     }
@@ -252,6 +255,9 @@ impl Arrange {
         out: &mut Vec<Request>,
     ) -> Result<(), Flaw> {
         if record.op != Op::Flush {
+            if self.shift != 0 {
+                record.offset = self.shifted(record.offset)?;
+            }
             check(&record)?;
         }
         match &mut self.layout {
@@ -283,6 +289,17 @@ impl Arrange {
             },
         }
         if self.clock.is_some() { self.sift(record, line, out) } else { self.admit(record, Some(line), out) }
+    }
+
+    #[cold]
+    fn shifted(&self, offset: u64) -> Result<u64, Flaw> {
+        offset.checked_add_signed(self.shift).ok_or_else(|| {
+            let (least, most) = (self.shift.min(0).unsigned_abs(), u64::MAX - self.shift.max(0).unsigned_abs());
+            Flaw::told(
+                format!("an address of byte {offset}"),
+                format!("one of {least} to {most}, since `shift=` is {}", self.shift),
+            )
+        })
     }
 
     fn sift(&mut self, record: Record, line: u64, out: &mut Vec<Request>) -> Result<(), Flaw> {
@@ -369,6 +386,9 @@ impl Arrange {
         }
         if self.reorder.is_some() {
             return Err(Flaw::told("a command of a set", "block I/O alone where `reorder=` is asked for"));
+        }
+        if self.shift != 0 {
+            return Err(Flaw::told("a command of a set", "block I/O alone where `shift=` is asked for"));
         }
         self.place(record.at_ns, Some(line))?;
         let opcode = command.opcode;

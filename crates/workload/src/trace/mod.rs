@@ -348,7 +348,13 @@ impl Run {
             source,
             format,
             decoder: format.decoder(options),
-            arrange: Arrange::new(options.order.unwrap_or(spec.order), spec.wild_clock, layout, options.reorder),
+            arrange: Arrange::new(
+                options.order.unwrap_or(spec.order),
+                spec.wild_clock,
+                layout,
+                options.reorder,
+                options.shift,
+            ),
             commands: Commands::default(),
             ended: false,
         }

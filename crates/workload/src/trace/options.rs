@@ -3,7 +3,7 @@
 //! `fin1.spc`, `format=msr:/traces/hm_0.csv.gz`, `format=blkparse,event=D,device=8,16:run.txt`. The part before the
 //! first colon is options when every `key=` in it is a known one; a file whose name looks like that is written `./name`.
 
-use ssdlab_base::{closest, parse_size};
+use ssdlab_base::{SECTOR_BYTES, closest, parse_size};
 
 use super::format::TraceFormat;
 use super::reorder;
@@ -60,14 +60,19 @@ pub(crate) struct Options {
     pub(super) skip_bad: bool,
     /// Bytes of the groups that are sorted by address.
     pub(super) reorder: Option<u64>,
+    /// Bytes that are added to every address.
+    pub(super) shift: i64,
 }
 
+/// What an address can be shifted by, in bytes.
+const SHIFT: std::ops::RangeInclusive<u64> = 0..=1 << 40;
+
 /// The keys.
-const NAMES: [&str; 7] = ["format", "device", "event", "time", "order", "skip_bad", "reorder"];
+const NAMES: [&str; 8] = ["format", "device", "event", "time", "order", "skip_bad", "reorder", "shift"];
 
 /// The keys, with what each takes, for messages.
 const KEYS: &str = "format=NAME, device=NAME or device=#N, event=Q|G|I|D|C, time=ns|100ns|us|ms|s, order=file|time, \
-                    skip_bad=yes|no, reorder=SIZE";
+                    skip_bad=yes|no, reorder=SIZE, shift=SIZE";
 
 impl Options {
     /// Splits options and path; the whole text is a path if it does not begin with options.
@@ -145,6 +150,16 @@ impl Options {
                     return Err(WorkloadError(format!("`reorder={value}`: expected 512 to 1g")));
                 }
                 self.reorder = Some(bytes);
+            }
+            "shift" => {
+                let (sign, size) = value.strip_prefix('-').map_or((1, value), |size| (-1, size));
+                let bytes = parse_size(size).map_err(|error| WorkloadError(format!("`shift={value}`: {error}")))?;
+                if !SHIFT.contains(&bytes) || bytes % SECTOR_BYTES != 0 {
+                    return Err(WorkloadError(format!(
+                        "`shift={value}`: expected a multiple of 512 from -1t to 1t, such as 512 or -31.5k"
+                    )));
+                }
+                self.shift = sign * bytes as i64;
             }
             "skip_bad" => {
                 self.skip_bad = match value {

@@ -1,0 +1,128 @@
+//! The sentences that a run ends with, against runs whose answer is known.
+
+mod common;
+
+use common::{Random, drive, entrants, experiment, run};
+use ssdlab_base::Nanos;
+use ssdlab_device::{DriveConfig, Superblock};
+use ssdlab_flash::{Latency, SchedulerKind};
+use ssdlab_lab::conclusions::conclusions;
+use ssdlab_lab::{Age, Breakdown, Experiment, RunResult};
+
+fn with_breakdown(drives: &[DriveConfig], workload: Random, age: Age<'_>) -> RunResult {
+    let breakdown = Some(Breakdown { slowest: 0 });
+    run(&Experiment { breakdown, ..experiment(&entrants(drives), &workload, age) })
+}
+
+fn only<'a>(said: &'a [String], words: &str) -> &'a str {
+    let mut found = said.iter().filter(|sentence| sentence.contains(words));
+    let sentence = found.next().unwrap_or_else(|| panic!("'{words}' is not in {said:#?}"));
+    assert!(found.next().is_none(), "'{words}' is twice in {said:#?}");
+    sentence
+}
+
+#[test]
+fn the_slowest_drive_is_named_with_what_makes_it_slow() {
+    // Nothing is read or collected: a write of the slow drive is its program, four times as long.
+    let quick = drive("quick");
+    let mut slow = drive("slow");
+    slow.flash.timing.program = vec![Latency { min: Nanos::from_ms(2), max: Nanos::from_ms(2) }];
+    let workload = Random { depth: 1, ..Random::writes(2_000) };
+    let result = with_breakdown(&[quick.clone(), slow.clone()], workload, Age::None);
+    let mean = |index: usize| result.devices[index].latency_ns.all.expect("requests").mean;
+    let ratio = format!("{:.2} times as long as on quick", mean(1) / mean(0));
+    let said = conclusions(&result);
+    let sentence = &said[0];
+    assert!(sentence.starts_with("slow is the slowest") && sentence.contains(&ratio), "{sentence}");
+    assert!(sentence.contains("array program 99"), "{sentence}");
+    // Without a breakdown what is counted in any case says it.
+    let result = run(&experiment(&entrants(&[quick.clone(), slow]), &workload, Age::None));
+    let busy = result.devices[1].utilization.dies.iter().sum::<f64>() / 4.0 * 100.0;
+    let sentence = &conclusions(&result)[0];
+    assert!(sentence.contains(&format!("its dies are busy for {busy:.1} % of the time")), "{sentence}");
+    // Equal drives are not told apart.
+    let twin = DriveConfig { name: "twin".to_string(), ..quick.clone() };
+    let sentence = conclusions(&run(&experiment(&entrants(&[quick, twin]), &workload, Age::None))).remove(0);
+    assert!(sentence.contains("on all 2 drives within 5 %"), "{sentence}");
+}
+
+#[test]
+fn what_a_written_byte_costs_is_said_by_cause_and_beside_theory() {
+    let mut greedy = drive("greedy");
+    greedy.ftl.superblock = Superblock::None;
+    let result = run(&experiment(&entrants(&[greedy]), &Random::writes(60_000), Age::Fill));
+    let device = &result.devices[0];
+    let amplification = device.write_amplification.as_ref().expect("writes");
+    let gc = amplification.by_cause.get("gc").copied().expect("it collects");
+    let said = conclusions(&result);
+    let sentence = only(&said, "Write amplification");
+    let expected =
+        format!("Write amplification is {:.3}: 1.000 for the host, {gc:.3} by garbage collection", amplification.total);
+    assert!(sentence.starts_with(&expected), "{sentence}");
+    // Of a workload without writes nothing is said.
+    let reads = Random { read_percent: 100, ..Random::writes(2_000) };
+    let said = conclusions(&run(&experiment(&entrants(&[drive("read")]), &reads, Age::Fill)));
+    assert!(said.iter().all(|sentence| !sentence.contains("amplification")), "{said:#?}");
+}
+
+/// What is proposed changes the tail for the better.
+#[test]
+fn the_key_that_is_named_makes_the_tail_shorter() {
+    let mixed = Random { read_percent: 50, depth: 8, ..Random::writes(60_000) };
+    let p999 = |result: &RunResult| result.devices[0].latency_ns.read.expect("reads").p999;
+    let plain = with_breakdown(&[drive("plain")], mixed, Age::Fill);
+    let said = conclusions(&plain);
+    let sentence = only(&said, "of the reads");
+    assert!(sentence.contains("behind "), "{sentence}");
+    let mut better = drive("better");
+    let key = sentence.split("; ").last().expect("a remedy");
+    match key {
+        _ if key.starts_with("flash.scheduler = \"reads-first\"") => better.flash.scheduler = SchedulerKind::ReadsFirst,
+        _ if key.starts_with("flash.erase_suspend") => better.flash.erase_suspend = true,
+        _ => panic!("another key: {sentence}"),
+    }
+    let changed = with_breakdown(&[better.clone()], mixed, Age::Fill);
+    assert!(p999(&changed) < p999(&plain), "{} and {}", p999(&changed), p999(&plain));
+    // A drive that has every key that helps is told of none.
+    better.flash.scheduler = SchedulerKind::ReadsFirst;
+    (better.flash.erase_suspend, better.flash.program_suspend) = (true, true);
+    let said = conclusions(&with_breakdown(&[better], mixed, Age::Fill));
+    assert!(
+        said.iter().filter(|sentence| sentence.contains("of the reads")).all(|s| !s.contains("would change")),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn writes_that_wait_for_the_buffer_are_told_of_its_key() {
+    let mut buffered = drive("buffered");
+    (buffered.buffer.policy, buffered.buffer.bytes) = ("lru".to_string(), 1 << 20);
+    buffered.buffer.destage.when = ssdlab_device::Destage::OnDemand;
+    let said = conclusions(&with_breakdown(&[buffered], Random::writes(20_000), Age::None));
+    let sentence = only(&said, "of the writes");
+    assert!(sentence.contains("buffer full: ") && sentence.contains("buffer.destage = \"watermark\""), "{sentence}");
+}
+
+#[test]
+fn a_lifetime_is_told_where_an_endurance_is_stated() {
+    let workload = Random::writes(40_000);
+    let mut rated = drive("rated");
+    let said = conclusions(&run(&experiment(&entrants(&[rated.clone()]), &workload, Age::Fill)));
+    assert!(said.iter().all(|sentence| !sentence.contains("lasts")), "{said:#?}");
+    rated.flash.faults.endurance = Some(3_000);
+    let result = run(&experiment(&entrants(&[rated]), &workload, Age::Fill));
+    let device = &result.devices[0];
+    let lasts = device.lifetime.expect("an endurance is stated");
+    let amplification = device.write_amplification.as_ref().expect("writes").total;
+    let expected = 3_000.0 * device.capacity.flash_bytes as f64 / amplification;
+    assert!((lasts.written_bytes / expected - 1.0).abs() < 1e-9, "{lasts:?}");
+    let years = lasts.written_bytes / device.throughput.write_bytes_per_s / 31_557_600.0;
+    assert!((lasts.years.expect("it takes time") / years - 1.0).abs() < 1e-9, "{lasts:?}");
+    only(&conclusions(&result), "The drive lasts");
+}
+
+#[test]
+fn a_run_without_requests_says_nothing() {
+    let result = run(&experiment(&entrants(&[drive("idle")]), &Random::writes(0), Age::None));
+    assert_eq!(conclusions(&result), Vec::<String>::new());
+}
