@@ -5,26 +5,39 @@ use ssdlab_flash::presets::{Preset, preset, transfer_time};
 use ssdlab_flash::{BlockId, Faults, FlashConfig, Geometry, SchedulerKind, ScriptedFault, Timing};
 
 use super::error::DescriptionError;
+use super::errors::Errors;
 use super::reader::{Field, Section};
 use super::settings::Setting;
 
 /// Reads `[flash]`; false is `timing = "none"`.
-pub(super) fn read(root: &Section<'_>) -> Result<(FlashConfig, bool), DescriptionError> {
-    let flash = root.section("flash")?;
-    let geometry = geometry(&flash)?;
-    let program_suspend = flash.flag("program_suspend")?;
-    let erase_suspend = flash.flag("erase_suspend")?;
-    let (timing, timed) = timing(&flash, &geometry, program_suspend || erase_suspend)?;
+pub(super) fn read(root: &Section<'_>, errors: &mut Errors) -> Option<(FlashConfig, bool)> {
+    let flash = errors.keep(root.section("flash"))?;
+    let script = errors.keep(script(&flash)).unwrap_or_default();
+    for entry in &script {
+        entry.check(errors);
+    }
+    let geometry = errors.keep(geometry(&flash))?;
+    let timing = errors.keep(timing(&flash, &geometry));
+    let faults = errors.keep(faults(&flash, &script, &geometry));
+    errors.keep(with(&flash, geometry, timing?, faults?))
+}
+
+fn with(
+    flash: &Section<'_>,
+    geometry: Geometry,
+    (timing, timed): (Timing, bool),
+    faults: Faults,
+) -> Result<(FlashConfig, bool), DescriptionError> {
     let config = FlashConfig {
         timing,
         multi_plane: flash.choice("multi_plane")?,
         copyback: flash.flag("copyback")?,
         cache_program: flash.flag("cache_program")?,
-        program_suspend,
-        erase_suspend,
+        program_suspend: flash.flag("program_suspend")?,
+        erase_suspend: flash.flag("erase_suspend")?,
         suspend_limit: flash.count("suspend_limit")?,
-        scheduler: scheduler(&flash)?,
-        faults: faults(&flash, &geometry)?,
+        scheduler: scheduler(flash)?,
+        faults,
         geometry,
     };
     Ok((config, timed))
@@ -103,7 +116,8 @@ fn named_preset(field: &Field<'_>) -> Result<&'static Preset, DescriptionError> 
     preset(field.setting()?.word()).ok_or_else(|| field.expected("a preset"))
 }
 
-fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(Timing, bool), DescriptionError> {
+fn timing(flash: &Section<'_>, geometry: &Geometry) -> Result<(Timing, bool), DescriptionError> {
+    let suspends = flash.flag("program_suspend")? || flash.flag("erase_suspend")?;
     let cell = match flash.get("cell") {
         Some(field) => Some(named_preset(&field)?),
         None => None,
@@ -156,9 +170,6 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
         (None, Some(preset)) => preset.erase,
         (None, None) => return Err(missing(ERASE)),
     };
-    if let Some(table) = &table {
-        table.refuse_both()?;
-    }
     let transfer = match (get("transfer"), get("channel_bandwidth"), &preset_timing) {
         (Some(field), _, _) => Nanos(field.setting()?.number()),
         (None, Some(field), _) => transfer_time(u64::from(geometry.page_bytes), field.setting()?.number())
@@ -216,20 +227,28 @@ fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
     })
 }
 
-fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, DescriptionError> {
+/// The entries of `flash.faults.script`.
+fn script<'t>(flash: &Section<'t>) -> Result<Vec<Section<'t>>, DescriptionError> {
+    match flash.section("faults")?.get("script") {
+        Some(field) => {
+            let entries = field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")?;
+            entries.iter().map(Field::section).collect()
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+fn faults(flash: &Section<'_>, script: &[Section<'_>], geometry: &Geometry) -> Result<Faults, DescriptionError> {
     let faults = flash.section("faults")?;
     let probability = |key| faults.get(key).map_or(Ok(0.0), |field| field.probability());
-    let mut script = Vec::new();
-    if let Some(field) = faults.get("script") {
-        for entry in field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")? {
-            let entry = entry.section()?;
-            script.push(ScriptedFault {
-                kind: entry.choice("kind")?,
-                block: BlockId(entry.require("block")?.count(0, geometry.blocks() - 1)?),
-                nth: entry.count("nth")?,
-            });
-        }
-    }
+    let scripted = |entry: &Section<'_>| {
+        Ok(ScriptedFault {
+            kind: entry.choice("kind")?,
+            block: BlockId(entry.require("block")?.count(0, geometry.blocks() - 1)?),
+            nth: entry.count("nth")?,
+        })
+    };
+    let script = script.iter().map(scripted).collect::<Result<Vec<_>, DescriptionError>>()?;
     Ok(Faults {
         program_failure: probability("program_failure")?,
         erase_failure: probability("erase_failure")?,
