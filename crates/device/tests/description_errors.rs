@@ -141,6 +141,9 @@ fn two_ways_to_say_one_thing_are_refused_in_the_text_and_replaced_by_an_override
     let message = resolve(&both, &[]).expect_err("both");
     assert!(message.contains("capacity.user: found beside over_provisioning, expected one of them"), "{message}");
     assert_eq!(resolve(GOOD, &["capacity.user=20m"]).expect("replaced").user_bytes, 20 << 20);
+    let both = GOOD.replace("blocks_per_plane = 64", "blocks_per_plane = 64\ndie_capacity = \"128Mb\"");
+    let message = resolve(&both, &[]).expect_err("both");
+    assert!(message.contains("flash.die_capacity: found beside blocks_per_plane, expected one of them"), "{message}");
     let message = message_of_neither();
     assert!(message.contains("capacity: missing, expected over_provisioning or user"), "{message}");
     let message = resolve(&GOOD.replace("\"slc\"", "\"slc\"\ntiming = \"tlc\""), &[]).expect_err("both");
@@ -176,6 +179,16 @@ fn impossible_geometry_and_too_little_spare_are_refused_with_the_numbers() {
             &["flash.blocks_per_plane=4194304", "flash.pages_per_block=16", "ftl.mapping_unit=512"],
             "found 4294967296 mapping units of 512 bytes, expected fewer than 4294967294",
         ),
+        (
+            &["flash.die_capacity=5Mb"],
+            "found \"5Mb\", expected a capacity that whole blocks come to within 1 %: a block of each of the 2 planes \
+             (pages_per_block x page_size = 131072 bytes each) is 2 Mb, and 3 a plane are 6 Mb, not 5 Mb",
+        ),
+        (&["flash.die_capacity=0.0001Mb"], "and 1 a plane are 2 Mb, not 1 Mb"),
+        (&["flash.die_capacity=16777215Tb"], "expected fewer than 2147483648"),
+        (&["flash.die_capacity=128GB"], "found \"128GB\", expected a capacity in bits such as \"128Gb\""),
+        (&["flash.die_capacity=0Gb"], "found \"0Gb\", expected a capacity in bits"),
+        (&["flash.die_capacity=128"], "found 128, expected a capacity in bits"),
         (&["flash.oob_size=8k"], "expected at most the 4096 bytes of a page"),
         (&["capacity.user=1t"], "expected less than the 67108864 bytes (64 MiB) of flash"),
         (&["capacity.user=64m"], "found a user capacity of 67108864 bytes (64 MiB), expected less than"),
@@ -291,9 +304,9 @@ fn all_missing_keys_are_told_at_once() {
         "chips_per_channel",
         "dies_per_chip",
         "planes_per_die",
-        "blocks_per_plane",
         "pages_per_block",
         "page_size",
+        "blocks_per_plane",
         "timing",
     ]
     .iter()

@@ -60,9 +60,37 @@ pub(super) fn no_time(table: &Section<'_>, key: &str, what: &str) -> Description
     table.missing(key, &format!("{what}, or a preset in flash.cell"))
 }
 
+/// Neither of the keys that say how many blocks there are.
+pub(super) fn no_blocks(flash: &Section<'_>) -> DescriptionError {
+    flash.missing("blocks_per_plane", "a whole number of at least 1, or die_capacity, such as \"128Gb\"")
+}
+
+/// Blocks of each plane: as many as are given, or as it takes to reach the capacity of a die.
+fn blocks_per_plane(flash: &Section<'_>, block_bytes: u64, planes_per_die: u32) -> Result<u32, DescriptionError> {
+    let Some(field) = flash.get("die_capacity") else {
+        return flash.get("blocks_per_plane").ok_or_else(|| no_blocks(flash))?.setting().map(Setting::count);
+    };
+    let bits = u128::from(field.setting()?.number());
+    let row_bits = u128::from(block_bytes) * u128::from(planes_per_die) * 8;
+    let blocks = bits.div_ceil(row_bits);
+    if (blocks * row_bits - bits) * 100 > bits {
+        let megabits = |bits: u128| format!("{} Mb", bits.div_ceil(1 << 20));
+        return Err(field.expected(&format!(
+            "a capacity that whole blocks come to within 1 %: a block of each of the {planes_per_die} planes \
+             (pages_per_block x page_size = {block_bytes} bytes each) is {}, and {blocks} a plane are {}, not {}",
+            megabits(row_bits),
+            megabits(blocks * row_bits),
+            megabits(bits),
+        )));
+    }
+    // A geometry of more blocks is refused whatever their number.
+    Ok(u32::try_from(blocks).unwrap_or(u32::MAX))
+}
+
 fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
     let count = |key| flash.count(key);
     let page_bytes = flash.number("page_size")?;
+    let (planes_per_die, pages_per_block) = (count("planes_per_die")?, count("pages_per_block")?);
     let oob_bytes = match flash.get("oob_size") {
         Some(field) => {
             let bytes = field.size()?;
@@ -77,9 +105,9 @@ fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
         channels: count("channels")?,
         chips_per_channel: count("chips_per_channel")?,
         dies_per_chip: count("dies_per_chip")?,
-        planes_per_die: count("planes_per_die")?,
-        blocks_per_plane: count("blocks_per_plane")?,
-        pages_per_block: count("pages_per_block")?,
+        planes_per_die,
+        blocks_per_plane: blocks_per_plane(flash, page_bytes * u64::from(pages_per_block), planes_per_die)?,
+        pages_per_block,
         // At most a mebibyte.
         page_bytes: page_bytes as u32,
         oob_bytes: oob_bytes as u32,

@@ -8,6 +8,9 @@ use super::{controller, flash};
 pub(super) fn check(root: &Section<'_>, errors: &mut Errors) {
     // What is no table has been told.
     if let Ok(flash) = root.section("flash") {
+        if flash.get("blocks_per_plane").is_none() && flash.get("die_capacity").is_none() {
+            errors.missing(flash::no_blocks(&flash));
+        }
         times(&flash, errors);
         pauses(&flash, errors);
     }

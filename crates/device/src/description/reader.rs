@@ -8,7 +8,7 @@ use super::controller::allocation;
 use super::error::{DescriptionError, Place, listed, shown};
 use super::errors::{Errors, MOST_ERRORS};
 use super::key::{Default, Key, Kind, Words, of_word};
-use super::quantity::{BILLION, parse_bandwidth, parse_share};
+use super::quantity::{BILLION, parse_bandwidth, parse_bits, parse_share};
 use super::settings::Setting;
 use super::tree::{Node, Origin, Table, Tree, Value};
 
@@ -274,6 +274,7 @@ impl<'t> Field<'t> {
             Kind::Size { least, most, step } => Setting::Number(self.size_within(least, most, step)?),
             Kind::SizeOrShare { least } => self.size_or_share(least)?,
             Kind::Pages => Setting::Number(self.size()?),
+            Kind::Bits => Setting::Number(self.bits()?),
             Kind::Bandwidth { least, zero } => Setting::Number(self.bandwidth(least, zero)?),
             Kind::Time(most) => Setting::Number(self.duration(most)?.0),
             Kind::Percent(least) => Setting::Number(self.whole_percent(least)?),
@@ -381,6 +382,13 @@ impl<'t> Field<'t> {
             return Err(self.expected(&expected));
         }
         Ok(Setting::Number(bytes))
+    }
+
+    /// The capacity of a die, at least one bit.
+    fn bits(&self) -> Result<u64, DescriptionError> {
+        let expected = "a capacity in bits such as \"128Gb\", \"1.33Tb\" or \"512Mb\" (powers of 1024)";
+        let bits = self.text(expected)?;
+        parse_bits(bits).filter(|bits| *bits > 0).ok_or_else(|| self.expected(expected))
     }
 
     /// Bytes a second: as a size, or with the unit a datasheet uses; at least `least`, or 0 where that is allowed.
