@@ -13,6 +13,7 @@
 pub mod breakdown;
 mod by_cause;
 mod checks;
+pub mod datasheet;
 mod date;
 pub mod experiment;
 mod jobs;

@@ -17,6 +17,7 @@ mod controller;
 mod error;
 mod errors;
 mod expand;
+mod filled;
 mod flash;
 mod idle;
 mod key;
@@ -37,6 +38,7 @@ use ssdlab_base::format_size;
 pub use error::{DescriptionError, Place};
 pub use errors::Errors;
 pub use expand::expanded;
+pub use filled::{Filled, Source};
 pub use idle::idle_settings;
 
 pub use key::{Default, Family, Key, Kind, Words, word, words};
