@@ -418,6 +418,16 @@ fn a_key_that_is_misspelt_is_not_missing_too() {
     }
 }
 
+/// A quoted key with a point in it is one key, and looks like one of a table that is not there.
+#[test]
+fn an_unknown_key_that_reads_like_a_key_of_the_table_it_was_meant_for_is_told() {
+    let text = GOOD.replace("[flash]", "\"flash.x\" = 1\n[flahs]");
+    let message = resolve(&text, &[]).expect_err("it is wrong");
+    assert!(message.contains("d.toml:2:1: flash.x: found an unknown key"), "{message}");
+    let message = resolve("\"flash.x\" = 1\n[capacity]\nuser = \"1g\"\n", &[]).expect_err("there is no flash");
+    assert!(message.starts_with("d.toml:1:1: flash.x: found an unknown key"), "{message}");
+}
+
 #[test]
 fn text_that_is_no_description_is_told_a_hundred_errors() {
     let unknown: String = (0..40_000).map(|number| format!("key{number} = {number}\n")).collect();

@@ -22,8 +22,16 @@ pub struct Errors {
 #[derive(Debug)]
 struct Found {
     error: DescriptionError,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// The key is there, and there is none of that name.
+    Unknown,
     /// The key is not there.
-    missing: bool,
+    Missing,
+    Wrong,
 }
 
 impl Errors {
@@ -36,18 +44,21 @@ impl Errors {
     pub fn add(&mut self, error: DescriptionError) {
         match self.found.iter_mut().find(|found| found.error.key == error.key) {
             Some(found) => found.error = error,
-            None => self.push(error, false),
+            None => self.push(error, What::Wrong),
         }
     }
 
     /// Keeps the error of a key that is not there.
     pub(super) fn missing(&mut self, error: DescriptionError) {
-        self.push(error, true);
+        self.push(error, What::Missing);
     }
 
-    /// A key that is not there, for which an unknown one was probably meant: mending that one mends both.
-    pub(super) fn misspelt(&mut self, key: String) {
-        self.misspelt.push(key);
+    /// Keeps the error of a key that is unknown. Where the one that was probably meant is not there, mending this one mends both.
+    pub(super) fn unknown(&mut self, error: DescriptionError, meant: Option<String>) {
+        if !self.is_full() {
+            self.push(error, What::Unknown);
+            self.misspelt.extend(meant);
+        }
     }
 
     /// Whether no more errors are kept: there is no need to look for them.
@@ -55,9 +66,9 @@ impl Errors {
         self.found.len() == MOST_ERRORS
     }
 
-    fn push(&mut self, error: DescriptionError, missing: bool) {
+    fn push(&mut self, error: DescriptionError, what: What) {
         if !self.is_full() {
-            self.found.push(Found { error, missing });
+            self.found.push(Found { error, what });
         }
     }
 
@@ -68,7 +79,12 @@ impl Errors {
     pub fn told(self, tree: &Tree) -> Result<(), DescriptionError> {
         let follows = |found: &Found| {
             let key = &found.error.key;
-            self.misspelt.iter().any(|meant| is_within(key, meant) || found.missing && is_within(meant, key))
+            let of = |meant: &String| match found.what {
+                What::Unknown => false,
+                What::Missing => is_within(key, meant) || is_within(meant, key),
+                What::Wrong => is_within(key, meant),
+            };
+            self.misspelt.iter().any(of)
         };
         let mut errors: Vec<DescriptionError> =
             self.found.iter().filter(|found| !follows(found)).map(|found| found.error.clone()).collect();

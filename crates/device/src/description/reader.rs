@@ -92,22 +92,17 @@ impl<'t> Section<'t> {
         let mut unknown: Vec<(&String, &Node)> = nodes.filter(|(key, _)| !names.contains(&key.as_str())).collect();
         unknown.sort_by_key(|(_, node)| node.key_origin);
         for (key, node) in unknown.into_iter().take(MOST_ERRORS) {
-            let hint = match closest(key, names.iter().copied()) {
-                Some(name) => {
-                    if self.table.is_none_or(|table| !table.contains_key(name)) {
-                        errors.misspelt(joined(&self.path, name));
-                    }
-                    format!("; did you mean '{name}'?")
-                }
-                None => String::new(),
-            };
+            let meant = closest(key, names.iter().copied());
+            let hint = meant.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let is_absent = |name: &&str| self.table.is_none_or(|table| !table.contains_key(*name));
             let one_of = if names.len() > 1 { "one of " } else { "" };
-            errors.add(DescriptionError {
+            let error = DescriptionError {
                 place: self.tree.place(node.key_origin),
                 key: joined(&self.path, &shown(key)),
                 reason: format!("found an unknown key, expected {one_of}{}{hint}", listed(&names)),
                 others: Vec::new(),
-            });
+            };
+            errors.unknown(error, meant.filter(is_absent).map(|name| joined(&self.path, name)));
         }
     }
 
