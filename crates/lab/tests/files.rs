@@ -249,7 +249,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");
-    assert_eq!(names(folder.path()).len(), 9);
+    assert_eq!(names(folder.path()).len(), 11);
     let text = fs::read_to_string(folder.path().join("trace.json")).expect("text");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     // Slices by process and track, from and to, in nanoseconds.

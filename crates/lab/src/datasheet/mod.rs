@@ -26,8 +26,10 @@ pub use text::render;
 
 /// Bytes of the random requests that datasheets count.
 const RANDOM: u32 = 4096;
-/// Mapping units of a drive that is asked as it is: of larger ones a drive with less user capacity is.
+/// Mapping units of a drive that is asked as it is for its sizes, and for its latencies, which do not depend on them: of larger
+/// ones a drive with less user capacity is.
 const UNITS_MAX: u32 = 64 << 20;
+const UNITS_TIMED_MAX: u32 = 8 << 20;
 
 /// What follows from a drive's description.
 #[derive(Clone, Debug, Serialize)]
@@ -196,16 +198,20 @@ struct Asked {
 
 /// The drive, or one with a part of its user capacity on the same flash if its tables would be large.
 fn thin(config: &DriveConfig, parts: u64) -> DriveConfig {
+    if parts == 1 {
+        return config.clone();
+    }
     let step = u64::from(config.segment_units().unwrap_or(1)) * u64::from(config.ftl.mapping_unit);
     DriveConfig { user_bytes: (config.user_bytes / parts / step).max(1) * step, ..config.clone() }
 }
 
-fn parts(config: &DriveConfig) -> u64 {
-    u64::from(config.user_units().div_ceil(UNITS_MAX))
+/// Parts of at most so many units each.
+fn parts(config: &DriveConfig, units_max: u32) -> u64 {
+    u64::from(config.user_units().div_ceil(units_max))
 }
 
 fn ask(config: &DriveConfig) -> Result<Asked, DriveError> {
-    match parts(config) {
+    match parts(config, UNITS_MAX) {
         1 => {
             let drive = Drive::new(config, OPTIONS)?;
             Ok(Asked { spare: drive.spare(), memory: memory(&drive) })
@@ -309,7 +315,7 @@ fn latencies(config: &DriveConfig) -> Result<Latencies, DriveError> {
     let write = Request::new(Op::Write, 0, write_bytes / SECTOR_BYTES);
     let read = Request::new(Op::Read, 0, u64::from(RANDOM) / SECTOR_BYTES);
     let drive = |end, buffered: bool| {
-        let mut config = thin(config, parts(config));
+        let mut config = thin(config, parts(config, UNITS_TIMED_MAX));
         config.flash.timing = die::at(&config.flash.timing, end);
         config.flash.faults = Faults::default();
         if !buffered {
