@@ -61,8 +61,13 @@ impl Description {
         }
         // What a preset does not give is none of its doing.
         let of_preset = |default: Default| !matches!(default, Default::Means(text) if !text.contains("preset"));
-        let others = groups.iter().flat_map(|group| group.keys.iter().map(move |key| (dotted(group, key), *key)));
-        for (other, known) in others {
+        let others = || groups.iter().flat_map(|group| group.keys.iter().map(move |key| (dotted(group, key), *key)));
+        // Another way to say the same comes before a preset.
+        let mut same = others().filter(|(_, known)| known.replaces.contains(&path));
+        if let Some((other, _)) = same.find(|(other, _)| self.written(other).is_some()) {
+            return Source::Key(other);
+        }
+        for (other, known) in others() {
             let stands_for_it = match known.kind {
                 // A table's short form, and the key that it is short for, give what the table does not.
                 Kind::TableOrWord(_, short, _) => {
@@ -75,7 +80,7 @@ impl Description {
                 }
                 _ => {
                     let is_preset = |replaced: &&str| is_below(path, replaced) && of_preset(key.default);
-                    known.replaces.contains(&path) || known.replaces.iter().any(|replaced| is_preset(&replaced))
+                    known.replaces.iter().any(|replaced| is_preset(&replaced))
                 }
             };
             if stands_for_it && self.written(&other).is_some_and(|node| !matches!(node.value, Value::Table(_))) {

@@ -224,7 +224,8 @@ fn memory(drive: &Drive) -> BTreeMap<&'static str, u64> {
     drive.memory().into_iter().filter(|(name, bytes)| *name != "simulator_bytes" && *bytes > 0).collect()
 }
 
-/// What the drive would say, from two with a part of its user capacity: tables grow with that in proportion, or not at all.
+/// What the drive would say, from two with a part of its user capacity: tables grow with that in proportion, or not at all. A cache
+/// of the map that holds all of a smaller drive's map is told too large.
 fn extrapolate(config: &DriveConfig, parts: u64) -> Result<Asked, DriveError> {
     let (large, small) = (thin(config, parts), thin(config, 2 * parts));
     let drive = Drive::new(&large, OPTIONS)?;
@@ -411,7 +412,8 @@ mod tests {
     fn a_large_drive_s_tables_follow_from_smaller_ones() {
         for design in [
             &["ftl.design=page"][..],
-            &["ftl.design=dftl"],
+            // A cache that is smaller than the map of the smallest drive.
+            &["ftl.design=dftl", "ftl.map_cache=16k"],
             &["ftl.design=mvftl", "ftl.mapping_unit=16k"],
             &["ftl.design=page", "buffer.policy=lru", "buffer.size=1m", "ftl.superblock=drive", "ftl.parity=page"],
             &["ftl.design=bast", "ftl.mapping_unit=16k"],
