@@ -416,7 +416,7 @@ mod tests {
             &["ftl.design=dftl", "ftl.map_cache=16k"],
             &["ftl.design=mvftl", "ftl.mapping_unit=16k"],
             &["ftl.design=page", "buffer.policy=lru", "buffer.size=1m", "ftl.superblock=drive", "ftl.parity=page"],
-            &["ftl.design=bast", "ftl.mapping_unit=16k"],
+            &["ftl.design=bast", "ftl.mapping_unit=16k", "ftl.allocation=dynamic"],
         ] {
             let config = drive(design);
             let (whole, found) = (ask(&config).expect("a drive"), extrapolate(&config, 3).expect("a drive"));
