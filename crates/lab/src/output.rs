@@ -175,7 +175,9 @@ fn file_part(run: &RunResult, number: usize) -> String {
         return name.clone();
     }
     let safe: String = name.chars().map(|letter| if is_safe(&letter) { letter } else { '_' }).collect();
-    format!("{}-{}", &safe[..safe.floor_char_boundary(FILE_PART_MAX)], number + 1)
+    let ends = safe.char_indices().map(|(at, letter)| at + letter.len_utf8());
+    let end = ends.take_while(|end| *end <= FILE_PART_MAX).last().unwrap_or(0);
+    format!("{}-{}", &safe[..end], number + 1)
 }
 
 /// The file of a drive's log: `smart-before.json`, and with the drive's name where there are several.

@@ -80,7 +80,7 @@ impl Description {
                 }
                 _ => {
                     let is_preset = |replaced: &&str| is_below(path, replaced) && of_preset(key.default);
-                    known.replaces.iter().any(|replaced| is_preset(&replaced))
+                    known.replaces.iter().any(is_preset)
                 }
             };
             if stands_for_it && self.written(&other).is_some_and(|node| !matches!(node.value, Value::Table(_))) {

@@ -52,10 +52,13 @@ pub fn render(sheet: &Datasheet) -> String {
     text
 }
 
+/// One of the bounds.
+type BoundOf = fn(&Bounds) -> Option<u64>;
+
 /// What bounds reads and writes, side by side; the least is marked.
 fn peaks(title: &str, read: &Bounds, write: &Bounds, shown: impl Fn(u64) -> String) -> String {
     let shown = |rate: Option<u64>| rate.map_or("no limit".to_string(), &shown);
-    let parts: [(&str, fn(&Bounds) -> Option<u64>); 5] = [
+    let parts: [(&str, BoundOf); 5] = [
         ("dies, one plane at a time", |bounds| bounds.dies_single_plane),
         ("dies, all planes at once", |bounds| bounds.dies_multi_plane),
         ("channels", |bounds| bounds.channels),
