@@ -25,8 +25,9 @@ fuzz_target!(|input: &str| {
                 .and_then(|description| description.resolve())
                 .unwrap_or_else(|error| panic!("{error}\n{}", to_toml(&config)));
             assert_eq!(again, config);
+            assert!(!description.filled(&config).is_empty());
         }
-        // What is missing is told all at once, a key a line.
+        // All errors are told at once, each on its line.
         Err(error) => assert!(error.to_string().lines().all(|line| !line.trim().is_empty())),
     }
 });

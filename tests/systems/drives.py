@@ -115,8 +115,10 @@ FITTING = {
     "flash.faults.endurance": lambda r, g, d: r.choice((1, 2, 3, 10, 100)),
     "flash.faults.factory_bad": lambda r, g, d: r.choice((0, 0.01, 0.05, "10%")),
 }
-# Keys that other parts of this file draw.
-DRAWN_APART = ("capacity.over_provisioning", "capacity.user", "flash.timing", "flash.cell", "flash.faults.script")
+# Keys that other parts of this file draw; `die_capacity` is another way to give the blocks, which the geometry does.
+DRAWN_APART = (
+    "flash.die_capacity", "capacity.over_provisioning", "capacity.user", "flash.timing", "flash.cell", "flash.faults.script",
+)
 
 # Designs that map blocks: they have no frontiers, and no collection but merges.
 BLOCK_MAPPED = ("block-mapped", "bast", "fast")

@@ -365,15 +365,30 @@ pub(crate) struct TraceHead {
     pub(crate) count: u64,
 }
 
-/// List the shipped drives; with a NAME, print its description.
+/// List the shipped drives, or show what follows from a drive's description.
+///
+/// Of a drive it shows a datasheet (capacities, over-provisioning, peak rates by what bounds them, latencies of single operations,
+/// RAM, endurance) and every key with its value and where that is from: the description, another key, or a default.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-To start your own drive from a shipped one:
-  ssdlab devices demo-tlc > mine.toml")]
+Examples:
+  ssdlab devices
+  ssdlab devices demo-tlc
+  ssdlab devices mine.toml --set flash.cell=qlc
+  ssdlab devices demo-tlc --toml > mine.toml      # to start your own drive from a shipped one")]
 pub(crate) struct Devices {
-    /// Print this drive's description
-    #[arg(value_name = "NAME", conflicts_with = "json")]
-    pub(crate) name: Option<String>,
+    /// A drive: a description FILE, or the NAME of a shipped one
+    #[arg(value_name = "FILE|NAME")]
+    pub(crate) device: Option<String>,
+    /// Override a key of the drive's description
+    #[arg(long, value_name = "KEY=VALUE", requires = "device")]
+    pub(crate) set: Vec<String>,
+    /// Print the description as it was written
+    #[arg(long, requires = "device", conflicts_with_all = ["set", "expanded", "json"])]
+    pub(crate) toml: bool,
+    /// Print the description with every default filled in, as TOML that --device takes
+    #[arg(long, requires = "device", conflicts_with = "json")]
+    pub(crate) expanded: bool,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,28 +1,17 @@
-//! `ssdlab devices` and `ssdlab list`: what there is, one line each, and the keys of descriptions.
+//! `ssdlab list`: what a description can name, one line each, and the keys of descriptions.
 
 use std::io::Write as _;
 
 use serde::Serialize;
-use ssdlab_base::{closest, format_size};
+use ssdlab_base::closest;
 use ssdlab_device::description::{self, Group};
-use ssdlab_device::{InterfaceKind, design_commands, registered};
+use ssdlab_device::{design_commands, registered};
 use ssdlab_host::Host;
 use ssdlab_workload::{files, model};
 
-use crate::args::{Devices, List};
+use crate::args::List;
 use crate::failure::Failure;
-use crate::shipped;
 use crate::stdout;
-
-/// A drive that ships.
-#[derive(Serialize)]
-struct Drive {
-    name: String,
-    user_bytes: u64,
-    interface: &'static str,
-    design: String,
-    summary: String,
-}
 
 /// A policy or design.
 #[derive(Serialize)]
@@ -36,40 +25,6 @@ struct Design {
     /// The least and the most devices that a layer stands on.
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<(usize, usize)>,
-}
-
-/// Lists the drives that ship, or prints one's description.
-pub(crate) fn devices(args: &Devices) -> Result<(), Failure> {
-    if let Some(name) = &args.name {
-        let text = shipped::text(name)?;
-        return stdout::print(|to| to.write_all(text.as_bytes()));
-    }
-    let drives = shipped::DESCRIPTIONS.iter().map(|(name, text)| drive(name, text)).collect::<Result<Vec<_>, _>>()?;
-    if args.json {
-        return stdout::print_json(&drives);
-    }
-    let rows: Vec<Vec<String>> = drives
-        .into_iter()
-        .map(|drive| {
-            vec![drive.name, format_size(drive.user_bytes), drive.interface.into(), drive.design, drive.summary]
-        })
-        .collect();
-    stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
-}
-
-fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
-    let description = shipped::parse(name, text).map_err(Failure::work)?;
-    let config = description.resolve().map_err(Failure::work)?;
-    Ok(Drive {
-        name: name.to_string(),
-        user_bytes: config.user_bytes,
-        interface: match config.interface.kind {
-            InterfaceKind::Nvme => "nvme",
-            InterfaceKind::Sata => "sata",
-        },
-        design: config.ftl.design,
-        summary: description.summary().unwrap_or_default().to_string(),
-    })
 }
 
 /// Characters of a line of text.

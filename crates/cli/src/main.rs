@@ -10,6 +10,7 @@
 mod args;
 mod catalogue;
 mod damage;
+mod devices;
 mod escaping;
 mod failure;
 mod figure17_live;
@@ -62,7 +63,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Stat(stat) => return stat::stat(&stat),
         Command::Record(record) => return stat::record(&record),
         Command::Trace { what } => trace::trace(what)?,
-        Command::Devices(devices) => catalogue::devices(&devices)?,
+        Command::Devices(devices) => devices::devices(&devices)?,
         Command::List(list) => catalogue::list(&list)?,
         Command::Report(report) => report::report(&report)?,
         Command::Files(files) => return files::files(&files),

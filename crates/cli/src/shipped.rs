@@ -1,5 +1,6 @@
 //! The descriptions that ship, inside the command.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use ssdlab_base::closest;
@@ -11,25 +12,42 @@ use crate::failure::Failure;
 /// File stem and text of each description, sorted.
 pub(crate) const DESCRIPTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// The description that ships under a name.
-pub(crate) fn text(name: &str) -> Result<&'static str, Failure> {
-    let found = DESCRIPTIONS.iter().find(|(shipped, _)| *shipped == name);
-    found
-        .map(|(_, text)| *text)
-        .ok_or_else(|| Failure::input(format!("no drive called '{name}' ships with ssdlab")).hint(ships(name)))
+/// The text of what `--device` was given, as it was written.
+pub(crate) fn text(device: &str) -> Result<Cow<'static, str>, Failure> {
+    match find(device)? {
+        Found::Shipped(_, text) => Ok(Cow::Borrowed(text)),
+        Found::File(path) => std::fs::read_to_string(path)
+            .map(Cow::Owned)
+            .map_err(|cause| Failure::input(format!("{device}: cannot be read: {cause}"))),
+    }
 }
 
-/// What `--device` was given: a file, or the name of a description that ships. A file of that name comes first.
+/// What `--device` was given.
 pub(crate) fn open(device: &str) -> Result<Description, Failure> {
+    match find(device)? {
+        Found::Shipped(name, text) => parse(name, text).map_err(Failure::input),
+        Found::File(path) => Description::load(path).map_err(Failure::input),
+    }
+}
+
+/// What `--device` can be given.
+enum Found<'a> {
+    /// The name of a description that ships, and its text.
+    Shipped(&'static str, &'static str),
+    File(&'a Path),
+}
+
+/// A file of a name comes before a description that ships under it.
+fn find(device: &str) -> Result<Found<'_>, Failure> {
     let path = Path::new(device);
     let bare = !device.contains(['/', '\\']) && path.extension().is_none();
-    if bare && !path.is_file() {
-        let (name, text) = DESCRIPTIONS.iter().find(|(name, _)| *name == device).ok_or_else(|| {
-            Failure::input(format!("'{device}' is neither a file nor a drive that ships")).hint(ships(device))
-        })?;
-        return parse(name, text).map_err(Failure::input);
+    if !bare || path.is_file() {
+        return Ok(Found::File(path));
     }
-    Description::load(path).map_err(Failure::input)
+    let shipped = DESCRIPTIONS.iter().find(|(name, _)| *name == device);
+    shipped.map(|(name, text)| Found::Shipped(name, text)).ok_or_else(|| {
+        Failure::input(format!("'{device}' is neither a file nor a drive that ships")).hint(ships(device))
+    })
 }
 
 /// A description that ships: it is inside the command, so what is said of it names no file.

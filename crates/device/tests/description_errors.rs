@@ -141,6 +141,9 @@ fn two_ways_to_say_one_thing_are_refused_in_the_text_and_replaced_by_an_override
     let message = resolve(&both, &[]).expect_err("both");
     assert!(message.contains("capacity.user: found beside over_provisioning, expected one of them"), "{message}");
     assert_eq!(resolve(GOOD, &["capacity.user=20m"]).expect("replaced").user_bytes, 20 << 20);
+    let both = GOOD.replace("blocks_per_plane = 64", "blocks_per_plane = 64\ndie_capacity = \"128Mb\"");
+    let message = resolve(&both, &[]).expect_err("both");
+    assert!(message.contains("flash.die_capacity: found beside blocks_per_plane, expected one of them"), "{message}");
     let message = message_of_neither();
     assert!(message.contains("capacity: missing, expected over_provisioning or user"), "{message}");
     let message = resolve(&GOOD.replace("\"slc\"", "\"slc\"\ntiming = \"tlc\""), &[]).expect_err("both");
@@ -176,6 +179,16 @@ fn impossible_geometry_and_too_little_spare_are_refused_with_the_numbers() {
             &["flash.blocks_per_plane=4194304", "flash.pages_per_block=16", "ftl.mapping_unit=512"],
             "found 4294967296 mapping units of 512 bytes, expected fewer than 4294967294",
         ),
+        (
+            &["flash.die_capacity=5Mb"],
+            "found \"5Mb\", expected a capacity that whole blocks come to within 1 %: a block of each of the 2 planes \
+             (pages_per_block x page_size = 131072 bytes each) is 2 Mb, and 3 a plane are 6 Mb, not 5 Mb",
+        ),
+        (&["flash.die_capacity=0.0001Mb"], "and 1 a plane are 2 Mb, not 1 Mb"),
+        (&["flash.die_capacity=16777215Tb"], "expected fewer than 2147483648"),
+        (&["flash.die_capacity=128GB"], "found \"128GB\", expected a capacity in bits such as \"128Gb\""),
+        (&["flash.die_capacity=0Gb"], "found \"0Gb\", expected a capacity in bits"),
+        (&["flash.die_capacity=128"], "found 128, expected a capacity in bits"),
         (&["flash.oob_size=8k"], "expected at most the 4096 bytes of a page"),
         (&["capacity.user=1t"], "expected less than the 67108864 bytes (64 MiB) of flash"),
         (&["capacity.user=64m"], "found a user capacity of 67108864 bytes (64 MiB), expected less than"),
@@ -291,9 +304,9 @@ fn all_missing_keys_are_told_at_once() {
         "chips_per_channel",
         "dies_per_chip",
         "planes_per_die",
-        "blocks_per_plane",
         "pages_per_block",
         "page_size",
+        "blocks_per_plane",
         "timing",
     ]
     .iter()
@@ -301,7 +314,7 @@ fn all_missing_keys_are_told_at_once() {
     .chain(["d.toml: capacity: missing, expected ".to_string()])
     .collect();
     let lines: Vec<&str> = message.lines().collect();
-    assert_eq!(lines.len(), expected.len(), "{message}");
+    assert_eq!((lines.len() - 1, *lines.last().expect("a line")), (expected.len(), "8 errors"), "{message}");
     for (line, start) in lines.iter().zip(&expected) {
         assert!(line.starts_with(start.as_str()), "{line}\ndoes not start with\n{start}");
     }
@@ -313,6 +326,119 @@ fn all_missing_keys_are_told_at_once() {
     }
     assert!(!message.contains("timing.read"), "{message}");
     assert!(message.contains("such as \"4k\" or \"16k\"") && message.contains("tPROG"), "{message}");
+}
+
+/// Places and keys of a message of several errors, without the line that counts them.
+fn told(message: &str) -> Vec<String> {
+    let lines: Vec<&str> = message.lines().collect();
+    let (count, errors) = lines.split_last().expect("a line");
+    assert_eq!(*count, format!("{} errors", errors.len()), "{message}");
+    errors.iter().map(|line| line.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ")).collect()
+}
+
+/// A datasheet was copied with nine mistakes, and it took nine runs to find them.
+#[test]
+fn all_errors_are_told_at_once_in_the_order_of_the_file() {
+    let text = r#"
+name = "a/b"
+chips = 4
+[interface]
+kind = "sata"
+queues = 2
+queue_depth = 64
+[flash]
+chanels = 8
+chips_per_channel = 0
+dies_per_chip = 1
+planes_per_die = "two"
+blocks_per_plane = 64
+pages_per_block = 32
+page_size = "4k"
+cell = "plc"
+timing = { tR = "50us", read = ["20us", 7], transfer = "400MT/s" }
+[flash.faults]
+script = [{ kind = "burn", block = 5 }, { block = 3, nht = 2 }]
+[capacity]
+user = "64 gb"
+over_provisioning = "7"
+[gc]
+victim = "greedi"
+choices = -1
+"#;
+    let message = resolve(text, &["ftl.streams=0", "buffer.sise=4k"]).expect_err("much of it is wrong");
+    let expected = [
+        "d.toml:2:8: name",
+        "d.toml:3:1: chips",
+        "d.toml:6:10: interface.queues",
+        "d.toml:7:15: interface.queue_depth",
+        "d.toml:9:1: flash.chanels",
+        "d.toml:10:21: flash.chips_per_channel",
+        "d.toml:12:18: flash.planes_per_die",
+        "d.toml:16:8: flash.cell",
+        "d.toml:17:12: flash.timing.tR",
+        "d.toml:17:41: flash.timing.read[1]",
+        "d.toml:17:56: flash.timing.transfer",
+        "d.toml:19:20: flash.faults.script[0].kind",
+        "d.toml:19:41: flash.faults.script[1].kind",
+        "d.toml:19:54: flash.faults.script[1].nht",
+        "d.toml:21:8: capacity.user",
+        "d.toml:22:21: capacity.over_provisioning",
+        "d.toml:24:10: gc.victim",
+        "d.toml:25:11: gc.choices",
+        "--set 'ftl.streams=0': ftl.streams",
+        "--set 'buffer.sise=4k': buffer.sise",
+    ];
+    assert_eq!(told(&message), expected, "{message}");
+}
+
+#[test]
+fn rules_between_keys_are_told_beside_others_and_not_of_keys_that_are_wrong_themselves() {
+    let sets = ["flash.oob_size=8k", "interface.kind=sata", "interface.queue_depth=33", "ftl.mapping_unit=8k"];
+    let message = resolve(GOOD, &sets).expect_err("three rules");
+    // What the chips are is not known without the size of their pages, so the mapping unit is not judged.
+    let expected =
+        ["--set 'flash.oob_size=8k': flash.oob_size", "--set 'interface.queue_depth=33': interface.queue_depth"];
+    assert_eq!(told(&message), expected, "{message}");
+    let message = resolve(GOOD, &["gc.free_blocks=64", "capacity.user=1t", "buffer.policy=lru"]).expect_err("three");
+    assert_eq!(told(&message).len(), 3, "{message}");
+    let message = resolve(GOOD, &["gc.free_blocks=1", "gc.background_free_blocks=1"]).expect_err("one");
+    assert!(message.starts_with("--set 'gc.free_blocks=1'") && message.lines().count() == 1, "{message}");
+}
+
+#[test]
+fn a_key_that_is_misspelt_is_not_missing_too() {
+    for (from, to) in [
+        ("channels = 2\nchips", "chanels = 2\nchips"),
+        ("over_provisioning", "over_provisoning"),
+        ("[capacity]", "[capacties]"),
+        ("[flash]", "[flahs]"),
+    ] {
+        let message = message(from, to);
+        assert!(message.contains("found an unknown key") && message.lines().count() == 1, "{message}");
+    }
+}
+
+/// A quoted key with a point in it is one key, and looks like one of a table that is not there.
+#[test]
+fn an_unknown_key_that_reads_like_a_key_of_the_table_it_was_meant_for_is_told() {
+    let text = GOOD.replace("[flash]", "\"flash.x\" = 1\n[flahs]");
+    let message = resolve(&text, &[]).expect_err("it is wrong");
+    assert!(message.contains("d.toml:2:1: flash.x: found an unknown key"), "{message}");
+    let message = resolve("\"flash.x\" = 1\n[capacity]\nuser = \"1g\"\n", &[]).expect_err("there is no flash");
+    assert!(message.starts_with("d.toml:1:1: flash.x: found an unknown key"), "{message}");
+}
+
+#[test]
+fn text_that_is_no_description_is_told_a_hundred_errors() {
+    let unknown: String = (0..40_000).map(|number| format!("key{number} = {number}\n")).collect();
+    let entries = "{},".repeat(100_000);
+    for text in [format!("{unknown}{GOOD}"), format!("{GOOD}[flash.faults]\nscript = [{entries}]\n")] {
+        let message = resolve(&text, &[]).expect_err("it is wrong");
+        assert_eq!(message.lines().count(), 101);
+        assert!(message.ends_with("\n100 errors or more"));
+    }
+    let message = resolve(&format!("{unknown}{GOOD}"), &[]).expect_err("it is wrong");
+    assert!(message.starts_with("d.toml:1:1: key0: "), "the first ones are told");
 }
 
 #[test]

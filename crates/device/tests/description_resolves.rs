@@ -184,6 +184,21 @@ fn user_capacity_is_rounded_down_to_a_mapping_unit() {
 }
 
 #[test]
+fn the_capacity_of_a_die_gives_its_blocks() {
+    let blocks = |sets: &[&str]| resolve(DESIGN, sets).flash.geometry.blocks_per_plane;
+    // 2 planes of blocks of 256 pages of 4 KiB, 1 MiB: 16 Mb a block of each.
+    assert_eq!(blocks(&["flash.die_capacity=64Gb"]), 4096);
+    assert_eq!(blocks(&["flash.die_capacity=64Gbit", "flash.blocks_per_plane=100"]), 100);
+    assert_eq!(blocks(&["flash.blocks_per_plane=100", "flash.die_capacity=2000Mb"]), 125);
+    // What is not whole blocks is rounded up: the chips hold at least what the datasheet says. 128 Gb in blocks of 12 MiB.
+    let sets = ["flash.die_capacity=128Gb", "flash.pages_per_block=768", "flash.page_size=16k"];
+    assert_eq!(blocks(&sets), (128_u64 << 30).div_ceil(8 * 2 * (12 << 20)) as u32);
+    assert_eq!(blocks(&sets), 683);
+    let written = to_toml(&resolve(DESIGN, &sets));
+    assert!(written.contains("blocks_per_plane = 683") && !written.contains("die_capacity"), "{written}");
+}
+
+#[test]
 fn a_page_that_is_no_power_of_two_is_mapped_in_the_largest_one_that_divides_it() {
     let text = DESIGN.replace("mapping_unit", "# mapping_unit");
     let unit = |set| resolve(&text, &[set]).ftl.mapping_unit;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::{CommandSet, SECTOR_BYTES};
-use ssdlab_device::description::{Default, DescriptionError, Family, Field, Key, Kind, Place, Section, Tree};
+use ssdlab_device::description::{Default, DescriptionError, Errors, Family, Field, Key, Kind, Place, Section, Tree};
 use ssdlab_device::{Description, DriveConfig, design_commands};
 
 use crate::layers::{Below, LAYERS, LayerConfig, LayerKind};
@@ -107,7 +107,7 @@ impl Host {
     /// The same, of a text that names no drives; `file` is what errors call it.
     ///
     /// # Errors
-    /// File, line, column and key, what was found and what was expected.
+    /// Everything that is wrong: file, line, column and key, what was found and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Host, DescriptionError> {
         Host::parse_with(text, file, &|name| Err(UnknownDrive(format!("'{name}' is no drive that is known here"))))
     }
@@ -258,36 +258,63 @@ impl Layer {
 }
 
 fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
-    let root = Section::root(tree, KEYS)?;
-    let list = root.get("layer").ok_or_else(|| root.missing("layer", EXPECTED))?;
-    let layers = list.list(EXPECTED)?;
-    let Some((last, above)) = layers.split_last() else { return Err(list.expected(EXPECTED)) };
-    let mut node = layer(last, drives, 0)?;
+    let root = Section::root(tree, KEYS);
+    let mut errors = Errors::default();
+    root.check(&mut errors);
+    let node = stack(&root, drives, &mut errors);
+    errors.told(tree)?;
+    Ok(Host { root: node.expect("what could not be read has its error") })
+}
+
+fn stack(root: &Section<'_>, drives: &Drives<'_>, errors: &mut Errors) -> Option<Node> {
+    let list = errors.keep(root.get("layer").ok_or_else(|| root.missing("layer", EXPECTED)))?;
+    let layers = errors.keep(list.list(EXPECTED))?;
+    let above = errors.keep(layers.split_last().ok_or_else(|| list.expected(EXPECTED)));
+    let (last, above) = above?;
+    let mut node = layer(last, drives, 0, errors);
     for field in above.iter().rev() {
-        if let Some(below) = field.entry("below").or_else(|| field.entry("drives")) {
-            return Err(below
-                .expected("nothing: this layer stands on the next of the list, and only the last one names devices"));
-        }
-        let (kind, config) = kind_of(field)?;
-        if !(kind.devices.0..=kind.devices.1).contains(&1) {
-            return Err(field.expected(&format!("a {} last in the list: it stands on several devices", kind.name)));
-        }
-        node = Node::Layer(Layer { config, below: vec![node], place: place_of(field) });
+        let layer = single(field, errors);
+        node = layer
+            .zip(node)
+            .map(|(config, node)| Node::Layer(Layer { config, below: vec![node], place: place_of(field) }));
     }
+    let node = node?;
     if node.count() > DRIVES_MAX {
-        return Err(list.expected(&format!("at most {DRIVES_MAX} drives in all")));
+        errors.add(list.expected(&format!("at most {DRIVES_MAX} drives in all")));
     }
-    Ok(Host { root: node })
+    Some(node)
+}
+
+/// A layer that stands on the next one of the list.
+fn single(field: &Field<'_>, errors: &mut Errors) -> Option<Box<dyn LayerConfig>> {
+    let (kind, config) = kind_of(field, errors)?;
+    if let Some(below) = field.entry("below").or_else(|| field.entry("drives")) {
+        errors.add(
+            below.expected("nothing: this layer stands on the next of the list, and only the last one names devices"),
+        );
+    }
+    if !(kind.devices.0..=kind.devices.1).contains(&1) {
+        errors.add(field.expected(&format!("a {} last in the list: it stands on several devices", kind.name)));
+    }
+    config
 }
 
 /// A layer's kind, which says which keys it has, and what they say.
-fn kind_of(field: &Field<'_>) -> Result<(&'static LayerKind, Box<dyn LayerConfig>), DescriptionError> {
+fn kind_of(field: &Field<'_>, errors: &mut Errors) -> Option<(&'static LayerKind, Option<Box<dyn LayerConfig>>)> {
+    if errors.is_full() {
+        return None;
+    }
     let named = match field.entry("kind") {
-        Some(kind) => kind.name(&kinds())?,
-        None => return Err(field.section()?.missing("kind", &kinds_in_words())),
+        Some(kind) => kind.name(&kinds()).map(|named| LAYERS.iter().find(|kind| kind.name == named)),
+        None => field.section().and_then(|section| {
+            section.check_names(errors);
+            Err(section.missing("kind", &kinds_in_words()))
+        }),
     };
-    let kind = LAYERS.iter().find(|kind| kind.name == named).expect("it is one of them");
-    Ok((kind, (kind.read)(&field.section_of(LAYER.iter().chain(kind.keys).collect())?)?))
+    let kind = errors.keep(named)?.expect("it is one of them");
+    let section = errors.keep(field.section_of(LAYER.iter().chain(kind.keys).collect()))?;
+    section.check(errors);
+    Some((kind, errors.keep((kind.read)(&section))))
 }
 
 /// Where a layer's kind is named.
@@ -296,19 +323,37 @@ fn place_of(field: &Field<'_>) -> Place {
 }
 
 /// A layer and what is below it.
-fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, DescriptionError> {
-    let (kind, config) = kind_of(field)?;
+fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize, errors: &mut Errors) -> Option<Node> {
+    let (kind, config) = kind_of(field, errors)?;
+    let devices = devices(field, kind, drives, depth, errors)?;
+    Some(Node::Layer(Layer { config: config?, below: devices, place: place_of(field) }))
+}
+
+/// The devices that a layer names, or those that it has by default.
+fn devices(
+    field: &Field<'_>,
+    kind: &LayerKind,
+    drives: &Drives<'_>,
+    depth: usize,
+    errors: &mut Errors,
+) -> Option<Vec<Node>> {
     let (least, most) = kind.devices;
     let devices = match (field.entry("below"), field.entry("drives")) {
-        (Some(_), Some(count)) => return Err(count.expected("either below or drives, not both")),
+        (Some(_), Some(count)) => {
+            errors.add(count.expected("either below or drives, not both"));
+            return None;
+        }
         (Some(list), None) if depth >= DEPTH_MAX => {
-            return Err(list.expected(&format!("layers at most {DEPTH_MAX} deep")));
+            errors.add(list.expected(&format!("layers at most {DEPTH_MAX} deep")));
+            return None;
         }
         (Some(list), None) => {
-            let below = list.list("a list of the devices below: layers, drives, or {} for the drive of the command")?;
-            below.iter().map(|below| device(below, drives, depth + 1)).collect::<Result<Vec<_>, _>>()?
+            let expected = "a list of the devices below: layers, drives, or {} for the drive of the command";
+            let below = errors.keep(list.list(expected))?;
+            let devices: Vec<_> = below.iter().map(|below| device(below, drives, depth + 1, errors)).collect();
+            devices.into_iter().collect::<Option<Vec<_>>>()?
         }
-        (None, Some(count)) => vec![Node::Drive(None); count.count(1, DRIVES_MAX as u32)? as usize],
+        (None, Some(count)) => vec![Node::Drive(None); errors.keep(count.count(1, DRIVES_MAX as u32))? as usize],
         (None, None) => vec![Node::Drive(None); least],
     };
     if !(least..=most).contains(&devices.len()) {
@@ -318,17 +363,23 @@ fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, D
             (least, most) if least == most => format!("{least} devices"),
             _ => format!("{least} to {most} devices"),
         };
-        return Err(place.expected(&format!("{expected} below a {}", kind.name)));
+        errors.add(place.expected(&format!("{expected} below a {}", kind.name)));
     }
-    Ok(Node::Layer(Layer { config, below: devices, place: place_of(field) }))
+    Some(devices)
 }
 
 /// A device below a layer.
-fn device(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, DescriptionError> {
+fn device(field: &Field<'_>, drives: &Drives<'_>, depth: usize, errors: &mut Errors) -> Option<Node> {
     if field.entry("kind").is_some() {
-        return layer(field, drives, depth);
+        return layer(field, drives, depth, errors);
     }
-    let keys = field.section_of(DRIVE.iter().collect())?;
+    let keys = errors.keep(field.section_of(DRIVE.iter().collect()))?;
+    keys.check_names(errors);
+    errors.keep(drive(&keys, drives))
+}
+
+/// The drive of the command, or one with a description of its own.
+fn drive(keys: &Section<'_>, drives: &Drives<'_>) -> Result<Node, DescriptionError> {
     let Some(name) = keys.get("drive") else {
         return match keys.get("set") {
             None => Ok(Node::Drive(None)),
@@ -353,10 +404,16 @@ fn device(field: &Field<'_>, drives: &Drives<'_>, depth: usize) -> Result<Node, 
 /// An error of a drive's description inside another sentence: without its place where that is an override, which the
 /// sentence points at itself.
 fn said(error: &DescriptionError) -> String {
-    match &error.place {
-        Place::Set { .. } if error.key.is_empty() => error.reason.clone(),
-        Place::Set { .. } => format!("{}: {}", error.key, error.reason),
-        Place::File { .. } | Place::Whole { .. } => error.to_string(),
+    let first = DescriptionError { others: Vec::new(), ..error.clone() };
+    let first = match &error.place {
+        Place::Set { .. } if error.key.is_empty() => first.reason,
+        Place::Set { .. } => format!("{}: {}", first.key, first.reason),
+        Place::File { .. } | Place::Whole { .. } => first.to_string(),
+    };
+    match error.others.len() {
+        0 => first,
+        1 => format!("{first}; and 1 other error"),
+        others => format!("{first}; and {others} other errors"),
     }
 }
 
@@ -432,5 +489,25 @@ mod tests {
             let found = refused(text);
             assert!(found.contains(expected), "{text:?}: {found}");
         }
+    }
+
+    #[test]
+    fn all_errors_of_all_layers_are_told_at_once() {
+        let text = "[[layer]]\nkind = \"schedular\"\n[[layer]]\nkind = \"scheduler\"\ndepth = -1\nmerge_sise = 7\n\
+                    [[layer]]\nkind = \"stripe\"\nchunk = \"100\"\nbelow = [{ drive = \"nowhere\" }, { kind = \"append\", \
+                    copies = 0 }, { drives = 2 }]\n";
+        let message = Host::parse(text, "h.toml").expect_err("all of it is wrong").to_string();
+        let told: Vec<&str> = message.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+        let expected = [
+            "layer[0].kind",
+            "layer[1].depth",
+            "layer[1].merge_sise",
+            "layer[2].chunk",
+            "layer[2].below[0].drive",
+            "layer[2].below[1].copies",
+            "layer[2].below[2].drives",
+        ];
+        assert_eq!(told, expected, "{message}");
+        assert!(message.ends_with("\n7 errors"), "{message}");
     }
 }

@@ -14,6 +14,7 @@ pub mod breakdown;
 mod by_cause;
 mod checks;
 pub mod conclusions;
+pub mod datasheet;
 mod date;
 pub mod experiment;
 mod headline;

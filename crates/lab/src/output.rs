@@ -1,5 +1,5 @@
-//! The files of a run: `result.json`, `summary.csv`, `latency.csv`, `timeline.parquet`, `report.html`, and each drive's log before and
-//! after as `smart-before.json` and `smart-after.json`.
+//! The files of a run: `result.json`, `summary.csv`, `latency.csv`, `timeline.parquet`, `report.html`, each drive's description
+//! as `drive-NAME.toml`, and its log before and after as `smart-before.json` and `smart-after.json`.
 //!
 //! All are first written whole under temporary names in the same folder, forced to the disk, and then renamed, one
 //! after the other, `result.json` last. So a reader never sees half a file; a disk that is full (or any other error
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize as _};
 
 use crate::SmartLogs;
-use crate::result::{FORMAT, RunResult};
+use crate::result::{DeviceResult, FORMAT, RunResult};
 
 mod csv;
 mod json;
@@ -140,11 +140,15 @@ pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), Output
     staging.write("summary.csv", |to| write_summary_csv(run, to))?;
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
-    for device in &run.devices {
+    for (number, device) in run.devices.iter().enumerate() {
+        if let Some(description) = description(device) {
+            staging
+                .write(&format!("drive-{}.toml", file_part(run, number)), |to| to.write_all(description.as_bytes()))?;
+        }
         let logs = [("before", &device.smart.before), ("after", &device.smart.after)];
         // Results that were read back have none.
         for (moment, log) in logs.into_iter().filter(|(_, log)| !log.is_null()) {
-            staging.write(&smart_name(run, &device.name, moment), |to| {
+            staging.write(&smart_name(run, number, moment), |to| {
                 serde_json::to_writer_pretty(&mut *to, log)?;
                 to.write_all(b"\n")
             })?;
@@ -155,10 +159,35 @@ pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), Output
     staging.commit()
 }
 
+/// The description of a drive as `--device` takes it, with every default filled in, under the name that it has in the results.
+fn description(device: &DeviceResult) -> Option<String> {
+    let mut table = toml::Table::try_from(&device.configuration).ok()?;
+    table.insert("name".to_string(), toml::Value::String(device.name.clone()));
+    Some(table.to_string())
+}
+
+/// Bytes of a drive's name in the name of a file: with what stands beside it, it fits the 255 that file systems take.
+const FILE_PART_MAX: usize = 150;
+
+/// The name of the drive at a place as a part of the names of its files: other drives have other ones.
+fn file_part(run: &RunResult, number: usize) -> String {
+    let name = &run.devices[number].name;
+    let is_safe = |letter: &char| !matches!(letter, '/' | '\\') && !letter.is_control();
+    if name.len() <= FILE_PART_MAX && name.chars().all(|letter| is_safe(&letter)) {
+        return name.clone();
+    }
+    let safe: String = name.chars().map(|letter| if is_safe(&letter) { letter } else { '_' }).collect();
+    let ends = safe.char_indices().map(|(at, letter)| at + letter.len_utf8());
+    let end = ends.take_while(|end| *end <= FILE_PART_MAX).last().unwrap_or(0);
+    format!("{}-{}", &safe[..end], number + 1)
+}
+
 /// The file of a drive's log: `smart-before.json`, and with the drive's name where there are several.
-fn smart_name(run: &RunResult, drive: &str, moment: &str) -> String {
-    let name: String = drive.chars().map(|c| if matches!(c, '/' | '\\' | '\0') { '_' } else { c }).collect();
-    if run.devices.len() == 1 { format!("smart-{moment}.json") } else { format!("smart-{moment}-{name}.json") }
+fn smart_name(run: &RunResult, number: usize, moment: &str) -> String {
+    match run.devices.len() {
+        1 => format!("smart-{moment}.json"),
+        _ => format!("smart-{moment}-{}.json", file_part(run, number)),
+    }
 }
 
 /// Writes `result.json`: indented, with every list of numbers on a line of its own.
@@ -231,10 +260,8 @@ pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let mut result: RunResult = serde_json::from_str(&text)?;
-        let names: Vec<_> = result
-            .devices
-            .iter()
-            .map(|device| ["before", "after"].map(|when| smart_name(&result, &device.name, when)))
+        let names: Vec<_> = (0..result.devices.len())
+            .map(|number| ["before", "after"].map(|when| smart_name(&result, number, when)))
             .collect();
         for (device, [before, after]) in result.devices.iter_mut().zip(names) {
             device.smart = SmartLogs { before: read_log(&folder.join(before))?, after: read_log(&folder.join(after))? };

@@ -39,6 +39,8 @@ fn a_result_read_back_is_the_result() {
     output::write_results(Staging::new(&folder.path().join("deep/out")).expect("made"), &result).expect("written");
     let out = folder.path().join("deep/out");
     let expected = [
+        "drive-plain.toml",
+        "drive-with, a comma.toml",
         "latency.csv",
         "report.html",
         "result.json",
@@ -53,6 +55,20 @@ fn a_result_read_back_is_the_result() {
     // Every line of figures is short enough to read, but for lists.
     let text = fs::read_to_string(out.join("result.json")).expect("text");
     assert!(text.lines().filter(|line| !line.contains('[')).all(|line| line.len() < 300));
+}
+
+/// A name of 100 characters can be 400 bytes, and a file's can not.
+#[test]
+fn names_of_any_length_and_letters_give_files_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut result = result();
+    let long = "\u{1F4BE}".repeat(99);
+    for (device, end) in result.devices.iter_mut().zip(["a", "b"]) {
+        device.name = format!("{long}{end}");
+    }
+    output::write_results(Staging::new(folder.path()).expect("made"), &result).expect("written");
+    assert_eq!(names(folder.path()).into_iter().filter(|name| name.ends_with(".toml")).count(), 2);
+    assert_eq!(output::read_results(folder.path()).expect("read"), result);
 }
 
 #[test]
@@ -233,7 +249,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");
-    assert_eq!(names(folder.path()).len(), 9);
+    assert_eq!(names(folder.path()).len(), 11);
     let text = fs::read_to_string(folder.path().join("trace.json")).expect("text");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     // Slices by process and track, from and to, in nanoseconds.

@@ -68,6 +68,19 @@ fn an_unknown_key_of_a_description_is_shown_with_its_place() {
 }
 
 #[test]
+fn all_errors_of_a_description_are_told_in_one_run() {
+    let bench = Bench::new();
+    bench
+        .write("slip.toml", &TINY.replace("channels = 2", "chanels = 2").replace("user = \"12m\"", "user = \"12 mb\""));
+    let run = ["run", "-d", "slip.toml", "-w", SPEC, "--set", "gc.victim=fido"];
+    let refused = bench.refuses(&run, &["slip.toml:4", "chanels", "capacity.user", "gc.victim"]);
+    assert_eq!(refused.stderr.lines().last(), Some("3 errors"), "{}", refused.stderr);
+    bench.write("host.toml", "[[layer]]\nkind = \"scheduler\"\ndepth = 0\n[[layer]]\nkind = \"strip\"\n");
+    let host = ["run", "-d", "tiny.toml", "-w", SPEC, "--host", "host.toml"];
+    bench.refuses(&host, &["host.toml:3:9: layer[0].depth", "host.toml:5:8: layer[1].kind", "2 errors"]);
+}
+
+#[test]
 fn impossible_drives_are_refused_with_the_key() {
     let bench = Bench::new();
     for (from, to, key) in [

@@ -30,15 +30,88 @@ fn every_drive_that_ships_is_listed_in_one_line_and_can_be_printed() {
         assert!(drive["user_bytes"].as_u64() > Some(0));
     }
     for name in &listed {
-        let text = bench.succeeds(&["devices", name]).stdout;
+        let text = bench.succeeds(&["devices", name, "--toml"]).stdout;
         assert!(text.contains("[flash]"), "{name} is not a description");
+        let shown = bench.succeeds(&["devices", name]).stdout;
+        for part in ["user capacity", "peak rates", "read 4 KiB", "ftl.mapping_unit"] {
+            assert!(shown.contains(part), "'{part}' is missing of {name}:\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_description_is_shown_as_a_datasheet_with_every_key_and_expanded() {
+    let bench = Bench::new();
+    let sets = ["--set", "flash.timing=tlc", "--set", "gc.victim=fifo"];
+    let with = |more: &[&'static str]| [&["devices", "tiny.toml"][..], &sets, more].concat();
+    let shown = bench.succeeds(&with(&[])).stdout;
+    let line = |start: &str| {
+        let line = shown.lines().find(|line| line.trim_start().starts_with(start));
+        line.unwrap_or_else(|| panic!("'{start}' is missing in:\n{shown}")).split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(line("gc.victim"), ["gc.victim", "\"fifo\"", "--set"]);
+    assert_eq!(line("gc.free_blocks"), ["gc.free_blocks", "3", "default"]);
+    assert_eq!(line("flash.timing.erase"), ["flash.timing.erase", "\"4.5ms\"", "flash.timing"]);
+    assert_eq!(line("page program")[..4], ["page", "program", "1.21", "ms"]);
+    let json: Value = serde_json::from_str(&bench.succeeds(&with(&["--json"])).stdout).expect("JSON");
+    assert_eq!(json["capacity"]["raw"], 16 << 20);
+    assert_eq!(json["capacity"]["user"], 12 << 20);
+    assert_eq!(json["latency_ns"]["block_erase"]["min"], 4_500_175);
+    let keys = json["keys"].as_array().expect("a list");
+    let victim = keys.iter().find(|key| key["key"] == "gc.victim").expect("gc.victim");
+    assert_eq!(*victim, serde_json::json!({ "key": "gc.victim", "value": "fifo", "from": "--set" }));
+    // The expanded description is the same drive, and all of it is written.
+    bench.write("full.toml", &bench.succeeds(&with(&["--expanded"])).stdout);
+    let full: Value = serde_json::from_str(&bench.succeeds(&["devices", "full.toml", "--json"]).stdout).expect("JSON");
+    for part in ["capacity", "over_provisioning", "bytes_per_s", "iops_4k", "latency_ns", "memory"] {
+        assert_eq!(full[part], json[part], "{part}");
+    }
+    assert_eq!(bench.succeeds(&["devices", "tiny.toml", "--toml"]).stdout, bench.read("tiny.toml"));
+    for wrong in
+        [&["devices", "--toml"][..], &["devices", "tiny.toml", "--toml", "--json"], &["devices", "--set", "a=b"]]
+    {
+        assert_eq!(bench.ssdlab(wrong).status, 2, "{wrong:?}");
+    }
+    bench.refuses(&["devices", "nowhere.toml"], &["nowhere.toml", "cannot be read"]);
+    bench.refuses(&["devices", "tiny.toml", "--set", "gc.victim=fido"], &["gc.victim", "fido"]);
+    bench
+        .refuses(&["devices", "tiny.toml", "--set", "capacity.user=15.9m"], &["--set", "too little over-provisioning"]);
+}
+
+/// What is shown and what a run finds are one model.
+#[test]
+fn a_shown_latency_is_a_run_s_and_a_shown_peak_bounds_it() {
+    let bench = Bench::new();
+    for drive in ["demo-tlc", "demo-slc"] {
+        let sheet: Value = serde_json::from_str(&bench.succeeds(&["devices", drive, "--json"]).stdout).expect("JSON");
+        let run = |spec: &str, more: &[&str]| {
+            let words = [&["run", "-d", drive, "--no-snapshot", "--json", "-w", spec][..], more].concat();
+            let result: Value = serde_json::from_str(&bench.succeeds(&words).stdout).expect("JSON");
+            result["devices"][0].clone()
+        };
+        let one = "bs=4k,iodepth=1,io_size=4m";
+        let read = run(&format!("rw=randread,{one}"), &["-p", "fill"]);
+        assert_eq!(read["latency_ns"]["read"]["p50"], sheet["latency_ns"]["read_4k"]["min"], "{drive}");
+        assert_eq!(read["latency_ns"]["read"]["max"], sheet["latency_ns"]["read_4k"]["max"], "{drive}");
+        let write = run(&format!("rw=write,{one}"), &[]);
+        assert_eq!(write["latency_ns"]["write"]["min"], sheet["latency_ns"]["write"]["min"], "{drive}");
+        for (spec, kind) in
+            [("rw=read,bs=1m,iodepth=32,io_size=2g", "read"), ("rw=write,bs=1m,iodepth=32,io_size=4g", "write")]
+        {
+            let age = if kind == "read" { &["-p", "fill"][..] } else { &[] };
+            let found = run(spec, age)["throughput"][format!("{kind}_bytes_per_s")].as_f64().expect("a rate");
+            let peak = sheet["bytes_per_s"][kind]["peak"].as_f64().expect("a bound");
+            // What the buffer takes at the start never reaches flash while the run lasts.
+            let buffered = if kind == "write" { 1.1 } else { 1.001 };
+            assert!(found <= peak * buffered && found > peak * 0.8, "{drive}: {kind} {found} of at most {peak}");
+        }
     }
 }
 
 #[test]
 fn a_drive_that_was_printed_runs_as_the_one_that_ships() {
     let bench = Bench::new();
-    let text = bench.succeeds(&["devices", "demo-tlc"]).stdout;
+    let text = bench.succeeds(&["devices", "demo-tlc", "--toml"]).stdout;
     bench.write("mine.toml", &text);
     let spec = "rw=randwrite,bs=4k,iodepth=4,io_size=1m";
     let run = |drive| {

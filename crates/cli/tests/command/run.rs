@@ -8,8 +8,15 @@ use crate::support::{Bench, Done, TINY, done};
 use serde_json::Value;
 
 const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
-const FILES: [&str; 6] =
-    ["latency.csv", "report.html", "result.json", "smart-after.json", "smart-before.json", "timeline.parquet"];
+const FILES: [&str; 7] = [
+    "drive-tiny.toml",
+    "latency.csv",
+    "report.html",
+    "result.json",
+    "smart-after.json",
+    "smart-before.json",
+    "timeline.parquet",
+];
 
 /// A result without the keys that may differ from run to run: wall-clock times, and the command line itself.
 fn comparable(mut value: Value) -> Value {
@@ -44,6 +51,29 @@ fn a_run_prints_a_table_and_writes_every_file_and_no_other() {
     assert_eq!(result["devices"][0]["name"], "tiny");
     assert!(bench.read("deep/out/latency.csv").starts_with("device,"));
     assert!(bench.read("deep/out/report.html").starts_with("<!doctype html>"));
+}
+
+#[test]
+fn a_run_is_repeated_from_the_description_in_its_folder() {
+    let bench = Bench::new();
+    // Sets, presets and policies with keys of their own; and a second drive of the same name.
+    let sets =
+        ["1:gc.victim=d-choices", "1:gc.choices=3", "2:flash.timing=qlc", "2:ftl.design=dftl", "2:ftl.map_cache=100%"];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let first = ["run", "-d", "tiny.toml", "tiny.toml", "-w", SPEC, "-p", "fill", "--out", "first"];
+    bench.succeeds(&first.into_iter().chain(sets).collect::<Vec<_>>());
+    let drives = ["first/drive-tiny.toml", "first/drive-tiny (2).toml"];
+    bench.succeeds(&["run", "-d", drives[0], drives[1], "-w", SPEC, "-p", "fill", "--out", "second"]);
+    let result = |folder| {
+        let mut result = comparable(json(&bench.read(&format!("{folder}/result.json"))));
+        // The second drive was told apart by its place, and has the name that it got so.
+        result["devices"][1]["configuration"]["name"] = result["devices"][1]["name"].clone();
+        result
+    };
+    assert_eq!(result("first"), result("second"));
+    for file in [drives[0], drives[1]] {
+        assert_eq!(bench.read(file), bench.read(&file.replace("first", "second")));
+    }
 }
 
 #[test]

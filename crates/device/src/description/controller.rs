@@ -4,6 +4,7 @@ use ssdlab_base::format_size;
 use ssdlab_flash::{FlashConfig, Geometry};
 
 use super::error::DescriptionError;
+use super::errors::Errors;
 use super::key::{Family, Kind};
 use super::keys;
 use super::quantity::BILLION;
@@ -19,7 +20,6 @@ const MOST_COMMANDS: u64 = 1 << 20;
 /// Reads `[capacity]`: user bytes, rounded down to a whole mapping unit.
 pub(super) fn capacity(root: &Section<'_>, geometry: &Geometry, unit: u32) -> Result<u64, DescriptionError> {
     let capacity = root.section("capacity")?;
-    capacity.refuse_both()?;
     let physical = geometry.bytes();
     let (field, user) = match (capacity.get("over_provisioning"), capacity.get("user")) {
         (None, None) => return Err(no_capacity(&capacity)),
@@ -54,9 +54,9 @@ pub(super) fn no_capacity(capacity: &Section<'_>) -> DescriptionError {
 }
 
 /// Reads `[interface]`.
-pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, DescriptionError> {
-    let interface = root.section("interface")?;
-    let kind = interface.choice("kind")?;
+pub(super) fn interface(root: &Section<'_>, errors: &mut Errors) -> Option<InterfaceConfig> {
+    let interface = errors.keep(root.section("interface"))?;
+    let kind = errors.keep(interface.choice("kind"))?;
     let (most_queues, deepest) = match kind {
         InterfaceKind::Nvme => (65_535, 65_536),
         InterfaceKind::Sata => (1, 32),
@@ -72,8 +72,17 @@ pub(super) fn interface(root: &Section<'_>) -> Result<InterfaceConfig, Descripti
         InterfaceKind::Nvme => ("queues (NVMe)", "commands in a queue (NVMe)"),
         InterfaceKind::Sata => ("queue (SATA)", "commands in the queue (SATA NCQ)"),
     };
-    let queues = limited("queues", most_queues, queues_of)?;
-    let queue_depth = limited("queue_depth", deepest, depth_of)?;
+    let queues = errors.keep(limited("queues", most_queues, queues_of));
+    let queue_depth = errors.keep(limited("queue_depth", deepest, depth_of));
+    errors.keep(interface_of(&interface, kind, queues?, queue_depth?))
+}
+
+fn interface_of(
+    interface: &Section<'_>,
+    kind: InterfaceKind,
+    queues: u32,
+    queue_depth: u32,
+) -> Result<InterfaceConfig, DescriptionError> {
     let commands = u64::from(queues) * u64::from(queue_depth);
     if commands > MOST_COMMANDS {
         let reason = format!(
@@ -207,7 +216,7 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
 /// Channel first, then way, die and plane.
 const CWDP: [Level; 4] = [Level::Channel, Level::Way, Level::Die, Level::Plane];
 
-fn allocation(field: &Field<'_>) -> Result<Allocation, DescriptionError> {
+pub(super) fn allocation(field: &Field<'_>) -> Result<Allocation, DescriptionError> {
     let expected = "\"dynamic\", \"round-robin\", or an order of channel, way, die and plane such as \"cwdp\" or \
                     \"round-robin:cwdp\"";
     let text = field.text(expected)?;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::errors::MOST_ERRORS;
+
 /// Where a problem was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -36,7 +38,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a description was refused. It prints as `place: key: what was found and what was expected`.
+/// Why a description was refused. It prints as `place: key: what was found and what was expected`, a line an error, and
+/// their number where there are several.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct DescriptionError {
     /// Where.
@@ -45,7 +48,7 @@ pub struct DescriptionError {
     pub key: String,
     /// What was found and what was expected.
     pub reason: String,
-    /// What else is wrong, where several problems are told at once: each prints on a line of its own.
+    /// What else is wrong, in the order of the file and then of the overrides.
     pub others: Vec<DescriptionError>,
 }
 
@@ -56,17 +59,11 @@ impl fmt::Display for DescriptionError {
         } else {
             write!(f, "{}: {}: {}", self.place, self.key, self.reason)?;
         }
-        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
-    }
-}
-
-impl DescriptionError {
-    /// One error that tells all of them, in their order; nothing where there are none.
-    pub(super) fn all(errors: Vec<DescriptionError>) -> Result<(), DescriptionError> {
-        let mut errors = errors.into_iter();
-        match errors.next() {
-            Some(first) => Err(DescriptionError { others: errors.collect(), ..first }),
-            None => Ok(()),
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))?;
+        match self.others.len() + 1 {
+            1 => Ok(()),
+            MOST_ERRORS => write!(f, "\n{MOST_ERRORS} errors or more"),
+            errors => write!(f, "\n{errors} errors"),
         }
     }
 }

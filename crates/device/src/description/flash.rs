@@ -5,26 +5,39 @@ use ssdlab_flash::presets::{Preset, preset, transfer_time};
 use ssdlab_flash::{BlockId, Faults, FlashConfig, Geometry, SchedulerKind, ScriptedFault, Timing};
 
 use super::error::DescriptionError;
+use super::errors::Errors;
 use super::reader::{Field, Section};
 use super::settings::Setting;
 
 /// Reads `[flash]`; false is `timing = "none"`.
-pub(super) fn read(root: &Section<'_>) -> Result<(FlashConfig, bool), DescriptionError> {
-    let flash = root.section("flash")?;
-    let geometry = geometry(&flash)?;
-    let program_suspend = flash.flag("program_suspend")?;
-    let erase_suspend = flash.flag("erase_suspend")?;
-    let (timing, timed) = timing(&flash, &geometry, program_suspend || erase_suspend)?;
+pub(super) fn read(root: &Section<'_>, errors: &mut Errors) -> Option<(FlashConfig, bool)> {
+    let flash = errors.keep(root.section("flash"))?;
+    let script = errors.keep(script(&flash)).unwrap_or_default();
+    for entry in &script {
+        entry.check(errors);
+    }
+    let geometry = errors.keep(geometry(&flash))?;
+    let timing = errors.keep(timing(&flash, &geometry));
+    let faults = errors.keep(faults(&flash, &script, &geometry));
+    errors.keep(with(&flash, geometry, timing?, faults?))
+}
+
+fn with(
+    flash: &Section<'_>,
+    geometry: Geometry,
+    (timing, timed): (Timing, bool),
+    faults: Faults,
+) -> Result<(FlashConfig, bool), DescriptionError> {
     let config = FlashConfig {
         timing,
         multi_plane: flash.choice("multi_plane")?,
         copyback: flash.flag("copyback")?,
         cache_program: flash.flag("cache_program")?,
-        program_suspend,
-        erase_suspend,
+        program_suspend: flash.flag("program_suspend")?,
+        erase_suspend: flash.flag("erase_suspend")?,
         suspend_limit: flash.count("suspend_limit")?,
-        scheduler: scheduler(&flash)?,
-        faults: faults(&flash, &geometry)?,
+        scheduler: scheduler(flash)?,
+        faults,
         geometry,
     };
     Ok((config, timed))
@@ -47,9 +60,37 @@ pub(super) fn no_time(table: &Section<'_>, key: &str, what: &str) -> Description
     table.missing(key, &format!("{what}, or a preset in flash.cell"))
 }
 
+/// Neither of the keys that say how many blocks there are.
+pub(super) fn no_blocks(flash: &Section<'_>) -> DescriptionError {
+    flash.missing("blocks_per_plane", "a whole number of at least 1, or die_capacity, such as \"128Gb\"")
+}
+
+/// Blocks of each plane: as many as are given, or as it takes to reach the capacity of a die.
+fn blocks_per_plane(flash: &Section<'_>, block_bytes: u64, planes_per_die: u32) -> Result<u32, DescriptionError> {
+    let Some(field) = flash.get("die_capacity") else {
+        return flash.get("blocks_per_plane").ok_or_else(|| no_blocks(flash))?.setting().map(Setting::count);
+    };
+    let bits = u128::from(field.setting()?.number());
+    let row_bits = u128::from(block_bytes) * u128::from(planes_per_die) * 8;
+    let blocks = bits.div_ceil(row_bits);
+    if (blocks * row_bits - bits) * 100 > bits {
+        let megabits = |bits: u128| format!("{} Mb", bits.div_ceil(1 << 20));
+        return Err(field.expected(&format!(
+            "a capacity that whole blocks come to within 1 %: a block of each of the {planes_per_die} planes \
+             (pages_per_block x page_size = {block_bytes} bytes each) is {}, and {blocks} a plane are {}, not {}",
+            megabits(row_bits),
+            megabits(blocks * row_bits),
+            megabits(bits),
+        )));
+    }
+    // A geometry of more blocks is refused whatever their number.
+    Ok(u32::try_from(blocks).unwrap_or(u32::MAX))
+}
+
 fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
     let count = |key| flash.count(key);
     let page_bytes = flash.number("page_size")?;
+    let (planes_per_die, pages_per_block) = (count("planes_per_die")?, count("pages_per_block")?);
     let oob_bytes = match flash.get("oob_size") {
         Some(field) => {
             let bytes = field.size()?;
@@ -64,9 +105,9 @@ fn geometry(flash: &Section<'_>) -> Result<Geometry, DescriptionError> {
         channels: count("channels")?,
         chips_per_channel: count("chips_per_channel")?,
         dies_per_chip: count("dies_per_chip")?,
-        planes_per_die: count("planes_per_die")?,
-        blocks_per_plane: count("blocks_per_plane")?,
-        pages_per_block: count("pages_per_block")?,
+        planes_per_die,
+        blocks_per_plane: blocks_per_plane(flash, page_bytes * u64::from(pages_per_block), planes_per_die)?,
+        pages_per_block,
         // At most a mebibyte.
         page_bytes: page_bytes as u32,
         oob_bytes: oob_bytes as u32,
@@ -103,7 +144,8 @@ fn named_preset(field: &Field<'_>) -> Result<&'static Preset, DescriptionError> 
     preset(field.setting()?.word()).ok_or_else(|| field.expected("a preset"))
 }
 
-fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(Timing, bool), DescriptionError> {
+fn timing(flash: &Section<'_>, geometry: &Geometry) -> Result<(Timing, bool), DescriptionError> {
+    let suspends = flash.flag("program_suspend")? || flash.flag("erase_suspend")?;
     let cell = match flash.get("cell") {
         Some(field) => Some(named_preset(&field)?),
         None => None,
@@ -156,9 +198,6 @@ fn timing(flash: &Section<'_>, geometry: &Geometry, suspends: bool) -> Result<(T
         (None, Some(preset)) => preset.erase,
         (None, None) => return Err(missing(ERASE)),
     };
-    if let Some(table) = &table {
-        table.refuse_both()?;
-    }
     let transfer = match (get("transfer"), get("channel_bandwidth"), &preset_timing) {
         (Some(field), _, _) => Nanos(field.setting()?.number()),
         (None, Some(field), _) => transfer_time(u64::from(geometry.page_bytes), field.setting()?.number())
@@ -216,20 +255,28 @@ fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
     })
 }
 
-fn faults(flash: &Section<'_>, geometry: &Geometry) -> Result<Faults, DescriptionError> {
+/// The entries of `flash.faults.script`.
+fn script<'t>(flash: &Section<'t>) -> Result<Vec<Section<'t>>, DescriptionError> {
+    match flash.section("faults")?.get("script") {
+        Some(field) => {
+            let entries = field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")?;
+            entries.iter().map(Field::section).collect()
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+fn faults(flash: &Section<'_>, script: &[Section<'_>], geometry: &Geometry) -> Result<Faults, DescriptionError> {
     let faults = flash.section("faults")?;
     let probability = |key| faults.get(key).map_or(Ok(0.0), |field| field.probability());
-    let mut script = Vec::new();
-    if let Some(field) = faults.get("script") {
-        for entry in field.list("a list of faults, such as [{ kind = \"program\", block = 12, nth = 3 }]")? {
-            let entry = entry.section()?;
-            script.push(ScriptedFault {
-                kind: entry.choice("kind")?,
-                block: BlockId(entry.require("block")?.count(0, geometry.blocks() - 1)?),
-                nth: entry.count("nth")?,
-            });
-        }
-    }
+    let scripted = |entry: &Section<'_>| {
+        Ok(ScriptedFault {
+            kind: entry.choice("kind")?,
+            block: BlockId(entry.require("block")?.count(0, geometry.blocks() - 1)?),
+            nth: entry.count("nth")?,
+        })
+    };
+    let script = script.iter().map(scripted).collect::<Result<Vec<_>, DescriptionError>>()?;
     Ok(Faults {
         program_failure: probability("program_failure")?,
         erase_failure: probability("erase_failure")?,

@@ -65,6 +65,8 @@ pub enum Kind {
     },
     /// Bytes of whole pages, at least one.
     Pages,
+    /// The capacity of a die in bits.
+    Bits,
     /// Bytes a second: at least this many, and `0` too if that means no limit.
     Bandwidth {
         /// The slowest.
@@ -251,6 +253,7 @@ impl Kind {
             (Setting::Number(bytes), Kind::Size { .. } | Kind::SizeOrShare { .. } | Kind::Pages) => {
                 quantity::size(bytes)
             }
+            (Setting::Number(bits), Kind::Bits) => quantity::bits(bits),
             (Setting::Number(bytes), Kind::Bandwidth { .. }) => quantity::bandwidth(bytes),
             (Setting::Number(ns), Kind::Time(_)) => quantity::span(Nanos(ns)),
             (Setting::Number(percent), Kind::Percent(_)) => toml::Value::String(format!("{percent}%")),
@@ -263,6 +266,7 @@ impl Kind {
         match self {
             Kind::Count { unit, .. } => Some(unit),
             Kind::Size { .. } | Kind::SizeOrShare { .. } | Kind::Pages => Some("bytes"),
+            Kind::Bits => Some("bits"),
             Kind::Bandwidth { .. } => Some("bytes a second"),
             Kind::Time(_) | Kind::Latency(_) | Kind::Latencies(_) => Some("ns"),
             Kind::Share | Kind::Percent(_) => Some("%"),
@@ -278,6 +282,7 @@ impl Kind {
             Kind::Count { .. } => "count",
             Kind::Size { .. } | Kind::Pages => "size",
             Kind::SizeOrShare { .. } => "size or percentage",
+            Kind::Bits => "bits",
             Kind::Bandwidth { .. } => "bandwidth",
             Kind::Time(_) => "time",
             Kind::Latency(_) => "time or range",

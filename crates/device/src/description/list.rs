@@ -179,7 +179,13 @@ impl Kind {
             }
             Kind::Percent(fewest) => (least, most) = (Some(fewest.into()), Some(100)),
             Kind::Word(known) | Kind::TableOrWord(_, _, known) => words = Some(known()),
-            Kind::Text | Kind::Boolean | Kind::Pages | Kind::Probability | Kind::Share | Kind::Allocation => {}
+            Kind::Text
+            | Kind::Boolean
+            | Kind::Pages
+            | Kind::Bits
+            | Kind::Probability
+            | Kind::Share
+            | Kind::Allocation => {}
             Kind::Table(_) | Kind::Chosen(..) | Kind::Tables(..) => {}
         }
         json!({ "least": least, "most": most, "step": step, "zero": zero, "words": words })

@@ -3,7 +3,7 @@
 //! ```text
 //! text --parse--> tree of values with their places <--set-- key=value
 //!                  |
-//!                resolve      refuses unknown keys, wrong types, impossible drives
+//!                resolve      refuses unknown keys, wrong types, impossible drives: all errors at once
 //!                  v
 //!             DriveConfig --expanded--> every default filled in; resolves to the same configuration
 //! ```
@@ -15,7 +15,9 @@
 
 mod controller;
 mod error;
+mod errors;
 mod expand;
+mod filled;
 mod flash;
 mod idle;
 mod key;
@@ -34,7 +36,9 @@ use std::path::Path;
 use ssdlab_base::format_size;
 
 pub use error::{DescriptionError, Place};
+pub use errors::Errors;
 pub use expand::expanded;
+pub use filled::{Filled, Source};
 pub use idle::idle_settings;
 
 pub use key::{Default, Family, Key, Kind, Words, word, words};
@@ -131,23 +135,33 @@ impl Description {
     }
 
     /// The drive it describes.
+    ///
+    /// # Errors
+    /// Everything that is wrong, but for what only shows when something else is mended.
     pub fn resolve(&self) -> Result<DriveConfig, DescriptionError> {
-        let root = Section::root(&self.tree, keys::ROOT)?;
-        for key in ["summary", "source", "notes"] {
-            if let Some(field) = root.get(key) {
-                field.text("text")?;
-            }
-        }
-        let name = self.name(&root)?;
-        missing::refuse(&root)?;
-        let (flash, timed) = flash::read(&root)?;
-        let ftl = controller::ftl(&root, &flash.geometry)?;
-        Ok(DriveConfig {
-            name,
-            user_bytes: controller::capacity(&root, &flash.geometry, ftl.mapping_unit)?,
-            interface: controller::interface(&root)?,
-            buffer: controller::buffer(&root, &flash.geometry)?,
-            gc: controller::gc(&root, &flash, ftl.superblock)?,
+        let root = Section::root(&self.tree, keys::ROOT);
+        let mut errors = Errors::default();
+        root.check(&mut errors);
+        missing::check(&root, &mut errors);
+        let config = self.read(&root, &mut errors);
+        errors.told(&self.tree)?;
+        Ok(config.expect("what could not be read has its error"))
+    }
+
+    fn read(&self, root: &Section<'_>, errors: &mut Errors) -> Option<DriveConfig> {
+        let name = errors.keep(self.name(root));
+        let interface = controller::interface(root, errors);
+        let (flash, timed) = flash::read(root, errors)?;
+        let buffer = errors.keep(controller::buffer(root, &flash.geometry));
+        let ftl = errors.keep(controller::ftl(root, &flash.geometry))?;
+        let user_bytes = errors.keep(controller::capacity(root, &flash.geometry, ftl.mapping_unit));
+        let gc = errors.keep(controller::gc(root, &flash, ftl.superblock));
+        Some(DriveConfig {
+            name: name?,
+            user_bytes: user_bytes?,
+            interface: interface?,
+            buffer: buffer?,
+            gc: gc?,
             ftl,
             flash,
             timed,

@@ -19,6 +19,8 @@ macro_rules! number {
 pub(super) const SIZE: &str = concat!(number!(), r"([bB]|[kKmMgGtT]([iI][bB])?|kB|[MGT]B)?\s*$");
 /// What a bandwidth looks like that is not written as a size.
 pub(super) const BANDWIDTH: &str = concat!(number!(), r"([bB]|[kKmMgGtT][iI][bB]|kB|[MGT]B)/s\s*$");
+/// What a capacity in bits looks like.
+pub(super) const BITS: &str = r"^\s*[0-9]+(\.[0-9]{1,9})?\s*[MGT]b(it)?\s*$";
 /// What a time in text looks like.
 pub(super) const TIME: &str = concat!(number!(), r"(ns|us|µs|ms|s|min|h)\s*$|^\s*0\s*$");
 /// What a range of times looks like.
@@ -45,6 +47,28 @@ fn decimal(number: &str, scale: u64) -> Option<u64> {
     let whole = whole.parse::<u64>().ok()?.checked_mul(scale)?;
     let fraction = u128::from(fraction.parse::<u64>().ok()?) * u128::from(scale) / 10_u128.pow(fraction.len() as u32);
     whole.checked_add(u64::try_from(fraction).ok()?)
+}
+
+/// `128Gb`, a capacity as the datasheets of dies have it: bits, with the powers of 1024 that their pages and blocks multiply to.
+pub(super) fn parse_bits(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let text = text.strip_suffix("it").unwrap_or(text).strip_suffix('b')?;
+    let scale = match text.chars().next_back()? {
+        'M' => 1 << 20,
+        'G' => 1 << 30,
+        'T' => 1 << 40,
+        _ => return None,
+    };
+    decimal(text[..text.len() - 1].trim(), scale)
+}
+
+/// Bits in the largest unit of which they are a whole number, as [`parse_bits`] reads them; less than a megabit is lost.
+pub(super) fn bits(bits: u64) -> toml::Value {
+    let (unit, scale) = [("Tb", 1_u64 << 40), ("Gb", 1 << 30)]
+        .into_iter()
+        .find(|(_, scale)| bits > 0 && bits.is_multiple_of(*scale))
+        .unwrap_or(("Mb", 1 << 20));
+    toml::Value::String(format!("{}{unit}", bits / scale))
 }
 
 /// `7%` as billionths of a percent.
@@ -152,6 +176,25 @@ mod tests {
             assert!(parse_bandwidth(wrong).is_err(), "{wrong}");
         }
         assert!(parse_bandwidth("5 mb/s").is_err_and(|error| error.ambiguous));
+    }
+
+    #[test]
+    fn bits_are_counted_in_powers_of_1024() {
+        for (text, expected) in [
+            ("128Gb", 128 << 30),
+            ("1Tb", 1 << 40),
+            ("1.33 Tbit", 1_462_350_464_942),
+            (" 512 Mb ", 512 << 20),
+            ("0.5Gb", 512 << 20),
+        ] {
+            assert_eq!(parse_bits(text), Some(expected), "{text}");
+        }
+        for wrong in ["128GB", "128gb", "128", "Gb", "b", "it", "", "128Gib", "-1Gb", "é", "1.Gb", "99999999999Tb"] {
+            assert_eq!(parse_bits(wrong), None, "{wrong}");
+        }
+        for text in ["128Gb", "1Tb", "3Mb", "0Mb"] {
+            assert_eq!(bits(parse_bits(text).expect("bits")).as_str(), Some(text));
+        }
     }
 
     #[test]

@@ -4,9 +4,11 @@
 use ssdlab_base::{Nanos, QuantityError, closest, parse_duration, parse_size};
 use ssdlab_flash::Latency;
 
+use super::controller::allocation;
 use super::error::{DescriptionError, Place, listed, shown};
+use super::errors::{Errors, MOST_ERRORS};
 use super::key::{Default, Key, Kind, Words, of_word};
-use super::quantity::{BILLION, parse_bandwidth, parse_share};
+use super::quantity::{BILLION, parse_bandwidth, parse_bits, parse_share};
 use super::settings::Setting;
 use super::tree::{Node, Origin, Table, Tree, Value};
 
@@ -38,13 +40,12 @@ fn joined(path: &str, key: &str) -> String {
 }
 
 impl<'t> Section<'t> {
-    /// The whole description; an unknown key in it is refused.
-    pub fn root(tree: &'t Tree, keys: &'static [Key]) -> Result<Section<'t>, DescriptionError> {
-        let known = keys.iter().collect();
-        Section { tree, path: String::new(), table: Some(&tree.root), origin: None, known }.checked()
+    /// The whole description.
+    pub fn root(tree: &'t Tree, keys: &'static [Key]) -> Section<'t> {
+        Section { tree, path: String::new(), table: Some(&tree.root), origin: None, known: keys.iter().collect() }
     }
 
-    /// The table under `key`; an unknown key in it is refused.
+    /// The table under `key`.
     pub(super) fn section(&self, key: &'static str) -> Result<Section<'t>, DescriptionError> {
         match self.get(key) {
             Some(field) => field.section(),
@@ -58,33 +59,51 @@ impl<'t> Section<'t> {
         }
     }
 
-    fn checked(self) -> Result<Section<'t>, DescriptionError> {
-        let names = names(&self.known);
-        let unknown = self
-            .table
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| !names.contains(&key.as_str()))
-            .min_by_key(|(_, node)| node.key_origin);
-        let Some((key, node)) = unknown else {
-            return Ok(self);
-        };
-        let hint = match closest(key, names.iter().copied()) {
-            Some(name) => format!("; did you mean '{name}'?"),
-            None => String::new(),
-        };
-        let one_of = if names.len() > 1 { "one of " } else { "" };
-        Err(DescriptionError {
-            place: self.tree.place(node.key_origin),
-            key: joined(&self.path, &shown(key)),
-            reason: format!("found an unknown key, expected {one_of}{}{hint}", listed(&names)),
-            others: Vec::new(),
-        })
+    /// Tells what is wrong with the keys of this table and of those below it, each by itself: unknown and missing ones, wrong
+    /// types and values, two that exclude each other. Lists of tables are left to who reads them.
+    pub fn check(&self, errors: &mut Errors) {
+        if errors.is_full() {
+            return;
+        }
+        self.check_names(errors);
+        for key in &self.known {
+            let field = self.get(key.name);
+            match (&field, key.kind) {
+                (None, Kind::Table(_) | Kind::Chosen(..)) => {
+                    if let Some(section) = errors.keep(self.section(key.name)) {
+                        section.check(errors);
+                    }
+                }
+                (Some(field), _) => field.check(errors),
+                (None, _) => {
+                    if let Default::Required(expected) = key.default {
+                        errors.missing(self.missing(key.name, expected));
+                    }
+                }
+            }
+        }
+        errors.keep(self.refuse_both());
     }
 
-    /// The keys that it may hold.
-    pub(super) fn keys(&self) -> &[&'static Key] {
-        &self.known
+    /// Tells of the keys in this table that it may not hold.
+    pub fn check_names(&self, errors: &mut Errors) {
+        let names = names(&self.known);
+        let nodes = self.table.into_iter().flatten();
+        let mut unknown: Vec<(&String, &Node)> = nodes.filter(|(key, _)| !names.contains(&key.as_str())).collect();
+        unknown.sort_by_key(|(_, node)| node.key_origin);
+        for (key, node) in unknown.into_iter().take(MOST_ERRORS) {
+            let meant = closest(key, names.iter().copied());
+            let hint = meant.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let is_absent = |name: &&str| self.table.is_none_or(|table| !table.contains_key(*name));
+            let one_of = if names.len() > 1 { "one of " } else { "" };
+            let error = DescriptionError {
+                place: self.tree.place(node.key_origin),
+                key: joined(&self.path, &shown(key)),
+                reason: format!("found an unknown key, expected {one_of}{}{hint}", listed(&names)),
+                others: Vec::new(),
+            };
+            errors.unknown(error, meant.filter(is_absent).map(|name| joined(&self.path, name)));
+        }
     }
 
     fn key(&self, name: &str) -> &'static Key {
@@ -116,7 +135,7 @@ impl<'t> Section<'t> {
     }
 
     /// Refuses two keys that cannot stand beside each other.
-    pub(super) fn refuse_both(&self) -> Result<(), DescriptionError> {
+    fn refuse_both(&self) -> Result<(), DescriptionError> {
         for key in &self.known {
             if let (Some(field), Some(other)) = (self.get(key.name), key.instead_of)
                 && self.get(other).is_some()
@@ -203,18 +222,43 @@ impl<'t> Field<'t> {
         self.error(format!("found {found}, expected {expected}"))
     }
 
-    /// A table with the keys that its own table of keys names; an unknown one in it is refused.
+    /// A table with the keys that its own table of keys names.
     pub fn section(&self) -> Result<Section<'t>, DescriptionError> {
         self.section_of(self.key.keys())
     }
 
-    /// A table with these keys; an unknown one in it is refused.
+    /// A table with these keys.
     pub fn section_of(&self, known: Vec<&'static Key>) -> Result<Section<'t>, DescriptionError> {
         let Value::Table(table) = &self.node.value else {
             return Err(self.expected(&format!("a table with the keys {}", listed(&names(&known)))));
         };
-        Section { tree: self.tree, path: self.path.clone(), table: Some(table), origin: Some(self.node.origin), known }
-            .checked()
+        let origin = Some(self.node.origin);
+        Ok(Section { tree: self.tree, path: self.path.clone(), table: Some(table), origin, known })
+    }
+
+    /// Tells what is wrong with the value by itself, and with what is below it if it is a table.
+    fn check(&self, errors: &mut Errors) {
+        let read = match (self.key.kind, &self.node.value) {
+            (Kind::Table(_) | Kind::Chosen(..), _) => self.section().map(|section| section.check(errors)),
+            (Kind::TableOrWord(..), _) if self.as_text().is_none() => {
+                self.section().map(|section| section.check(errors))
+            }
+            (Kind::Tables(..), _) => Ok(()),
+            (Kind::Latencies(_), Value::List(list)) => {
+                for latency in self.items(list) {
+                    errors.keep(latency.latency());
+                }
+                Ok(())
+            }
+            (Kind::Latency(_) | Kind::Latencies(_), _) => self.latency().map(drop),
+            (Kind::Text, _) => self.text("text").map(drop),
+            (Kind::Name(_), _) => self.own_name().map(drop),
+            (Kind::Probability, _) => self.probability().map(drop),
+            (Kind::Share, _) => self.share().map(drop),
+            (Kind::Allocation, _) => allocation(self).map(drop),
+            _ => self.setting().map(drop),
+        };
+        errors.keep(read);
     }
 
     /// A value that one word or number says, within the range of its key.
@@ -225,6 +269,7 @@ impl<'t> Field<'t> {
             Kind::Size { least, most, step } => Setting::Number(self.size_within(least, most, step)?),
             Kind::SizeOrShare { least } => self.size_or_share(least)?,
             Kind::Pages => Setting::Number(self.size()?),
+            Kind::Bits => Setting::Number(self.bits()?),
             Kind::Bandwidth { least, zero } => Setting::Number(self.bandwidth(least, zero)?),
             Kind::Time(most) => Setting::Number(self.duration(most)?.0),
             Kind::Percent(least) => Setting::Number(self.whole_percent(least)?),
@@ -332,6 +377,13 @@ impl<'t> Field<'t> {
             return Err(self.expected(&expected));
         }
         Ok(Setting::Number(bytes))
+    }
+
+    /// The capacity of a die, at least one bit.
+    fn bits(&self) -> Result<u64, DescriptionError> {
+        let expected = "a capacity in bits such as \"128Gb\", \"1.33Tb\" or \"512Mb\" (powers of 1024)";
+        let bits = self.text(expected)?;
+        parse_bits(bits).filter(|bits| *bits > 0).ok_or_else(|| self.expected(expected))
     }
 
     /// Bytes a second: as a size, or with the unit a datasheet uses; at least `least`, or 0 where that is allowed.

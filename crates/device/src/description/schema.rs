@@ -70,6 +70,7 @@ fn of_kind(key: &'static Key) -> Map<String, Value> {
             text(quantity::SHARE_UP_TO_100),
         ]),
         Kind::Pages => any_of([json!({ "type": "integer", "minimum": 1 }), text(quantity::SIZE)]),
+        Kind::Bits => text(quantity::BITS),
         Kind::Bandwidth { least, zero } => any_of([
             json!({ "type": "integer", "minimum": if zero { 0 } else { least } }),
             text(&format!("{}|{}", quantity::SIZE, quantity::BANDWIDTH)),

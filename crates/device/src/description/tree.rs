@@ -130,6 +130,15 @@ impl Tree {
         Ok(())
     }
 
+    /// Where a place stands among others: the file's from its beginning, overrides in their order, and the file as a whole.
+    pub(super) fn order_of(&self, place: &Place) -> (u8, usize, usize) {
+        match place {
+            Place::File { line, column, .. } => (0, *line, *column),
+            Place::Set { text } => (1, self.sets.iter().position(|set| set == text).unwrap_or(self.sets.len()), 0),
+            Place::Whole { .. } => (2, 0, 0),
+        }
+    }
+
     /// The place of an origin, for people.
     pub(super) fn place(&self, origin: Origin) -> Place {
         match origin {

@@ -6,7 +6,7 @@ use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{ArrayWork, BlockId, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
 
 use super::buffering::make_buffer;
-use super::{Destager, Drive, Options, Retirement};
+use super::{Destager, Drive, DriveError, Options, Retirement};
 use crate::block_pool::{BlockKind, BlockPool, BlockState};
 use crate::buffer::WriteBuffer;
 use crate::token::Owner;
@@ -124,6 +124,17 @@ impl Drive {
     /// The nominal and the effective spare now.
     pub fn spare(&self) -> Spare {
         self.config.spare(self.ftl.data_bytes(&self.config, &self.usable()))
+    }
+
+    /// The same for a drive with another user capacity on the same flash.
+    ///
+    /// # Errors
+    /// The flash has too little space for it.
+    pub fn spare_of(&self, config: &DriveConfig) -> Result<Spare, DriveError> {
+        assert_eq!(config.flash.geometry, self.config.flash.geometry, "the flash is the same");
+        let usable = self.usable();
+        self.ftl.check_space(config, &usable)?;
+        Ok(config.spare(self.ftl.data_bytes(config, &usable)))
     }
 
     /// The effective spare as collection found it: what of the physical pages held data, current or stale, when its victims

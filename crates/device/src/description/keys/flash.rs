@@ -51,9 +51,20 @@ pub(in crate::description) const FLASH: &[Key] = &[
     Key::new(
         "blocks_per_plane",
         Kind::count("blocks", 1),
-        Default::Required(COUNT),
+        Default::Means("from `die_capacity`; one of the two is required"),
         "Blocks in each plane, over-provisioned and bad ones included.",
-    ),
+    )
+    .replacing(&["flash.die_capacity"]),
+    Key::new(
+        "die_capacity",
+        Kind::Bits,
+        Default::Means("none"),
+        "In place of `blocks_per_plane`: a die's capacity in bits as on its datasheet, such as `\"128Gb\"`. Each plane has as \
+         many whole blocks as it takes to reach it; refused if that adds more than 1 %. Blocks beyond it, which most dies \
+         have, are not there.",
+    )
+    .replacing(&["flash.blocks_per_plane"])
+    .instead_of("blocks_per_plane"),
     Key::new(
         "pages_per_block",
         Kind::count("pages", 1),
