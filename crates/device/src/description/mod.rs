@@ -151,6 +151,7 @@ impl Description {
             ftl,
             flash,
             timed,
+            below_layers: false,
         })
     }
 
