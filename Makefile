@@ -98,6 +98,7 @@ torture: build need-python ## Cut the power of every design, of a cached map alo
 	$(SSDLAB) torture --drivers --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --command-sets --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --host papers/amf/append.toml --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
+	$(SSDLAB) torture --host examples/hosts/append.toml --device zns-tlc-1t --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(PYTHON) tests/systems/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) --save $(OUT)/systems
 	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test shrd -- --nocapture
 	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture

@@ -143,7 +143,7 @@ class Bench:
         return ["--host", str(host), *(word for one in sets for word in ("--set", one))]
 
     def with_append(self):
-        """Options of a server that has a host which appends above a drive with segments."""
+        """Options of a server that has a host which appends above a drive with segments or zones."""
         host = self.path("append.toml")
         host.write_text('[[layer]]\nkind = "append"\nover_provisioning = "1%"\n')
         return ["--host", str(host)]

@@ -85,6 +85,11 @@ def test_kill_with_append(bench):
     return cuts(bench, 6, 0.5, "model*0.1", connections=2, buffer="none", device="segments", options=bench.with_append())
 
 
+def test_kill_with_append_on_zones(bench):
+    """The same above a drive with zones, as few of them active as that host needs."""
+    return cuts(bench, 6, 0.5, "model*0.1", connections=2, buffer="none", device="zones", options=bench.with_append())
+
+
 def test_the_check_can_fail(bench):
     """A drive that lost what a flush covered is found: its image is put back to what it was before."""
     server = bench.serve("tiny")

@@ -9,6 +9,7 @@ from oracle import SECTOR, Oracle, Writer
 # Layers whose drives need a design of their own.
 APPEND = '{ kind = "append", over_provisioning = "10%" }'
 APPEND_SETS = ["ftl.design=aftl", "ftl.allocation=dynamic", "ftl.mapping_unit=4k", "buffer.policy=none", "capacity.user=3m"]
+ZONED_SETS = ["ftl.design=aftl-zoned", *APPEND_SETS[1:], "ftl.max_open_zones=2", "ftl.max_active_zones=4"]
 SHRD = '{ kind = "shrd", remap_entries = 16 }'
 SHRD_SETS = ["ftl.design=shrd", "ftl.mapping_unit=4k", "ftl.rwlb=128k", "capacity.user=1m"]
 RESTORING = 'kind = "restoring", log = 65536'
@@ -32,12 +33,14 @@ def stacks():
         unbuffered = ["buffer.policy=none"]
         yield f"restoring-{count}-unbuffered", f'{{ {RESTORING}, restore = "ressd" }}, {stripe}', unbuffered
         yield f"append-{count}", above("stripe", [APPEND] * count), APPEND_SETS
+        yield f"append-zoned-{count}", above("stripe", [APPEND] * count), ZONED_SETS
         yield f"shrd-{count}", above("stripe", [SHRD] * count), SHRD_SETS
     for count in (2, 3):
         mirror = f'{{ kind = "mirror", drives = {count}, region = 65536 }}'
         yield f"mirror-{count}", mirror, []
         yield f"restoring-mirror-{count}", f"{{ {RESTORING} }}, {mirror}", []
         yield f"mirror-append-{count}", above("mirror", [APPEND] * count), APPEND_SETS
+        yield f"mirror-append-zoned-{count}", above("mirror", [APPEND] * count), ZONED_SETS
         yield f"mirror-shrd-{count}", above("mirror", [SHRD] * count), SHRD_SETS
     yield "mirror-restoring", above("mirror", [f"{{ {RESTORING} }}", "{}"]), []
 

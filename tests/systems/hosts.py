@@ -28,7 +28,7 @@ LARGE_DEFAULTS = ("restoring.log", "stripe.chunk")
 
 def draw(tables, seed, commands, unit, capacity, others=()):
     """A tree above drives of the command set `commands` (or none); `others` are the files of other drives."""
-    bottoms = [layer for layer in tables.layers if commands and layer.commands == commands]
+    bottoms = [layer for layer in tables.layers if commands in layer.needs]
     r = Stream(seed, "host")
     if bottoms and r.chance(0.25):
         return layer(tables, seed, "0", r.choice(bottoms), [{"drive": None}], unit, capacity)
@@ -41,7 +41,7 @@ def draw(tables, seed, commands, unit, capacity, others=()):
 
 def plain(tables):
     """The layers that stand on any device."""
-    return [kind for kind in tables.layers if not kind.commands]
+    return [kind for kind in tables.layers if not kind.needs]
 
 
 def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):

@@ -159,10 +159,10 @@ def size_of(value):
 
 
 class Layer:
-    """A kind of layer: the devices below it, and the command set that it needs of them."""
+    """A kind of layer: the devices below it, and the command sets of which it needs one of them."""
 
     def __init__(self, row):
-        self.kind, self.commands = row["name"], row.get("commands")
+        self.kind, self.needs = row["name"], row.get("needs", [])
         self.least, self.most = row["devices"]
 
 

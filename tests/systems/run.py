@@ -66,7 +66,7 @@ class Coverage:
         """What can stand on what: a layer of a command set on drives alone, others on drives and on all layers."""
         for upper in self.tables.layers:
             yield upper.kind, "drive"
-            if not upper.commands:
+            if not upper.needs:
                 yield from ((upper.kind, lower.kind) for lower in self.tables.layers)
 
     def add(self, system, tortured):

@@ -101,7 +101,6 @@ class System:
         self.draft = 0
         design = drive.get("ftl.design", tables["ftl.design"].words[0])
         self.commands = tables.commands.get(design)
-        self.zoned = self.commands == "zoned"
         self.draw_others(r)
         self.draw_host()
         self.draw_sets(r)
@@ -129,7 +128,9 @@ class System:
     def draw_host(self):
         r = Stream(self.seed, "hosted", self.draft)
         must = self.commands in self.tables.needing_layer
-        if self.zoned or not (must or r.chance(0.75 if self.bottoms() else 0.4)):
+        # Zones take workloads of their own, too.
+        share = 0.5 if self.commands == "zoned" else 0.75 if self.bottoms() else 0.4
+        if not (must or r.chance(share)):
             return
         others = tuple(self.drives.keys() - set(self.devices))
         unit = size_of(self.drives["drive.toml"].get("ftl.mapping_unit", self.geometry.page_size))
@@ -140,7 +141,12 @@ class System:
             del self.drives["other.toml"]
 
     def bottoms(self):
-        return [layer for layer in self.tables.layers if layer.commands and layer.commands == self.commands]
+        return [layer for layer in self.tables.layers if self.commands in layer.needs]
+
+    @property
+    def zoned(self):
+        """Whether the workload meets zones: layers above them make a block device."""
+        return self.commands == "zoned" and not self.tree
 
     def draw_sets(self, r):
         """Some keys of the first drive as overrides."""

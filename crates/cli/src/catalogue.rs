@@ -19,9 +19,12 @@ struct Design {
     kind: &'static str,
     name: String,
     summary: String,
-    /// The command set that a design of drives has, or that a layer needs of the drive below it.
+    /// The command set that a design of drives has.
     #[serde(skip_serializing_if = "Option::is_none")]
     commands: Option<&'static str>,
+    /// The command sets of which a layer needs one of the drive below it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<&'static str>,
     /// The least and the most devices that a layer stands on.
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<(usize, usize)>,
@@ -67,11 +70,11 @@ fn keys(args: &List, section: &str) -> Result<(), Failure> {
     stdout::print(|to| to.write_all(texts.join("\n").as_bytes()))
 }
 
-/// The command set that a layer of this kind needs of the drive below it.
-fn commands_below(kind: &str) -> Option<&'static str> {
+/// The command sets of which a layer of this kind needs one of the drive below it.
+fn commands_below(kind: &str) -> Vec<&'static str> {
     // Every kind of layer has defaults for all keys.
-    let host = Host::parse(&format!("[[layer]]\nkind = \"{kind}\"\n"), kind).ok()?;
-    host.commands().map(|set| set.name)
+    let host = Host::parse(&format!("[[layer]]\nkind = \"{kind}\"\n"), kind);
+    host.map_or_else(|_| Vec::new(), |host| host.commands().iter().map(|set| set.name).collect())
 }
 
 /// Lists what a description can name, or the keys it can hold.
@@ -84,12 +87,13 @@ pub(crate) fn list(args: &List) -> Result<(), Failure> {
         name: name.into(),
         summary: summary.into(),
         commands: if kind == DESIGN { design_commands(name).map(|set| set.name) } else { None },
+        needs: Vec::new(),
         devices: None,
     };
     let mut designs: Vec<Design> =
         registered().into_iter().map(|found| design(found.kind, found.name, found.summary)).collect();
     designs.extend(ssdlab_host::LAYERS.iter().map(|kind| Design {
-        commands: commands_below(kind.name),
+        needs: commands_below(kind.name),
         devices: Some(kind.devices),
         ..design("host.layer", kind.name, kind.summary)
     }));

@@ -8,6 +8,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod background;
 mod catalogue;
 mod damage;
 mod devices;

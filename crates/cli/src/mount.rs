@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use ssdlab_live::Target;
 use ssdlab_live::mount::{self, Down, FileSystem, MountError, Mounted, Options};
 
+use crate::background::Background;
 use crate::failure::Failure;
 use crate::serve::{Live, Served, Wants};
 use crate::stderr;
@@ -54,8 +55,11 @@ pub(crate) struct Mount {
     #[arg(long)]
     file: bool,
 
+    #[command(flatten)]
+    background: Background,
+
     /// Take down what is mounted on MOUNTPOINT
-    #[arg(long, conflicts_with_all = ["device", "image", "fs", "options", "file", "record", "prometheus", "host"])]
+    #[arg(long, conflicts_with_all = ["device", "image", "fs", "options", "file", "record", "prometheus", "host", "background", "log"])]
     down: bool,
 }
 
@@ -94,10 +98,18 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
             Failure::input("--device and --image are missing").hint("or --down, to take down what is mounted there")
         );
     };
+    let mountpoint = &args.mountpoint;
+    let down = |_| format!("ssdlab mount --down {}", mountpoint.display());
+    if let Some(status) = args.background.start("mount", &served.image, down)? {
+        return Ok(status);
+    }
     let wants = if args.file && args.fs.is_none() { Wants::Commands } else { Wants::BlockIo };
     // A new image is not left behind for a mistake in the mountpoint.
     mount::check_mountpoint(&args.mountpoint).map_err(failed)?;
     let mut live = Live::start(served, wants)?;
+    if live.is_to_stop() {
+        return live.finish();
+    }
     let options = Options {
         file_system: args.fs.map(FileSystem::from),
         sector_bytes: args.sector,
@@ -113,6 +125,7 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
     live.name_damage();
     let mut mounted = mounted.map_err(failed)?;
     tell(args, &mounted)?;
+    let is_wanted = args.background.ready();
     let stopper = mounted.stopper();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -121,12 +134,13 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
             mounted.wait();
             over.store(true, Ordering::Relaxed);
         });
-        let waited = live.wait(|| over.load(Ordering::Relaxed));
+        if is_wanted {
+            live.wait(|| over.load(Ordering::Relaxed));
+        }
         if let Some(stopper) = &stopper {
             stopper.stop();
         }
-        waited
-    })?;
+    });
     take_down(&mut mounted)?;
     drop(mounted);
     live.finish()

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -18,6 +18,7 @@ use ssdlab_live::nbd::{Endpoint, EndpointError, Export, Limits, REQUEST_BYTES_MA
 use ssdlab_live::record::{Recorder, RecordingFile};
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
+use crate::background::Background;
 use crate::damage::DamageReport;
 use crate::failure::Failure;
 use crate::memory::allowed;
@@ -109,6 +110,9 @@ pub(crate) struct Serve {
     /// The export's name; clients may also use the empty name
     #[arg(long, value_name = "NAME", default_value = "ssdlab")]
     pub(crate) export: String,
+
+    #[command(flatten)]
+    background: Background,
 }
 
 /// A drive that is served, whatever the transport.
@@ -118,6 +122,8 @@ pub(crate) struct Live {
     recorder: Option<(PathBuf, Recorder)>,
     pace: Pace,
     damage: DamageReport,
+    /// Somebody wants the server to end.
+    stop: &'static AtomicBool,
     /// Memory that `--memory` leaves for clients, in bytes.
     left: u64,
 }
@@ -133,13 +139,17 @@ pub(crate) enum Wants {
 
 /// Serves until it is interrupted.
 pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
+    let background = &args.background;
+    if let Some(status) = background.start("serve", &args.served.image, |process| format!("kill {process}"))? {
+        return Ok(status);
+    }
     let endpoint = Endpoint::parse(&args.nbd, args.served.allow_remote)
         .and_then(|endpoint| endpoint.check().map(|()| endpoint))
-        .map_err(|error| {
-            let failure = Failure::input(format!("--nbd {}: {error}", args.nbd));
-            if matches!(error, EndpointError::Remote(_)) { failure.hint(ALLOW_REMOTE) } else { failure }
-        })?;
+        .map_err(|error| unusable("--nbd", &args.nbd, &error))?;
     let mut live = Live::start(&args.served, Wants::Commands)?;
+    if live.is_to_stop() {
+        return live.finish();
+    }
     let export = Export { target: Arc::clone(&live.engine) as Arc<dyn Target>, name: args.export.clone() };
     let total_bytes = live.left.clamp(CLIENTS_LEAST, CLIENTS_MOST);
     let server =
@@ -150,7 +160,9 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
             },
         )?;
     say(&format!("NBD: {}", server.uri()))?;
-    live.wait(|| false)?;
+    if background.ready() {
+        live.wait(|| false);
+    }
     server.stop();
     live.finish()
 }
@@ -201,8 +213,12 @@ impl Live {
         }
         // The folder of the default is the image's, which may not be there yet.
         if let Some(path) = args.control.as_ref().filter(|path| path.parent() != Some(&args.image)) {
-            let wrong = |error| Failure::input(format!("--control {}: {error}", path.display()));
+            let wrong = |error| unusable("--control", &path.display().to_string(), &error);
             Endpoint::Unix(path.clone()).check().map_err(wrong)?;
+        }
+        let stop = interrupt::listen_saying("stopping: the drive is flushed; once more cuts its power")?;
+        if image::is_there(&args.image, &host, &config) {
+            say(&format!("{}: recovering the drive from its image, {}", config.name, args.image.display()))?;
         }
         let OpenedStack { device, recovery, fresh } =
             image::open_stack(&args.image, &host, &config, args.seed).map_err(refused)?;
@@ -245,22 +261,25 @@ impl Live {
             recorder,
             pace: args.time_scale,
             damage: DamageReport::default(),
+            stop,
             left,
         })
     }
 
     /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`, and names damaged pages meanwhile.
-    pub(crate) fn wait(&mut self, over: impl Fn() -> bool) -> Result<(), Failure> {
-        let stop = interrupt::listen_saying("stopping: the drive is flushed; once more cuts its power")?;
+    pub(crate) fn wait(&mut self, over: impl Fn() -> bool) {
         loop {
             self.name_damage();
-            let asked = self.control.as_ref().is_some_and(Control::stop_asked);
-            if stop.load(Ordering::Relaxed) || asked || over() {
+            if self.is_to_stop() || over() {
                 break;
             }
             std::thread::sleep(LOOK);
         }
-        Ok(())
+    }
+
+    /// Whether somebody wants the server to end: also while the drive was recovering.
+    pub(crate) fn is_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.control.as_ref().is_some_and(Control::stop_asked)
     }
 
     /// Names damaged pages that were found since the last look.
@@ -286,6 +305,16 @@ impl Live {
                 .hint("clients were told of every write that failed; the image is what a power cut would have left"));
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// An address that cannot be listened on: somebody else's server is not the input's fault.
+fn unusable(option: &str, text: &str, error: &EndpointError) -> Failure {
+    let sentence = format!("{option} {text}: {error}");
+    match error {
+        EndpointError::InUse => Failure::work(sentence),
+        EndpointError::Remote(_) => Failure::input(sentence).hint(ALLOW_REMOTE),
+        _ => Failure::input(sentence),
     }
 }
 

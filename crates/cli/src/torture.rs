@@ -161,7 +161,7 @@ fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), F
 /// Random block I/O means nothing to a drive with append-only segments.
 fn appends_alone(option: &str, design: &str) -> Failure {
     Failure::input(format!("{option}: drives of the design '{design}' accept only appends to segments")).hint(
-        "put the layer 'append' above a drive of the command set 'segments' with --host (docs/host.md); to test bare \
+        "put the layer 'append' above a drive of the command set 'segments' or 'zoned' with --host (docs/host.md); to test bare \
              drives, run `cargo test --release -p ssdlab-torture --test segments`",
     )
 }

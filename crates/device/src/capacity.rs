@@ -72,6 +72,9 @@ impl DriveConfig {
 
     /// Its zones, of a drive whose host sees zones.
     pub fn zones(&self) -> Option<ZoneShape> {
+        if self.below_layers {
+            return None;
+        }
         let design = DESIGNS.iter().find(|design| design.name == self.ftl.design)?;
         (design.make.zones)(self)
     }

@@ -278,4 +278,6 @@ pub struct DriveConfig {
     pub gc: GcConfig,
     /// Operations take time (`timing = "none"` counts only).
     pub timed: bool,
+    /// Host layers above it make a block device of it: a workload that is drawn for it addresses no zones.
+    pub below_layers: bool,
 }

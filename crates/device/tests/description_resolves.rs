@@ -127,6 +127,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             static_wear_threshold: 0,
         },
         timed: true,
+        below_layers: false,
     };
     assert_eq!(resolve(DESIGN, &[]), expected);
 }
@@ -428,6 +429,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                 },
                 flash,
                 timed,
+                below_layers: false,
             }
         },
     )

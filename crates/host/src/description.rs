@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::{CommandSet, SECTOR_BYTES};
 use ssdlab_device::description::{Default, DescriptionError, Errors, Family, Field, Key, Kind, Place, Section, Tree};
 use ssdlab_device::{Description, DriveConfig, design_commands};
@@ -155,17 +154,18 @@ impl Host {
         }
     }
 
-    /// The command set that a layer needs of the drive below it.
-    pub fn commands(&self) -> Option<&'static CommandSet> {
+    /// The command sets of which a layer needs one of the drive below it; none where layers send block I/O alone.
+    pub fn commands(&self) -> &'static [&'static CommandSet] {
         let mut nodes = vec![&self.root];
         while let Some(node) = nodes.pop() {
             let Node::Layer(layer) = node else { continue };
-            if let Some(set) = layer.config.commands() {
-                return Some(set);
+            let sets = layer.config.commands();
+            if !sets.is_empty() {
+                return sets;
             }
             nodes.extend(&layer.below);
         }
-        None
+        &[]
     }
 
     /// Puts the layers above drives, which are those of [`Host::drives`], new or as a stack of this host left them. What a
@@ -211,20 +211,21 @@ impl Node {
                 let unit_bytes = config.ftl.mapping_unit;
                 let segment =
                     config.segment_units().map(|units| u64::from(units) * u64::from(unit_bytes) / SECTOR_BYTES);
-                Ok(Below { sectors: config.user_bytes / SECTOR_BYTES, unit_bytes, segment })
+                let most_active = config.zones().map_or(0, |zones| zones.max_active);
+                Ok(Below { sectors: config.user_bytes / SECTOR_BYTES, unit_bytes, segment, most_active })
             }
             Node::Layer(layer) => {
-                if let Some(set) = layer.config.commands() {
-                    layer.below.iter().try_for_each(|node| node.knows(set, layer, named))?;
+                let sets = layer.config.commands();
+                if !sets.is_empty() {
+                    layer.below.iter().try_for_each(|node| node.knows_one_of(sets, layer, named))?;
                 }
                 let below = layer.below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
-                let appends = layer.config.commands().is_some_and(|set| set.name == SEGMENTS.name);
-                if !appends && below.iter().any(|below| below.segment.is_some()) {
+                if sets.is_empty() && below.iter().any(|below| below.segment.is_some()) {
                     return Err(layer.error(LayerError::NoBlockIo { layer: layer.config.kind() }));
                 }
                 let unit_bytes = below.iter().map(|below| below.unit_bytes).max().unwrap_or(SECTOR_BYTES as u32);
                 let sectors = layer.config.sectors(&below).map_err(|source| layer.error(source))?;
-                Ok(Below { sectors, unit_bytes, segment: None })
+                Ok(Below { sectors, unit_bytes, segment: None, most_active: 0 })
             }
         }
     }
@@ -239,15 +240,16 @@ impl Node {
         }
     }
 
-    /// Whether it is a drive that knows the command set of the layer above.
-    fn knows(&self, set: &CommandSet, above: &Layer, named: &DriveConfig) -> Result<(), StackError> {
+    /// Whether it is a drive that knows a command set of the layer above.
+    fn knows_one_of(&self, sets: &[&CommandSet], above: &Layer, named: &DriveConfig) -> Result<(), StackError> {
         let layer = above.config.kind();
         let Node::Drive(config) = self else { return Err(above.error(LayerError::NoDrive { layer })) };
         let design = &config.as_deref().unwrap_or(named).ftl.design;
-        if design_commands(design).is_some_and(|known| known.name == set.name) {
+        if design_commands(design).is_some_and(|known| sets.iter().any(|set| set.name == known.name)) {
             return Ok(());
         }
-        Err(above.error(LayerError::UnknownSet { layer, set: set.name, design: design.clone() }))
+        let names: Vec<&str> = sets.iter().map(|set| set.name).collect();
+        Err(above.error(LayerError::UnknownSet { layer, sets: names.join(" or "), design: design.clone() }))
     }
 }
 

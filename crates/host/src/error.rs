@@ -111,22 +111,33 @@ pub enum LayerError {
         layer: &'static str,
     },
     /// The drive below does not know the layer's commands.
-    #[error("the layer {layer} needs a drive with the command set {set}; found the design {design}")]
+    #[error("the layer {layer} needs a drive with the command set {sets}; found the design {design}")]
     UnknownSet {
         /// The layer's name in descriptions.
         layer: &'static str,
-        /// The set that it needs.
-        set: &'static str,
+        /// The set that it needs, or the sets of which it needs one.
+        sets: String,
         /// The design of the drive.
         design: String,
     },
     /// The drive below takes appends to segments, and the layer does not append.
     #[error(
-        "the layer {layer} sends block I/O, but the drive below accepts only appends: put a layer 'append' between them (design aftl)"
+        "the layer {layer} sends block I/O, but the drive below accepts only appends: put a layer 'append' between them"
     )]
     NoBlockIo {
         /// The layer's name in descriptions.
         layer: &'static str,
+    },
+    /// The drive lets too few zones be written in part at one time.
+    #[error(
+        "it writes up to {needed} zones at one time, and the drive lets {found} be active: expected ftl.max_active_zones = {needed} \
+         or more, or 0 (no limit)"
+    )]
+    FewActive {
+        /// The drive's limit.
+        found: u32,
+        /// Zones that the layer may have active.
+        needed: u32,
     },
     /// Segments hold data, and nothing on the drive says what.
     #[error(

@@ -32,14 +32,16 @@ pub struct Below {
     pub sectors: u64,
     /// The unit in which it likes to be written, in bytes.
     pub unit_bytes: u32,
-    /// Sectors of an append-only segment, where it has segments.
+    /// Sectors of an append-only segment, where it has segments or zones; sectors count what can be written.
     pub segment: Option<u64>,
+    /// Most segments that may be written in part at one time; 0 is no limit.
+    pub most_active: u32,
 }
 
 impl Below {
     /// A device that takes block I/O.
     pub(crate) fn of(device: &dyn Device) -> Below {
-        Below { sectors: device.sectors(), unit_bytes: device.identify().unit_bytes, segment: None }
+        Below { sectors: device.sectors(), unit_bytes: device.identify().unit_bytes, segment: None, most_active: 0 }
     }
 }
 
@@ -59,9 +61,9 @@ pub trait LayerConfig: Debug + Send + Sync {
         false
     }
 
-    /// The command set that the drives below it have to know.
-    fn commands(&self) -> Option<&'static CommandSet> {
-        None
+    /// The command sets of which the drives below it have to know one; none where it sends block I/O.
+    fn commands(&self) -> &'static [&'static CommandSet] {
+        &[]
     }
 
     /// Puts it above devices: new ones, or those that it stood on before, where it finds what it kept there.

@@ -1,6 +1,7 @@
 //! A drive in a stack: it has a name, and its power can be cut while the host goes on.
 
 use rustc_hash::FxHashMap;
+use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, DriveError, Options, Payload, Recovered};
@@ -94,6 +95,14 @@ impl BlockDevice for Member {
 
     fn command_set(&self) -> Option<&'static CommandSet> {
         self.drive().command_set()
+    }
+
+    fn zones(&self) -> Option<ZoneShape> {
+        self.drive().zones()
+    }
+
+    fn zone(&self, number: u64) -> Option<Zone> {
+        self.drive().zone(number)
     }
 
     fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {

@@ -369,7 +369,7 @@ fn a_driver_gives_back_what_was_written() {
     let (mut compared, mut twrites) = (0, 0.0);
     for seed in 0..60 {
         let host = Host::parse(DRIVERS[seed as usize % 3], "host.toml").expect("a host");
-        let set = host.commands().expect("the driver needs commands");
+        let [set] = host.commands() else { panic!("the driver needs commands of one set") };
         let mut config = drive(seed);
         draw_design(&mut config, design_with(set).expect("a design has them"), &mut rng(seed, "driver drive"));
         let Some(units) = configs::most_user_units(&config) else { continue };

@@ -2,7 +2,7 @@
 
 use ssdlab_base::{SECTOR_BYTES, format_size};
 use ssdlab_device::{Allocation, Counters, Destage, DriveConfig, Superblock};
-use ssdlab_flash::{Cause, OpKind, ScriptedFault, Unstruck};
+use ssdlab_flash::{Cause, MultiPlane, OpKind, ScriptedFault, Unstruck};
 use ssdlab_host::{Administration, LayerMetrics, Traffic};
 
 use crate::replay::{Ended, Recorder};
@@ -245,6 +245,7 @@ pub(crate) fn warnings(
     }
     reads(result, &mut warnings);
     full_buffer(result, config, &mut warnings);
+    planes_apart(result, config, &mut warnings);
     subtests(result, &mut warnings);
     misaligned(result, config, &mut warnings);
     warnings.extend(result.precondition.notes.iter().cloned());
@@ -655,6 +656,55 @@ fn full_buffer(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<S
          at most {}: {reason}",
         percent(full),
         percent(busy / full)
+    ));
+}
+
+/// The share of multi-plane programs below which planes are said to work alone, the programs of a die from which that is said, and the
+/// part of the run for which dies have to be busy: idle ones lose nothing.
+const TOGETHER_ENOUGH: f64 = 0.1;
+const PROGRAMS_TO_JUDGE: u64 = 100;
+const BUSY_ENOUGH: f64 = 0.5;
+
+/// Planes of a die that seldom program together, of a design that lets them: it can have superblocks, or has segments over planes.
+fn planes_apart(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    let (geometry, programs) = (&config.flash.geometry, &result.flash.programs);
+    let dies = &result.utilization.dies;
+    let busy = dies.iter().sum::<f64>() / dies.len().max(1) as f64;
+    let together = programs.multi_plane.values().sum::<u64>() as f64 / programs.total.max(1) as f64;
+    if geometry.planes_per_die < 2
+        || config.flash.multi_plane == MultiPlane::Off
+        || programs.total < PROGRAMS_TO_JUDGE * u64::from(geometry.dies())
+        || together >= TOGETHER_ENOUGH
+        || busy < BUSY_ENOUGH
+    {
+        return;
+    }
+    let mut with_superblocks = config.clone();
+    with_superblocks.ftl.superblock = Superblock::Drive;
+    let can_change = config.ftl.superblock == Superblock::None && with_superblocks.validate().is_ok();
+    let has_segments = config.segment_units() == Some(geometry.pages_per_block * geometry.planes());
+    if !can_change && !has_segments && config.ftl.superblock == Superblock::None {
+        return;
+    }
+    let mut advice = vec!["larger writes (bs)"];
+    if can_change {
+        advice.push("superblocks (ftl.superblock = \"drive\")");
+    }
+    if config.buffer.policy == "none" && !has_segments {
+        advice.push("a write buffer (buffer.policy)");
+    }
+    let advice = match advice.as_slice() {
+        [only] => (*only).to_string(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+        [] => unreachable!("larger writes are always advised"),
+    };
+    warnings.push(format!(
+        "only {} of {} programs ran together on the {} planes of a die, and the dies were busy for {} of the run: {advice} would \
+         let them",
+        percent(together),
+        programs.total,
+        geometry.planes_per_die,
+        percent(busy)
     ));
 }
 

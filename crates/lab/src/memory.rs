@@ -68,7 +68,8 @@ impl Memory {
     pub fn of_stack(label: &str, config: &DriveConfig, host: &Host, verify: bool) -> Result<Memory, DriveError> {
         let mut memory = Memory { label: label.to_string(), drive: 0, expected: 0, parts: Vec::new() };
         for (_, config) in host.drives(config) {
-            let of = Memory::of(label, &config, verify)?;
+            // What is expected is of the layers' sectors, which are no more than those of the drives' data.
+            let of = Memory::of(label, &DriveConfig { below_layers: true, ..config }, verify)?;
             memory.drive = memory.drive.saturating_add(of.drive);
             memory.expected = memory.expected.saturating_add(of.expected);
         }

@@ -75,6 +75,13 @@ pub struct OpenedStack {
     pub fresh: bool,
 }
 
+/// Whether an image of a host's drives is in `dir`, which opening it would recover.
+pub fn is_there(dir: &Path, host: &Host, config: &DriveConfig) -> bool {
+    let drives = host.drives(config);
+    let several = drives.len() > 1;
+    drives.iter().any(|(name, _)| if several { dir.join(name) } else { dir.to_path_buf() }.join(DESCRIPTION).is_file())
+}
+
 /// Opens the images of a host's drives, or makes new ones: of one drive in `dir`, of several each in a folder of its name
 /// there. Layers find what they keep on the drives.
 ///

@@ -200,6 +200,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             static_wear_threshold: one_of(rng, &[0, 0, 1, 4]),
         },
         timed: true,
+        below_layers: false,
     };
     set_superblock(&mut config);
     let design = config.ftl.design.clone();
@@ -315,5 +316,6 @@ pub fn handful() -> DriveConfig {
             static_wear_threshold: 0,
         },
         timed: true,
+        below_layers: false,
     }
 }

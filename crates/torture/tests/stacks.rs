@@ -2,7 +2,9 @@
 
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::command_sets::shrd::SHRD;
+use ssdlab_base::command_sets::zoned::ZONED;
 use ssdlab_base::{Op, Request};
+use ssdlab_device::Settings;
 use ssdlab_host::Host;
 use ssdlab_torture::Totals;
 use ssdlab_torture::configs::handful;
@@ -105,7 +107,8 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survi
     assert!(cuts > 80_000, "{cuts} cuts");
 }
 
-/// Through the layer `append` above a drive of nine segments of eight units, five of them for data: the log, a segment that fills up, cleaning, a
+/// Through the layer `append` above a drive of nine segments or zones of eight units, five of them for data: the log, a segment that fills
+/// up, cleaning, a
 /// write of a part of a unit, trims, a flush.
 #[test]
 fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appends_is_survived() {
@@ -119,28 +122,40 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appen
     ];
     let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let mut cuts = 0;
-    for keys in [
-        "",
-        "cleaning = \"cost-benefit\"\ncopies = 1\ncopy_size = 1024\nfree_segments = 3\n",
-        "pacing = \"proportional\"\ncopies = 2\ncopy_size = 4096\n",
+    // As few active zones as the layer needs, and sizes beyond capacity.
+    let limited = Settings::default()
+        .with("zone_size", 64_u64 << 10)
+        .with("max_open_zones", 1_u32)
+        .with("max_active_zones", 4_u32);
+    for (keys, set, own) in [
+        ("", &SEGMENTS, Settings::default()),
+        ("", &ZONED, limited.clone()),
+        (
+            "cleaning = \"cost-benefit\"\ncopies = 1\ncopy_size = 1024\nfree_segments = 3\n",
+            &SEGMENTS,
+            Settings::default(),
+        ),
+        ("pacing = \"proportional\"\ncopies = 2\ncopy_size = 4096\n", &SEGMENTS, Settings::default()),
+        ("pacing = \"proportional\"\ncopies = 1\ncopy_size = 1024\n", &ZONED, limited),
     ] {
         let text = &format!("[[layer]]\nkind = \"append\"\n{keys}");
         let host = Host::parse(text, "host.toml").expect("a host");
         let mut drive = handful();
-        drive.ftl.design = ssdlab_device::design_with(&SEGMENTS).expect("a design").to_string();
+        drive.ftl.design = ssdlab_device::design_with(set).expect("a design").to_string();
         drive.flash.geometry.blocks_per_plane = 12;
         drive.buffer.policy = "none".to_string();
         ssdlab_device::handful_for_design(&mut drive, false);
         drive.flash.geometry.pages_per_block = 8;
         drive.user_bytes = 9 * 8 * u64::from(drive.flash.geometry.page_bytes);
         assert_eq!(drive.segment_units(), Some(8));
+        drive.ftl.own = own;
         let sequences = Sequences { host: &host, text, drive: &drive, alphabet: &alphabet, length };
         let (totals, failed) = sequences.run(std::thread::available_parallelism().map_or(1, usize::from));
         if let Some((case, finding)) = failed {
             let steps: Vec<String> = case.steps.iter().map(ToString::to_string).collect();
-            panic!("{keys:?}: {} at {}\n{}", finding.message, finding.place, steps.join("\n"));
+            panic!("{}, {keys:?}: {} at {}\n{}", set.name, finding.message, finding.place, steps.join("\n"));
         }
-        println!("{keys:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+        println!("{}, {keys:?}: {} cases, cuts {:?}", set.name, totals.cases, totals.stack_cuts);
         cuts += totals.stack_cuts.iter().sum::<u64>();
     }
     assert!(cuts > 50_000, "{cuts} cuts");

@@ -127,3 +127,40 @@ fn a_pause_of_years_in_a_trace_is_told_once_with_its_line() {
         assert!(told.len() == 1 && told[0].starts_with("note: pause.csv:3: "), "{arguments:?}: {}", done.stderr);
     }
 }
+
+/// Planes that program one after the other halve the rate of these chips. It is said with what would change it, and only where it matters
+/// and can be changed.
+#[test]
+fn planes_that_seldom_program_together_are_told_where_that_can_be_changed() {
+    let bench = Bench::new();
+    let apart = |arguments: &[&str]| {
+        let told = warnings(&bench, arguments);
+        told.into_iter().filter(|warning| warning.contains("planes of a die")).collect::<Vec<_>>()
+    };
+    bench.write("append.toml", "[[layer]]\nkind = \"append\"\n");
+    let zones = ["-d", "zns-tlc-1t", "--set", "flash.pages_per_block=64", "--set", "capacity.user=52.5g"];
+    let of_zones = |workload| apart(&[&zones[..], &["--host", "append.toml", "-w", workload]].concat());
+    let told = of_zones("rw=randwrite,bs=16k,iodepth=32,io_size=256m");
+    assert!(told.len() == 1 && told[0].contains("run: larger writes (bs) would let them"), "{told:?}");
+    assert_eq!(of_zones("rw=randwrite,bs=1m,iodepth=32,io_size=256m"), [""; 0], "larger writes do");
+    assert_eq!(of_zones("rw=randwrite,bs=16k,iodepth=32,io_size=16m"), [""; 0], "few programs");
+    assert_eq!(of_zones("rw=randwrite,bs=16k,iodepth=1,io_size=256m"), [""; 0], "idle dies");
+
+    let page = ["-d", "zns-tlc-1t-page", "--set", "flash.pages_per_block=64", "--set", "capacity.user=24g"];
+    let of_page = |sets: &[&str], bs: &str| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", *set]).collect();
+        let workload = format!("rw=randwrite,bs={bs},iodepth=64,io_size=512m");
+        apart(&[&page[..], &sets, &["-w", &workload]].concat())
+    };
+    assert_eq!(of_page(&[], "16k"), [""; 0], "superblocks keep planes in step");
+    let alone = ["ftl.superblock=none", "ftl.allocation=dynamic", "gc.pacing=off"];
+    let with = |more: &[&'static str]| [&alone[..], more].concat();
+    let told = of_page(&alone, "16k");
+    let advice =
+        "larger writes (bs), superblocks (ftl.superblock = \"drive\") or a write buffer (buffer.policy) would let them";
+    assert!(told.len() == 1 && told[0].contains(advice), "{told:?}");
+    assert_eq!(of_page(&alone, "1m"), [""; 0], "larger writes do");
+    assert_eq!(of_page(&with(&["buffer.policy=lru", "buffer.size=64m"]), "16k"), [""; 0], "a buffer does");
+    assert_eq!(of_page(&with(&["flash.multi_plane=off"]), "16k"), [""; 0], "the chips cannot");
+    assert_eq!(of_page(&with(&["ftl.design=block-mapped"]), "16k"), [""; 0], "the design cannot");
+}

@@ -165,6 +165,7 @@ impl Description {
             ftl,
             flash,
             timed,
+            below_layers: false,
         })
     }
 

@@ -135,6 +135,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             static_wear_threshold: 0,
         },
         timed: true,
+        below_layers: false,
     }
 }
 

@@ -272,17 +272,18 @@ impl Append {
         let unit_cells = self.unit_cells();
         let copy = self.copies.get(number);
         (copy.to, copy.count) = (to, count);
+        let first = copy.first + count;
+        let rest = copy.cells.split_off(count as usize * unit_cells);
+        let cells = std::mem::take(&mut copy.cells);
+        self.append(to, count, 0, &cells, COPY_WRITE << KIND | u64::from(number));
+        self.copies.get(number).cells = cells;
         if count < units {
-            // The rest goes to the next segment.
-            let cells = copy.cells.split_off(count as usize * unit_cells);
-            let (first, count) = (copy.first + count, units - count);
-            let rest = self.copies.put(Copy { first, count, cells, reads: 0, failures: 0, to: 0 });
+            // The rest goes to the next segment, and behind this: only the last segment of cleaning is written in part.
+            let rest = Copy { first, count: units - count, cells: rest, reads: 0, failures: 0, to: 0 };
+            let rest = self.copies.put(rest);
             self.victim.as_mut().expect("a segment is cleaned").copies += 1;
             self.write_copy(rest);
         }
-        let cells = std::mem::take(&mut self.copies.get(number).cells);
-        self.append(to, count, 0, &cells, COPY_WRITE << KIND | u64::from(number));
-        self.copies.get(number).cells = cells;
     }
 
     /// A write of a copy has ended.

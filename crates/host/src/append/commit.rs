@@ -241,7 +241,7 @@ impl Append {
                 let sector = self.layout.sector_of(self.layout.block_place(area, block.block));
                 self.put_cells(sector, block, words, &mut cells);
             }
-            self.array.send(0, Request::new(Op::Write, sector, u64::from(count) * self.layout.per_unit), &cells, owner);
+            self.send(Request::new(Op::Write, sector, u64::from(count) * self.layout.per_unit), &cells, owner);
             (writes, sent) = (writes + 1, sent + count);
         }
         writes

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::{CommandSet, format_size};
 use ssdlab_device::Pacing;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
 
 use super::Append;
 use super::layout::Layout;
+use super::target::SETS;
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
 pub(crate) const LAYER: LayerKind = LayerKind {
     name: "append",
-    summary: "a block device on append-only segments: page map, cleaning and journal in the host",
+    summary: "a block device on append-only segments or zones: page map, cleaning and journal in the host",
     keys: KEYS,
     devices: (1, 1),
     read,
@@ -132,8 +132,8 @@ impl LayerConfig for AppendConfig {
         Layout::new(below, self).map(|layout| u64::from(layout.units) * layout.per_unit)
     }
 
-    fn commands(&self) -> Option<&'static CommandSet> {
-        Some(&SEGMENTS)
+    fn commands(&self) -> &'static [&'static CommandSet] {
+        &SETS
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {

@@ -4,6 +4,7 @@ use ssdlab_base::{Divider, SECTOR_BYTES, format_size};
 
 use super::config::{AppendConfig, LAYER};
 use super::log::{entries_in, mapped_in};
+use super::target::MOST_ACTIVE;
 use crate::LayerError;
 use crate::layers::Below;
 
@@ -33,8 +34,11 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(below: &Below, config: &AppendConfig) -> Result<Layout, LayerError> {
-        let Below { sectors, unit_bytes, segment } = *below;
+        let Below { sectors, unit_bytes, segment, most_active } = *below;
         let segment = segment.ok_or(LayerError::NoDrive { layer: LAYER.name })?;
+        if (1..MOST_ACTIVE).contains(&most_active) {
+            return Err(LayerError::FewActive { found: most_active, needed: MOST_ACTIVE });
+        }
         let per_unit = u64::from(unit_bytes) / SECTOR_BYTES;
         let all_units = sectors / per_unit;
         if all_units >= u64::from(LOST) {
@@ -93,6 +97,11 @@ impl Layout {
     /// Segments for data.
     pub(super) const fn data_segments(&self) -> std::ops::Range<u32> {
         2 * self.area_segments..self.segments
+    }
+
+    /// Segments of an area of the log.
+    pub(super) const fn log_segments(&self, area: u32) -> std::ops::Range<u32> {
+        area * self.area_segments..(area + 1) * self.area_segments
     }
 
     /// Log blocks of an area.

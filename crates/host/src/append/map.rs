@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_map_says_what_a_list_says() {
-        let below = Below { sectors: 40 * 64, unit_bytes: 4096, segment: Some(64) };
+        let below = Below { sectors: 40 * 64, unit_bytes: 4096, segment: Some(64), most_active: 0 };
         let cleaning = Cleaning::Greedy;
         let config = AppendConfig {
             over_provisioning: 7,

@@ -14,6 +14,7 @@
 //!   go on; `edges.rs`: changes of a part of a unit.
 //! - `layout.rs`: where the log and the data are. `map.rs`, `space.rs`: where units are, and where the next one goes.
 //! - `cleaning.rs`: which segment is cleaned, and how.
+//! - `target.rs`: the drive's segments, or its zones.
 //! - `log.rs`, `commit.rs`: what a log block says, and when it is written. `start.rs`: the map from the log.
 //!
 //! The layer promises what a drive with a volatile write cache does: what a flush or FUA write covered is there after a crash of
@@ -35,11 +36,12 @@ mod reads;
 mod slots;
 mod space;
 mod start;
+mod target;
 mod writes;
 
 use std::collections::VecDeque;
 
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Status};
 
@@ -58,6 +60,7 @@ use lost::Lost;
 use map::Map;
 use slots::Slots;
 use space::Space;
+use target::{Reported, Target};
 use writes::Write;
 
 /// Whose a command below is, in the bits above the number of it.
@@ -82,6 +85,7 @@ const fn is_void(status: Status) -> bool {
 /// The layer.
 pub struct Append {
     array: Array,
+    target: Target,
     config: AppendConfig,
     layout: Layout,
     /// Bytes kept of a sector.
@@ -128,17 +132,19 @@ pub struct Append {
 }
 
 impl Append {
-    /// A layer above a drive with segments: a new one, or one that a layer `append` wrote.
+    /// A layer above a drive with segments or zones: a new one, or one that a layer `append` wrote.
     ///
     /// # Errors
     /// The drive has too few segments, does not give back what the layer keeps, or has data that no such layer wrote.
     pub fn new(below: Box<dyn crate::Device>, config: AppendConfig) -> Result<Append, LayerError> {
-        let (unit_bytes, cell, sectors) = (below.identify().unit_bytes, below.cell_bytes(), below.sectors());
+        let (unit_bytes, cell) = (below.identify().unit_bytes, below.cell_bytes());
         let mut array = Array::new(vec![below]);
         array.advance(array.now());
-        let (segment, segments) = start::report(&mut array)?;
-        let layout = Layout::new(&Below { sectors, unit_bytes, segment: Some(segment) }, &config)?;
-        let found = start::find(&mut array, &layout, &segments, cell)?;
+        let (target, segments) = Target::report(&mut array)?;
+        let (segment, most_active) = (target.segment_sectors(), target.limit());
+        let below = Below { sectors: segment * segments.len() as u64, unit_bytes, segment: Some(segment), most_active };
+        let layout = Layout::new(&below, &config)?;
+        let found = start::find(&mut array, target, &layout, &segments, cell)?;
         let mut map = Map::new(&layout);
         for (unit, place) in (0..).zip(found.places) {
             if place <= LOST {
@@ -149,6 +155,7 @@ impl Append {
         let mut layer = Append {
             records_paths: array.records_paths(),
             array,
+            target,
             cell,
             copy_units: ((config.copy_size / u64::from(unit_bytes)) as u32).max(1),
             commands: Slots::new(),
@@ -180,7 +187,8 @@ impl Append {
             config,
             layout,
         };
-        layer.trim_free(&found.written);
+        layer.trim_free(&segments);
+        layer.finish_active(|layer, segment| segments[segment as usize].is_active && layer.holds_something(segment));
         // The log goes on behind a checkpoint: what a crash left of the last commit stays behind it.
         layer.work();
         layer.come_to_rest();
@@ -190,12 +198,43 @@ impl Append {
     }
 
     /// Trims free segments that are written: a crash came between.
-    fn trim_free(&mut self, written: &[bool]) {
-        let is_left = |segment: &u32| written[*segment as usize] && self.map.valid(*segment) == 0;
+    fn trim_free(&mut self, segments: &[Reported]) {
+        let is_left = |segment: &u32| !segments[*segment as usize].is_free && self.map.valid(*segment) == 0;
         let left: Vec<u32> = self.layout.data_segments().filter(is_left).collect();
         for run in left.chunk_by(|a, b| *b == *a + 1) {
             self.trim(run[0], run.len() as u32);
         }
+    }
+
+    /// Whether a segment is one of the log, or holds units.
+    fn holds_something(&self, segment: u32) -> bool {
+        !self.layout.data_segments().contains(&segment) || self.map.valid(segment) > 0
+    }
+
+    /// Makes segments full that the layer does not go on writing, where the drive limits how many are written in part. An area of the
+    /// log keeps one such segment until a checkpoint trims the area: to fill it would cost more than it frees.
+    fn finish_active(&mut self, is_active: impl Fn(&Append, u32) -> bool) {
+        if self.target.limit() == 0 {
+            return;
+        }
+        let active = |layer: &Append, segments: std::ops::Range<u32>| -> Vec<u32> {
+            segments.filter(|segment| is_active(layer, *segment)).collect()
+        };
+        let mut segments = active(self, self.layout.data_segments());
+        for area in 0..2 {
+            segments.extend(active(self, self.layout.log_segments(area)).into_iter().skip(1));
+        }
+        for segment in segments {
+            if let Some(finish) = self.target.finish(segment) {
+                self.counts.finished_segments += 1;
+                self.send(finish, &[], TRIM << KIND);
+            }
+        }
+    }
+
+    /// Sends a command below, whose sectors are those of the layout if it is block I/O.
+    fn send(&mut self, request: Request, cells: &[u8], owner: u64) {
+        self.array.send(0, self.target.addressed(request), cells, owner);
     }
 
     /// Bytes kept of a unit.
@@ -205,6 +244,8 @@ impl Append {
 
     /// A command below has ended.
     fn part_ended(&mut self, part: Ended) {
+        let part = Ended { request: self.target.located(part.request), ..part };
+        self.target.check(part.completion.status);
         match part.owner >> KIND {
             READ => self.read_part_ended(part),
             EDGE => self.edge_ended(part),
@@ -231,6 +272,16 @@ impl Append {
     /// The power of the drive was lost: what was in flight comes back unsuccessful, and is sent again.
     fn power_was_lost(&mut self) {
         self.space.power_was_lost();
+        // Before anything is sent again: zones that lost a reset or a write are active beside those that are opened now.
+        let is_active = |layer: &Append, segment| {
+            layer.target.look(layer.array.device(0), segment).is_some_and(|reported| reported.is_active)
+        };
+        for segment in self.space.all_free() {
+            if is_active(self, segment) {
+                self.trim_again(segment);
+            }
+        }
+        self.finish_active(is_active);
         self.log.power_was_lost();
         self.give_up_copies();
         self.has_ended = true;

@@ -101,6 +101,11 @@ impl Space {
         }
     }
 
+    /// Segments that can be opened.
+    pub(super) fn all_free(&self) -> Vec<u32> {
+        self.free.iter().copied().collect()
+    }
+
     /// The power of the drive was lost.
     pub(super) fn power_was_lost(&mut self) {
         self.close(For::Host);
@@ -119,9 +124,7 @@ impl Append {
         if self.space.open[who as usize].is_none() {
             let segment = self.space.free.pop_front()?;
             assert_eq!(self.map.valid(segment), 0, "segment {segment} is free, and holds units");
-            if std::mem::take(&mut self.space.get(segment).needs_trim) {
-                self.trim(segment, 1);
-            }
+            self.trim_again(segment);
             self.space.get(segment).state = State::Open;
             self.space.open[who as usize] = Some((segment, 0));
         }
@@ -140,7 +143,7 @@ impl Append {
         let segment = self.layout.segment_of(place);
         self.space.get(segment).writes += 1;
         let (sector, sectors) = (self.layout.sector_of(place), u64::from(count) * self.layout.per_unit);
-        self.array.send(0, Request { queue, ..Request::new(Op::Write, sector, sectors) }, cells, owner);
+        self.send(Request { queue, ..Request::new(Op::Write, sector, sectors) }, cells, owner);
     }
 
     /// Such a write has ended.
@@ -153,7 +156,7 @@ impl Append {
     pub(super) fn read_places(&mut self, request: Request, owner: u64) {
         let segment = self.layout.segment_of((request.sector / self.layout.per_unit) as u32);
         self.space.get(segment).readers += 1;
-        self.array.send(0, request, &[], owner);
+        self.send(request, &[], owner);
     }
 
     /// Such a read has ended.
@@ -170,11 +173,16 @@ impl Append {
         self.space.free.push_back(segment);
     }
 
+    /// Trims a free segment that the drive may have as one that is written.
+    pub(super) fn trim_again(&mut self, segment: u32) {
+        if std::mem::take(&mut self.space.get(segment).needs_trim) {
+            self.trim(segment, 1);
+        }
+    }
+
     /// Trims segments. What is sent to them next comes behind it.
     pub(super) fn trim(&mut self, first: u32, count: u32) {
-        let sectors = u64::from(self.layout.segment_units) * self.layout.per_unit;
-        let request = Request::new(Op::Trim, u64::from(first) * sectors, u64::from(count) * sectors);
         self.counts.trims += 1;
-        self.array.send(0, request, &[], TRIM << KIND);
+        self.send(self.target.free(first, count), &[], TRIM << KIND);
     }
 }

@@ -1,6 +1,5 @@
 //! The layer begins: it finds the newest checkpoint on the drive, and the commits behind it.
 
-use ssdlab_base::command_sets::segments::{MOST_REPORTED, REPORT, REPORTED_BYTES, SEGMENTS, Segment, SegmentState};
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
@@ -9,6 +8,7 @@ use super::config::LAYER;
 use super::layout::{Layout, NOWHERE};
 use super::log::{self, Entry, LAST, Position, Says, WHOLE};
 use super::lost::Lost;
+use super::target::{Reported, Target};
 use crate::LayerError;
 use crate::array::Array;
 
@@ -25,41 +25,23 @@ pub(super) struct Found {
     pub(super) serial: u64,
     /// The highest serial of all areas, whole or not.
     pub(super) newest: u64,
-    /// Segments that are written, from the first.
-    pub(super) written: Vec<bool>,
-}
-
-/// The drive's segments: sectors of one, sectors of a write unit, and the state of each.
-pub(super) fn report(array: &mut Array) -> Result<(u64, Vec<Segment>), LayerError> {
-    let unreadable = |status| LayerError::Unreadable { layer: LAYER.name, device: 0, status };
-    let spec = SEGMENTS.command(REPORT).expect("of the set");
-    let (mut segments, mut sectors, mut count) = (Vec::new(), 0, 1);
-    while (segments.len() as u64) < count {
-        let from = segments.len() as u64;
-        // How many there are is in the first report.
-        let asked = if from == 0 { 1 } else { MOST_REPORTED.min(count - from) };
-        let (status, answer) = array.alone_of_set(Request::of_set(spec, 0, 0), &[from, asked])?;
-        let answer = answer.filter(|answer| status == Status::Success && answer.words.len() == 3);
-        let answer = answer.ok_or_else(|| unreadable(status))?;
-        (sectors, count) = (answer.words[0], answer.words[1]);
-        let told = answer.bytes.chunks_exact(REPORTED_BYTES);
-        let told = told.map(|bytes| bytes.try_into().ok().and_then(Segment::decode)).collect::<Option<Vec<Segment>>>();
-        let told = told.filter(|told| told.len() as u64 == asked).ok_or_else(|| unreadable(Status::Invalid))?;
-        segments.extend(told);
-    }
-    Ok((sectors, segments))
 }
 
 /// Reads what the drive, which keeps `cell` bytes of a sector, has of the map. A drive that keeps no contents counts as new.
-pub(super) fn find(array: &mut Array, layout: &Layout, segments: &[Segment], cell: usize) -> Result<Found, LayerError> {
-    let written: Vec<bool> = segments.iter().map(|segment| segment.state != SegmentState::Free).collect();
+pub(super) fn find(
+    array: &mut Array,
+    target: Target,
+    layout: &Layout,
+    segments: &[Reported],
+    cell: usize,
+) -> Result<Found, LayerError> {
     let nothing = vec![NOWHERE; layout.units as usize];
     if cell == 0 {
-        return Ok(Found { places: nothing, lost: Lost::default(), area: 1, serial: 0, newest: 0, written });
+        return Ok(Found { places: nothing, lost: Lost::default(), area: 1, serial: 0, newest: 0 });
     }
     let mut areas = Vec::new();
     for area in 0..2 {
-        let mut reader = Reader { array, layout, segments, cell };
+        let mut reader = Reader { array, target, layout, segments, cell };
         if let Some(words) = reader.blocks(area, 0, 1)?.first()
             && let Some(serial) = log::serial_of(words)
         {
@@ -69,22 +51,23 @@ pub(super) fn find(array: &mut Array, layout: &Layout, segments: &[Segment], cel
     areas.sort_unstable();
     let newest = areas.last().map_or(0, |(serial, _)| *serial);
     for (serial, area) in areas.into_iter().rev() {
-        let reader = Reader { array, layout, segments, cell };
+        let reader = Reader { array, target, layout, segments, cell };
         if let Some((places, lost)) = reader.replay(area, serial)? {
-            return Ok(Found { places, lost, area, serial, newest, written });
+            return Ok(Found { places, lost, area, serial, newest });
         }
     }
     // Data is written behind the first checkpoint.
-    match layout.data_segments().filter(|segment| written[*segment as usize]).count() {
-        0 => Ok(Found { places: nothing, lost: Lost::default(), area: 1, serial: 0, newest, written }),
+    match layout.data_segments().filter(|segment| !segments[*segment as usize].is_free).count() {
+        0 => Ok(Found { places: nothing, lost: Lost::default(), area: 1, serial: 0, newest }),
         segments => Err(LayerError::Foreign { layer: LAYER.name, segments }),
     }
 }
 
 struct Reader<'a> {
     array: &'a mut Array,
+    target: Target,
     layout: &'a Layout,
-    segments: &'a [Segment],
+    segments: &'a [Reported],
     cell: usize,
 }
 
@@ -148,17 +131,18 @@ impl Reader<'_> {
         let segment = self.segments[(place / segment_units) as usize];
         let written = (segment.written / per_unit) as u32;
         let within = place % segment_units;
-        // A closed segment has gaps, and a read of one is refused.
-        let most = if segment.state == SegmentState::Closed { 1 } else { most };
-        let count = most.min(written.saturating_sub(within));
+        let mut count = most.min(written.saturating_sub(within));
         if count == 0 {
             return Ok(Vec::new());
         }
-        let read = Request::new(Op::Read, self.layout.sector_of(place), u64::from(count) * per_unit);
+        let sector = self.layout.sector_of(place);
         let mut attempts = 0;
         let cells = loop {
-            match self.array.alone(read, &[])? {
+            let read = Request::new(Op::Read, sector, u64::from(count) * per_unit);
+            match self.array.alone(self.target.addressed(read), &[])? {
                 (Status::Success, Some(cells)) => break cells,
+                // A power cut may have left a gap there: what is before it counts.
+                (Status::Refused(_), _) if count > 1 => count = 1,
                 (Status::Refused(_), _) => return Ok(Vec::new()),
                 (status, _) if attempts == READS => {
                     return Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status });

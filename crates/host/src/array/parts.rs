@@ -313,10 +313,11 @@ impl Array {
         true
     }
 
-    /// Runs events of the only device up to `until`, and stops as soon as a completion is there; true if one is.
+    /// Runs events of the only device up to `until`, and stops as soon as a completion is there; true if one is. Events for the host
+    /// are dropped: no layer has a use for them, and the device stops while one is there.
     pub(crate) fn run_to_completion(&mut self, until: Nanos) -> bool {
         let device = &mut self.below[0].device;
-        let any = device.run_to_completion(until);
+        let any = device.wait_for_completion(until);
         self.now = self.now.max(device.now());
         any
     }

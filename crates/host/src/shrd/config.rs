@@ -222,8 +222,9 @@ impl LayerConfig for ShrdConfig {
         Ok(below.iter().map(|below| below.sectors).sum())
     }
 
-    fn commands(&self) -> Option<&'static CommandSet> {
-        Some(&SHRD)
+    fn commands(&self) -> &'static [&'static CommandSet] {
+        static SETS: [&CommandSet; 1] = [&SHRD];
+        &SETS
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {

@@ -139,7 +139,11 @@ impl Shrd {
             return Err(LayerError::NoDrive { layer: LAYER.name });
         }
         if below.command_set().is_none_or(|set| set.name != SHRD.name) {
-            return Err(LayerError::UnknownSet { layer: LAYER.name, set: SHRD.name, design: below.identify().design });
+            return Err(LayerError::UnknownSet {
+                layer: LAYER.name,
+                sets: SHRD.name.to_string(),
+                design: below.identify().design,
+            });
         }
         let Identity { unit_bytes, is_timed, .. } = below.identify();
         let (capacity, reserved, cell) = (below.sectors(), below.reserved_sectors(), below.cell_bytes());

@@ -146,7 +146,7 @@ pub(crate) fn seen_by_workloads(
     };
     let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
     let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(Box::new(error))))?;
-    seen.config.user_bytes = sectors * SECTOR_BYTES;
+    (seen.config.user_bytes, seen.config.below_layers) = (sectors * SECTOR_BYTES, true);
     let drives = host.drives(&entrant.config);
     let page_bytes = entrant.config.flash.geometry.page_bytes;
     if let Some((name, config)) = drives.iter().find(|(_, config)| config.flash.geometry.page_bytes != page_bytes) {

@@ -93,6 +93,7 @@ pub fn drive(name: &str) -> DriveConfig {
             static_wear_threshold: 0,
         },
         timed: true,
+        below_layers: false,
     }
 }
 

@@ -44,6 +44,9 @@ pub enum EndpointError {
     /// Something else than a socket is in its place.
     #[error("found {0}, which is not a socket, expected a free path or a socket that is not in use")]
     NotASocket(String),
+    /// Somebody else listens there.
+    #[error("another server is listening there")]
+    InUse,
     /// Not an address and a port.
     #[error("found '{0}', expected tcp:PORT, tcp:127.0.0.1:PORT or tcp:[::1]:PORT")]
     Address(String),
@@ -81,7 +84,7 @@ impl Endpoint {
     /// Finds what would be in the way of listening before anything else is begun.
     ///
     /// # Errors
-    /// The folder of a Unix socket that is not there, or a file in the socket's place.
+    /// The folder of a Unix socket that is not there, a file in the socket's place, or another server.
     pub fn check(&self) -> Result<(), EndpointError> {
         match self {
             Endpoint::Unix(path) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -90,10 +93,15 @@ impl Endpoint {
                     Ok(found) if !found.file_type().is_socket() => {
                         Err(EndpointError::NotASocket(path.display().to_string()))
                     }
+                    Ok(_) if is_served(path) => Err(EndpointError::InUse),
                     _ => Ok(()),
                 },
             },
-            Endpoint::Tcp(_) => Ok(()),
+            // Port 0 is any that is free. What else is wrong with an address shows when it is listened on.
+            Endpoint::Tcp(address) => match TcpListener::bind(address) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(EndpointError::InUse),
+                _ => Ok(()),
+            },
         }
     }
 
@@ -224,6 +232,17 @@ fn open_unix(path: &Path) -> io::Result<Listener> {
     }
 }
 
+/// Whether somebody listens on a socket's file.
+fn is_served(path: &Path) -> bool {
+    let Ok(address) = SocketAddrUnix::new(path) else { return false };
+    stream_socket(SocketFlags::NONBLOCK).is_ok_and(|socket| is_there(connect(&socket, &address)))
+}
+
+/// Whether a server is there, by how a connection to it went: it may be full of clients that wait to be accepted.
+const fn is_there(connected: Result<(), Errno>) -> bool {
+    matches!(connected, Ok(()) | Err(Errno::AGAIN))
+}
+
 /// Removes a socket on which nobody listens; anything else in the way is an error.
 fn remove_dead(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
@@ -237,10 +256,9 @@ fn remove_dead(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     match connect(&stream_socket(SocketFlags::NONBLOCK)?, address) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
         Err(Errno::NOENT) => Ok(()),
-        // Full of clients that wait to be accepted.
-        Ok(()) | Err(Errno::AGAIN) => {
+        connected if is_there(connected) => {
             Err(io::Error::new(io::ErrorKind::AddrInUse, "another server is listening on that socket"))
         }
-        Err(error) => Err(error.into()),
+        connected => Ok(connected?),
     }
 }

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Rng, SECTOR_BYTES, rng};
-use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
+use ssdlab_device::{Drive, DriveConfig, Options, Settings, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::Host;
 
@@ -63,10 +63,12 @@ pub fn draw_until(seed: u64, scope: &StackScope, over: &dyn Fn() -> bool) -> Res
             None if scope.drivers => Some(parsed(shrd(&mut rng))),
             None => None,
         };
-        let commands = drawn.as_ref().and_then(|(_, host)| host.commands());
+        let sets = drawn.as_ref().map_or(&[][..], |(_, host)| host.commands());
+        // Of several sets one by the seed: every second host that appends is above zones.
+        let set = sets.get(seed as usize / 9 % sets.len().max(1));
         let drive = match &scope.drive {
             Some(drive) => drive.clone(),
-            None => small_drive(&mut rng, commands.and_then(design_with)),
+            None => small_drive(&mut rng, set.and_then(|set| design_with(set))),
         };
         let drive = if faulty && scope.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
         let (text, host) = drawn.unwrap_or_else(|| parsed(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0, None))));
@@ -80,7 +82,7 @@ pub fn draw_until(seed: u64, scope: &StackScope, over: &dyn Fn() -> bool) -> Res
         if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() && scope.drive.is_none() {
             continue;
         }
-        let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, ..drive.clone() };
+        let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, below_layers: true, ..drive.clone() };
         let steps = steps(&mut rng, &seen, scope.commands);
         let steps = if faulty { with_failures(steps, drive.gc.free_blocks >= 3, &mut faults) } else { steps };
         return Ok((StackCase { seed, host: text, drive, steps }, host));
@@ -203,6 +205,9 @@ fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
         let mut config = configs::draw(rng);
         if let Some(design) = design {
             draw_design(&mut config, design, rng);
+            if config.zones().is_some() {
+                config.ftl.own = zone_limits(config.ftl.own, rng);
+            }
         }
         config.flash.faults = Default::default();
         config.timed = rng.random_bool(0.95);
@@ -228,6 +233,12 @@ fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
             return config;
         }
     }
+}
+
+/// Limits on zones with which a host can append, most often as few as it needs.
+fn zone_limits(own: Settings, rng: &mut Rng) -> Settings {
+    let (open, active) = one_of(rng, &[(4_u32, 4_u32), (1, 4), (3, 5), (2, 0), (0, 0)]);
+    own.with("max_open_zones", open).with("max_active_zones", active)
 }
 
 /// The drive with operations that fail, by rate or never: programs and erases where blocks are kept for that.

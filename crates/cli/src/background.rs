@@ -1,0 +1,179 @@
+//! `--background`: a server that is started, waited for until it is ready, and left alone.
+//!
+//! ```text
+//!   the command      starts itself again, a socket as standard input and the log as output; waits for a byte, or for the end
+//!   the server       leaves the session and what it inherited, serves, sends the byte, and takes /dev/null in the socket's place
+//! ```
+//!
+//! The byte means that clients can connect, or that the file system is mounted. If the socket ends without it, the server has failed:
+//! the command says what the log has, and ends with the server's status.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::fd::{AsFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::stderr;
+use crate::stdout::say;
+
+/// What tells the command that it is the server; nobody else gives it.
+const SERVER: &str = "--is-in-background";
+
+/// The options of every command that can serve in the background.
+#[derive(Args, Debug)]
+pub(crate) struct Background {
+    /// Return when the drive is ready, and serve it in the background
+    ///
+    /// Prints the number of the server's process on standard output. Ends with the server's error if it cannot start.
+    #[arg(long)]
+    background: bool,
+
+    /// Where a server in the background writes what it says; by default the image's path with .log
+    #[arg(long, value_name = "FILE", requires = "background")]
+    log: Option<PathBuf>,
+
+    #[arg(long = "is-in-background", hide = true, requires = "background")]
+    is_server: bool,
+}
+
+impl Background {
+    /// Starts the server and waits for it, if this is the command that has to; `None` if it is to serve itself. `subcommand` is its
+    /// name, `stop` how a person stops the server of a process.
+    pub(crate) fn start(
+        &self,
+        subcommand: &str,
+        image: &Path,
+        stop: impl Fn(u32) -> String,
+    ) -> Result<Option<ExitCode>, Failure> {
+        if !self.background {
+            return Ok(None);
+        }
+        if self.is_server {
+            return leave().map(|()| None);
+        }
+        let mut log = Log::open(self.log.clone(), image)?;
+        let failed = |error| Failure::work(format!("--background: {error}"));
+        let (mut socket, theirs) = UnixStream::pair().map_err(failed)?;
+        let mut server = {
+            let mut command = Command::new("/proc/self/exe");
+            let mut words: Vec<OsString> = std::env::args_os().collect();
+            let name = words.remove(0);
+            let at = words.iter().position(|word| word == subcommand).map_or(0, |index| index + 1);
+            words.insert(at, SERVER.into());
+            command.arg0(name).args(words);
+            let (out, err) = log.writers().map_err(failed)?;
+            command.stdin(OwnedFd::from(theirs)).stdout(out).stderr(err);
+            // With the command goes the last of the socket's other ends that is not the server's.
+            command.spawn().map_err(failed)?
+        };
+        let is_ready = matches!(socket.read(&mut [0]), Ok(1));
+        if !is_ready {
+            let status = server.wait().map_err(failed)?;
+            return Ok(Some(log.of_failure(status)));
+        }
+        let process = server.id();
+        stderr::say(log.said().trim_end());
+        stderr::say(format_args!("log: {}; to stop the server: {}", log.path.display(), stop(process)));
+        // Alone, so that a script can take it: server=$(ssdlab serve ... --background)
+        say(&process.to_string())?;
+        Ok(Some(ExitCode::SUCCESS))
+    }
+
+    /// The server is ready; false if the command that started it is not there any more, which ends the server, too.
+    pub(crate) fn ready(&self) -> bool {
+        if !self.is_server {
+            return true;
+        }
+        let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else { return false };
+        let left = File::open("/dev/null").is_ok_and(|null| rustix::stdio::dup2_stdin(&null).is_ok());
+        left && rustix::io::write(&socket, b"\n").is_ok()
+    }
+}
+
+/// The server leaves the terminal, and what else it inherited: nobody waits for the end of a pipe that it does not know of.
+fn leave() -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::work(format!("--background: {error}"));
+    let open = std::fs::read_dir("/proc/self/fd").map_err(|error| failed(&error))?;
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let inherited: Vec<RawFd> = numbers.filter(|number| *number > 2).collect();
+    // The folder that was read is one of them, and closed already. Nothing else was opened yet.
+    for number in inherited {
+        let _ = nix::unistd::close(number);
+    }
+    rustix::process::setsid().map(drop).map_err(|error| failed(&error))
+}
+
+/// What the server says.
+struct Log {
+    path: PathBuf,
+    file: File,
+    /// What earlier servers said ends there.
+    from: u64,
+    is_new: bool,
+}
+
+impl Log {
+    fn open(path: Option<PathBuf>, image: &Path) -> Result<Log, Failure> {
+        let path = match (path, image.file_name()) {
+            (Some(path), _) => path,
+            (None, Some(name)) => {
+                let mut name = name.to_os_string();
+                name.push(".log");
+                image.with_file_name(name)
+            }
+            (None, None) => {
+                let image = image.display();
+                return Err(Failure::input(format!("--image {image}: has no name beside which a log could stand"))
+                    .hint("name the log with --log"));
+            }
+        };
+        let wrong = |error| Failure::input(format!("--log {}: {error}", path.display()));
+        let mut options = OpenOptions::new();
+        // Another user must not lead what a server of root writes to a file of their choice.
+        options.read(true).append(true).mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        let (file, is_new) = match options.open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                (options.create_new(true).open(&path).map_err(wrong)?, true)
+            }
+            file => (file.map_err(wrong)?, false),
+        };
+        let from = file.metadata().map_err(wrong)?.len();
+        Ok(Log { path, file, from, is_new })
+    }
+
+    /// For standard output and standard error of the server.
+    fn writers(&self) -> std::io::Result<(File, File)> {
+        Ok((self.file.try_clone()?, self.file.try_clone()?))
+    }
+
+    /// What this server has said.
+    fn said(&mut self) -> String {
+        let mut said = Vec::new();
+        // What cannot be read is in the log still.
+        let _ = self.file.seek(SeekFrom::Start(self.from)).and_then(|_| self.file.read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    /// Says why there is no server; the status of the command.
+    fn of_failure(&mut self, status: ExitStatus) -> ExitCode {
+        let said = self.said();
+        stderr::say(said.trim_end());
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        match status.code() {
+            Some(0) => stderr::say("error: the server was stopped before it was ready"),
+            Some(code) => return ExitCode::from(code as u8),
+            None => stderr::say(format_args!("error: the server ended before it was ready: {status}")),
+        }
+        ExitCode::FAILURE
+    }
+}
