@@ -4,7 +4,8 @@ reader does with them works.
 
     tests/report/chromium.py target/release/ssdlab [REPORT.html ...]
 
-Makes a report of every sample result with `ssdlab report`, and also looks at the reports named. Where Chromium is not
+Makes a report of every sample result with `ssdlab report`, and some reproductions; with reports named it looks at these instead of
+the reproductions. Where Chromium is not
 installed it says so and ends well (status 0); with SSDLAB_REQUIRE_CHROMIUM=1 it fails instead. Python 3.11, no packages.
 """
 
@@ -19,6 +20,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import browser  # noqa: E402
 import probes  # noqa: E402
+import reproductions  # noqa: E402
 import samples  # noqa: E402
 
 INSTALL = "install it (Debian, Ubuntu: apt-get install chromium) to run the report's test"
@@ -93,6 +95,10 @@ def main(arguments):
                         wrong += [f"{probe.__name__}: {sentence}" for sentence in found]
                 for sentence in wrong:
                     print(f"report {name}: FAILED, {sentence}")
+                passed, failed = passed + (not wrong), failed + bool(wrong)
+            for name, wrong in ({} if reports else reproductions.run(ssdlab, chromium, scratch)).items():
+                for sentence in wrong:
+                    print(f"reproduction {name}: FAILED, {sentence}")
                 passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"report in Chromium: {passed} passed; {failed} failed")
     return 1 if failed else 0

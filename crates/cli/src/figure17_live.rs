@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
     let out = args.out.clone().unwrap_or_else(|| Path::new("out").join("waflash"));
     reproduce::try_out(&out)?;
     let (paper, _) = reproduce::find("waflash")?;
-    let mut scene = Scene::open(paper, &Library::default(), args.quick)?;
+    let mut scene = Scene::open(paper, &Library::default(), args.size())?;
     scene.inputs.clear();
     scene.publish_as("figure17", ID);
     let plan = if args.quick { QUICK } else { WHOLE };
@@ -82,6 +82,16 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
             let [base, ours] = case.measure(&mut late)?;
             drawn.points.extend(points(shown, setting, name, &base, &ours, plan.slower));
         }
+    }
+    for setting in ["page cache", "direct I/O"] {
+        drawn.bars(format!("operations, {setting}"), ["", "operations/s"], |point| {
+            let shown = point.setting == setting && SERIES[..2].contains(&point.series);
+            shown.then(|| (point.series.to_string(), point.workload.clone()))
+        });
+        drawn.bars(format!("gain over the baseline, {setting}"), ["", "operations more, %"], |point| {
+            let shown = point.setting == setting && point.series == SERIES[2];
+            shown.then(|| (point.series.to_string(), point.workload.clone()))
+        });
     }
     drawn.remark(format!(
         "{} turns for each drive after one that does not count, at `model*{}`: operations and latencies are in the drive's \
@@ -135,7 +145,7 @@ impl Case<'_> {
         let mut rigs = Vec::new();
         for (shown, variant) in DRIVES {
             self.say(&format!("{shown} is made ready"));
-            let config = self.scene.variant("16k", variant, if self.scene.quick { &[] } else { &[CAPACITY] })?;
+            let config = self.scene.variant("16k", variant, if self.scene.is_quick() { &[] } else { &[CAPACITY] })?;
             let mut rig = Rig::up(&config, &self.folder(variant), self.plan.slower)?;
             rig.prepare(&personality, self.scene.experiment.seed, self.stop)?;
             rigs.push(rig);

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::SnapshotCache;
 use ssdlab_lab::reproduce::{
-    self, Figure, Library, PAPERS, Paper, Report, ReproduceError, Run, Scene, Settings, Watch, docs,
+    self, Figure, Library, PAPERS, Paper, Report, ReproduceError, Run, Scene, Settings, Size, Watch, docs,
 };
 
 use crate::args::whole;
@@ -28,7 +28,8 @@ Examples:
   ssdlab reproduce --list
   ssdlab reproduce waflash --traces ../traces --traces ../recordings
   ssdlab reproduce waflash/figure08 waflash/figure12
-  ssdlab reproduce waflash --quick
+  ssdlab reproduce shrd --middle              # minutes: orderings and ratios hold
+  ssdlab reproduce waflash --quick            # seconds: a smoke test
   ssdlab reproduce waflash/figure17-live      # as root: on served drives, some minutes
 
 Exit status: 0 done; 1 a run failed or was not done, or a check did not hold; 2 the input was wrong.")]
@@ -65,8 +66,14 @@ pub(crate) struct Reproduce {
     #[arg(long)]
     pub(crate) quick: bool,
 
+    /// In minutes: a part of the requests, with caches, buffers and drives in proportion, so that orderings and ratios hold
+    ///
+    /// The report says which figures are compared with the paper at this size. A paper that takes minutes anyway has none.
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) middle: bool,
+
     /// Write the numbers into the paper's pages in this folder, such as papers/waflash
-    #[arg(long, value_name = "DIR", conflicts_with = "quick")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "middle"])]
     pub(crate) docs: Option<PathBuf>,
 
     /// Layers above the drive of every run, from a host description; the paper's own runs have none
@@ -80,6 +87,17 @@ pub(crate) struct Reproduce {
     /// Show no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+impl Reproduce {
+    /// How large runs are.
+    pub(crate) fn size(&self) -> Size {
+        match (self.quick, self.middle) {
+            (true, _) => Size::Quick,
+            (false, true) => Size::Middle,
+            (false, false) => Size::Full,
+        }
+    }
 }
 
 impl From<ReproduceError> for Failure {
@@ -115,6 +133,9 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             1 if args.host.is_some() => {
                 Err(Failure::input(format!("--host: {} runs on served drives, without layers", figure17_live::NAME)))
             }
+            1 if args.middle => {
+                Err(Failure::input(format!("--middle: {} has no middle size, only --quick", figure17_live::NAME)))
+            }
             1 => figure17_live::run(args),
             _ => Err(Failure::input(format!("{} is measured alone, and others were asked for", figure17_live::NAME))),
         };
@@ -138,7 +159,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             None => Path::new("out").join(paper.name),
         };
         reproduce::try_out(&out)?;
-        let mut scene = Scene::open(paper, &library, args.quick)?;
+        let mut scene = Scene::open(paper, &library, args.size())?;
         if let Some((file, host)) = &host {
             scene.put_above(file, host.clone()).map_err(|error| Failure::input(format!("--host: {error}")))?;
         }

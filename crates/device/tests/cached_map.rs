@@ -7,7 +7,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::path::Stage;
 use ssdlab_device::{Drive, DriveConfig, MapCacheStats, MapRequests, MapUser, MapWaits, Options, Settings};
-use ssdlab_flash::{Cause, Contents, OpKind, Resource};
+use ssdlab_flash::{Cause, Contents, OpKind, Resource, Span};
 use timing_support::*;
 
 /// Entries of a map page of 512 bytes.
@@ -86,6 +86,88 @@ fn misses_on_one_die_end_one_read_apart() {
         assert_eq!(host.end(*tag), Some(start + (index as u64 + 1) * load()), "miss {index}");
     }
     assert_eq!(host.end(shared), Some(start + load()));
+}
+
+/// Four dies, four of eight map pages cached, and at most so many loads at a time; each map page is on flash.
+fn four_dies(loads: u32, are_dirty: bool) -> Host {
+    let mut config = one_die(128, 4);
+    config.flash.geometry.channels = 4;
+    config.user_bytes = 8 * ENTRIES * 4096;
+    config.ftl.own.set("map_packing", false);
+    config.ftl.own.set("map_loads", loads);
+    let mut host = Host::new(&config);
+    for round in 0..2 {
+        for map_page in 0..8 {
+            host.send(Op::Write, (map_page * ENTRIES + round) * 8, 8);
+            host.run();
+        }
+    }
+    for map_page in (0..8).filter(|_| !are_dirty) {
+        host.send(Op::Read, (map_page * ENTRIES + 100) * 8, 8);
+        host.run();
+    }
+    host
+}
+
+#[test]
+fn misses_beyond_the_limit_wait_in_the_order_in_which_they_came() {
+    // A load from a die of its own, with the program of the dirty page that leaves for it.
+    for (are_dirty, miss) in [(false, load()), (true, PROGRAM_PAGE + load())] {
+        for loads in [1, 2, 3, 4, 0] {
+            let mut host = four_dies(loads, are_dirty);
+            let start = host.now();
+            // Reads of what holds nothing: they end with the load.
+            let tags: Vec<u32> =
+                [2, 0, 3, 1].map(|map_page| host.send(Op::Read, (map_page * ENTRIES + 100) * 8, 8)).to_vec();
+            let shared = host.send(Op::Read, (2 * ENTRIES + 101) * 8, 8);
+            host.run();
+            let ends: Vec<u64> = tags.iter().map(|tag| host.end(*tag).expect("it ended") - start).collect();
+            println!("dirty {are_dirty}, limit {loads}: {ends:?}");
+            assert_eq!(host.end(shared), Some(start + ends[0]), "two reads of one map page share its load");
+            match loads {
+                1 => assert_eq!(ends, [miss, 2 * miss, 3 * miss, 4 * miss]),
+                2 => assert!(ends[1] < 2 * miss && ends[2] >= 2 * miss && ends[3] >= 2 * miss, "{ends:?}"),
+                _ => assert!(ends[2] < 2 * miss, "{ends:?}"),
+            }
+            host.assert_checks_hold();
+        }
+    }
+}
+
+#[test]
+fn no_more_map_pages_are_read_at_one_time_than_the_limit_says_relocation_among_them() {
+    let most_at_once = |loads: u32| {
+        let mut config = one_die(32, 12);
+        config.flash.geometry.channels = 4;
+        // Map blocks are so large that none is collected, which would read map pages, too.
+        config.flash.geometry.pages_per_block = 64;
+        config.gc.victim = "fifo".to_string();
+        config.user_bytes = 39 * ENTRIES * 4096;
+        config.ftl.own.set("map_loads", loads);
+        let mut host = Host::new(&config);
+        let spans = Spans::watch(&mut host.drive);
+        mixed(&mut host, 8_000);
+        host.assert_checks_hold();
+        let MapCacheStats { by, moved_pages, .. } = stats(&host.drive);
+        println!("limit {loads}: {moved_pages} map pages moved, {by:?}");
+        assert!(by[MapUser::Gc as usize].loads > 50, "{by:?}");
+        assert_eq!(moved_pages, 0);
+        let is_load = |span: &Span| {
+            (span.kind, span.cause) == (OpKind::Read, Cause::Mapping) && matches!(span.resource, Resource::Die(_))
+        };
+        let mut edges: Vec<(u64, i32)> = Vec::new();
+        for span in spans.taken().iter().filter(|span| is_load(span)) {
+            edges.extend([(span.start.0, 1), (span.end.0, -1)]);
+        }
+        edges.sort_unstable();
+        let at_each = edges.into_iter().scan(0, |now, (_, step)| {
+            *now += step;
+            Some(*now)
+        });
+        at_each.max().unwrap_or(0)
+    };
+    assert_eq!([1, 2, 3].map(most_at_once), [1, 2, 3]);
+    assert!(most_at_once(0) > 3, "without a limit all dies read map pages");
 }
 
 /// Reads and programs of map pages so far.

@@ -65,6 +65,29 @@ fn a_dirty_miss_reads_a_page_programs_it_and_reads_another_one() {
     host.assert_checks_hold();
 }
 
+/// An entry of a map page that is being read comes with it, and counts as no load of its own; behind another miss it waits.
+#[test]
+fn with_one_load_at_a_time_neighbours_share_it_unless_another_miss_is_between_them() {
+    let mut config = one_die(64, 16, 64);
+    config.ftl.own.set("map_loads", 1_u32);
+    let mut host = Host::new(&config);
+    for map_page in 0..4 {
+        host.assert_takes(page(Op::Write, map_page * ENTRIES), &[PROGRAM_PAGE]);
+    }
+    // As many entries as are cached push these out, and are clean.
+    host.send(Op::Read, u64::from(ENTRIES + 10) * 8, 64 * 8);
+    host.run();
+    host.send(Op::Read, u64::from(2 * ENTRIES + 10) * 8, 64 * 8);
+    host.run();
+    let start = host.now();
+    let entries = [7, 8, ENTRIES + 7, 9];
+    let tags = entries.map(|entry| host.send(Op::Read, u64::from(entry) * 8, 8));
+    host.run();
+    let ends = tags.map(|tag| host.end(tag).expect("it ended") - start);
+    assert_eq!(ends, [load(), load(), 2 * load(), 3 * load()]);
+    host.assert_checks_hold();
+}
+
 #[test]
 fn uniform_writes_miss_in_proportion_to_what_is_not_cached() {
     // Blocks, and cached entries of the eight units of each.

@@ -99,9 +99,12 @@ fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source
     let remarks = figure("figure02")["remarks"].to_string();
     assert!(remarks.contains("MSR Cambridge"), "{remarks}");
     assert!(figure("figure02")["commands"].to_string().contains("--workload reorder=64m:TRACES/filebench"));
-    // Five systems by six caches; the whole map of a drive this small is cached.
-    assert_eq!(values("figure07", "misses a write"), [0.0; 30]);
-    let rates = values("figure10", "rate");
+    // Five systems, and three with each of three limits, by six caches; the whole map of a drive this small is cached.
+    assert_eq!(values("figure07", "map misses per write"), [0.0; (5 + 3 * 3) * 6]);
+    assert!(figure("figure07")["commands"].to_string().contains("--set ftl.map_loads=1 --set ftl.map_cache=1m"));
+    let panels = figure("figure07")["panels"].as_array().map(Vec::len);
+    assert_eq!(panels, Some(4), "the paper's two panels, and two by map loads");
+    let rates = values("figure10", "write IOPS");
     assert!(rates.len() == 6 && rates.iter().all(|rate| *rate > 0.0), "{rates:?}");
     assert!(figure("figure10")["commands"].to_string().contains("--precondition papers/shrd/ageing.fio"));
     // The list of the driver's commands, and what reads waited for.
@@ -111,11 +114,31 @@ fn quick_figures_of_a_paper_about_map_caches_run_from_what_comes_with_the_source
     assert!(figure("figure11")["commands"].to_string().contains("--latency-breakdown"));
     assert_eq!(values("figure11", "of the mean: in the driver").len(), 2);
     // The first requests of a recording, on four systems: its phases lie behind them.
-    assert_eq!(values("figure12", "requests").len(), 4);
+    assert_eq!(values("figure12", "IOPS").len(), 4);
     assert!(values("figure12", "random write").is_empty());
     assert!(figure("figure12")["commands"].to_string().contains("--set ftl.rwlb=4194304"));
     // fio's four jobs write 4 KB and nothing else.
     assert_eq!((values("table01", "writes")[0], values("table01", "mean write")[0]), (100.0, 4.0));
+}
+
+#[test]
+fn a_middle_size_says_what_holds_at_it_and_a_paper_without_one_refuses_it() {
+    let bench = Bench::new();
+    let shown = bench.succeeds(&["reproduce", "shrd/section5", "--middle", "--out", "out"]).stdout;
+    assert!(shown.contains("Middle size: a quarter of the drive"), "{shown}");
+    assert!(shown.contains("Section 5 alone is compared with the paper at this size."), "{shown}");
+    assert!(shown.contains("5 of 5 published values within"), "{shown}");
+    let report: serde_json::Value = serde_json::from_str(&bench.read("out/report.json")).expect("JSON");
+    assert_eq!(report["size"], "middle");
+    for (asked, why) in [
+        (&["amf/table01", "--middle"][..], "amf has no middle size"),
+        (&["shrd/section5", "--middle", "--quick"], "cannot be used with"),
+        (&["shrd/section5", "--middle", "--docs", "."], "cannot be used with"),
+    ] {
+        let done = bench.command(&[&["reproduce"][..], asked].concat()).output().expect("it runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!((done.status.code(), said.contains(why)), (Some(2), true), "{asked:?}: {said}");
+    }
 }
 
 #[test]

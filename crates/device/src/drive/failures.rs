@@ -18,6 +18,9 @@ use crate::token::Owner;
 impl Drive {
     /// A program failed that has pinned `blocks`: its units go elsewhere, and what it superseded is held.
     pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Owner, blocks: Vec<BlockId>) {
+        if let Owner::Map(op) = owner {
+            self.map_program_failed(op);
+        }
         let relocates = matches!(owner, Owner::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.

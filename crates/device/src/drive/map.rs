@@ -146,6 +146,12 @@ impl Drive {
         map.served(&mut self.media, op);
     }
 
+    /// A program of the map failed.
+    pub(super) fn map_program_failed(&mut self, op: u32) {
+        let map = self.ftl.cached_map().expect("an operation of the map is of one that is cached");
+        map.program_failed(&mut self.media, op);
+    }
+
     /// A program of the map failed, and there is no other page for it.
     pub(super) fn map_given_up(&mut self, op: u32) {
         let map = self.ftl.cached_map().expect("an operation of the map is of one that is cached");

@@ -145,6 +145,9 @@ pub(crate) trait CachedMap {
     /// An operation of the map has ended.
     fn served(&mut self, media: &mut Media, op: u32);
 
+    /// A program of the map failed: it goes on elsewhere when there is room.
+    fn program_failed(&mut self, media: &mut Media, op: u32);
+
     /// A program of the map failed, and its pages stay in RAM.
     fn given_up(&mut self, media: &mut Media, op: u32);
 

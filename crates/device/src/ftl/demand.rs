@@ -228,6 +228,10 @@ impl CachedMap for DemandFtl {
         self.map.served(&mut self.data, media, op);
     }
 
+    fn program_failed(&mut self, media: &mut Media, op: u32) {
+        self.map.program_failed(media, op);
+    }
+
     fn given_up(&mut self, media: &mut Media, op: u32) {
         self.map.given_up(&mut self.data, media, op);
     }

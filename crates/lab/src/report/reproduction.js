@@ -9,11 +9,10 @@
   const figures = JSON.parse(document.getElementById("data").textContent);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const short = (value) => String(Number(value.toPrecision(4)));
-  const unique = (values) => [...new Set(values)];
-  // Charts of more categories than this are cut into several.
-  const widest = 16;
   let drawn = 0;
   let asked = 0;
+  // Bars of more names than this are too narrow for their labels side by side.
+  const widest = 8;
 
   const base = () => ({
     animation: false,
@@ -27,7 +26,7 @@
     axisLine: { show: false, lineStyle: { color: css("--line") } }, axisTick: { show: false },
     axisLabel: { color: css("--soft"), fontSize: 11.5, hideOverlap: true }, splitLine: { lineStyle: { color: css("--line") } }, ...extra,
   });
-  const draw = (place, title, option, wide = false) => {
+  const draw = (place, title, option, wide) => {
     asked += 1;
     const box = document.createElement("div");
     if (wide) box.className = "wide";
@@ -43,78 +42,91 @@
     if (chart.querySelectorAll("path").length > 0) drawn += 1;
   };
 
-  const spans = ["all", "best", "least", "mean"];
-  const answers = (point, published) =>
-    (spans.includes(published.workload) ? published.workload === "all" && point.stands_for !== "" : published.workload === point.stands_for)
-    && published.series === point.series
-    && (published.page_size === "any" || published.page_size === point.page_size)
-    && (published.setting === "any" || published.setting === point.setting);
-
-  // One chart for each unit and setting, or, where there are more settings than rows (sub-tests, buffer sizes), for each
-  // unit and row: bars of ours, and where the paper gives a value or a range for a bar, its ends. What all bars have in
-  // common stands above the chart, not under each bar.
-  const bars = (place, figure) => {
-    const row = (point) => [point.workload, point.page_size].filter(Boolean).join(", ");
-    for (const unit of unique(figure.points.map((point) => point.unit))) {
-      const ofUnit = figure.points.filter((point) => point.unit === unit);
-      const turned = unique(ofUnit.map((point) => point.setting)).length > unique(ofUnit.map(row)).length;
-      const [over, under] = turned ? [row, (point) => point.setting] : [(point) => point.setting, row];
-      for (const chart of unique(ofUnit.map(over))) {
-        const points = ofUnit.filter((point) => over(point) === chart);
-        const pages = unique(points.map((point) => point.page_size));
-        const common = turned || pages.length > 1 ? "" : pages[0];
-        const label = turned || !common ? under : (point) => point.workload;
-        const labels = unique(points.map(label));
-        const title = [chart, common, unit].filter(Boolean).join(", ");
-        // Cut into parts of one length: no part of a bar or two.
-        const size = Math.ceil(labels.length / Math.ceil(labels.length / widest));
-        for (let from = 0; from < labels.length; from += size) {
-          const shown = labels.slice(from, from + size);
-          const names = unique(points.map((point) => point.series));
-          const option = base();
-          option.grid.bottom = 104;
-          option.xAxis = axis("", { type: "category", data: shown, axisLabel: { color: css("--soft"), fontSize: 11, rotate: 32, interval: 0, width: 140, overflow: "truncate" }, splitLine: { show: false } });
-          option.yAxis = axis(unit, { type: "value", nameGap: 44, axisLabel: { color: css("--soft"), formatter: short } });
-          option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (value) => (typeof value === "number" ? `${short(value)} ${unit}` : "–") };
-          option.series = names.map((name, index) => ({
-            type: "bar", name, color: css(`--d${index % 12}`),
-            data: shown.map((at) => points.find((point) => label(point) === at && point.series === name)?.value ?? null),
-          }));
-          const ends = [];
-          for (const point of points) {
-            const published = figure.published.find((one) => answers(point, one));
-            if (!published) continue;
-            for (const end of [published.value.low, published.value.high]) if (end !== null && shown.includes(label(point))) ends.push([shown.indexOf(label(point)), end, names.indexOf(point.series)]);
-          }
-          // A mark lies on the bar that it is held against; gaps as ECharts leaves them between bars.
-          const mark = (params, api) => {
-            const bar = api.barLayout({ barGap: "30%", barCategoryGap: "20%", count: names.length })[api.value(2)];
-            const [x, y] = api.coord([api.value(0), api.value(1)]);
-            const width = Math.max(4, Math.min(bar.width, 26));
-            return { type: "rect", shape: { x: x + bar.offsetCenter - width / 2, y: y - 1.5, width, height: 3 }, style: { fill: css("--ink"), stroke: css("--card"), lineWidth: 1 } };
-          };
-          if (ends.length > 0) option.series.push({ type: "custom", name: "the paper: value, or ends of its range", renderItem: mark, encode: { x: 0, y: 1, tooltip: 1 }, data: ends, color: css("--ink"), z: 5 });
-          draw(place, title || "values", option, names.length > 4 || shown.length * names.length > 24);
-        }
-      }
+  const says = ({ low, high }) => (low === null ? `up to ${high}` : high === null ? `at least ${low}` : low === high ? String(low) : `${low} to ${high}`);
+  // What the paper says of a value: a line across for its value, two with a bar between for the ends of a range, an arrow where
+  // the range is open. Offset and width are those of the bar that it is held against.
+  const mark = (offset, width) => (params, api) => {
+    const [low, high] = [api.value(1), api.value(2)].map((end) => (Number.isNaN(end) ? null : end));
+    const at = (value) => api.coord([api.value(0), value]);
+    const [x, y] = at(low ?? high);
+    const { center, half } = { center: x + offset(api), half: width(api) / 2 };
+    const ends = [low, high].filter((end, index) => end !== null && (index === 0 || end !== low)).map((end) => at(end)[1]);
+    const style = { fill: css("--ink"), stroke: css("--card"), lineWidth: 1 };
+    const children = ends.map((y) => ({ type: "rect", shape: { x: center - half, y: y - 1.5, width: 2 * half, height: 3 }, style }));
+    if (ends.length === 2) children.push({ type: "rect", shape: { x: center - 1, y: Math.min(...ends), width: 2, height: Math.abs(ends[0] - ends[1]) }, style: { fill: css("--ink") } });
+    if (low === null || high === null) {
+      const way = high === null ? -1 : 1;
+      children.push({ type: "polygon", shape: { points: [[center - 4, y + 4 * way], [center + 4, y + 4 * way], [center, y + 11 * way]] }, style });
     }
+    return { type: "group", children };
+  };
+  const paper = (data, offset, width, name) => ({
+    type: "custom", name, renderItem: mark(offset, width), encode: { x: 0, y: [1, 2], tooltip: [] }, data, color: css("--ink"), itemStyle: { color: css("--ink") }, z: 5, tooltip: { show: false },
+  });
+  const said = "the paper";
+  const lineOf = (name, index, count, data, scattered) => ({
+    type: "line", name, showSymbol: scattered || data.length < 24, showAllSymbol: scattered, symbol: ["circle", "rect", "triangle", "diamond"][index % 4], symbolSize: scattered ? 3 : 6, color: css(`--d${index % 12}`),
+    lineStyle: { width: scattered ? 0 : 1.8, type: count > 4 && index % 2 ? "dashed" : "solid" }, data,
+  });
+  const numbered = (option, name, xs, log) => {
+    const positive = xs.filter((x) => x > 0);
+    option.xAxis = axis(name, {
+      type: log ? "log" : "value", logBase: log ? 2 : 10, min: log && positive.length > 0 ? Math.min(...positive) : undefined, max: "dataMax",
+      axisLabel: { color: css("--soft"), fontSize: 11.5, formatter: short, hideOverlap: true, padding: [0, 6] },
+    });
+  };
+  const upright = (option, name, extra = {}) => {
+    option.yAxis = axis(name, { type: "value", nameGap: 46, axisLabel: { color: css("--soft"), fontSize: 11.5, formatter: short }, ...extra });
+  };
+
+  // A panel: bars of each series at each name, or a line of each series over numbers; and what the paper says of a value. A
+  // series has one colour in all panels of its figure.
+  const panel = (place, { title, x, scale, y, series }, known) => {
+    const paint = (name) => (known.includes(name) ? known.indexOf(name) : known.push(name) - 1);
+    const option = base();
+    const tip = (lines) => lines.filter(Boolean).join("<br>");
+    const text = (word) => Object.assign(document.createElement("i"), { textContent: word }).innerHTML;
+    const row = (name, value) => `${text(name)}: <b>${short(value.y)}</b>${value.published ? ` (${said}: ${text(says(value.published))})` : ""}`;
+    const marked = series.flatMap((one, index) => one.values.filter((value) => value.published).map((value) => ({ value, index })));
+    const ends = ({ low, high }) => [low ?? NaN, high ?? NaN];
+    const names = [...new Set(series.flatMap((one) => one.values.map((value) => value.x)))];
+    const at = (place) => series.flatMap((one) => one.values.filter((value) => value.x === place).map((value) => row(one.name, value)));
+    if (scale === "names") {
+      const longest = Math.max(...names.map((name) => name.length));
+      const turned = longest * names.length > 60;
+      option.grid.bottom = (turned ? Math.min(24 + 4 * longest, 96) : 26) + (x ? 22 : 0);
+      option.xAxis = axis(x, { type: "category", data: names, nameGap: option.grid.bottom - 18, axisLabel: { color: css("--soft"), fontSize: 11.5, rotate: turned ? 32 : 0, interval: 0, width: 150, overflow: "truncate" }, splitLine: { show: false } });
+      option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow" }, formatter: ([{ dataIndex }]) => tip([text(names[dataIndex]), ...at(names[dataIndex])]) };
+      option.series = series.map((one) => ({
+        type: "bar", name: one.name, color: css(`--d${paint(one.name) % 12}`), barMaxWidth: 48, data: names.map((name) => one.values.find((value) => value.x === name)?.y ?? null),
+      }));
+      const layout = (api) => api.barLayout({ barGap: "30%", barCategoryGap: "20%", barMaxWidth: 48, count: series.length });
+      const data = marked.map(({ value, index }) => [names.indexOf(value.x), ...ends(value.published), index]);
+      if (data.length > 0) option.series.push(paper(data, (api) => layout(api)[api.value(3)].offsetCenter, (api) => Math.max(5, Math.min(layout(api)[api.value(3)].width, 40)), said));
+    } else {
+      numbered(option, x, names, scale === "log");
+      option.tooltip = { ...option.tooltip, trigger: "axis", formatter: ([{ axisValue }]) => tip([`${text(x)}: ${short(Number(axisValue))}`, ...at(Number(axisValue))]) };
+      option.series = series.map((one) => lineOf(one.name, paint(one.name), series.length, one.values.map((value) => [value.x, value.y]), false));
+      const data = marked.map(({ value }) => [value.x, ...ends(value.published)]);
+      if (data.length > 0) option.series.push(paper(data, () => 0, () => 16, said));
+    }
+    // From zero: else small differences look large. The paper's highest value stays below the top.
+    upright(option, y, { scale: false, boundaryGap: marked.length > 0 ? [0, "8%"] : [0, 0] });
+    draw(place, title, option, scale === "names" && (names.length > widest || names.length * series.length > 30));
   };
   const lines = (place, chart) => {
     const option = base();
-    const values = chart.curves.flatMap((curve) => curve.points.map(([x]) => x)).filter((x) => x > 0);
-    option.xAxis = axis(chart.x, { type: chart.x_log ? "log" : "value", min: chart.x_log && values.length > 0 ? Math.min(...values) : undefined, max: "dataMax", axisLabel: { color: css("--soft"), formatter: short, hideOverlap: true, padding: [0, 6] } });
-    option.yAxis = axis(chart.y, { type: "value", nameGap: 44, axisLabel: { color: css("--soft"), formatter: short } });
+    numbered(option, chart.x, chart.curves.flatMap((curve) => curve.points.map(([x]) => x)), chart.x_log);
+    if (chart.x_log) option.xAxis.logBase = 10;
+    upright(option, chart.y);
     option.tooltip = { ...option.tooltip, trigger: "axis", valueFormatter: (value) => (typeof value === "number" ? short(value) : "–") };
-    option.series = chart.curves.map((curve, index) => ({
-      type: "line", name: curve.name, showSymbol: chart.is_scattered, showAllSymbol: chart.is_scattered, symbol: "circle", symbolSize: 3, color: css(`--d${index % 12}`),
-      lineStyle: { width: chart.is_scattered ? 0 : 1.8, type: index % 2 ? "dashed" : "solid" },
-      data: curve.points.filter(([x]) => !chart.x_log || x > 0),
-    }));
-    draw(place, chart.title, option);
+    option.series = chart.curves.map((curve, index) => lineOf(curve.name, index, chart.curves.length, curve.points.filter(([x]) => !chart.x_log || x > 0), chart.is_scattered));
+    draw(place, chart.title, option, false);
   };
   for (const figure of figures) {
     const place = document.querySelector(`[data-figure="${figure.id}"]`);
-    bars(place, figure);
+    const known = [];
+    figure.panels.forEach((one) => panel(place, one, known));
     figure.curves.forEach((chart) => lines(place, chart));
   }
   body.dataset.charts = String(asked);

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::html::{escape, json_in_script};
 use super::picture::svg;
 use super::{DARK, ECHARTS, STYLE, fill};
-use crate::reproduce::{FigureReport, Report};
-use crate::reproduce::{Grid, compared_grid, heading, inputs_grid};
+use crate::reproduce::{FigureReport, Outside, Report};
+use crate::reproduce::{Grid, compared_grid, heading, inputs_grid, size_of_runs};
 
 const PAGE: &str = include_str!("reproduction.html");
 const SCRIPT: &str = include_str!("reproduction.js");
@@ -18,14 +18,10 @@ pub fn render_reproduction(report: &Report) -> String {
     let charts: Vec<_> = report
         .figures
         .iter()
-        .map(|figure| {
-            let published: Vec<_> = figure.compared.iter().map(|compared| &compared.published).collect();
-            // What is in pictures is not drawn as bars, too.
-            let points = if figure.pictures.is_empty() { &figure.points[..] } else { &[] };
-            json!({ "id": figure.id, "points": points, "curves": figure.curves, "published": published })
-        })
+        .filter(|figure| has_charts(figure))
+        .map(|figure| json!({ "id": figure.id, "panels": figure.panels, "curves": figure.curves }))
         .collect();
-    let data = serde_json::to_string(&charts).expect("points and curves are always JSON");
+    let data = serde_json::to_string(&charts).expect("panels and curves are always JSON");
     fill(
         PAGE,
         &[
@@ -34,6 +30,7 @@ pub fn render_reproduction(report: &Report) -> String {
             ("style", STYLE),
             ("dark", DARK),
             ("banners", &banners(report)),
+            ("verdict", &verdict(report)),
             ("contents", &contents(report)),
             ("figures", &cards),
             ("inputs", &inputs(report)),
@@ -42,6 +39,22 @@ pub fn render_reproduction(report: &Report) -> String {
             ("script", SCRIPT),
         ],
     )
+}
+
+fn has_charts(figure: &FigureReport) -> bool {
+    !figure.panels.is_empty() || !figure.curves.is_empty()
+}
+
+/// How many published values are within, and of each figure what is not and why.
+fn verdict(report: &Report) -> String {
+    let Some(headline) = report.verdict.headline() else { return String::new() };
+    let item = |outside: &Outside| {
+        let id = escape(outside.figure);
+        format!("<li><a href=\"#{id}\">{}</a>: {}</li>", escape(&heading(outside.figure)), prose(&outside.line()))
+    };
+    let items: String = report.verdict.outside.iter().map(item).collect();
+    let items = if items.is_empty() { items } else { format!("<ul class=\"notes\">{items}</ul>") };
+    format!("<section class=\"card\" id=\"verdict\"><h2>{}</h2>{items}</section>", escape(&headline))
 }
 
 fn contents(report: &Report) -> String {
@@ -53,11 +66,8 @@ fn contents(report: &Report) -> String {
 
 fn banners(report: &Report) -> String {
     let mut banners = String::new();
-    if report.quick {
-        banners.push_str(
-            "<p class=\"banner warn\"><b>Quick.</b> Small drives and few requests, to see that all works: the values mean \
-             nothing.</p>",
-        );
+    if let Some(sentence) = size_of_runs(report) {
+        banners.push_str(&format!("<p class=\"banner warn\">{}</p>", escape(&sentence)));
     }
     if let Some(host) = &report.host {
         banners.push_str(&format!(
@@ -97,6 +107,16 @@ fn banners(report: &Report) -> String {
     banners
 }
 
+/// A sentence in which code stands between backticks.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let part = |(index, part): (usize, &str)| match index % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.map(part).collect()
+}
+
 /// Letters of the longest text in a table that does not break.
 const NAME: usize = 40;
 
@@ -127,26 +147,30 @@ fn card(figure: &FigureReport) -> String {
         "<section class=\"card\" id=\"{id}\"><h2>{}: {}</h2><p class=\"caption\">{}</p>",
         escape(&heading(figure.id)),
         escape(figure.title),
-        escape(figure.about)
+        prose(figure.about)
     );
+    for picture in &figure.pictures {
+        card.push_str(&format!("<h3>{}</h3><div class=\"scroll\">{}</div>", escape(&picture.title), svg(picture)));
+    }
+    if has_charts(figure) {
+        card.push_str(&format!("<div class=\"charts\" data-figure=\"{id}\"></div>"));
+    }
     let compared = compared_grid(&figure.compared, figure.drives_are);
     if !compared.rows.is_empty() {
         card.push_str(&table(&compared));
     }
-    for picture in &figure.pictures {
-        card.push_str(&format!("<h3>{}</h3><div class=\"scroll\">{}</div>", escape(&picture.title), svg(picture)));
-    }
-    card.push_str(&format!("<div class=\"charts\" data-figure=\"{id}\"></div>"));
     if !figure.grid.rows.is_empty() {
         let rows = figure.grid.rows.len();
-        let open = if rows > OPEN { "" } else { " open" };
+        // A table is read as one; beside charts it is for who wants the numbers.
+        let is_table = !has_charts(figure) && figure.pictures.is_empty();
+        let open = if is_table && rows <= OPEN { " open" } else { "" };
         card.push_str(&format!(
             "<details{open}><summary>Values, {rows} rows</summary>{}</details>",
             table(&figure.grid)
         ));
     }
     if !figure.remarks.is_empty() {
-        let items: String = figure.remarks.iter().map(|remark| format!("<li>{}</li>", escape(remark))).collect();
+        let items: String = figure.remarks.iter().map(|remark| format!("<li>{}</li>", prose(remark))).collect();
         card.push_str(&format!("<ul class=\"notes\">{items}</ul>"));
     }
     if !figure.commands.is_empty() {

@@ -26,6 +26,11 @@ pub struct Compared {
 /// Words for a workload that stand for several.
 const SEVERAL: [&str; 4] = ["all", "best", "least", "mean"];
 
+/// Whether a published value is a best, least or mean of workloads, and so no row's.
+pub(super) fn is_of_several_rows(published: &Published) -> bool {
+    ["best", "least", "mean"].contains(&published.workload.as_str())
+}
+
 /// Whether a point answers to a published value.
 pub(super) fn answers(point: &Point, published: &Published) -> bool {
     let matches = |asked: &str, found: &str| asked == "any" || asked == found;

@@ -1,8 +1,9 @@
-//! What a figure draws: points for tables, bars and CSV, curves, and pictures.
+//! What a figure draws: points for tables and CSV, panels of them, curves, and pictures.
 
 use serde::Serialize;
 
 use super::input::Input;
+use super::panel::{At, Panel, Scale};
 use super::picture::Picture;
 
 /// One value of a figure.
@@ -114,15 +115,41 @@ pub struct Curves {
 pub struct Drawn {
     /// The values, in the order of the rows.
     pub points: Vec<Point>,
-    /// The charts of lines.
+    /// The panels that show them; a table has none.
+    pub panels: Vec<Panel>,
+    /// The charts of lines that are made of more than the values.
     pub curves: Vec<Curves>,
-    /// The pictures. They are drawn in place of bars.
+    /// The pictures.
     pub pictures: Vec<Picture>,
     /// What a reader must know that only this execution could tell, a sentence each.
     pub remarks: Vec<String>,
 }
 
 impl Drawn {
+    /// Adds a panel of bars: `place` says of a point its series and its name on x, or that it is not shown. `axes`: what stands on
+    /// x and on y.
+    pub fn bars(
+        &mut self,
+        title: impl Into<String>,
+        axes: [&'static str; 2],
+        place: impl Fn(&Point) -> Option<(String, String)>,
+    ) {
+        let named = |point: &Point| place(point).map(|(series, name)| (series, At::Name(name)));
+        self.panels.extend(Panel::of(&self.points, (title.into(), Scale::Names), axes, named));
+    }
+
+    /// The same, of lines over numbers; each has its points in the order of x.
+    pub fn lines(
+        &mut self,
+        title: impl Into<String>,
+        scale: Scale,
+        axes: [&'static str; 2],
+        place: impl Fn(&Point) -> Option<(String, f64)>,
+    ) {
+        let numbered = |point: &Point| place(point).map(|(series, x)| (series, At::Number(x)));
+        self.panels.extend(Panel::of(&self.points, (title.into(), scale), axes, numbered));
+    }
+
     /// A remark, once.
     pub fn remark(&mut self, sentence: impl Into<String>) {
         let sentence = sentence.into();

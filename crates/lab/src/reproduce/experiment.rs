@@ -1,4 +1,4 @@
-//! A paper's `experiment.toml`: its drives, the variants that are compared, the inputs, and what `--quick` cuts off.
+//! A paper's `experiment.toml`: its drives, the variants that are compared, the inputs, and what smaller sizes cut off.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,22 @@ pub struct Experiment {
     /// The inputs, in the order of the tables.
     pub input: Vec<InputText>,
     /// What `--quick` runs instead.
-    pub quick: Quick,
+    pub quick: Smaller,
+    /// What `--middle` runs instead; nothing where the whole takes minutes, too.
+    pub middle: Option<Smaller>,
+}
+
+/// How large runs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Size {
+    /// Seconds: whether all is in order. The values mean nothing.
+    Quick,
+    /// Minutes: everything in proportion, so that orderings and ratios hold.
+    Middle,
+    /// The paper's.
+    #[default]
+    Full,
 }
 
 /// A variant of a drive.
@@ -78,16 +93,46 @@ pub struct Phase {
     pub parts: Vec<u64>,
 }
 
-/// Smaller runs that show whether all is in order; their values are not compared with the paper's.
+/// Smaller runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Quick {
+pub struct Smaller {
     /// Requests of a run.
     pub requests: u64,
     /// What is set on every drive.
+    #[serde(default)]
     pub set: Vec<String>,
+    /// What is set on some: by the drive's name.
+    #[serde(default)]
+    pub drives: BTreeMap<String, Vec<String>>,
     /// The most inputs of each group.
+    #[serde(default = "all")]
     pub inputs: usize,
+    /// By how much sizes that a figure states are smaller: caches, buffers, volumes.
+    #[serde(default = "one")]
+    pub divided_by: u64,
+    /// Figures whose published values mean something at this size: they are compared.
+    #[serde(default)]
+    pub judged: Vec<String>,
+    /// What holds at this size and what does not, in a sentence or two.
+    #[serde(default)]
+    pub about: String,
+}
+
+impl Smaller {
+    /// Whether drives are smaller, too.
+    pub(super) fn has_small_drives(&self) -> bool {
+        let all = self.set.iter().chain(self.drives.values().flatten());
+        all.into_iter().any(|set| set.starts_with("flash.") || set.starts_with("capacity."))
+    }
+}
+
+fn all() -> usize {
+    usize::MAX
+}
+
+fn one() -> u64 {
+    1
 }
 
 impl Experiment {

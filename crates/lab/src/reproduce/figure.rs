@@ -60,6 +60,11 @@ pub trait Figure: Sync {
     /// How its values are to be read, and what of the paper's text was left open; a few sentences.
     fn about(&self) -> &'static str;
 
+    /// Why values of it lie outside what the paper says, as far as known, in a sentence or two; nothing where none do.
+    fn differs(&self) -> &'static str {
+        ""
+    }
+
     /// The columns it can have; published values name one of these.
     fn series(&self) -> &'static [&'static str];
 

@@ -3,7 +3,7 @@
 
 use crate::text::columns;
 
-use super::compare::answers;
+use super::compare::{answers, is_of_several_rows};
 use super::drawn::Point;
 use super::published::Published;
 
@@ -86,9 +86,8 @@ impl Grid {
         heads.extend(set.then(|| "setting".to_string()));
         let labels = heads.len();
         let papers = |point: &Point| {
-            // A best or a mean is no row's value.
-            let single = |published: &&Published| !["best", "least", "mean"].contains(&published.workload.as_str());
-            published.iter().filter(single).find(|published| answers(point, published))
+            let mut single = published.iter().filter(|published| !is_of_several_rows(published));
+            single.find(|published| answers(point, published))
         };
         let columns: Vec<(&str, bool)> = series
             .iter()

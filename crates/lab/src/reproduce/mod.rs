@@ -4,7 +4,7 @@
 //!   Paper (experiment.toml, published/*.csv, figures)
 //!     | Scene::open: inputs are found and looked through
 //!     | Figure::runs --> Plan: every distinct run once --> runner: all cores, kept under OUT/runs
-//!     | Figure::draw: points, curves and pictures from results
+//!     | Figure::draw: points, panels of them, curves and pictures from results
 //!     v
 //!   Report: tables on the terminal, report.html, CSV, JSON, the numbers in papers/PAPER/*.md
 //! ```
@@ -24,6 +24,7 @@ mod grid;
 mod input;
 mod measured_figure;
 mod output;
+mod panel;
 mod picture;
 mod plan;
 mod published;
@@ -35,6 +36,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod text;
+mod verdict;
 mod waflash;
 mod write_amplification;
 
@@ -42,12 +44,14 @@ pub use accessor::Measured;
 pub use compare::Compared;
 pub use drawn::{Curve, Curves, Drawn, EVENTS_MIN, Point};
 pub(crate) use drawn::{names, point};
-pub use experiment::{Experiment, Phase, Variant};
+pub use experiment::{Experiment, Phase, Size, Smaller, Variant};
 pub use figure::{Figure, Paper};
 pub(crate) use grid::Grid;
 pub use input::{Input, InputKind, Library};
 pub use measured_figure::MeasuredFigure;
 pub use output::{FigureReport, Report, try_out, write};
+pub(crate) use panel::leading_number;
+pub use panel::{At, Panel, Scale, Series, Value};
 pub use picture::{Lane, Mark, Picture};
 pub use plan::{Preparation, Run};
 pub use published::{Published, PublishedError, Span};
@@ -55,7 +59,8 @@ pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute, larges
 pub use scene::Scene;
 pub use survey::Survey;
 pub use text::render;
-pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid};
+pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid, size as size_of_runs};
+pub use verdict::{Outside, Verdict};
 
 use ssdlab_base::closest;
 

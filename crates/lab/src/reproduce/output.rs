@@ -8,13 +8,16 @@ use serde::Serialize;
 
 use super::compare::{Compared, compare};
 use super::drawn::{Curves, Drawn, EVENTS_MIN, Point};
+use super::experiment::Size;
 use super::figure::Figure;
 use super::grid::Grid;
 use super::input::Input;
+use super::panel::Panel;
 use super::picture::Picture;
 use super::published::Published;
 use super::runner::{Outcomes, RunFailure};
 use super::scene::Scene;
+use super::verdict::Verdict;
 use crate::output::{OutputError, Staging, csv_field};
 use crate::result::VERSION;
 
@@ -27,8 +30,12 @@ pub struct Report {
     pub title: String,
     /// The version of ssdlab.
     pub version: String,
-    /// Whether runs were small: the values then mean nothing.
-    pub quick: bool,
+    /// How large runs were: `quick`, `middle` or `full`.
+    pub size: Size,
+    /// What holds at that size; nothing where it is the whole.
+    pub about_size: Option<String>,
+    /// Figures whose published values mean something at that size, where it is not the whole.
+    pub judged: Vec<&'static str>,
     /// The host description whose layers stood above every drive.
     pub host: Option<String>,
     /// Whether it has all of the paper's figures.
@@ -39,6 +46,8 @@ pub struct Report {
     pub runs: (usize, usize, usize),
     /// Of the runs that ended, those whose results were kept from before.
     pub kept: usize,
+    /// How much of what the paper says was found.
+    pub verdict: Verdict,
     /// The figures.
     pub figures: Vec<FigureReport>,
     /// The inputs behind it, also those that are missing.
@@ -58,9 +67,13 @@ pub struct FigureReport {
     pub title: &'static str,
     /// How it is to be read.
     pub about: &'static str,
+    /// Why values of it lie outside what the paper says, as far as known.
+    pub differs: &'static str,
     /// Its values.
     pub points: Vec<Point>,
-    /// Its charts of lines.
+    /// The panels that show them, with what the paper says.
+    pub panels: Vec<Panel>,
+    /// Its charts of lines that are made of more than the values.
     pub curves: Vec<Curves>,
     /// Its pictures.
     pub pictures: Vec<Picture>,
@@ -89,13 +102,20 @@ impl Report {
             paper: scene.paper.name.to_string(),
             title: scene.paper.title.to_string(),
             version: VERSION.to_string(),
-            quick: scene.quick,
+            size: scene.size,
+            about_size: scene.about_size().map(str::to_string),
+            judged: figures
+                .iter()
+                .map(|figure| figure.id())
+                .filter(|id| !scene.is_full() && scene.is_judged(id))
+                .collect(),
             host: scene.host.as_ref().map(|(file, _)| file.clone()),
             whole,
             complete: stopped == 0 && failed == 0,
             runs: (done, failed, stopped),
             kept: outcomes.kept(),
             inputs: scene.inputs.iter().filter(matters).cloned().collect(),
+            verdict: Verdict::of(&drawn),
             figures: drawn,
             failures: outcomes.failures(),
             broken_checks: outcomes.broken_checks(),
@@ -123,9 +143,13 @@ fn used(scene: &Scene, figures: &[&dyn Figure]) -> HashSet<String> {
 
 impl FigureReport {
     fn of(scene: &Scene, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
-        let Drawn { points, curves, pictures, mut remarks } = figure.draw(scene, outcomes);
-        // Values of small runs mean nothing, and are held against nothing.
-        let of_figure = |published: &&Published| !scene.quick && published.figure == figure.id();
+        let Drawn { points, mut panels, mut curves, pictures, mut remarks } = figure.draw(scene, outcomes);
+        // A line without points, and a chart without lines, show nothing.
+        curves.iter_mut().for_each(|chart| chart.curves.retain(|curve| !curve.points.is_empty()));
+        curves.retain(|chart| !chart.curves.is_empty());
+        // Values that mean nothing at this size are held against nothing.
+        let is_judged = scene.is_judged(figure.id());
+        let of_figure = |published: &&Published| is_judged && published.figure == figure.id();
         let published: Vec<Published> = scene.published.iter().filter(of_figure).cloned().collect();
         let runs = figure.runs(scene);
         let missing = runs.iter().filter(|run| outcomes.get(run).is_none()).count();
@@ -133,6 +157,7 @@ impl FigureReport {
             remarks.push(format!("{missing} of its {} runs have no result: see the list of failures", runs.len()));
         }
         let compared = compare(&published, &points);
+        panels.iter_mut().for_each(|panel| panel.mark(&points, &published));
         let few: BTreeSet<(&str, &str, u64)> = compared
             .iter()
             .flat_map(|one| one.too_few.iter().map(|(name, events)| (name.as_str(), one.our_setting.as_str(), *events)))
@@ -155,10 +180,12 @@ impl FigureReport {
             id: figure.id(),
             title: figure.title(),
             about: figure.about(),
+            differs: figure.differs(),
             grid: Grid::of(&points, &published, scene.paper.drives_are),
             drives_are: scene.paper.drives_are,
             compared,
             points,
+            panels,
             curves,
             pictures,
             remarks,

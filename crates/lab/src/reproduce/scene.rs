@@ -5,7 +5,7 @@ use ssdlab_host::Host;
 use ssdlab_workload::replay::Fit;
 
 use super::ReproduceError;
-use super::experiment::Experiment;
+use super::experiment::{Experiment, Size, Smaller};
 use super::figure::Paper;
 use super::input::{Input, Library};
 use super::plan::{Preparation, Run};
@@ -23,8 +23,8 @@ pub struct Scene {
     pub published: Vec<Published>,
     /// Its inputs, in order, those that are missing too.
     pub inputs: Vec<Input>,
-    /// Whether runs are small, and their values not to be compared with the paper's.
-    pub quick: bool,
+    /// How large runs are.
+    pub size: Size,
     /// Layers above the drive of every run, which the paper has not: the file's name, and what it says.
     pub host: Option<(String, Host)>,
 }
@@ -34,21 +34,26 @@ impl Scene {
     ///
     /// # Errors
     /// Data that is wrong.
-    pub fn open(paper: &'static Paper, library: &Library, quick: bool) -> Result<Scene, ReproduceError> {
+    pub fn open(paper: &'static Paper, library: &Library, size: Size) -> Result<Scene, ReproduceError> {
         let experiment = Experiment::parse(paper.name, paper.experiment)?;
         let mut published = Vec::new();
         for (file, text) in paper.published {
             let file = format!("papers/{}/published/{file}", paper.name);
             published.extend(published::parse(&file, text).map_err(ReproduceError::new)?);
         }
-        let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), quick, host: None };
+        let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), size, host: None };
+        if size == Size::Middle && scene.experiment.middle.is_none() {
+            let sentence = format!("{} has no middle size: found --middle, expected none or --quick", paper.name);
+            return Err(ReproduceError::new(sentence));
+        }
         let Some(first) = scene.experiment.drives.keys().next().cloned() else {
             return Err(ReproduceError::new(format!("papers/{}/experiment.toml: it has no drive", paper.name)));
         };
         let drive = scene.config(&scene.run_on(&first))?;
-        let limit = quick.then_some(scene.experiment.quick.requests);
+        let smaller = scene.smaller().cloned();
+        let limit = smaller.as_ref().map(|smaller| smaller.requests);
         // A small drive has no room at the addresses of a large one.
-        let fit = quick.then_some(Fit::Dense);
+        let fit = smaller.as_ref().filter(|smaller| smaller.has_small_drives()).map(|_| Fit::Dense);
         let mut taken: Vec<(&str, usize)> = Vec::new();
         for stated in &scene.experiment.input {
             let of_group = match taken.iter_mut().find(|(group, _)| *group == stated.group) {
@@ -58,7 +63,7 @@ impl Scene {
                     &mut taken.last_mut().expect("one was just put there").1
                 }
             };
-            if quick && *of_group == scene.experiment.quick.inputs {
+            if smaller.as_ref().is_some_and(|smaller| *of_group == smaller.inputs) {
                 continue;
             }
             let input = Input::open(stated, library, &drive, limit, fit)?;
@@ -66,6 +71,40 @@ impl Scene {
             scene.inputs.push(input);
         }
         Ok(scene)
+    }
+
+    /// What its runs have in place of the whole; nothing where they are the whole.
+    fn smaller(&self) -> Option<&Smaller> {
+        match self.size {
+            Size::Quick => Some(&self.experiment.quick),
+            Size::Middle => self.experiment.middle.as_ref(),
+            Size::Full => None,
+        }
+    }
+
+    /// Whether runs are those of a smoke test.
+    pub fn is_quick(&self) -> bool {
+        self.size == Size::Quick
+    }
+
+    /// Whether runs are the whole.
+    pub fn is_full(&self) -> bool {
+        self.size == Size::Full
+    }
+
+    /// A size that a figure states, at this size: smaller in proportion.
+    pub fn sized(&self, bytes: u64) -> u64 {
+        bytes / self.smaller().map_or(1, |smaller| smaller.divided_by)
+    }
+
+    /// Whether the published values of a figure are compared with ours.
+    pub fn is_judged(&self, figure: &str) -> bool {
+        self.smaller().is_none_or(|smaller| smaller.judged.iter().any(|judged| judged == figure))
+    }
+
+    /// What holds at this size, and what does not; nothing where all is whole.
+    pub fn about_size(&self) -> Option<&str> {
+        self.smaller().map(|smaller| smaller.about.as_str())
     }
 
     /// The inputs of a group that are there.
@@ -100,7 +139,10 @@ impl Scene {
     }
 
     fn run_on(&self, drive: &str) -> Run {
-        let set = if self.quick { self.experiment.quick.set.clone() } else { Vec::new() };
+        let mut set = Vec::new();
+        if let Some(smaller) = self.smaller() {
+            set.extend(smaller.set.iter().chain(smaller.drives.get(drive).into_iter().flatten()).cloned());
+        }
         Run {
             // A name that the experiment does not have is refused when the run is made ready.
             device: self.experiment.drives.get(drive).cloned().unwrap_or_else(|| drive.to_string()),

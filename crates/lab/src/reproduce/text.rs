@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::compare::Compared;
+use super::experiment::Size;
 use super::grid::{Grid, number};
 use super::output::{FigureReport, Report};
 use super::published::Span;
@@ -10,12 +11,13 @@ use super::published::Span;
 /// The whole text.
 pub fn render(report: &Report) -> String {
     let mut text = format!("{}\n", report.title);
-    if report.quick {
-        text.push_str("Quick: small drives and few requests, to see that all works. The values mean nothing.\n");
+    if let Some(sentence) = size(report) {
+        text.push_str(&format!("{sentence}\n"));
     }
     if let Some(host) = &report.host {
         let _ = writeln!(text, "With the layers of {host} above every drive, which the paper does not have.");
     }
+    text.push_str(&verdict(report));
     for figure in &report.figures {
         text.push('\n');
         text.push_str(&one(figure));
@@ -41,6 +43,37 @@ pub fn render(report: &Report) -> String {
         let _ = write!(text, ", {stopped} not done: the same command goes on with them");
     }
     text.push('\n');
+    text
+}
+
+/// What a reader must know of the size of the runs; nothing where it is the paper's.
+pub(crate) fn size(report: &Report) -> Option<String> {
+    match report.size {
+        Size::Quick => {
+            Some("Quick: small drives and few requests, to see that all works. The values mean nothing.".to_string())
+        }
+        Size::Middle => {
+            let names: Vec<String> = report.judged.iter().map(|id| heading(id)).collect();
+            let judged = if names.is_empty() { "None of these figures is".to_string() } else { names.join(", ") };
+            let verb = match names.len() {
+                0 => "",
+                1 => " alone is",
+                _ => " alone are",
+            };
+            let about = report.about_size.as_deref().unwrap_or_default();
+            Some(format!("Middle size: {about} {judged}{verb} compared with the paper at this size."))
+        }
+        Size::Full => None,
+    }
+}
+
+/// How much is within, and what is outside and why, a line a figure.
+fn verdict(report: &Report) -> String {
+    let Some(headline) = report.verdict.headline() else { return String::new() };
+    let mut text = format!("\n{headline}\n");
+    for outside in &report.verdict.outside {
+        let _ = writeln!(text, "  {}: {}", heading(outside.figure), outside.line());
+    }
     text
 }
 

@@ -18,15 +18,18 @@ pub(crate) struct Variant {
     pub(crate) by: &'static str,
     /// Entries of the log.
     pub(crate) log: u64,
+    /// Loads at a time; 0: no limit.
+    pub(crate) loads: u32,
     pub(crate) buffer: &'static str,
     pub(crate) channels: u32,
 }
 
-pub(crate) const VARIANTS: [Variant; 4] = [
-    Variant { name: "pages", by: "page", log: 0, buffer: "none", channels: 2 },
-    Variant { name: "pages with a log", by: "page", log: 6, buffer: "none", channels: 2 },
-    Variant { name: "pages behind a buffer", by: "page", log: 0, buffer: "lru", channels: 1 },
-    Variant { name: "entries", by: "entry", log: 0, buffer: "none", channels: 2 },
+pub(crate) const VARIANTS: [Variant; 5] = [
+    Variant { name: "pages", by: "page", log: 0, loads: 0, buffer: "none", channels: 2 },
+    Variant { name: "pages with a log", by: "page", log: 6, loads: 0, buffer: "none", channels: 2 },
+    Variant { name: "pages behind a buffer", by: "page", log: 0, loads: 0, buffer: "lru", channels: 1 },
+    Variant { name: "entries", by: "entry", log: 0, loads: 0, buffer: "none", channels: 2 },
+    Variant { name: "pages, one load at a time", by: "page", log: 0, loads: 1, buffer: "none", channels: 2 },
 ];
 
 /// A drive of one unit a sector, with two map pages cached, or as many entries as a page has.
@@ -47,6 +50,7 @@ pub(crate) fn drive(variant: Variant) -> DriveConfig {
     config.ftl.own.set("map_cache", if variant.by == "entry" { 24 * 8_u64 } else { 1024 });
     config.ftl.own.set("map_cache_by", variant.by);
     config.ftl.own.set("map_log", variant.log * 8);
+    config.ftl.own.set("map_loads", variant.loads);
     config
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Program {
     pub(super) of_change: u32,
     /// The group whose collection it is of.
     moved_in: Option<u32>,
+    /// It failed, and its pages wait for another place.
+    failed: bool,
 }
 
 impl Program {
@@ -215,10 +217,23 @@ impl MapCache {
         self.ended(data, media, op, whole);
     }
 
+    /// A program failed, and its pages are to be written elsewhere, for which a block may have to become free.
+    pub(in crate::ftl) fn program_failed(&mut self, media: &mut Media, op: u32) {
+        if let MapOp::Program(program) = &mut self.ops[op]
+            && !std::mem::replace(&mut program.failed, true)
+            && program.then.is_some()
+        {
+            self.stuck += 1;
+            media.map_has_room = true;
+        }
+    }
+
     /// A program failed, and its pages stay in RAM.
     pub(in crate::ftl) fn given_up(&mut self, data: &mut PageFtl, media: &mut Media, op: u32) {
         let ended = self.take_op(op);
         self.ended(data, media, ended, false);
+        // What waits for a load has its turn.
+        media.map_has_room = true;
     }
 
     fn take_op(&mut self, op: u32) -> MapOp {
@@ -269,8 +284,13 @@ impl MapCache {
                     assert!(*in_flight > 0, "map pages of group {group} were moved, and none were on their way");
                     *in_flight -= 1;
                 }
-                if let Some(line) = program.then {
-                    self.read(data, media, line);
+                match program.then {
+                    Some(line) if program.failed => {
+                        self.stuck -= 1;
+                        self.placed.push_back(line);
+                    }
+                    Some(line) => self.read(data, media, line),
+                    None => {}
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::ftl::cached_map::{LOG_ENTRY_BYTES, Shape};
 use crate::{DriveConfig, DriveError};
 
 /// The table.
-pub(in crate::ftl) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOG];
+pub(in crate::ftl) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOADS, MAP_LOG];
 
 pub(in crate::ftl) const MAP_CACHE: Key = Key::new(
     "map_cache",
@@ -54,6 +54,15 @@ pub(in crate::ftl) const MAP_PACKING: Key = Key::new(
      `ftl.mapping_unit` share one. `false`: one map page a page of flash.",
 );
 
+pub(in crate::ftl) const MAP_LOADS: Key = Key::new(
+    "map_loads",
+    Kind::count("loads", 0),
+    Default::number(0),
+    "Most map pages that are loaded at one time, whoever misses them; `0` is no limit. A load takes from the program of the dirty \
+     page that leaves for it to the end of its read (SHRD, section 2), so with 1 the controller handles one miss after another. Other \
+     misses wait in the order in which they came.",
+);
+
 pub(in crate::ftl) const MAP_LOG: Key = Key::new(
     "map_log",
     Kind::Size { least: 0, most: u64::MAX, step: 8 },
@@ -69,6 +78,7 @@ pub(in crate::ftl) struct Sizes {
     by_entry: bool,
     map_page: u32,
     packing: bool,
+    loads: u32,
     map_log: u64,
 }
 
@@ -81,6 +91,7 @@ impl Sizes {
             by_entry: own.choice::<CacheBy>(&MAP_CACHE_BY, geometry) == CacheBy::Entry,
             map_page,
             packing: own.flag(&MAP_PACKING, geometry),
+            loads: own.count(&MAP_LOADS, geometry),
             map_log: own.number(&MAP_LOG, geometry),
         }
     }
@@ -91,7 +102,8 @@ impl Sizes {
         let capacity = fit.min(shape.lines().max(least_lines(config)));
         let log_entries =
             (self.map_log / u64::from(LOG_ENTRY_BYTES)).min(config.mapped_units().max(units_per_page(config)).into());
-        Shape { capacity, log_entries: log_entries as u32, ..shape }
+        let loads = if self.loads == 0 { u32::MAX } else { self.loads };
+        Shape { capacity, loads, log_entries: log_entries as u32, ..shape }
     }
 
     /// Whether there is a map of this shape at all.
@@ -169,7 +181,7 @@ fn units_per_page(config: &DriveConfig) -> u32 {
     config.flash.geometry.page_bytes / config.ftl.mapping_unit
 }
 
-/// Draws caches from the smallest to one for the whole map, and logs from none to a larger one.
+/// Draws caches from the smallest to one for the whole map, logs from none to a larger one, and one load at a time to all.
 pub(in crate::ftl) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     let (page, unit) = (config.flash.geometry.page_bytes, config.ftl.mapping_unit);
     // Mostly the smallest: on a small drive only these are more than fit into the cache.
@@ -195,15 +207,18 @@ pub(in crate::ftl) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
         _ => units_per_page(config) * rng.random_range(2..=16),
     };
     config.ftl.own.set(MAP_LOG.name, u64::from(log_entries * LOG_ENTRY_BYTES));
+    let loads = if rng.random_bool(0.5) { 0 } else { rng.random_range(1..=4_u32) };
+    config.ftl.own.set(MAP_LOADS.name, loads);
     // Map blocks take some of every plane.
     config.flash.geometry.blocks_per_plane += 5;
     config.gc.free_blocks = config.gc.free_blocks.max(3);
 }
 
-/// The smallest cache of a drive of a handful of pages, or one for a page more and the smallest log.
+/// The smallest cache of a drive of a handful of pages, or one for a page more, the smallest log, and one load at a time.
 pub(in crate::ftl) fn handful(config: &mut DriveConfig, other: bool) {
     config.flash.geometry.blocks_per_plane += 6;
     config.ftl.own.set(MAP_PAGE.name, 512_u32);
     config.ftl.own.set(MAP_CACHE.name, u64::from(least_lines(config) + u32::from(other)) * 512);
     config.ftl.own.set(MAP_LOG.name, u64::from(u32::from(other) * units_per_page(config) * LOG_ENTRY_BYTES));
+    config.ftl.own.set(MAP_LOADS.name, u32::from(other));
 }

@@ -2,6 +2,11 @@
 //!
 //! A map page leaves with its own program. An entry leaves when it is clean: a dirty one has its page programmed first, with all
 //! dirty entries of it, and these stay in the cache (the batch updates of DFTL).
+//!
+//! Both are the load of a miss: at most so many are in flight as `ftl.map_loads` says, and others wait in the order in which
+//! they came, relocation's among those of commands. A load that is in flight waits for nothing but chips. One whose page
+//! cannot leave before a block is free, since the program failed, holds no other back: relocation, which frees blocks, may need
+//! a load for that. Nor does one whose map page is on its way to flash, nor another line of a page that is being read.
 
 use ssdlab_flash::{Lpn, UnitId};
 
@@ -33,11 +38,16 @@ const COMPANIONS_SOUGHT: usize = 64;
 impl MapCache {
     /// Loads lines that wait for it, in order, until one finds no place.
     pub(super) fn load_waiting(&mut self, data: &mut PageFtl, media: &mut Media) {
-        for line in std::mem::take(&mut self.placed) {
+        for _ in 0..self.placed.len() {
+            if !self.may_load() {
+                break;
+            }
+            let line = self.placed.pop_front().expect("a line that has a place");
             self.read(data, media, line);
         }
         let mut behind_programs = Vec::new();
-        while let Some(line) = self.waiting.pop_front() {
+        while self.waiting.front().is_some_and(|line| self.may_begin(*line)) {
+            let line = self.waiting.pop_front().expect("a line waits");
             assert!(self.lines[line as usize].loading, "line {line} of the map waits, and nobody wants it");
             if self.is_in_flight(data, media, self.shape.page_of_line(line)) {
                 behind_programs.push(line);
@@ -56,9 +66,30 @@ impl MapCache {
         self.load_next_ahead(data, media);
     }
 
+    /// Whether fewer loads are in flight than may be.
+    #[inline]
+    fn may_load(&self) -> bool {
+        self.shape.loads == u32::MAX || self.loads() < self.shape.loads
+    }
+
+    /// The same for the load of a line, which may come with one that is in flight.
+    #[inline]
+    fn may_begin(&self, line: u32) -> bool {
+        self.may_load() || self.pages[self.shape.page_of_line(line) as usize].reading
+    }
+
+    /// Loads in flight.
+    fn loads(&self) -> u32 {
+        let joined: usize = self.joined.values().map(Vec::len).sum();
+        let waiting = (self.placed.len() + joined) as u32 + self.stuck;
+        assert!(waiting <= self.in_transit, "{waiting} loads of {} wait for others", self.in_transit);
+        self.in_transit - waiting
+    }
+
     /// While no line waits, those are loaded that will be asked for.
     fn load_next_ahead(&mut self, data: &mut PageFtl, media: &mut Media) {
         while self.waiting.is_empty()
+            && self.may_load()
             && let Some(line) = self.ahead.pop_front()
         {
             let in_program = self.pages[self.shape.page_of_line(line) as usize].in_program > 0;
@@ -247,7 +278,7 @@ impl MapCache {
         assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody wants it");
         if self.is_in_flight(data, media, page) {
             // Collection moves it.
-            self.placed.push(line);
+            self.placed.push_back(line);
             return;
         }
         if self.pages[page as usize].reading {

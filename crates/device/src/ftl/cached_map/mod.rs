@@ -15,7 +15,7 @@
 //! - `lru.rs`: the order of use.
 //! - `keys.rs`: what descriptions say of it.
 //! - `jobs.rs`: who waits for which lines.
-//! - `load.rs`: misses: a line leaves, another one comes.
+//! - `load.rs`: misses: a line leaves, another one comes; how many at one time.
 //! - `log.rs`: changes that relocation makes in pages that are not cached.
 //! - `blocks.rs`: programs of map pages, and collection of their blocks.
 //! - `flush.rs`: dirty pages that are programmed while they stay: for trims, when active blocks are full, and before dirty
@@ -222,8 +222,10 @@ pub(super) struct MapCache {
     ahead: VecDeque<u32>,
     /// Who needs them.
     ahead_for: MapUser,
-    /// Lines that have a place, and wait for a program of their page.
-    placed: Vec<u32>,
+    /// Lines that have a place, and wait for a program of their page, or for their turn after one that failed.
+    placed: VecDeque<u32>,
+    /// Lines whose place a page has not left yet, because its program failed.
+    stuck: u32,
     /// By page: lines that come with a load in flight which another line asked for.
     joined: FxHashMap<u32, Vec<u32>>,
     /// By page: cached lines that jobs wait for while it is held.
@@ -277,7 +279,8 @@ impl MapCache {
             waiting: VecDeque::new(),
             ahead: VecDeque::new(),
             ahead_for: MapUser::Buffer,
-            placed: Vec::new(),
+            placed: VecDeque::new(),
+            stuck: 0,
             joined: FxHashMap::default(),
             held_lines: FxHashMap::default(),
             shared: Shared::new(&shape),

@@ -31,6 +31,8 @@ pub(in crate::ftl) struct Shape {
     pub(in crate::ftl) by_entry: bool,
     /// Lines of the cache.
     pub(in crate::ftl) capacity: u32,
+    /// Loads at one time at most; `u32::MAX` where there is no limit.
+    pub(in crate::ftl) loads: u32,
     /// Entries of the log of what relocation changed; 0: there is none.
     pub(in crate::ftl) log_entries: u32,
     /// Superblocks opened for data until dirty map pages are flushed.
@@ -56,6 +58,7 @@ impl Shape {
             in_page: if share { (flash_page / unit / units).max(1) * slots } else { 1 },
             by_entry: false,
             capacity: 0,
+            loads: u32::MAX,
             log_entries: 0,
             active: u64::from(groups * config.frontiers()),
         }

@@ -5,12 +5,14 @@ use ssdlab_base::{Rng, format_size};
 use ssdlab_flash::Oob;
 
 use crate::description::{Default, Key, Kind};
-use crate::ftl::cached_map::keys::{self as map_keys, MAP_CACHE, MAP_CACHE_BY, MAP_LOG, MAP_PACKING, MAP_PAGE, Sizes};
+use crate::ftl::cached_map::keys::{
+    self as map_keys, MAP_CACHE, MAP_CACHE_BY, MAP_LOADS, MAP_LOG, MAP_PACKING, MAP_PAGE, Sizes,
+};
 use crate::ftl::demand;
 use crate::{Allocation, DriveConfig, DriveError, Parity};
 
 /// The table.
-pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOG, RWLB];
+pub(super) const KEYS: &[Key] = &[MAP_CACHE, MAP_CACHE_BY, MAP_PAGE, MAP_PACKING, MAP_LOADS, MAP_LOG, RWLB];
 
 const RWLB: Key = Key::new(
     "rwlb",

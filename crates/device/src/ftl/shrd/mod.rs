@@ -226,6 +226,10 @@ impl CachedMap for Shrd {
         self.turn_settled(media);
     }
 
+    fn program_failed(&mut self, media: &mut Media, op: u32) {
+        self.base.program_failed(media, op);
+    }
+
     fn given_up(&mut self, media: &mut Media, op: u32) {
         self.base.given_up(media, op);
     }

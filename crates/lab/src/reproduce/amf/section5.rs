@@ -50,6 +50,11 @@ impl Figure for Section5 {
          channels busy. AFTL is below the layer append. MB are of 2^20 bytes."
     }
 
+    fn differs(&self) -> &'static str {
+        "A die takes the next page's data after its program here: 32 dies in 478 + 33.3 us are 62.6 K a second. Reads differ by \
+         the beginning and the end of the run."
+    }
+
     fn series(&self) -> &'static [&'static str] {
         const FACT_NAMES: [&str; 5] = names(&FACTS);
         const RATE_NAMES: [&str; 2] = names(&RATES);
@@ -82,6 +87,11 @@ impl Figure for Section5 {
                     drawn.points.push(Point { stands_for: input.stands_for.clone(), ..of_input });
                 }
             }
+        }
+        for (series, unit, _) in RATES {
+            drawn.bars(format!("raw {series}"), ["", unit], |point| {
+                (point.series == series).then(|| (point.setting.clone(), point.workload.clone()))
+            });
         }
         drawn
     }

@@ -15,7 +15,7 @@ const MAP: &str = "map";
 const STATES: &str = "states and pointers";
 const BITMAPS: &str = "bitmaps";
 const ALL: &str = "all";
-const BY_AFTL: &str = "map, by AFTL's";
+const BY_AFTL: &str = "map relative to AFTL";
 
 /// Tables that are no part of the map: of segments, their states and write pointers.
 const STATE_TABLES: [&str; 2] = ["segment_state_bytes", "write_pointer_bytes"];
@@ -49,7 +49,7 @@ fn run(scene: &Scene, capacity: &str, ftl: &str, of_host: bool) -> Option<Run> {
     let input = scene.inputs("table02").next()?;
     let drive = drive_of(ftl, capacity);
     // A small drive has one capacity: that of `quick`.
-    let variant = if of_host && !scene.quick { format!("{ftl}, {capacity}") } else { ftl.to_string() };
+    let variant = if of_host && !scene.is_quick() { format!("{ftl}, {capacity}") } else { ftl.to_string() };
     Some(scene.run(&drive, &variant, input, "").prepared(Preparation::None))
 }
 
@@ -73,6 +73,11 @@ impl Figure for Table02 {
          have 512 GB or 1 TB of flash, and their rows follow. The paper does not name its hybrid FTL, so both usual designs stand for it. For 1 TB \
          the text says 62 MB, the table 186. AFTL's map has 4 bytes for a block; each segment also has a byte for state and generation and 4 for \
          the write pointer. ALFS, in the host, is not built yet."
+    }
+
+    fn differs(&self) -> &'static str {
+        "Our block map also counts the written pages of each block, and our hybrid FTLs keep which page each page of a log \
+         block holds and where it lies; the paper does not say what its maps contain."
     }
 
     fn series(&self) -> &'static [&'static str] {

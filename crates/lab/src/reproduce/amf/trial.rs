@@ -223,10 +223,11 @@ fn places(flash: &Flash, page_bytes: u32) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::{Library, Scene};
+    use crate::reproduce::{Library, Scene, Size};
 
     fn config(variant: &str) -> DriveConfig {
-        let scene = Scene::open(&super::super::PAPER, &Library::default(), true).expect("the paper's data is right");
+        let scene =
+            Scene::open(&super::super::PAPER, &Library::default(), Size::Quick).expect("the paper's data is right");
         super::super::common::illustrated(&scene, variant, &[]).expect("a drive")
     }
 

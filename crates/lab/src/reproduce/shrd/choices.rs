@@ -6,8 +6,8 @@ use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
 pub(super) struct Choices;
 
 const COLUMNS: [Column; 4] = [
-    ("rate", "K/s", write_rate),
-    ("misses a write", "", misses_a_write),
+    ("write IOPS", "K", write_rate),
+    ("map misses per write", "", misses_a_write),
     ("busy dies", "%", busy_dies),
     ("write amplification", "", |run| run.number("write_amplification.total")),
 ];

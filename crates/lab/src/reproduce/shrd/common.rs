@@ -1,15 +1,91 @@
 //! What several figures need: the systems that are compared, and how columns are read from a run.
 
+use crate::reproduce::grid::number;
 use crate::reproduce::{Drawn, Input, Measured, Outcomes, Run, Scene, point};
 
 /// The paper's drive.
 pub(super) const DRIVE: &str = "SM843";
 
+/// The paper's system.
+pub(super) const SHRD: &str = "SHRD";
+
 /// The systems that Figures 7 and 8 compare, by their variants: the paper's, and restoring in the host.
-pub(super) const SYSTEMS: [&str; 5] = ["DFTL", "DFTL, buffer", "SHRD", "ReSSD", "LSDM"];
+const SYSTEMS: [&str; 5] = ["DFTL", "DFTL, buffer", SHRD, "ReSSD", "LSDM"];
+
+/// Firmware that handles so many map misses at a time: what it is called, and the limit.
+pub(super) type Limit = (&'static str, u32);
+
+/// The limits that Figures 7 and 8 sweep, and the systems that they are put on.
+pub(super) const LIMITS: [Limit; 3] =
+    [("1 map load at a time", 1), ("4 map loads at a time", 4), ("16 map loads at a time", 16)];
+pub(super) const LIMITED: [&str; 3] = ["DFTL", "DFTL, buffer", SHRD];
+
+/// A system that Figures 7 and 8 compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct System {
+    pub(super) variant: &'static str,
+    /// Where its firmware handles few misses at a time: what that is called, and how many.
+    pub(super) limit: Option<Limit>,
+}
+
+impl System {
+    /// What tables call it.
+    pub(super) fn name(&self) -> String {
+        self.limit.map_or_else(|| self.variant.to_string(), |(limit, _)| format!("{}, {limit}", self.variant))
+    }
+
+    /// DFTL with the same firmware.
+    pub(super) fn dftl(&self) -> System {
+        System { variant: "DFTL", ..self.clone() }
+    }
+
+    /// Its run of an input.
+    pub(super) fn run(&self, scene: &Scene, input: &Input, replay: &str) -> Run {
+        let run = scene.run(DRIVE, self.variant, input, replay);
+        match self.limit {
+            Some((_, loads)) => run.with(format!("ftl.map_loads={loads}")),
+            None => run,
+        }
+    }
+}
+
+/// A system's name as its variant, and the number of map loads at a time.
+pub(super) fn variant_and_limit(system: &str) -> (&str, &str) {
+    let limited = |(limit, _): Limit| Some((system.strip_suffix(limit)?.strip_suffix(", ")?, limit));
+    let found = LIMITS.into_iter().find_map(limited);
+    found.map_or((system, "no limit"), |(variant, limit)| (variant, limit.split(' ').next().unwrap_or(limit)))
+}
+
+/// All systems without a limit, and some with each.
+pub(super) fn systems() -> Vec<System> {
+    let all = SYSTEMS.map(|variant| System { variant, limit: None });
+    let limited = LIMITS.into_iter().flat_map(|limit| LIMITED.map(|variant| System { variant, limit: Some(limit) }));
+    all.into_iter().chain(limited).collect()
+}
+
+/// Says which of several readings of the firmware brings `ours`, a ratio of each, closest to the paper's `published`.
+pub(super) fn closest(what: &str, published: f64, ours: &[(String, f64)]) -> Option<String> {
+    let off = |value: f64| (value / published).ln().abs();
+    let (name, value) = ours.iter().min_by(|a, b| off(a.1).total_cmp(&off(b.1)))?;
+    let others = ours.iter().filter(|(other, _)| other != name);
+    let others: Vec<String> = others.map(|(name, value)| format!("{name}: {}", number(*value, "x"))).collect();
+    Some(format!(
+        "{what}: {name} comes closest to the paper's {published}, with {}; {}",
+        number(*value, "x"),
+        others.join("; ")
+    ))
+}
 
 /// Bytes of data that a byte of the map is for: an entry of 4 bytes for 4 KB (section 1).
 pub(super) const DATA_BY_MAP: u64 = 1024;
+
+/// A size of so many MB, in proportion to the size of the runs, as a description has it.
+pub(super) fn sized(scene: &Scene, mb: u64) -> String {
+    match scene.sized(mb << 20) {
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        bytes => format!("{}k", bytes >> 10),
+    }
+}
 
 /// Bytes of a map page (section 2).
 pub(super) const MAP_PAGE: u64 = 4096;
@@ -50,7 +126,7 @@ pub(super) fn erases_of_thousand_writes(run: &Measured) -> Option<f64> {
 }
 
 /// A system's rate by DFTL's of the same load and cache.
-pub(super) const BY_DFTL: &str = "rate, by DFTL's";
+pub(super) const BY_DFTL: &str = "IOPS relative to DFTL";
 
 /// Draws the rate of a run by that of another, `path` in both results, if both have one.
 pub(super) fn rate_by(
@@ -137,6 +213,14 @@ mod tests {
         let misses: Vec<f64> = [1, 2, 4, 8, 16, 32, 64].map(|mb| misses_of_uniform(mb << 20, 32 << 20)).to_vec();
         let wanted = [0.969, 0.938, 0.875, 0.75, 0.5, 0.0, 0.0];
         assert!(misses.iter().zip(wanted).all(|(ours, wanted)| (ours - wanted).abs() < 6e-4), "{misses:?}");
+    }
+
+    #[test]
+    fn the_closest_reading_is_the_one_with_the_least_ratio_to_the_papers_value() {
+        let ours = [("no limit", 2.0), ("1", 12.0), ("4", 40.0)].map(|(name, value)| (name.to_string(), value));
+        let said = closest("at 1 MB", 18.0, &ours).expect("there are values");
+        assert_eq!(said, "at 1 MB: 1 comes closest to the paper's 18, with 12.00; no limit: 2.00; 4: 40.00");
+        assert_eq!(closest("at 1 MB", 18.0, &[]), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Figure 2: what a buffer that sorts requests would do for DFTL.
 
 use super::common::{Column, DRIVE, busy_dies, columns};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scale, Scene, names};
 
 pub(super) struct Figure02;
 
@@ -31,6 +31,12 @@ fn runs(scene: &Scene, input: &Input) -> Vec<(&'static str, Run)> {
     let plain = scene.run(DRIVE, "DFTL", input, "closed:32").with(CACHE);
     let sorted = SIZES.map(|size| (size, plain.clone().reordered(size)));
     std::iter::once(("none", plain)).chain(sorted).collect()
+}
+
+/// A buffer's size on x: without one, a step before the first.
+fn kilobytes(size: &str) -> f64 {
+    let step = SIZES.iter().position(|known| *known == size).map_or(0, |step| step + 1);
+    f64::from(16 << (2 * step))
 }
 
 impl Figure for Figure02 {
@@ -65,32 +71,17 @@ impl Figure for Figure02 {
                 columns(&mut drawn, outcomes, (&run, input, size), &COLUMNS);
             }
         }
-        for (series, _, read) in COLUMNS {
-            drawn.curves.extend(chart(scene, outcomes, series, read));
+        for (series, title, y) in [
+            ("map misses", "map miss ratio", "map misses, %"),
+            ("busy dies", "utilization of parallel units", "busy dies, %"),
+        ] {
+            drawn.lines(title, Scale::Log, ["buffer, KB (16: none)", y], |point| {
+                (point.series == series).then(|| (point.workload.clone(), kilobytes(&point.setting)))
+            });
         }
         if scene.inputs("msr").next().is_none() {
             drawn.remark("no excerpt of MSR Cambridge is at hand (--traces): the recordings stand alone");
         }
         drawn
     }
-}
-
-/// A chart of one column with a line for each input, over the buffer's size from none, drawn at 16 KB.
-fn chart(scene: &Scene, outcomes: &Outcomes, series: &'static str, read: super::common::Read) -> Option<Curves> {
-    let line = |input: &Input| {
-        let sized = runs(scene, input).into_iter().enumerate();
-        let points =
-            sized.filter_map(|(step, (_, run))| Some((f64::from(16 << (2 * step)), read(outcomes.get(&run)?)?)));
-        Curve { name: input.name.clone(), points: points.collect() }
-    };
-    let curves: Vec<Curve> = inputs(scene).map(line).filter(|curve| !curve.points.is_empty()).collect();
-    (!curves.is_empty()).then(|| Curves {
-        title: format!("{series} by the size of the buffer"),
-        x: "buffer, KB (16: none)",
-        x_log: true,
-        y: if series == "busy dies" { "busy dies, %" } else { "map misses, %" },
-        is_scattered: false,
-        input: "each line's own".to_string(),
-        curves,
-    })
 }

@@ -10,12 +10,12 @@ pub(super) struct Figure10;
 const SYSTEMS: [&str; 6] = ["DFTL", "DFTL, map log", "SHRD", "SHRD, map log", "ReSSD", "LSDM"];
 
 const COLUMNS: [Column; 7] = [
-    ("rate", "K/s", write_rate),
-    ("misses a write, host", "", |run| misses_by(run, &["host", "buffer"])),
-    ("misses a write, GC", "", |run| misses_by(run, &["gc"])),
-    ("misses a write, log", "", |run| misses_by(run, &["log"])),
+    ("write IOPS", "K", write_rate),
+    ("map misses per write, host", "", |run| misses_by(run, &["host", "buffer"])),
+    ("map misses per write, GC", "", |run| misses_by(run, &["gc"])),
+    ("map misses per write, log", "", |run| misses_by(run, &["log"])),
     ("write amplification", "", write_amplification),
-    ("erases", "a thousand writes", erases_of_thousand_writes),
+    ("erases", "per 1,000 writes", erases_of_thousand_writes),
     ("victims", "", |run| Some(run.number("gc.foreground_victims")? + run.number("gc.background_victims")?)),
 ];
 
@@ -23,7 +23,7 @@ const COLUMNS: [Column; 7] = [
 const PATH: &str = "throughput.write_iops";
 
 /// A system's rate by that of the same without a map log.
-const BY_SAME: &str = "rate, by that without the log";
+const BY_SAME: &str = "IOPS relative to no map log";
 
 fn run(scene: &Scene, system: &str, input: &Input) -> Run {
     scene.run(DRIVE, system, input, "").prepared(Preparation::Aged)
@@ -68,6 +68,17 @@ impl Figure for Figure10 {
                 rate_by(&mut drawn, outcomes, (&run, &by, PATH), (input, with, BY_SAME));
             }
         }
+        for (series, title) in
+            [(BY_DFTL, "(a) IOPS relative to DFTL"), (BY_SAME, "(a) IOPS relative to the same without a map log")]
+        {
+            drawn.bars(title, ["", series], |point| {
+                (point.series == series).then(|| (point.workload.clone(), point.setting.clone()))
+            });
+        }
+        drawn.bars("(b) map misses per write, by who asks", ["", "map misses per write"], |point| {
+            let asker = point.series.strip_prefix("map misses per write, ")?;
+            Some((asker.to_string(), point.setting.clone()))
+        });
         drawn
     }
 }

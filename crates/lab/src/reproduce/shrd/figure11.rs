@@ -8,8 +8,8 @@ pub(super) struct Figure11;
 const SYSTEMS: [&str; 2] = ["DFTL", "SHRD"];
 
 const COLUMNS: [Column; 10] = [
-    ("writes", "K/s", write_rate),
-    ("reads", "K/s", |run| run.number("throughput.read_iops").map(|rate| rate / 1e3)),
+    ("write IOPS", "K", write_rate),
+    ("read IOPS", "K", |run| run.number("throughput.read_iops").map(|rate| rate / 1e3)),
     ("read, mean", "us", |run| read_latency(run, "mean")),
     ("read, p99", "us", |run| read_latency(run, "p99")),
     ("read, p99.9", "us", |run| read_latency(run, "p999")),
@@ -23,8 +23,8 @@ const COLUMNS: [Column; 10] = [
 ];
 
 /// SHRD's rates by DFTL's.
-const WRITES_BY: &str = "writes, by DFTL's";
-const READS_BY: &str = "reads, by DFTL's";
+const WRITES_BY: &str = "write IOPS relative to DFTL";
+const READS_BY: &str = "read IOPS relative to DFTL";
 
 fn read_latency(run: &Measured, key: &str) -> Option<f64> {
     run.number(&format!("latency_ns.read.{key}")).map(|ns| ns / 1e3)
@@ -109,6 +109,11 @@ impl Figure for Figure11 {
                     rate_by(&mut drawn, outcomes, (&run, &baseline, path), (input, system, series));
                 }
             }
+            drawn.bars("(a), (b) IOPS relative to DFTL", ["", "IOPS relative to DFTL"], |point| {
+                let kinds = [(WRITES_BY, "writes"), (READS_BY, "reads")];
+                let (_, kind) = kinds.into_iter().find(|(name, _)| *name == point.series)?;
+                Some((point.setting.clone(), kind.to_string()))
+            });
             let chart = |title: &str, y, read: fn(&Measured) -> Vec<(f64, f64)>| Curves {
                 title: title.to_string(),
                 x: "time, s",
@@ -124,8 +129,10 @@ impl Figure for Figure11 {
                     })
                     .collect(),
             };
-            drawn.curves.push(chart("(a) writes over time", "writes, K/s", |run| rate_over_time(run, "write")));
-            drawn.curves.push(chart("(b) reads over time", "reads, K/s", |run| rate_over_time(run, "read")));
+            drawn
+                .curves
+                .push(chart("(a) writes over time", "write IOPS, thousands", |run| rate_over_time(run, "write")));
+            drawn.curves.push(chart("(b) reads over time", "read IOPS, thousands", |run| rate_over_time(run, "read")));
             drawn.curves.push(chart("(c) slowest read of each interval", "read latency, ms", |run| {
                 over_time(run, "latency_by_op.read.latency_max_ns").into_iter().map(|(at, ns)| (at, ns / 1e6)).collect()
             }));

@@ -57,24 +57,24 @@ const BEFORE_SSR: Range<usize> = 0..12;
 const IN_SSR: Range<usize> = 13..PARTS;
 
 /// Random writes of the last parts, in which F2FS reuses slack space, by those of the first ones; ext4 as a control.
-const SSR_BY_BEFORE: &str = "random write, in SSR by before";
+const SSR_BY_BEFORE: &str = "random write in SSR relative to before";
 
 /// Random writes by DFTL's on the same file system.
-const BY_DFTL: &str = "random write, by DFTL's";
+const BY_DFTL: &str = "random write relative to DFTL";
 
 /// Rates by those on ext4 with the same system.
 const BY_EXT4: [(&str, &str); 3] = [
-    (RANDOM_WRITE, "random write, by ext4's"),
-    ("sequential write", "sequential write, by ext4's"),
-    ("sequential read", "sequential read, by ext4's"),
+    (RANDOM_WRITE, "random write relative to ext4"),
+    ("sequential write", "sequential write relative to ext4"),
+    ("sequential read", "sequential read relative to ext4"),
 ];
 
 /// Flash reads for the map while fio writes at random, by its writes; in the first parts, and in those of SSR.
-const MAP_READS: &str = "map reads a random write";
-const MAP_READS_SSR: &str = "map reads a random write, in SSR";
+const MAP_READS: &str = "map reads per random write";
+const MAP_READS_SSR: &str = "map reads per random write in SSR";
 
 /// All requests of the recording.
-const REQUESTS: &str = "requests";
+const REQUESTS: &str = "IOPS";
 
 /// Intervals of the timeline, milliseconds: the shortest phase takes some hundreds.
 const INTERVAL_MS: u64 = 10;
@@ -215,7 +215,7 @@ impl Figure for Figure12 {
                 for name in &PHASES[1..] {
                     draw(name, rate_of(system, input, name), "MB/s");
                 }
-                draw(REQUESTS, run.number("throughput.iops").map(|rate| rate / 1e3), "K/s");
+                draw(REQUESTS, run.number("throughput.iops").map(|rate| rate / 1e3), "K");
                 for (name, series) in BY_EXT4 {
                     let ext4 = baseline.filter(|ext4| ext4.name != input.name);
                     draw(series, by(name, ext4.and_then(|ext4| rate_of(system, ext4, name))), "x");
@@ -224,6 +224,17 @@ impl Figure for Figure12 {
                 curves.push(Curve { name: format!("{}, {}", input.name, system.name), points });
             }
         }
+        drawn.bars("(b) rates of the four phases", ["", "MB/s"], |point| {
+            let system = format!("{}, {}", point.workload, point.setting);
+            PHASES.contains(&point.series).then(|| (system, point.series.to_string()))
+        });
+        drawn.bars("random writes relative to DFTL", ["", "relative to DFTL"], |point| {
+            (point.series == BY_DFTL).then(|| (point.setting.clone(), point.workload.clone()))
+        });
+        drawn.bars("F2FS relative to ext4", ["", "relative to ext4"], |point| {
+            let phase = point.series.strip_suffix(" relative to ext4")?;
+            Some((point.setting.clone(), phase.to_string()))
+        });
         drawn.curves.push(Curves {
             title: "(a) random writes over time".to_string(),
             x: "time, s",

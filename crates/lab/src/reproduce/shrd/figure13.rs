@@ -1,22 +1,22 @@
 //! Figure 13: SHRD's rate by the size of the log.
 
-use super::common::{Column, DRIVE, columns, misses_a_write, share_of_driver, write_rate};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
+use super::common::{Column, DRIVE, columns, misses_a_write, share_of_driver, sized, write_rate};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scale, Scene, leading_number, names};
 
 pub(super) struct Figure13;
 
-/// Sizes of the random-write log buffer; the text says 1 to 256 MB.
-const SIZES: [&str; 5] = ["1m", "4m", "16m", "64m", "256m"];
+/// Sizes of the random-write log buffer, MB; the text says 1 to 256.
+const SIZES: [u64; 5] = [1, 4, 16, 64, 256];
 
 const COLUMNS: [Column; 4] = [
-    ("rate", "K/s", write_rate),
-    ("misses a write", "", misses_a_write),
-    ("map pages a remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps")),
+    ("write IOPS", "K", write_rate),
+    ("map misses per write", "", misses_a_write),
+    ("map pages per remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps")),
     ("write amplification", "", |run| run.number("write_amplification.total")),
 ];
 
-fn run(scene: &Scene, input: &Input, size: &str) -> Run {
-    scene.run(DRIVE, "SHRD", input, "").with(format!("ftl.rwlb={size}"))
+fn run(scene: &Scene, input: &Input, size: u64) -> Run {
+    scene.run(DRIVE, "SHRD", input, "").with(format!("ftl.rwlb={}", sized(scene, size)))
 }
 
 impl Figure for Figure13 {
@@ -45,9 +45,15 @@ impl Figure for Figure13 {
         let mut drawn = Drawn::default();
         for input in scene.inputs("fio") {
             for setting in SIZES {
-                let name = setting.to_string();
+                let name = format!("{setting} MB");
                 columns(&mut drawn, outcomes, (&run(scene, input, setting), input, &name), &COLUMNS);
             }
+        }
+        for (series, y) in [("write IOPS", "write IOPS, thousands"), ("map misses per write", "map misses per write")] {
+            drawn.lines(series, Scale::Log, ["random-write log buffer, MB", y], |point| {
+                let size = leading_number(&point.setting).filter(|_| point.series == series)?;
+                Some((point.workload.clone(), size))
+            });
         }
         drawn
     }

@@ -1,7 +1,7 @@
 //! Figure 14: SHRD's rate by the threshold of requests that go to the log.
 
 use super::common::{Column, DRIVE, columns, misses_a_write, share_of_driver, write_rate};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scale, Scene, leading_number, names};
 
 pub(super) struct Figure14;
 
@@ -14,9 +14,9 @@ const THRESHOLDS: [(&str, &str); 4] = [
 ];
 
 const COLUMNS: [Column; 4] = [
-    ("rate", "K/s", write_rate),
-    ("misses a write", "", misses_a_write),
-    ("map pages a remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps")),
+    ("write IOPS", "K", write_rate),
+    ("map misses per write", "", misses_a_write),
+    ("map pages per remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps")),
     ("write amplification", "", |run| run.number("write_amplification.total")),
 ];
 
@@ -60,6 +60,10 @@ impl Figure for Figure14 {
                 columns(&mut drawn, outcomes, (&run(scene, input, setting), input, &name), &COLUMNS);
             }
         }
+        drawn.lines("write IOPS", Scale::Log, ["threshold, KB", "write IOPS, thousands"], |point| {
+            let threshold = leading_number(&point.setting).filter(|_| point.series == "write IOPS")?;
+            Some((point.workload.clone(), threshold))
+        });
         drawn
     }
 }

@@ -1,6 +1,6 @@
 //! Table 3: why packing stops.
 
-use super::common::{Column, columns, share_of_driver, workloads};
+use super::common::{Column, SHRD, columns, share_of_driver, workloads};
 use super::figure08;
 use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
 
@@ -19,7 +19,7 @@ fn of_packs(run: &Measured, name: &str) -> Option<f64> {
 
 /// SHRD's run of a workload, which is that of Figure 8.
 fn run(scene: &Scene, input: &Input) -> Option<Run> {
-    figure08::runs(scene, input).into_iter().find(|(system, _)| system == "SHRD").map(|(_, run)| run)
+    figure08::rows(scene, input).into_iter().find(|row| row.name == SHRD).map(|row| row.run)
 }
 
 impl Figure for Table03 {
@@ -34,6 +34,11 @@ impl Figure for Table03 {
     fn about(&self) -> &'static str {
         "Counted by the driver in Figure 8's runs, of all packs. No request: the instant was over. Our requests of one instant are packed \
          together; the paper's driver packs what waits in the block layer's queue."
+    }
+
+    fn differs(&self) -> &'static str {
+        "Recordings are replayed with 32 requests in flight and no block layer in between, so a pack ends when no request of \
+         its instant is left."
     }
 
     fn series(&self) -> &'static [&'static str] {

@@ -37,7 +37,7 @@ impl Watch for Counter {
 }
 
 fn scene() -> Scene {
-    Scene::open(&TOY, &Library::default(), false).expect("the toy's data is right")
+    Scene::open(&TOY, &Library::default(), Size::Full).expect("the toy's data is right")
 }
 
 fn execute_all(scene: &Scene, out: &Path, counter: &Counter, jobs: usize) -> Outcomes {
@@ -151,12 +151,67 @@ fn published_values_stand_beside_ours_in_text_csv_and_page() {
     assert!(lines.all(|line| line.starts_with("figure01,") && line.contains(",1,4000000,section 1")), "{csv}");
     let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
     assert!(page.contains("Figure 1: mean latency"));
+    assert!(page.contains("Of all requests (<code>latency_ns.all.mean</code>)."), "code in a sentence");
     assert!(page.contains("buffer.policy=unheard-of"));
     assert!(!page.contains("{{"));
     let json: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(folder.path().join("report.json")).expect("JSON")).expect("JSON");
     assert_eq!(json["figures"][0]["compared"][0]["within"], true);
     assert!(render(&report).contains("within"));
+}
+
+#[test]
+fn a_panel_has_the_papers_values_beside_ours_and_one_without_values_is_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = scene();
+    let report = report(&scene, &execute_all(&scene, folder.path(), &Counter::default(), 2));
+    let titles: Vec<&str> = report.figures[0].panels.iter().map(|panel| panel.title.as_str()).collect();
+    assert_eq!(titles, ["(a) mean latency"]);
+    let json = serde_json::to_value(&report.figures[0].panels[0]).expect("JSON");
+    assert_eq!((&json["scale"], &json["y"]), (&"names".into(), &"mean latency, ns".into()));
+    let names: Vec<&str> =
+        json["series"].as_array().expect("series").iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["lru", "fifo", "none"]);
+    assert_eq!(json["series"][1]["values"][0]["published"], serde_json::json!({ "low": 1.0, "high": 4e6 }));
+    let of_figure02 = serde_json::to_value(&report.figures[1].panels[0]).expect("JSON");
+    assert_eq!(of_figure02["series"][0]["values"][0].get("published"), None, "the paper says nothing of it");
+}
+
+#[test]
+fn the_verdict_comes_first_and_says_of_each_figure_what_is_outside_and_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut scene = scene();
+    scene.published[0].value = Span { low: Some(1.0), high: Some(2.0) };
+    let report = report(&scene, &execute_all(&scene, folder.path(), &Counter::default(), 2));
+    let headline = "2 of 3 published values within; these are not";
+    let text = render(&report);
+    assert!(text.starts_with(&format!("A toy\n\n{headline}\n  Figure 1: 1 of 3 outside: lru (W, toy) ")), "{text}");
+    assert!(text.contains("for 1 to 2 ns. A toy has reasons of its own.\n"), "{text}");
+    let page = crate::report::render_reproduction(&report);
+    let (verdict, figure) =
+        (page.find("id=\"verdict\"").expect("a verdict"), page.find("id=\"figure01\"").expect("a figure"));
+    assert!(verdict < figure && page.contains(headline), "the verdict stands before the figures");
+}
+
+#[test]
+fn a_middle_size_is_a_part_of_the_whole_and_compares_the_figures_that_mean_something_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scene = Scene::open(&TOY, &Library::default(), Size::Middle).expect("the toy's data is right");
+    assert_eq!(scene.inputs[0].survey.as_ref().map(|survey| survey.requests), Some(200));
+    assert_eq!(
+        (scene.sized(64 << 20), scene.is_judged("figure01"), scene.is_judged("figure02")),
+        (16 << 20, true, false)
+    );
+    let report = report(&scene, &execute_all(&scene, folder.path(), &Counter::default(), 2));
+    assert!(report.figures[0].compared.iter().all(|one| one.within == Some(true)), "{:?}", report.figures[0].compared);
+    let said = "Middle size: a fifth of the requests. Figure 1 alone is compared with the paper at this size.";
+    assert!(render(&report).contains(said), "{}", render(&report));
+    assert!(crate::report::render_reproduction(&report).contains(said));
+
+    let quick = Scene::open(&TOY, &Library::default(), Size::Quick).expect("the toy's data is right");
+    assert!(!quick.is_judged("figure01"), "the values of a smoke test mean nothing");
+    let full = self::scene();
+    assert_eq!((full.sized(64 << 20), full.is_judged("figure02"), full.about_size()), (64 << 20, true, None));
 }
 
 #[test]
@@ -206,6 +261,16 @@ fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_fi
             assert_eq!(markers, [figure.id()], "{}", file.display());
         }
         let page = std::fs::read_to_string(root.join("README.md")).expect("the paper's page");
+        for line in page.lines().filter(|line| line.starts_with("| [") && line.contains("| outside |")) {
+            let id = line.split_once("](").and_then(|(_, rest)| rest.split_once(".md)")).map_or("", |(id, _)| id);
+            let figure = paper.figures.iter().find(|figure| figure.id() == id);
+            let figure = figure.unwrap_or_else(|| panic!("{}: there is no figure '{id}'", paper.name));
+            assert!(!figure.differs().is_empty(), "{}/{id}: values lie outside, and it does not say why", paper.name);
+        }
+        for judged in experiment.middle.iter().flat_map(|middle| &middle.judged) {
+            let known = paper.figures.iter().any(|figure| figure.id() == judged);
+            assert!(known, "{}: [middle] judges '{judged}', which is no figure", paper.name);
+        }
         assert_eq!(docs::markers("README.md", &page).expect("markers in pairs"), ["summary", "inputs"]);
     }
 }

@@ -65,6 +65,11 @@ about = "a trace that nobody has"
 requests = 100
 set = []
 inputs = 1
+[middle]
+requests = 200
+divided_by = 4
+judged = ["figure01"]
+about = "a fifth of the requests."
 "#;
 
 const PUBLISHED: &str = "figure,workload,page_size,setting,series,value,unit,where
@@ -114,7 +119,11 @@ impl Figure for Means {
     }
 
     fn about(&self) -> &'static str {
-        "Of all requests."
+        "Of all requests (`latency_ns.all.mean`)."
+    }
+
+    fn differs(&self) -> &'static str {
+        "A toy has reasons of its own."
     }
 
     fn series(&self) -> &'static [&'static str] {
@@ -145,6 +154,10 @@ impl Figure for Means {
                 });
             }
         }
+        drawn.bars("(a) mean latency", ["", "mean latency, ns"], |point| {
+            Some((point.series.to_string(), point.workload.clone()))
+        });
+        drawn.bars("of no value", ["", "nothing"], |_| None);
         drawn
     }
 }

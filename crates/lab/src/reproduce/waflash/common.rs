@@ -7,6 +7,9 @@ pub(super) use crate::reproduce::point;
 /// The page size of the figures that have one: Figures 9 to 13 say 8 KB; 14 to 16 do not say, and 8 KB is our choice.
 pub(super) const PAGE: &str = "8k";
 
+/// How inputs are sent, as settings.
+pub(super) const SETTINGS: [&str; 2] = ["true times", "half loaded"];
+
 /// How a trace is sent: `--replay`, and what tables call it.
 pub(super) type Replay = (String, &'static str);
 
@@ -18,9 +21,9 @@ const LOAD: f64 = 0.5;
 /// shrinks all times alike until the pages that the trace asks for, one transfer each, keep the channels at work for half of the time
 /// (at pages of 8 KB; the factor is the same for all page sizes, so that the trace is the same).
 pub(super) fn replays(scene: &Scene, input: &Input) -> Vec<Replay> {
-    let mut replays = vec![("timed".to_string(), "true times")];
+    let mut replays = vec![("timed".to_string(), SETTINGS[0])];
     if let Some(factor) = half_loaded(scene, input) {
-        replays.push((format!("timed*{factor:.6}"), "half loaded"));
+        replays.push((format!("timed*{factor:.6}"), SETTINGS[1]));
     }
     replays
 }

@@ -1,7 +1,7 @@
 //! Figure 2: the latency of reads and of writes against the share of unaligned writes.
 
 use super::common::{PAGE, figure, point, replays};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, Run, Scale, Scene, leading_number};
 
 pub(super) struct Figure02;
 
@@ -33,6 +33,10 @@ impl Figure for Figure02 {
         "120,000 requests of 8 KB at MSNFS's arrival times, 30 % aligned reads, writes moved by 1 KB in a share of 0 to 100 %; \
          pages of 8 KB, LRU buffer, page FTL. The ratios are those of writes. The paper does not say whether this experiment \
          had a write buffer, which requests of MSNFS gave the times, nor where the writes go."
+    }
+
+    fn differs(&self) -> &'static str {
+        "The ratio depends on how close the drive is to saturation, and the paper does not give its rate."
     }
 
     fn series(&self) -> &'static [&'static str] {
@@ -74,6 +78,13 @@ impl Figure for Figure02 {
                         }
                     }
                 }
+                let title = format!("write latency, {setting}");
+                let axes = ["unaligned writes, %", "relative to no unaligned writes"];
+                drawn.lines(title, Scale::Linear, axes, |point| {
+                    let percentile = point.series.strip_suffix(" against none")?;
+                    let share = leading_number(&point.workload).filter(|_| point.setting == setting)?;
+                    Some((percentile.to_string(), share))
+                });
                 for (kind, title) in [("read", "(a) reads"), ("write", "(b) writes")] {
                     let curves: Vec<Curve> = scene
                         .inputs("figure2")

@@ -1,6 +1,6 @@
 //! Figure 10: the share of partial pages in the buffer over time.
 
-use super::common::{PAGE, events, point, runs_at, sent};
+use super::common::{PAGE, SETTINGS, events, point, runs_at, sent};
 use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, Run, Scene};
 
 pub(super) struct Figure10;
@@ -60,6 +60,12 @@ impl Figure for Figure10 {
                     curves,
                 });
             }
+        }
+        for setting in SETTINGS {
+            drawn.bars(format!("mean once the buffer is full, {setting}"), ["", "partial pages, %"], |point| {
+                let shown = point.setting == setting && VARIANTS.contains(&point.series);
+                shown.then(|| (point.series.to_string(), point.workload.clone()))
+            });
         }
         drawn
     }

@@ -1,7 +1,7 @@
 //! Figure 15: buffers of 16 to 256 MB.
 
-use super::common::{PAGE, events, figure, less, mean_latency, point, sent_papers};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
+use super::common::{PAGE, SETTINGS, events, figure, less, mean_latency, point, sent_papers};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Point, Run, Scale, Scene, leading_number};
 
 pub(super) struct Figure15;
 
@@ -19,6 +19,10 @@ impl Figure for Figure15 {
     fn about(&self) -> &'static str {
         "Baseline and PC-LRU. The page size is our choice. A buffer that is larger than all that a run writes never destages: \
          both are the same there."
+    }
+
+    fn differs(&self) -> &'static str {
+        "A small buffer is soon full of partial pages, and full ones leave that would have been written again."
     }
 
     fn series(&self) -> &'static [&'static str] {
@@ -46,6 +50,23 @@ impl Figure for Figure15 {
                 let point = point(input, PAGE, &setting, "gain of PC-LRU", value, "%");
                 drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
             }
+        }
+        for how in SETTINGS {
+            let size = |point: &Point, unit: &str| {
+                let (setting, size) = point.setting.split_once(", ")?;
+                leading_number(size).filter(|_| setting == how && point.unit == unit)
+            };
+            for input in scene.inputs("paper") {
+                let axes = ["buffer, MB", "mean latency, us"];
+                drawn.lines(format!("{}, {how}", input.name), Scale::Log, axes, |point| {
+                    let size = size(point, "us").filter(|_| point.workload == input.name)?;
+                    Some((point.series.to_string(), size))
+                });
+            }
+            let axes = ["buffer, MB", "mean latency reduced by, %"];
+            drawn.lines(format!("gain of PC-LRU, {how}"), Scale::Log, axes, |point| {
+                Some((point.workload.clone(), size(point, "%")?))
+            });
         }
         drawn
     }

@@ -1,6 +1,6 @@
 //! Figure 16: SLC and TLC chips.
 
-use super::common::{PAGE, events, less, mean_latency, point, sent_papers};
+use super::common::{PAGE, SETTINGS, events, less, mean_latency, point, sent_papers};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
 
 pub(super) struct Figure16;
@@ -43,6 +43,12 @@ impl Figure for Figure16 {
                 let point = point(input, PAGE, &setting, "gain of WAFLASH", value, "%");
                 drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
             }
+        }
+        for how in SETTINGS {
+            drawn.bars(format!("gain of WAFLASH, {how}"), ["", "mean latency reduced by, %"], |point| {
+                let (cell, setting) = point.setting.split_once(", ")?;
+                (setting == how).then(|| (cell.to_string(), point.workload.clone()))
+            });
         }
         drawn
     }

@@ -105,7 +105,7 @@ fn run(scene: &Scene, variant: &str, case: &Case<'_>) -> Run {
     let (input, replay, _, small, besides) = case;
     let besides = if variant == "WAFLASH" { *besides } else { &[] };
     let run = besides.iter().fold(scene.run(PAGE, variant, input, replay), |run, set| run.with(*set));
-    if !*small || scene.quick {
+    if !*small || scene.is_quick() {
         return run;
     }
     let run = SMALL.iter().fold(run, |run, set| run.with(*set));

@@ -1,7 +1,7 @@
 //! Beyond the paper: the gain by how much of the channels' time a trace asks for.
 
 use super::common::{PAGE, less, loaded, mean_latency, point};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scale, Scene, leading_number};
 
 pub(super) struct Load;
 
@@ -38,38 +38,22 @@ impl Figure for Load {
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let mut charts: Vec<Curves> = Vec::new();
         for (input, load, replay) in cases(scene) {
             let base = scene.run(PAGE, "Baseline", input, &replay);
             for series in SERIES {
                 let ours = scene.run(PAGE, series, input, &replay);
                 let Some(gain) = less(outcomes, &base, &ours, mean_latency) else { continue };
                 drawn.points.push(point(input, PAGE, &format!("{load} %"), series, gain, "%"));
-                if charts.last().is_none_or(|chart| chart.title != input.name) {
-                    charts.push(chart(input));
-                }
-                let lines = &mut charts.last_mut().expect("one was just put there").curves;
-                let place = (f64::from(load), gain);
-                match lines.iter_mut().find(|line| line.name == series) {
-                    Some(line) => line.points.push(place),
-                    None => lines.push(Curve { name: series.to_string(), points: vec![place] }),
-                }
             }
         }
-        drawn.curves = charts;
+        for input in scene.inputs("paper") {
+            let axes = ["load, % of the channels' time", "mean latency reduced by, %"];
+            drawn.lines(input.name.clone(), Scale::Linear, axes, |point| {
+                let load = leading_number(&point.setting).filter(|_| point.workload == input.name)?;
+                Some((point.series.to_string(), load))
+            });
+        }
         drawn
-    }
-}
-
-fn chart(input: &Input) -> Curves {
-    Curves {
-        title: input.name.clone(),
-        x: "load (% of the channels' time)",
-        x_log: false,
-        y: "mean latency less (%)",
-        is_scattered: false,
-        input: input.shown.clone(),
-        curves: Vec::new(),
     }
 }
 

@@ -32,6 +32,11 @@ impl Figure for Section56 {
          tracks is read from a run with a buffer of 256 MB, per cent of the buffer: as much as the buffer came to need."
     }
 
+    fn differs(&self) -> &'static str {
+        "Ours takes a bit, a number and half a counter for each tick of a clock with twice as many ticks as pages; the paper \
+         does not say how it tracks distances."
+    }
+
     fn series(&self) -> &'static [&'static str] {
         &[
             "PPN bits",

@@ -41,6 +41,10 @@ impl Figure for Table01 {
          leaves open is in the descriptions."
     }
 
+    fn differs(&self) -> &'static str {
+        "Table 1 gives one number of blocks for all page sizes; 256 GB has it for one of them alone."
+    }
+
     fn series(&self) -> &'static [&'static str] {
         const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
         &NAMES

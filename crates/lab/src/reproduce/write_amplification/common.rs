@@ -15,7 +15,7 @@ const QUICK: u64 = 512 << 10;
 
 /// `--subtests` of so many volumes of so many bytes.
 pub(super) fn volumes(scene: &Scene, count: u64, bytes: u64) -> String {
-    let mib = if scene.quick { format!("{}k", QUICK >> 10) } else { format!("{}m", bytes >> 20) };
+    let mib = if scene.is_quick() { format!("{}k", QUICK >> 10) } else { format!("{}m", scene.sized(bytes) >> 20) };
     if count == 1 { mib } else { format!("{count}x{mib}") }
 }
 
@@ -49,7 +49,7 @@ const EIGHTHS: [(&str, Settings); 3] = [
 
 /// A run of a product as a run of its eighth. Quick runs have their own small drive.
 pub(super) fn eighth(scene: &Scene, drive: &str, run: Run) -> Run {
-    let of_drive = EIGHTHS.into_iter().filter(|(name, _)| *name == drive && !scene.quick);
+    let of_drive = EIGHTHS.into_iter().filter(|(name, _)| *name == drive && scene.is_full());
     of_drive.flat_map(|(_, settings)| settings).fold(run, |run, set| run.with(set))
 }
 
@@ -91,14 +91,14 @@ mod tests {
     use ssdlab_flash::Contents;
 
     use super::*;
-    use crate::reproduce::Library;
     use crate::reproduce::write_amplification::PAPER;
+    use crate::reproduce::{Library, Size};
 
     #[test]
     fn an_eighth_of_a_product_has_its_effective_over_provisioning() {
         // Opened as for quick runs, which look at a part of the inputs; then drives are whole.
-        let mut scene = Scene::open(&PAPER, &Library::default(), true).expect("the paper's data is right");
-        scene.quick = false;
+        let mut scene = Scene::open(&PAPER, &Library::default(), Size::Quick).expect("the paper's data is right");
+        scene.size = Size::Full;
         for (name, settings) in EIGHTHS {
             let of = |set: &[&str]| {
                 let config = scene.variant(name, "described", set).expect("known keys");

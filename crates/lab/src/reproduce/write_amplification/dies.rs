@@ -36,7 +36,7 @@ fn rows(scene: &Scene) -> Vec<(&Input, String, Run)> {
     let mut rows = Vec::new();
     for input in INPUTS.iter().filter_map(|input| scene.input(input)) {
         // Quick runs have one of each.
-        let (seeds, dies) = if scene.quick { (1, 1) } else { (SEEDS, DIES) };
+        let (seeds, dies) = if scene.is_quick() { (1, 1) } else { (SEEDS, DIES) };
         for seed in 1..=seeds {
             for die in 0..dies {
                 let run = common::steady(scene, "SSD-v", input, VOLUME).recorded(die).seeded(seed);

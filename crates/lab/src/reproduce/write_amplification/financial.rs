@@ -67,6 +67,11 @@ impl Figure for Financial {
          that the trace writes) for F2. \"stable\" is the mean from the sub-test on at which the paper calls it so."
     }
 
+    fn differs(&self) -> &'static str {
+        "With greedy victims WA does not fall: cold blocks keep their stale pages for ever. With cost-benefit it does \
+         (Victims), though not as far."
+    }
+
     fn series(&self) -> &'static [&'static str] {
         &walvd::SERIES
     }
@@ -77,13 +82,10 @@ impl Figure for Financial {
 
     fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let mut curves = Vec::new();
         for (input, run) in self.rows(scene) {
-            curves.extend(walvd::draw(&mut drawn, outcomes, &run, input, &self.naming));
+            walvd::draw(&mut drawn, outcomes, &run, input, &self.naming);
         }
-        if !curves.is_empty() {
-            drawn.curves.push(walvd::chart("WA by sub-test", "models and an excerpt", curves));
-        }
+        walvd::panels(&mut drawn, &self.naming);
         drawn
     }
 }

@@ -45,6 +45,10 @@ impl Figure for Table02 {
          rest of each 4 KiB out, so they are not sequential in that sense."
     }
 
+    fn differs(&self) -> &'static str {
+        "A read of 8.3 KB is no whole number of sectors."
+    }
+
     fn series(&self) -> &'static [&'static str] {
         const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
         &NAMES

@@ -3,7 +3,7 @@
 use super::common::{DIE, eighth, point, volumes};
 use super::financial::REPLAY;
 use super::walvd;
-use crate::reproduce::{Curve, Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scale, Scene, leading_number};
 
 /// A policy: as `gc.victim`, and the columns that it has.
 type Policy = (&'static str, &'static str, &'static str);
@@ -85,14 +85,10 @@ impl Figure for Victims {
             for ((_, _, series), tests) in &tests {
                 add(series, "MB/s", |test| test.rate, tests);
             }
-            let curves = tests.iter().map(|((name, ..), tests)| Curve {
-                name: (*name).to_string(),
-                points: tests.iter().enumerate().map(|(index, test)| ((index + 1) as f64, test.real)).collect(),
+            drawn.lines(input.name.clone(), Scale::Linear, ["sub-test", "true write amplification"], |point| {
+                let policy = point.series.strip_prefix("true WA, ").filter(|_| point.workload == input.name)?;
+                Some((policy.to_string(), leading_number(point.setting.strip_prefix("sub-test ")?)?))
             });
-            let curves: Vec<Curve> = curves.collect();
-            if !curves.is_empty() {
-                drawn.curves.push(walvd::chart(&format!("true WA by sub-test, {}", input.name), &input.shown, curves));
-            }
         }
         drawn
     }

@@ -1,7 +1,7 @@
 //! Write amplification against logical data volume (WALVD): sub-tests of a run, as the recorder divides them.
 
 use super::common::point;
-use crate::reproduce::{Curve, Curves, Drawn, Input, Measured, Outcomes, Run};
+use crate::reproduce::{Drawn, Input, Measured, Outcomes, Run, Scale, leading_number};
 
 /// What a sub-test is by equation 2, by the chips, and to the host.
 pub(super) struct SubTest {
@@ -75,9 +75,10 @@ pub(super) struct Naming {
     pub(super) stable_from: usize,
 }
 
-/// A row for each sub-test, one for the mean of the stable ones, and the line of a chart.
-pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &Input, naming: &Naming) -> Option<Curve> {
-    let tests = sub_tests(outcomes.get(run)?);
+/// A row for each sub-test, and one for the mean of the stable ones.
+pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &Input, naming: &Naming) {
+    let Some(measured) = outcomes.get(run) else { return };
+    let tests = sub_tests(measured);
     let mut row = |setting: &str, tests: &[SubTest]| {
         let mean = |of: fn(&SubTest) -> f64| mean(tests, of).unwrap_or(f64::NAN);
         let values = [
@@ -95,22 +96,26 @@ pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &In
         row(&format!("{}{}", naming.prefix, test.name), std::slice::from_ref(test));
     }
     let stable = tests.get(naming.stable_from - 1..).filter(|stable| !stable.is_empty());
-    row("stable", stable.or(tests.last().map(std::slice::from_ref))?);
-    let points = tests.iter().enumerate().map(|(index, test)| ((index + 1) as f64, test.recorded)).collect();
-    Some(Curve { name: input.name.clone(), points })
+    if let Some(stable) = stable.or(tests.last().map(std::slice::from_ref)) {
+        row("stable", stable);
+    }
 }
 
-/// A chart of such lines.
-pub(super) fn chart(title: &str, input: &str, curves: Vec<Curve>) -> Curves {
-    Curves {
-        title: title.to_string(),
-        x: "sub-test",
-        x_log: false,
-        y: "write amplification",
-        is_scattered: false,
-        input: input.to_string(),
-        curves,
+/// Draws the panels of such rows: WA and write throughput by sub-test, a line for each input.
+pub(super) fn panels(drawn: &mut Drawn, naming: &Naming) {
+    for (series, title, y) in [
+        (SERIES[0], "write amplification by sub-test", "write amplification"),
+        (SERIES[3], "write throughput by sub-test", "written, MB/s"),
+    ] {
+        drawn.lines(title, Scale::Linear, ["sub-test", y], |point| {
+            let number = leading_number(point.setting.strip_prefix(naming.prefix)?)?;
+            (point.series == series).then(|| (point.workload.clone(), number))
+        });
     }
+    drawn.bars("stable", ["", "write amplification"], |point| {
+        let shown = point.series == SERIES[0] && point.setting == "stable";
+        shown.then(|| ("mean of the stable sub-tests".to_string(), point.workload.clone()))
+    });
 }
 
 #[cfg(test)]
