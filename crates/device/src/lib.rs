@@ -41,8 +41,8 @@ pub use drive::{
     CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
 };
 pub use ftl::{
-    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, has_own_campaign,
-    partial_write_cost,
+    design_commands, design_with, draw_design, draw_user_units, draw_zone_limits, drawn_designs, handful_for_design,
+    has_own_campaign, partial_write_cost,
 };
 pub use gc::victim::VictimPolicy;
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};

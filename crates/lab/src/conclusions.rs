@@ -26,6 +26,9 @@ const TAIL_TO_NAME: f64 = 5.0;
 /// Characters of a drive's name.
 const NAME_MAX: usize = 60;
 
+/// Share of the time from which chips count as always at work.
+const BUSY: f64 = 0.9;
+
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
 
@@ -70,9 +73,9 @@ fn speed(slowest: &DeviceResult, fastest: &DeviceResult, drives: usize) -> Strin
                 .iter()
                 .take_while(|(_, share)| *share >= PART_TO_NAME)
                 .take(3)
-                .map(|(part, share)| format!("{} {}", label(part), percent(*share)))
+                .map(|(part, share)| format!("{} {}", percent(*share), in_a_sentence(part)))
                 .collect();
-            if named.is_empty() { String::new() } else { format!(". Of that time: {}", named.join(", ")) }
+            if named.is_empty() { String::new() } else { format!("; of that time {}", named.join(", ")) }
         }
         None => busy(slowest),
     };
@@ -95,14 +98,22 @@ fn time_by_part(device: &DeviceResult) -> Option<Vec<(&str, f64)>> {
     Some(shares)
 }
 
+/// A part of a latency, with what the request waited for at its end.
+fn in_a_sentence(key: &str) -> String {
+    let Some((stage, part)) = key.split_once('/') else { return label(key) };
+    let what = match stage {
+        "buffer_full" => "for space in the write buffer",
+        "no_free_block" => "for a free block",
+        "overlap" => "behind an earlier request to the same sectors",
+        "map" => "for a page of the map",
+        "records" => "for the drive's records",
+        _ => return label(key),
+    };
+    format!("{} {what}", label(part))
+}
+
 /// What was at work, and what requests waited for as far as it is counted without a breakdown.
 fn busy(device: &DeviceResult) -> String {
-    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-    let mut said = format!(
-        "; its dies are busy for {} of the time, its channels for {}",
-        percent(mean(&device.utilization.dies)),
-        percent(mean(&device.utilization.channels))
-    );
     let latencies = device.latency_ns.all.map_or(0.0, |all| all.mean * all.count as f64);
     let share = |ns: u64| if latencies > 0.0 { ns as f64 / latencies } else { 0.0 };
     let waits = [
@@ -110,11 +121,21 @@ fn busy(device: &DeviceResult) -> String {
         (share(device.map_cache.as_ref().map_or(0, |map| map.wait_ns)), "for a page of the map"),
     ];
     let named = waits.iter().filter(|(share, _)| *share >= PART_TO_NAME);
-    let named: Vec<String> = named.map(|(share, what)| format!("{} of it waiting {what}", percent(*share))).collect();
-    if !named.is_empty() {
-        said.push_str(&format!("; a request spends {}", named.join(" and ")));
-    }
-    said
+    let named: Vec<String> = named.map(|(share, what)| format!("{} {what}", percent(*share))).collect();
+    let waits = if named.is_empty() { String::new() } else { format!(", of which it waits {}", named.join(" and ")) };
+    format!(
+        "{waits}; dies are busy for {} of the run, channels for {}",
+        percent(dies_busy(device)),
+        percent(mean_of(&device.utilization.channels))
+    )
+}
+
+fn dies_busy(device: &DeviceResult) -> f64 {
+    mean_of(&device.utilization.dies)
+}
+
+fn mean_of(shares: &[f64]) -> f64 {
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
 }
 
 /// What a written byte costs, by cause, beside theory.
@@ -124,7 +145,9 @@ fn writes(devices: &[&DeviceResult]) -> Option<String> {
     let writing = devices.iter().filter(amplified);
     let most = writing.clone().max_by(|a, b| total(a).total_cmp(&total(b)))?;
     let least = writing.min_by(|a, b| total(a).total_cmp(&total(b)))?;
-    let theory = most.theory.as_ref().map_or_else(String::new, |theory| {
+    // Theory is of a drive that collects.
+    let collects = most.gc.foreground_victims + most.gc.background_victims > 0;
+    let theory = most.theory.as_ref().filter(|_| collects).map_or_else(String::new, |theory| {
         format!("; theory has {:.3} ({})", theory.write_amplification, theory.model)
     });
     let of = most.write_amplification.as_ref().map(causes).unwrap_or_default();
@@ -190,28 +213,27 @@ fn tail(device: &DeviceResult, op: &str, is_one_of_several: bool) -> Option<Stri
             )
         });
     };
-    let tails = &breakdown.ops.get(op)?.tails;
+    let of = breakdown.ops.get(op)?;
+    let tails = &of.tails;
     let enough = |key: &str| tails.get(key).filter(|tail| tail.requests >= TAIL_REQUESTS && tail.mean_ns > 0.0);
-    let (part, split) = match (enough("p999"), enough("p99")) {
-        (Some(split), _) => ("0.1 %", split),
-        (None, Some(split)) => ("1 %", split),
-        (None, None) => return None,
-    };
+    let split = enough("p999").or(enough("p99"))?;
+    // Many requests may take as long as the percentile: then the tail is more than its name says.
+    let part = three_digits(split.requests as f64 / of.mean.requests.max(1) as f64 * 100.0);
     let share = |key: &str| split.parts_ns.get(key).map_or(0.0, |ns| ns / split.mean_ns);
     let parts: Vec<&str> = parts_in(&[("", split)]);
     let named: Vec<String> = parts
         .iter()
         .take_while(|key| share(key) >= PART_TO_NAME)
         .take(3)
-        .map(|key| format!("{} {}", label(key), percent(share(key))))
+        .map(|key| format!("{} {}", percent(share(key)), in_a_sentence(key)))
         .collect();
     if named.is_empty() {
         return None;
     }
-    let change = remedy(split, op, &device.configuration)
-        .map_or_else(String::new, |keys| format!("; {keys} would change what waits for it"));
+    let change =
+        remedy(split, op, device).map_or_else(String::new, |keys| format!("; {keys} would change what waits for it"));
     Some(format!(
-        "The slowest {part} of the {op}s{whose} take {} or longer, {} on average: {}{change}.",
+        "The slowest {part} % of the {op}s{whose} take {} or longer, {} on average: {}{change}.",
         Nanos(split.from_ns),
         time(split.mean_ns),
         named.join(", ")
@@ -225,7 +247,7 @@ struct Remedy {
     /// The operation whose tail it changes; empty for all.
     op: &'static str,
     /// The key, with the value it would have; nothing where the drive has it already.
-    key: fn(&Value) -> Option<&'static str>,
+    key: fn(&DeviceResult) -> Option<&'static str>,
 }
 
 const REMEDIES: [Remedy; 8] = [
@@ -242,16 +264,21 @@ const REMEDIES: [Remedy; 8] = [
             _ => (!is_on(drive, "/flash/program_suspend")).then_some("flash.program_suspend"),
         },
     },
-    Remedy { parts: |part| part.starts_with("no_free_block/"), op: "", key: |_| Some("capacity.over_provisioning") },
+    Remedy {
+        parts: |part| part.starts_with("no_free_block/"),
+        op: "",
+        key: |_| Some("more capacity.over_provisioning"),
+    },
     Remedy {
         parts: |part| part.starts_with("buffer_full/"),
         op: "",
         key: |drive| match word(drive, "/buffer/destage") {
             "on-demand" => Some("buffer.destage = \"watermark\""),
-            _ => Some("buffer.size"),
+            // Behind chips that are always at work no buffer is large enough.
+            _ => (dies_busy(drive) < BUSY).then_some("a larger buffer.size"),
         },
     },
-    Remedy { parts: |part| part.starts_with("map/"), op: "", key: |_| Some("ftl.map_cache") },
+    Remedy { parts: |part| part.starts_with("map/"), op: "", key: |_| Some("a larger ftl.map_cache") },
     Remedy { parts: |part| part.starts_with("link"), op: "", key: |_| Some("interface.bandwidth") },
     Remedy {
         parts: |part| part.starts_with("controller"),
@@ -261,16 +288,16 @@ const REMEDIES: [Remedy; 8] = [
     Remedy { parts: |part| part == "arbitration", op: "", key: |_| Some("interface.queue_depth") },
 ];
 
-fn is_on(drive: &Value, path: &str) -> bool {
-    drive.pointer(path).and_then(Value::as_bool) == Some(true)
+fn is_on(drive: &DeviceResult, path: &str) -> bool {
+    drive.configuration.pointer(path).and_then(Value::as_bool) == Some(true)
 }
 
-fn word<'a>(drive: &'a Value, path: &str) -> &'a str {
-    drive.pointer(path).and_then(Value::as_str).unwrap_or_default()
+fn word<'a>(drive: &'a DeviceResult, path: &str) -> &'a str {
+    drive.configuration.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The key that changes most of a tail; nothing where no key of a description does.
-fn remedy(split: &LatencySplit, op: &str, drive: &Value) -> Option<&'static str> {
+fn remedy(split: &LatencySplit, op: &str, drive: &DeviceResult) -> Option<&'static str> {
     let share = |remedy: &Remedy| {
         let of: f64 = split.parts_ns.iter().filter(|(part, _)| (remedy.parts)(part)).map(|(_, ns)| ns).sum();
         of / split.mean_ns
@@ -295,7 +322,11 @@ fn lasts(devices: &[&DeviceResult]) -> Option<String> {
         .min_by(|a, b| of(a).unwrap_or(f64::INFINITY).total_cmp(&of(b).unwrap_or(f64::INFINITY)))?;
     let lasts = shortest.lifetime?;
     let who = if devices.len() == 1 { "The drive".to_string() } else { name(shortest) };
-    let years = lasts.years.map_or_else(String::new, |years| format!("{} years at this rate, ", three_digits(years)));
+    let span = |years: f64| match years {
+        _ if years < 1.0 => format!("{} days", three_digits(years * 365.25)),
+        _ => format!("{} years", three_digits(years)),
+    };
+    let years = lasts.years.map_or_else(String::new, |years| format!("{} at this rate, ", span(years)));
     Some(format!(
         "{who} lasts {years}{} written by the host: {} drive writes a day over five years.",
         volume(lasts.written_bytes),

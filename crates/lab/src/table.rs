@@ -203,12 +203,12 @@ fn rows() -> Vec<Row> {
         ),
         row("  pages rebuilt", |d| positive(d.flash.rebuilt_pages as f64).map(|_| count(d.flash.rebuilt_pages))),
         row("erases", |d| Some(count(d.flash.erases.total))),
-        row("  of a block, min / mean / max", |d| d.erases_in_run.as_ref().map(wear)),
-        row("  of a block since new", |d| Some(wear(&d.erases))),
-        row("lifetime, written by the host", |d| Some(volume(d.lifetime.as_ref()?.written_bytes))),
-        row("  drive writes a day, 5 years", |d| Some(three_digits(d.lifetime.as_ref()?.drive_writes_per_day))),
+        row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().map(wear)),
+        row("  a block since new", |d| Some(wear(&d.erases))),
+        row("lifetime (host writes)", |d| Some(volume(d.lifetime.as_ref()?.written_bytes))),
+        row("  DWPD over 5 years", |d| Some(three_digits(d.lifetime.as_ref()?.drive_writes_per_day))),
         row("  years at this rate", |d| d.lifetime.as_ref()?.years.map(three_digits)),
-        row("  by the most worn block", |d| {
+        row("  by most worn block", |d| {
             let lasts = d.lifetime.as_ref()?;
             Some(match lasts.worst_years {
                 Some(years) => format!("{}, {} years", volume(lasts.worst_written_bytes?), three_digits(years)),
@@ -242,19 +242,16 @@ fn rows() -> Vec<Row> {
             let spare = d.host_layers.iter().find_map(|layer| layer.figures.get("over_provisioning"))?;
             Some(format!("{:.1} %", spare * 100.0))
         }),
-        row("preconditioning", |d| {
-            let written = Some(d.precondition.written_bytes).filter(|&bytes| bytes > 0)?;
-            Some(format!(
-                "{}, {} drives",
-                volume(written as f64),
-                three_digits(written as f64 / d.capacity.drive_bytes as f64)
-            ))
+        row("preconditioning", |d| positive(d.precondition.written_bytes as f64).map(volume)),
+        row("  drive writes", |d| {
+            let written = positive(d.precondition.written_bytes as f64)?;
+            positive(d.capacity.drive_bytes as f64).map(|drives| three_digits(written / drives))
         }),
         row("  ended", |d| {
             let windows = d.precondition.windows.len();
             d.precondition
                 .steady
-                .map(|steady| format!("{} after {windows} windows", if steady { "steady" } else { "not steady" }))
+                .map(|steady| format!("{}, {windows} windows", if steady { "steady" } else { "not steady" }))
         }),
         row("  capacity mapped", |d| d.precondition.mapped.map(checks::percent)),
         row("  wall time", |d| (d.precondition.written_bytes > 0).then(|| format!("{:.2} s", d.wall_precondition_s))),
@@ -339,7 +336,7 @@ fn rate_variation(device: &DeviceResult) -> Option<String> {
     const INTERVALS_TO_JUDGE: u64 = 12;
     let variation = &device.rate_variation;
     let cv = variation.cv.filter(|_| variation.intervals >= INTERVALS_TO_JUDGE)?;
-    Some(format!("{} per {}", checks::percent(cv), Nanos(variation.interval_ns)))
+    Some(format!("{} / {}", checks::percent(cv), Nanos(variation.interval_ns)))
 }
 
 /// Padding for each byte written, in the unit of write amplification.

@@ -48,6 +48,7 @@ fn a_result_read_back_is_the_result() {
         "smart-after-with, a comma.json",
         "smart-before-plain.json",
         "smart-before-with, a comma.json",
+        "summary.csv",
         "timeline.parquet",
     ];
     assert_eq!(names(&out), expected.map(String::from).into());
@@ -249,7 +250,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");
-    assert_eq!(names(folder.path()).len(), 11);
+    assert_eq!(names(folder.path()).len(), 12);
     let text = fs::read_to_string(folder.path().join("trace.json")).expect("text");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     // Slices by process and track, from and to, in nanoseconds.

@@ -204,7 +204,7 @@ fn a_table_of_four_drives_fits_a_hundred_columns() {
         "p99.9",
         "write amplification",
         "  gc",
-        "wear min",
+        "  a block since new",
         "dies busy",
         "over-provisioning",
     ] {

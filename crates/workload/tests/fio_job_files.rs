@@ -332,7 +332,7 @@ fn the_examples_of_the_documentation_run() {
         assert!(matches!(workload.next(Nanos::ZERO), Ok(Next::Request(_))), "{text}");
         examples += 1;
     }
-    assert_eq!(examples, 5);
+    assert_eq!(examples, 6);
 }
 
 #[test]

@@ -13,5 +13,6 @@ mod reproduce;
 mod run;
 mod support;
 mod torture;
+mod variants;
 mod wa;
 mod warnings;

@@ -156,7 +156,9 @@ fn a_recorded_run_in_sub_tests_says_what_each_of_them_cost() {
         .map(|test| test["ended_ns"].as_u64().expect("a time") - test["begun_ns"].as_u64().expect("a time"))
         .sum();
     let written = device["bytes"]["write"].as_u64().expect("bytes") as f64;
-    let rate = format!("{:.1}", written / (busy as f64 / 1e9) / 1e6);
+    // The table has at least three digits.
+    let rate = written / (busy as f64 / 1e9) / 1e6;
+    let rate = if rate < 10.0 { format!("{rate:.2}") } else { format!("{rate:.1}") };
     let row = table.lines().find(|line| line.starts_with("write MB/s")).expect("the rate");
     assert_eq!(row.split_whitespace().last(), Some(rate.as_str()), "{table}");
     assert!(device["throughput"]["write_bytes_per_s"].as_f64().expect("a rate") < written / 990.0);

@@ -1,7 +1,7 @@
 //! What ended on flash finds who waited for it.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId, OpKind};
+use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
 use super::Drive;
 use super::paths::Ends;
@@ -53,8 +53,8 @@ impl Drive {
             OpKind::Read => self.read_done(done),
             OpKind::Program | OpKind::Copyback => self.program_done(done),
             OpKind::Erase => {
-                if self.gc.erased(&mut self.media, done.block, done.failed) {
-                    self.count_erase_in_stalls(done.block);
+                if let Some(sent) = self.gc.erased(&mut self.media, done.block, done.failed) {
+                    self.count_erase_in_stalls(sent);
                     self.space_freed(self.media.group_of(done.block));
                 }
             }
@@ -200,14 +200,15 @@ impl Drive {
         }
     }
 
-    /// What commands that wait for a free block waited for the erase that made one.
+    /// What commands that wait for a free block waited for the erase that made one and was sent at `sent`; before an earlier
+    /// erase had made space they waited for that one.
     #[cold]
-    fn count_erase_in_stalls(&mut self, block: BlockId) {
-        let from = self.gc.space_awaited_since(&self.media, block);
+    fn count_erase_in_stalls(&mut self, sent: Nanos) {
+        let before = std::mem::replace(&mut self.waiting.space_made, self.media.now);
         for command in self.waiting.stalled.for_space() {
             let since = self.commands[command].stalled_since;
             if since != Nanos::MAX {
-                self.counters.gc_stall_erase += self.media.now.since(from.max(since));
+                self.counters.gc_stall_erase += self.media.now.since(sent.max(before).max(since));
             }
         }
     }

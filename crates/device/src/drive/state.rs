@@ -291,6 +291,7 @@ impl Drive {
         self.media.flash.reset_statistics();
         self.host.interface.restart();
         self.media.now = Nanos::ZERO;
+        self.waiting.space_made = Nanos::ZERO;
         self.media.padding_bytes = 0;
         self.media.rebuilt_pages = 0;
         self.counters = Counters::default();

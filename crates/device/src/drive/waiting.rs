@@ -19,6 +19,8 @@ pub(super) struct Waiting {
     pub(super) stalled: Stalled,
     /// Space was freed since they were tried last.
     pub(super) space_freed: bool,
+    /// When an erase made space last.
+    pub(super) space_made: Nanos,
     /// Stalled commands are being tried again.
     pub(super) retrying: bool,
     /// The command that takes effect now: what has to leave the buffer for it does so on its behalf.

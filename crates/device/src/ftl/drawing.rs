@@ -1,5 +1,6 @@
 //! What tests that draw drives have to know of a design: which drives it takes, and what its own keys may be.
 
+use rand::RngExt as _;
 use ssdlab_base::{CommandSet, Rng};
 
 use super::DESIGNS;
@@ -23,6 +24,13 @@ impl Drawing {
     /// Of a design that takes any drive and has no keys.
     pub(crate) const ANY: Drawing =
         Drawing { drive: |_, _| (), user_units: |units, _| units, handful: |_, _| (), own_campaign: false, one_in: 0 };
+}
+
+/// Draws limits on zones with which a host can append, most often as few as it needs: four active ones.
+pub fn draw_zone_limits(own: Settings, rng: &mut Rng) -> Settings {
+    const LIMITS: [(u32, u32); 5] = [(4, 4), (1, 4), (3, 5), (2, 0), (0, 0)];
+    let (open, active) = LIMITS[rng.random_range(0..LIMITS.len())];
+    own.with("max_open_zones", open).with("max_active_zones", active)
 }
 
 /// The drawing of a drive's design; of one that is not known any.

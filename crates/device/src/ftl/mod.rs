@@ -35,8 +35,8 @@ use crate::{Check, DriveConfig, DriveError, MapCacheStats, MapUser, Status, regi
 
 pub(crate) use drawing::Drawing;
 pub use drawing::{
-    design_commands, design_with, draw_design, draw_user_units, drawn_designs, handful_for_design, has_own_campaign,
-    partial_write_cost,
+    design_commands, design_with, draw_design, draw_user_units, draw_zone_limits, drawn_designs, handful_for_design,
+    has_own_campaign, partial_write_cost,
 };
 
 pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};

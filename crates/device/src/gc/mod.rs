@@ -64,8 +64,6 @@ pub(crate) struct Gc {
     erases_in_flight: Vec<u32>,
     /// When the first of them was asked for last.
     erase_sent: Vec<Nanos>,
-    /// When an erase made a superblock free last.
-    space_made: Nanos,
     /// Why each superblock was emptied last.
     emptied_for: Vec<Cause>,
     victims_since_wear_move: Vec<u32>,
@@ -104,7 +102,6 @@ impl Gc {
             retiring: vec![Vec::new(); groups],
             erases_in_flight: vec![0; groups * geometry.blocks_per_plane as usize],
             erase_sent: vec![Nanos::ZERO; groups * geometry.blocks_per_plane as usize],
-            space_made: Nanos::ZERO,
             emptied_for: vec![Cause::Gc; groups * geometry.blocks_per_plane as usize],
             victims_since_wear_move: vec![0; groups],
             await_metadata: Vec::new(),
@@ -516,8 +513,9 @@ impl Gc {
         }
     }
 
-    /// The erase of a block has ended; true if that was the last member of its superblock.
-    pub(crate) fn erased(&mut self, media: &mut Media, block: BlockId, failed: bool) -> bool {
+    /// The erase of a block has ended. If that was the last member of its superblock, it is free, and the answer is when its
+    /// erase was asked for.
+    pub(crate) fn erased(&mut self, media: &mut Media, block: BlockId, failed: bool) -> Option<Nanos> {
         let superblock = media.pool.superblocks.of(block);
         assert_ne!(superblock, NONE, "block {block} was erased, and is in no superblock");
         assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and nobody asked for it");
@@ -531,15 +529,7 @@ impl Gc {
         if last {
             self.all_erased(media, superblock);
         }
-        last
-    }
-
-    /// An erase of `block`'s superblock has made space: since when that was what a command waited for which waits for space.
-    /// Before, it waited for the space that an earlier erase made, or for relocation.
-    pub(crate) fn space_awaited_since(&mut self, media: &Media, block: BlockId) -> Nanos {
-        let sent = self.erase_sent[media.pool.superblocks.of(block) as usize];
-        let before = std::mem::replace(&mut self.space_made, media.now);
-        sent.max(before)
+        last.then_some(self.erase_sent[superblock as usize])
     }
 
     /// A superblock is erased as far as its members are good: it is free again, with substitutes for those that are not.

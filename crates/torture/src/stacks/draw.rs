@@ -206,7 +206,7 @@ fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
         if let Some(design) = design {
             draw_design(&mut config, design, rng);
             if config.zones().is_some() {
-                config.ftl.own = zone_limits(config.ftl.own, rng);
+                config.ftl.own = ssdlab_device::draw_zone_limits(config.ftl.own, rng);
             }
         }
         config.flash.faults = Default::default();
@@ -233,12 +233,6 @@ fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
             return config;
         }
     }
-}
-
-/// Limits on zones with which a host can append, most often as few as it needs.
-fn zone_limits(own: Settings, rng: &mut Rng) -> Settings {
-    let (open, active) = one_of(rng, &[(4_u32, 4_u32), (1, 4), (3, 5), (2, 0), (0, 0)]);
-    own.with("max_open_zones", open).with("max_active_zones", active)
 }
 
 /// The drive with operations that fail, by rate or never: programs and erases where blocks are kept for that.
