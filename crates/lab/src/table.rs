@@ -98,7 +98,9 @@ fn sideways(run: &RunResult) -> String {
     let cell = |metric: &Metric, spread: Spread| {
         let mean = in_unit(metric.unit, spread.mean);
         match spread.half_interval {
-            Some(half) => format!("{mean} ±{}", in_unit(metric.unit, half)),
+            // What is below the digits of the mean is nothing.
+            Some(half) if half < spread.mean.abs() * 5e-4 || half == 0.0 => format!("{mean} ±0"),
+            Some(half) => format!("{mean} ±{}", in_unit(metric.unit, half).trim_end_matches(" MB/s")),
             None => mean,
         }
     };
