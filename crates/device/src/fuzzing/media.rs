@@ -203,7 +203,7 @@ impl Pair {
         for done in &done {
             if done.kind == OpKind::Erase {
                 let superblock = self.media.pool.superblocks.of(done.block);
-                if self.gc.erased(&mut self.media, done.block, done.failed) {
+                if self.gc.erased(&mut self.media, done.block, done.failed).is_some() {
                     self.given.remove(&superblock);
                     self.uneven.retain(|other| *other != superblock);
                 }

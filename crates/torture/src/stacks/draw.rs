@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Rng, SECTOR_BYTES, rng};
-use ssdlab_device::{Drive, DriveConfig, Options, Settings, design_with, draw_design};
+use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::Host;
 
