@@ -163,7 +163,17 @@ def draw(tables, seed, page_size=None, design=None, faults=True):
         drive["flash.faults.script"] = script(tables, seed, geometry)
     agree(tables, seed, drive, geometry)
     capacity(tables, seed, drive, geometry)
+    as_of_a_datasheet(seed, drive, geometry)
     return drive, geometry
+
+
+def as_of_a_datasheet(seed, drive, geometry):
+    """The capacity of a die in place of its blocks, where it is whole megabits."""
+    planes = drive.get("flash.planes_per_die", 1)
+    bits = 8 * planes * geometry.blocks * geometry.pages * geometry.page_size
+    if Stream(seed, "flash.die_capacity").chance(0.1) and bits % (1 << 20) == 0 and "flash.blocks_per_plane" in drive:
+        del drive["flash.blocks_per_plane"]
+        drive["flash.die_capacity"] = f"{bits >> 20}Mb"
 
 
 def chosen(tables, seed, drive):
@@ -341,6 +351,7 @@ def more_space(tables, seed, drive, geometry, r):
     drive["capacity.user"] = user
     if user < 4 * geometry.page_size or r.chance(0.5):
         geometry.blocks = min(max(2 * geometry.blocks, 24), 200)
+        drive.pop("flash.die_capacity", None)
         drive["flash.blocks_per_plane"] = geometry.blocks
         for name in ("ftl.log_blocks", "gc.free_blocks", "ftl.streams"):
             drive.pop(name, None)

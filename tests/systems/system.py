@@ -61,6 +61,8 @@ def options_of_run():
         "--subtests": (0.08, lambda r, s: r.choice(("3x64k", "64k", "5x16k:level", "1m"))),
         "--initial": (0.3, lambda r, s: "initial"),
         "--memory": (0.1, lambda r, s: r.choice(("1g", "512m", "256m"))),
+        "--vary": (0.04, lambda r, s: r.choice(("interface.queue_depth=1,4", "gc.victim=greedy,fifo", "name=one,two"))),
+        "--repeat": (0.04, lambda r, s: r.choice((1, 2, 3))),
         "--env": (0.3, lambda r, s: f"SIZE={r.choice(('4k', '512', '16k'))}"),
     }
 
@@ -82,7 +84,9 @@ OPTIONS_OF_TORTURE = {
 }
 
 # Options that cannot stand beside one that is drawn before, or that need one, and what only traces or hosts have.
-EXCLUDED = {"--fit": ("--wrap",), "--limit": ("--subtests",)}
+EXCLUDED = {
+    "--fit": ("--wrap",), "--limit": ("--subtests",), "--vary": ("--vcd", "--rb-probe"), "--repeat": ("--vcd", "--trace-window"),
+}
 NEEDED = {"--trace-window": "--out", "--initial": "--subtests", "--precondition-below": "--host"}
 OF_TRACES = ("--replay", "--wrap", "--fit")
 
