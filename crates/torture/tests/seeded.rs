@@ -29,7 +29,7 @@ const ALLOWED: [(Bug, u64); 62] = [
     (Bug::LostDataReadsGood, 400),
     (Bug::BadBlockUsed, 100),
     (Bug::OlderVersionWins, 100),
-    (Bug::MergeForgetsVersion, 1000),
+    (Bug::MergeForgetsVersion, 4000),
     (Bug::ChainDropped, 200),
     (Bug::MembersInStep, 100),
     (Bug::FreeAtFirstErase, 100),
