@@ -19,7 +19,7 @@ const ALLOWED: [(LayerBug, u64); 33] = [
     (LayerBug::LostPartUnnoticed, 2000),
     (LayerBug::TableBeforeData, 400),
     (LayerBug::NewCopyTrimmed, 400),
-    (LayerBug::ReadOvertaken, 6000),
+    (LayerBug::ReadOvertaken, 16000),
     (LayerBug::FirstUnitDecides, 400),
     (LayerBug::PartOverOldCopy, 400),
     (LayerBug::OldEntryKept, 400),
