@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::stderr;
 use crate::stdout::say;
 
-/// What tells the command that it is the server; nobody else gives it.
+/// What tells the command that it is the server; only the command that starts it gives it.
 const SERVER: &str = "--is-in-background";
 
 /// The options of every command that can serve in the background.
@@ -98,7 +98,8 @@ impl Background {
     }
 }
 
-/// The server leaves the terminal, and what else it inherited: nobody waits for the end of a pipe that it does not know of.
+/// The server leaves the terminal and closes inherited descriptors: a process that waits for the end of such a pipe would wait as
+/// long as the server runs.
 fn leave() -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::work(format!("--background: {error}"));
     let open = std::fs::read_dir("/proc/self/fd").map_err(|error| failed(&error))?;

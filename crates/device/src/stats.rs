@@ -259,6 +259,23 @@ pub struct Wear {
     pub stddev: f64,
 }
 
+impl Wear {
+    /// Of the erase counts of some blocks; of none all is 0.
+    pub fn of(counts: &[u32]) -> Wear {
+        let total = counts.iter().map(|erases| u64::from(*erases)).sum();
+        let blocks = counts.len().max(1) as f64;
+        let mean = total as f64 / blocks;
+        let variance = counts.iter().map(|erases| (f64::from(*erases) - mean).powi(2)).sum::<f64>() / blocks;
+        Wear {
+            total,
+            mean,
+            min: counts.iter().copied().min().unwrap_or(0),
+            max: counts.iter().copied().max().unwrap_or(0),
+            stddev: variance.sqrt(),
+        }
+    }
+}
+
 /// Busy time of every channel and die since the drive was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Utilization {

@@ -215,14 +215,14 @@ pub(crate) fn warnings(
     if !result.complete {
         warnings.push(format!(
             "the run ended early, after {}: the metrics cover the part that ran",
-            counted(all(&result.requests), "request", "requests")
+            counted(result.requests.total(), "request", "requests")
         ));
     }
     if let Some(failed) = Some(result.host.failed_requests).filter(|&failed| failed > 0) {
-        let of = counted(all(&result.requests), "request", "requests");
+        let of = counted(result.requests.total(), "request", "requests");
         warnings.push(format!("{failed} of {of} ended with an error"));
     }
-    if all(&result.requests) == 0 {
+    if result.requests.total() == 0 {
         warnings.push("the workload sent no requests".to_string());
         return warnings;
     }
@@ -254,7 +254,7 @@ pub(crate) fn warnings(
 
 /// Requests that are parts of mapping units: the workload's, of which a host makes others.
 fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
-    let (unit, all) = (config.ftl.mapping_unit, all(&result.requests));
+    let (unit, all) = (config.ftl.mapping_unit, result.requests.total());
     if !noticeable(result.host.misaligned_requests, all) {
         return;
     }
@@ -711,10 +711,6 @@ fn planes_apart(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<
 /// Whether a part is worth a sentence: one in a thousand.
 fn noticeable(part: u64, whole: u64) -> bool {
     part > 0 && part.saturating_mul(1000) >= whole
-}
-
-fn all(requests: &crate::result::PerOp<u64>) -> u64 {
-    requests.read + requests.write + requests.trim + requests.flush
 }
 
 /// A share as a percentage with a sensible number of digits.

@@ -17,6 +17,9 @@ use crate::text::clipped;
 /// Part of a latency from which it is named.
 const PART_TO_NAME: f64 = 0.1;
 
+/// Parts of a latency that are named.
+const PARTS_NAMED: usize = 3;
+
 /// How far two drives must be apart to be called faster and slower.
 const APART: f64 = 1.05;
 
@@ -36,10 +39,9 @@ const TAIL_REQUESTS: u64 = 10;
 pub fn conclusions(run: &RunResult) -> Vec<String> {
     let served = |device: &&DeviceResult| device.latency_ns.all.is_some_and(|all| all.count > 0);
     let devices: Vec<&DeviceResult> = run.devices.iter().filter(served).collect();
-    let mean = |device: &DeviceResult| device.latency_ns.all.map_or(0.0, |all| all.mean);
-    let timed = devices.iter().filter(|device| device.timed && mean(device) > 0.0);
-    let slowest = timed.clone().max_by(|a, b| mean(a).total_cmp(&mean(b)));
-    let fastest = timed.min_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let timed = devices.iter().filter(|device| device.timed && mean_latency(device) > 0.0);
+    let slowest = timed.clone().max_by(|a, b| mean_latency(a).total_cmp(&mean_latency(b)));
+    let fastest = timed.min_by(|a, b| mean_latency(a).total_cmp(&mean_latency(b)));
     let mut said = Vec::new();
     if let (Some(slowest), Some(fastest)) = (slowest, fastest) {
         said.push(speed(slowest, fastest, devices.len()));
@@ -54,9 +56,8 @@ pub fn conclusions(run: &RunResult) -> Vec<String> {
 
 /// Which drive is slowest, by how much, and what its time goes into.
 fn speed(slowest: &DeviceResult, fastest: &DeviceResult, drives: usize) -> String {
-    let mean = |device: &DeviceResult| device.latency_ns.all.map_or(0.0, |all| all.mean);
-    let takes = time(mean(slowest));
-    let ratio = mean(slowest) / mean(fastest);
+    let takes = time(mean_latency(slowest));
+    let ratio = mean_latency(slowest) / mean_latency(fastest);
     let who = match drives {
         1 => format!("A request takes {takes} on average"),
         _ if ratio < APART => format!("A request takes {takes} on average, on all {drives} drives within 5 %"),
@@ -68,18 +69,22 @@ fn speed(slowest: &DeviceResult, fastest: &DeviceResult, drives: usize) -> Strin
         ),
     };
     let into = match time_by_part(slowest) {
-        Some(parts) => {
-            let named: Vec<String> = parts
-                .iter()
-                .take_while(|(_, share)| *share >= PART_TO_NAME)
-                .take(3)
-                .map(|(part, share)| format!("{} {}", percent(*share), in_a_sentence(part)))
-                .collect();
-            if named.is_empty() { String::new() } else { format!("; of that time {}", named.join(", ")) }
-        }
+        Some(parts) => largest(parts).map_or_else(String::new, |parts| format!("; of that time {parts}")),
         None => busy(slowest),
     };
     format!("{who}{into}.")
+}
+
+/// The mean latency of all requests in nanoseconds; 0 where there is none.
+fn mean_latency(device: &DeviceResult) -> f64 {
+    device.latency_ns.all.map_or(0.0, |all| all.mean)
+}
+
+/// The largest parts of a latency with their shares; nothing where all are small. `parts` begin with the largest.
+fn largest<'a>(parts: impl IntoIterator<Item = (&'a str, f64)>) -> Option<String> {
+    let large = parts.into_iter().take_while(|(_, share)| *share >= PART_TO_NAME).take(PARTS_NAMED);
+    let named: Vec<String> = large.map(|(part, share)| format!("{} {}", percent(share), in_a_sentence(part))).collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// All parts of the latencies of all requests by share, the largest first; nothing without a breakdown.
@@ -161,7 +166,7 @@ fn writes(devices: &[&DeviceResult]) -> Option<String> {
             total(least),
             name(least),
             total(most),
-            most.name
+            name(most)
         ),
     })
 }
@@ -197,22 +202,7 @@ fn in_words(cause: &str) -> String {
 /// What the slowest requests of a kind wait for, and what would change it.
 fn tail(device: &DeviceResult, op: &str, is_one_of_several: bool) -> Option<String> {
     let whose = if is_one_of_several { format!(" of {}", name(device)) } else { String::new() };
-    let Some(breakdown) = &device.latency_breakdown else {
-        let summary: LatencySummary = match op {
-            "read" => device.latency_ns.read?,
-            _ => device.latency_ns.write?,
-        };
-        let (tail, median) = (summary.p999 as f64, summary.p50 as f64);
-        let has_tail = summary.count >= 1_000 * TAIL_REQUESTS && median > 0.0 && tail >= TAIL_TO_NAME * median;
-        return has_tail.then(|| {
-            format!(
-                "The slowest 0.1 % of the {op}s{whose} take {} or longer, {:.0} times the median: --latency-breakdown says what \
-                 they wait for.",
-                Nanos(summary.p999),
-                tail / median
-            )
-        });
-    };
+    let Some(breakdown) = &device.latency_breakdown else { return unexplained_tail(device, op, &whose) };
     let of = breakdown.ops.get(op)?;
     let tails = &of.tails;
     let enough = |key: &str| tails.get(key).filter(|tail| tail.requests >= TAIL_REQUESTS && tail.mean_ns > 0.0);
@@ -220,24 +210,33 @@ fn tail(device: &DeviceResult, op: &str, is_one_of_several: bool) -> Option<Stri
     // Many requests may take as long as the percentile: then the tail is more than its name says.
     let part = three_digits(split.requests as f64 / of.mean.requests.max(1) as f64 * 100.0);
     let share = |key: &str| split.parts_ns.get(key).map_or(0.0, |ns| ns / split.mean_ns);
-    let parts: Vec<&str> = parts_in(&[("", split)]);
-    let named: Vec<String> = parts
-        .iter()
-        .take_while(|key| share(key) >= PART_TO_NAME)
-        .take(3)
-        .map(|key| format!("{} {}", percent(share(key)), in_a_sentence(key)))
-        .collect();
-    if named.is_empty() {
-        return None;
-    }
+    let named = largest(parts_in(&[("", split)]).into_iter().map(|key| (key, share(key))))?;
     let change =
         remedy(split, op, device).map_or_else(String::new, |keys| format!("; {keys} would change what waits for it"));
     Some(format!(
         "The slowest {part} % of the {op}s{whose} take {} or longer, {} on average: {}{change}.",
         Nanos(split.from_ns),
         time(split.mean_ns),
-        named.join(", ")
+        named
     ))
+}
+
+/// That there is a tail, where nothing says what it waits for.
+fn unexplained_tail(device: &DeviceResult, op: &str, whose: &str) -> Option<String> {
+    let summary: LatencySummary = match op {
+        "read" => device.latency_ns.read?,
+        _ => device.latency_ns.write?,
+    };
+    let (tail, median) = (summary.p999 as f64, summary.p50 as f64);
+    let has_tail = summary.count >= 1_000 * TAIL_REQUESTS && median > 0.0 && tail >= TAIL_TO_NAME * median;
+    has_tail.then(|| {
+        format!(
+            "The slowest 0.1 % of the {op}s{whose} take {} or longer, {:.0} times the median: --latency-breakdown says what they \
+             wait for.",
+            Nanos(summary.p999),
+            tail / median
+        )
+    })
 }
 
 /// What a group of parts is behind, and the key of a description that changes that.

@@ -740,6 +740,13 @@ pub struct WearHistogram {
     pub blocks: Vec<u64>,
 }
 
+impl PerOp<u64> {
+    /// Over all kinds.
+    pub(crate) fn total(&self) -> u64 {
+        self.read + self.write + self.trim + self.flush
+    }
+}
+
 impl Throughput {
     /// Rates over so many nanoseconds; zero over none.
     pub(crate) fn over(requests: &PerOp<u64>, bytes: &PerOp<u64>, span_ns: u64) -> Throughput {
@@ -748,7 +755,7 @@ impl Throughput {
         }
         let seconds = span_ns as f64 / 1e9;
         Throughput {
-            iops: (requests.read + requests.write + requests.trim + requests.flush) as f64 / seconds,
+            iops: requests.total() as f64 / seconds,
             read_iops: requests.read as f64 / seconds,
             write_iops: requests.write as f64 / seconds,
             read_bytes_per_s: bytes.read as f64 / seconds,

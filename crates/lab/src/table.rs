@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{clipped, columns, printable};
+use crate::text::{clipped, columns, decimal_bytes, printable};
 use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size};
 use ssdlab_flash::Cause;
@@ -138,7 +138,7 @@ fn rows() -> Vec<Row> {
         move |device: &DeviceResult| if device.timed { figure(device) } else { None }
     };
     let mut rows = vec![
-        row("requests", |d| Some(count(d.requests.read + d.requests.write + d.requests.trim + d.requests.flush))),
+        row("requests", |d| Some(count(d.requests.total()))),
         row("  read / write", |d| Some(format!("{} / {}", count(d.requests.read), count(d.requests.write)))),
         row("  trim / flush", |d| {
             (d.requests.trim + d.requests.flush > 0)
@@ -228,7 +228,7 @@ fn rows() -> Vec<Row> {
         row("  misses of GC / log", |d| mapped(d).map(|map| misses(map, ["gc", "log"]))),
         row("  loads / flushes", |d| mapped(d).map(|map| format!("{} / {}", count(map.loads), count(map.flushes)))),
         row("waited for the map", timed(|d| mapped(d).map(|map| count(map.waited_commands)))),
-        row("  of all commands", timed(|d| mapped(d).and_then(|map| part(map.waited_commands, all(d))))),
+        row("  of all commands", timed(|d| mapped(d).and_then(|map| part(map.waited_commands, d.requests.total())))),
         row("  mean wait", timed(|d| mapped(d)?.wait_mean_ns.map(|mean| Nanos(mean.round() as u64).to_string()))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
@@ -278,11 +278,9 @@ fn megabytes(a_second: f64) -> String {
     if a_second >= 9.995 { format!("{a_second:.1}") } else { three_digits(a_second) }
 }
 
-/// Bytes as data sheets count them, in powers of 1000.
+/// Bytes as data sheets count them; those that make no kilobyte in words.
 pub(crate) fn volume(bytes: f64) -> String {
-    let units = [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    let unit = units.into_iter().find(|(size, _)| bytes >= 0.9995 * size);
-    unit.map_or_else(|| format!("{bytes:.0} bytes"), |(size, name)| format!("{} {name}", three_digits(bytes / size)))
+    if bytes < 999.5 { format!("{bytes:.0} bytes") } else { decimal_bytes(bytes) }
 }
 
 /// A number with three digits that count, without an exponent: `1.23`, `45.6`, `0.0531`.
@@ -361,11 +359,6 @@ fn mapped(device: &DeviceResult) -> Option<&MapCache> {
 fn misses(map: &MapCache, askers: [&str; 2]) -> String {
     let [one, other] = askers.map(|asker| count(map.by_asker.get(asker).map_or(0, |requests| requests.misses)));
     format!("{one} / {other}")
-}
-
-/// All commands.
-fn all(device: &DeviceResult) -> u64 {
-    device.requests.read + not_reads(device)
 }
 
 /// Commands that can wait for garbage collection.

@@ -67,6 +67,24 @@ pub fn clipped(name: &str, most: usize) -> String {
     shown.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// Bytes in powers of 1000, as data sheets count them, with three digits or all before the point: `64.0 GB`.
+pub(crate) fn decimal_bytes(bytes: f64) -> String {
+    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let (mut unit, mut value) = (0, bytes);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
 /// A table as lines: the first `left` columns begin at the same place, all others end there. Cells that are too long are
 /// cut, but for those of a last column that begins at its place, which run free.
 #[must_use]

@@ -124,6 +124,20 @@ fn a_lifetime_is_told_where_an_endurance_is_stated() {
     only(&conclusions(&result), "The drive lasts");
 }
 
+/// Names come from outside: what a terminal would obey does not reach it, whichever sentence has the name.
+#[test]
+fn names_in_sentences_are_printable() {
+    let drives = [drive("\x1b[31m one"), drive("\x1b[32m two")];
+    let mut drives = entrants(&drives);
+    // The second overwrites more, collects, and so has another write amplification.
+    drives[1].config.user_bytes = drives[1].config.user_bytes * 9 / 10 / 4096 * 4096;
+    drives[0].config.flash.faults.endurance = Some(100);
+    drives[1].config.flash.timing.program = vec![Latency { min: Nanos::from_ms(2), max: Nanos::from_ms(2) }];
+    let said = conclusions(&run(&experiment(&drives, &Random::writes(60_000), Age::Fill))).join("\n");
+    assert!(said.contains("is the slowest") && said.contains("is between") && said.contains("lasts"), "{said}");
+    assert!(!said.contains('\x1b') && said.contains("\\u{1b}[31m one") && said.contains("\\u{1b}[32m two"), "{said}");
+}
+
 #[test]
 fn a_run_without_requests_says_nothing() {
     let result = run(&experiment(&entrants(&[drive("idle")]), &Random::writes(0), Age::None));

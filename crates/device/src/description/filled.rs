@@ -29,7 +29,7 @@ pub enum Source {
     Override,
     /// It follows from another key that the description or an override gives.
     Key(String),
-    /// Nobody says anything.
+    /// It is the default of its key.
     Default,
 }
 

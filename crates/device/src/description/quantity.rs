@@ -62,7 +62,7 @@ pub(super) fn parse_bits(text: &str) -> Option<u64> {
     decimal(text[..text.len() - 1].trim(), scale)
 }
 
-/// Bits in the largest unit of which they are a whole number, as [`parse_bits`] reads them; less than a megabit is lost.
+/// Bits as text that [`parse_bits`] reads: terabits or gigabits where they are a whole number of these, else whole megabits.
 pub(super) fn bits(bits: u64) -> toml::Value {
     let (unit, scale) = [("Tb", 1_u64 << 40), ("Gb", 1 << 30)]
         .into_iter()

@@ -49,17 +49,7 @@ impl Drive {
     pub fn wear(&self) -> Wear {
         let good: Vec<u32> =
             self.media.flash.blocks.all().iter().filter(|block| !block.bad).map(|block| block.erases).collect();
-        let total = good.iter().map(|erases| u64::from(*erases)).sum();
-        let count = good.len().max(1) as f64;
-        let mean = total as f64 / count;
-        let variance = good.iter().map(|erases| (f64::from(*erases) - mean).powi(2)).sum::<f64>() / count;
-        Wear {
-            total,
-            mean,
-            min: good.iter().copied().min().unwrap_or(0),
-            max: good.iter().copied().max().unwrap_or(0),
-            stddev: variance.sqrt(),
-        }
+        Wear::of(&good)
     }
 
     /// Erases of every block, bad ones included, by block number.
@@ -126,7 +116,7 @@ impl Drive {
         self.config.spare(self.ftl.data_bytes(&self.config, &self.usable()))
     }
 
-    /// The same for a drive with another user capacity on the same flash.
+    /// The over-provisioning of a drive with another user capacity on this flash.
     ///
     /// # Errors
     /// The flash has too little space for it.

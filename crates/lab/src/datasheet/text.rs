@@ -4,7 +4,7 @@ use ssdlab_base::{Nanos, format_size};
 
 use super::{Bounds, Datasheet, Range};
 use crate::table::count;
-use crate::text::columns;
+use crate::text::{columns, decimal_bytes};
 
 /// The datasheet, a number a line.
 pub fn render(sheet: &Datasheet) -> String {
@@ -26,14 +26,16 @@ pub fn render(sheet: &Datasheet) -> String {
         row(&format!("RAM: {}", name.trim_end_matches("_bytes").replace('_', " ")), format_size(*bytes), String::new());
     }
     if let Some(endurance) = &sheet.endurance {
-        let written = format!("{} to flash", decimal_wide(endurance.flash_bytes));
+        let written = format!("{} to flash", decimal_bytes(endurance.flash_bytes as f64));
         row("endurance", format!("{} erases", count(endurance.erases.into())), written);
     }
     let rates = &sheet.bytes_per_s;
     let iops = &sheet.iops_4k;
     let mut text = lines(&rows, ["", "", ""]);
     text.push('\n');
-    text.push_str(&peaks("peak rates (fresh drive)", &rates.read, &rates.write, |rate| format!("{}/s", decimal(rate))));
+    text.push_str(&peaks("peak rates (fresh drive)", &rates.read, &rates.write, |rate| {
+        format!("{}/s", decimal_bytes(rate as f64))
+    }));
     text.push('\n');
     text.push_str(&peaks("peak IOPS, 4 KiB random", &iops.read, &iops.write, count));
     text.push('\n');
@@ -90,30 +92,7 @@ fn lines(rows: &[[String; 3]], title: [&str; 3]) -> String {
 
 /// `64.0 GB (59.6 GiB)`: the unit of the label on the drive, and that of addresses.
 fn both(bytes: u64) -> String {
-    format!("{} ({})", decimal(bytes), format_size(bytes))
-}
-
-/// Bytes in powers of 1000, with three digits or all before the point.
-fn decimal(bytes: u64) -> String {
-    decimal_wide(bytes.into())
-}
-
-fn decimal_wide(bytes: u128) -> String {
-    let (mut unit, mut value) = (0, bytes as f64);
-    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-    // 3,500 MB/s is what datasheets say, not 3.5 GB/s; capacities have at most three digits in front.
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = if unit == 0 || value >= 99.95 {
-        0
-    } else if value >= 9.995 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {}", UNITS[unit])
+    format!("{} ({})", decimal_bytes(bytes as f64), format_size(bytes))
 }
 
 /// Bits as the datasheet of a die says them, in powers of 1024.

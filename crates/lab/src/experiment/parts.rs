@@ -91,16 +91,12 @@ pub(super) fn erase_counts(device: &dyn Administration) -> Vec<u32> {
 pub(super) fn erases_between(before: &[u32], after: &[u32]) -> Erases {
     assert_eq!(before.len(), after.len(), "a drive has as many blocks as before");
     let blocks: Vec<u32> = after.iter().zip(before).map(|(after, before)| after - before).collect();
-    let total: u64 = blocks.iter().map(|erases| u64::from(*erases)).sum();
-    let count = blocks.len().max(1) as f64;
-    let mean = total as f64 / count;
-    let variance = blocks.iter().map(|erases| (f64::from(*erases) - mean).powi(2)).sum::<f64>() / count;
-    Erases {
-        total,
-        mean,
-        min: blocks.iter().copied().min().unwrap_or(0),
-        max: blocks.iter().copied().max().unwrap_or(0),
-        stddev: variance.sqrt(),
+    Wear::of(&blocks).into()
+}
+
+impl From<Wear> for Erases {
+    fn from(Wear { total, mean, min, max, stddev }: Wear) -> Erases {
+        Erases { total, mean, min, max, stddev }
     }
 }
 
@@ -145,8 +141,8 @@ pub(super) fn erases(device: &dyn Administration) -> Erases {
             (wear, blocks)
         })
         .collect();
-    if let [(Wear { total, mean, min, max, stddev }, _)] = wears.as_slice() {
-        return Erases { total: *total, mean: *mean, min: *min, max: *max, stddev: *stddev };
+    if let [(only, _)] = wears.as_slice() {
+        return only.clone().into();
     }
     let total = wears.iter().map(|(wear, _)| wear.total).sum();
     let blocks = wears.iter().map(|(_, blocks)| blocks).sum::<f64>().max(1.0);

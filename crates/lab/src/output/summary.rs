@@ -35,8 +35,7 @@ pub(super) fn write(run: &RunResult, mut to: impl Write) -> io::Result<()> {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         cells.extend(metrics.iter().map(|metric| number((metric.value)(device))));
         cells.extend(causes.iter().map(|cause| number(amplification(device, cause))));
-        let requests = &device.requests;
-        cells.push((requests.read + requests.write + requests.trim + requests.flush).to_string());
+        cells.push(device.requests.total().to_string());
         cells.push(device.host.failed_requests.to_string());
         cells.push(device.virtual_time_ns.to_string());
         cells.push(device.checks.iter().all(|check| check.held).to_string());

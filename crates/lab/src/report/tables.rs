@@ -3,7 +3,7 @@
 use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, whole};
 use super::layers;
 use crate::headline::{Metric, Unit, metrics};
-use crate::result::{DeviceResult, PerOp, RunResult};
+use crate::result::{DeviceResult, RunResult};
 
 /// Drives that have a colour of their own.
 const COLOURS: usize = 12;
@@ -25,16 +25,12 @@ pub(super) fn facts(run: &RunResult) -> String {
         items.push_str(&format!("<li>Host <b>{}</b></li>", escape(host)));
     }
     if let Some(first) = run.devices.first() {
-        let requests = total(&first.requests);
-        let same = run.devices.iter().all(|device| total(&device.requests) == requests);
+        let requests = first.requests.total();
+        let same = run.devices.iter().all(|device| device.requests.total() == requests);
         let each = if same { whole(requests) } else { "different numbers".to_string() };
         items.push_str(&format!("<li>Requests <b>{each}</b></li>"));
     }
     format!("<ul class=\"facts\">{items}</ul>")
-}
-
-fn total(counts: &PerOp<u64>) -> u64 {
-    counts.read + counts.write + counts.trim + counts.flush
 }
 
 /// What a reader has to know before any figure.

@@ -138,7 +138,7 @@ impl Drawn {
         self.panels.extend(Panel::of(&self.points, (title.into(), Scale::Names), axes, named));
     }
 
-    /// The same, of lines over numbers; each has its points in the order of x.
+    /// A panel of lines over numbers; each has its points in the order of x.
     pub fn lines(
         &mut self,
         title: impl Into<String>,

@@ -32,7 +32,7 @@ pub enum Scale {
     Names,
     /// Numbers: each series is a line.
     Linear,
-    /// The same, logarithmic.
+    /// Numbers on a logarithmic axis: each series is a line.
     Log,
 }
 

@@ -72,7 +72,7 @@ impl MapCache {
         self.shape.loads == u32::MAX || self.loads() < self.shape.loads
     }
 
-    /// The same for the load of a line, which may come with one that is in flight.
+    /// Whether a line of a map page may be loaded now: alone, or with the load of its page that is in flight.
     #[inline]
     fn may_begin(&self, line: u32) -> bool {
         self.may_load() || self.pages[self.shape.page_of_line(line) as usize].reading

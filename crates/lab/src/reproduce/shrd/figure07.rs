@@ -44,7 +44,7 @@ fn is_limited(system: &str) -> bool {
     variant_and_limit(system).0 != system
 }
 
-/// The same, if the row's value is of a column.
+/// The system and the place on x of a row whose value is of the column `series`; nothing of other rows.
 fn place_of<'p>(point: &'p Point, series: &str) -> Option<(&'p str, f64)> {
     place(point).filter(|_| point.series == series)
 }
