@@ -29,7 +29,7 @@ CASES ?= 5000
 SEEDED := --workspace --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture test-systems torture properties test-recorded test-docs test-docs-long test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
+.PHONY: help demo test test-rust test-report test-live torture-live test-torture test-systems torture properties test-recorded test-docs test-docs-long try test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -48,6 +48,11 @@ demo: build ## Replay a real program's recording and the steady-state experiment
 
 build: need-rust ## Build the command: target/release/ssdlab
 	$(CARGO) build --release --locked -p ssdlab-cli
+
+# Without optimisation across crates, and with what the last build left: an edit is compiled in under a minute.
+try: need-rust ## Build quickly after an edit and run the command: make try ARGS="run -d demo-tlc -w rw=randwrite,bs=4k"
+	@$(CARGO) build --profile try --locked --quiet -p ssdlab-cli
+	@$(if $(ARGS),$(TARGET)/try/ssdlab $(ARGS),echo "built $(TARGET)/try/ssdlab; ARGS=\"run ...\" runs it")
 
 test: test-rust test-recorded test-docs test-systems test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, whole systems, the report in headless Chromium, served drives, power cuts, the fuzz targets
 

@@ -16,13 +16,16 @@
 //! so a reader never sees half of one; a damaged or foreign file is reported and made again, never believed. The
 //! least recently used files are removed when all together exceed a limit.
 
+#[cfg(test)]
+mod sources;
+
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use ssdlab_device::{Drive, DriveConfig, Options};
+use ssdlab_device::{Drive, DriveConfig, Options, registered};
 
 use crate::precondition::Position;
 use crate::result::{Precondition, VERSION};
@@ -70,7 +73,7 @@ impl Identity<'_> {
         };
         field(std::str::from_utf8(MAGIC).unwrap_or_default());
         field(VERSION);
-        field(&build());
+        field(&sources(&DIGESTS, self.config).unwrap_or_else(build));
         field(&format!("{:?}", self.config));
         field(&format!("{:?}", self.options));
         field(self.age);
@@ -78,7 +81,36 @@ impl Identity<'_> {
     }
 }
 
-/// What tells this build from another of the same version, so that a changed policy never meets an old state.
+/// What `build.rs` found of the sources: the digest of what counts for every drive, unless the sources were not there, and
+/// for each design or policy that stands alone the folder of its registry, its names and its digest.
+struct SourceDigests {
+    shared: Option<&'static str>,
+    own: &'static [(&'static str, &'static [&'static str], &'static str)],
+}
+
+const DIGESTS: SourceDigests = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+
+/// What identifies the sources that decide the state of such a drive; `None` where they are not known.
+fn sources(digests: &SourceDigests, config: &DriveConfig) -> Option<String> {
+    let registered = registered();
+    let mut found = digests.shared?.to_string();
+    for (registry, names, digest) in digests.own {
+        let (kind, chosen) = match *registry {
+            "device/src/ftl" => ("ftl.design", &config.ftl.design),
+            "device/src/gc/victim" => ("gc.victim", &config.gc.victim),
+            _ => ("buffer.policy", &config.buffer.policy),
+        };
+        // A module without a registered name counts for every drive.
+        let is_registered = registered.iter().any(|entry| entry.kind == kind && names.contains(&entry.name));
+        if !is_registered || names.contains(&chosen.as_str()) {
+            found += " ";
+            found += digest;
+        }
+    }
+    Some(found)
+}
+
+/// What tells this build from another of the same version. A changed policy never meets an old state by it.
 pub(crate) fn build() -> String {
     let program = std::env::current_exe().and_then(fs::metadata);
     match program {
@@ -403,4 +435,31 @@ pub fn file_identity(path: &Path) -> io::Result<String> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     Ok(format!("{} {} {:?}", path.display(), metadata.len(), metadata.modified()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_the_digests_of_what_the_drive_uses() {
+        let digests = SourceDigests {
+            shared: Some("all"),
+            own: &[
+                ("device/src/gc/victim", &["greedy"], "g"),
+                ("device/src/gc/victim", &["fifo"], "f"),
+                ("device/src/buffer", &["fifo"], "b"),
+                ("device/src/ftl", &["bast", "fast", "log-blocks"], "l"),
+                ("device/src/ftl", &["of-no-design"], "n"),
+            ],
+        };
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/demo-tlc.toml");
+        let mut config = ssdlab_device::Description::load(&shipped).and_then(|text| text.resolve()).expect("it ships");
+        assert_eq!(sources(&digests, &config).as_deref(), Some("all g n"));
+        config.buffer.policy = "fifo".to_string();
+        config.ftl.design = "fast".to_string();
+        assert_eq!(sources(&digests, &config).as_deref(), Some("all g b l n"));
+        assert_eq!(sources(&SourceDigests { shared: None, own: &[] }, &config), None);
+        assert!(sources(&DIGESTS, &config).is_some_and(|text| text.len() > 64));
+    }
 }

@@ -131,6 +131,18 @@ struct State {
     edges: Vec<Edge>,
 }
 
+impl State {
+    /// Hands a full batch of edges on.
+    #[inline]
+    fn hand_on(&mut self, sink: Sink<'_>) {
+        if self.edges.len() >= BATCH {
+            self.decoded.edges += self.edges.len() as u64;
+            sink(&self.edges);
+            self.edges.clear();
+        }
+    }
+}
+
 impl Body {
     pub(super) fn decode(mut self, sink: Sink<'_>) -> Result<Decoded, CaptureError> {
         let mut state = State {
@@ -189,7 +201,7 @@ impl Body {
         while at < bytes.len() {
             let first = bytes[at];
             if first <= b' ' {
-                if first == b'\n' && matches!(state.expect, Expect::Text(_)) {
+                if matches!(state.expect, Expect::Text(_)) && first == b'\n' {
                     self.text_ends(state, at)?;
                 }
                 at += 1;
@@ -200,13 +212,9 @@ impl Body {
                 end += 1;
             }
             let word = &bytes[at..end];
-            if state.edges.len() >= BATCH {
-                state.decoded.edges += state.edges.len() as u64;
-                sink(&state.edges);
-                state.edges.clear();
-            }
             if state.expect != Expect::Anything {
                 self.expected(state, word, at)?;
+                state.hand_on(sink);
                 at = end;
                 continue;
             }
@@ -214,6 +222,7 @@ impl Body {
                 b'#' => self.time(state, word, at)?,
                 _ if LEVELS[usize::from(first)] != NO_VALUE => {
                     self.value(state, LEVELS[usize::from(first)], &word[1..], at)?;
+                    state.hand_on(sink);
                 }
                 b'b' | b'B' => {
                     let lowest = word[1..].last().map_or(NO_VALUE, |&bit| LEVELS[usize::from(bit)]);
@@ -232,28 +241,18 @@ impl Body {
                         .at(at, format!("{found}; expected a time such as #100, or a value such as 0!")));
                 }
             }
-            at = end;
+            // The blank behind the word, where it cannot end a line with a text.
+            at = end + usize::from(state.expect == Expect::Anything);
         }
         Ok(())
     }
 
     /// Takes a value of the variable with this code.
-    #[inline]
+    #[inline(always)]
     fn value(&self, state: &mut State, value: u8, code: &[u8], at: usize) -> Result<(), CaptureError> {
         let line = self.codes.get(code);
-        if line == NOBODY {
-            return Err(self.unknown_code(code, at));
-        }
-        if line == UNWANTED {
-            return Ok(());
-        }
-        if value == UNKNOWN {
-            state.decoded.unknown += 1;
-            return Ok(());
-        }
-        if value == NO_VALUE {
-            let what = format!("the value of {}, a line of one bit, is no bit; expected one such as b0", quote(code));
-            return Err(self.input.at(at, what));
+        if line >= UNWANTED || value > 1 {
+            return self.no_level(state, line, value, code, at);
         }
         let level = value ^ u8::from(self.invert);
         let old = &mut state.levels[line as usize];
@@ -266,11 +265,22 @@ impl Body {
         Ok(())
     }
 
+    /// Takes a value that sets no line low or high.
     #[cold]
-    fn unknown_code(&self, code: &[u8], at: usize) -> CaptureError {
-        self.input.at(at, format!("no variable has the code {}; expected one of $var", quote(code)))
+    fn no_level(&self, state: &mut State, line: u32, value: u8, code: &[u8], at: usize) -> Result<(), CaptureError> {
+        if line == NOBODY {
+            let what = format!("no variable has the code {}; expected one of $var", quote(code));
+            return Err(self.input.at(at, what));
+        }
+        if line != UNWANTED && value == NO_VALUE {
+            let what = format!("the value of {}, a line of one bit, is no bit; expected one such as b0", quote(code));
+            return Err(self.input.at(at, what));
+        }
+        state.decoded.unknown += u64::from(line != UNWANTED);
+        Ok(())
     }
 
+    #[inline(never)]
     fn expected(&self, state: &mut State, word: &[u8], at: usize) -> Result<(), CaptureError> {
         match state.expect {
             Expect::Code(value) => {
