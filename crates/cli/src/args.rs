@@ -1,12 +1,14 @@
 //! The command line: what can be asked for, and the help that a stranger reads.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ssdlab_base::renamed;
+use ssdlab_base::{Nanos, renamed};
 
+use crate::failure::Failure;
 use crate::files::Files;
 use crate::mount::Mount;
 use crate::reproduce::Reproduce;
@@ -84,6 +86,14 @@ pub(crate) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> 
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or(ExpectedNumber { least, most })
     }
+}
+
+/// The time that a variable of the environment says, if it is set to something.
+pub(crate) fn time_of_environment(name: &str, example: &str) -> Result<Option<Duration>, Failure> {
+    let Some(text) = std::env::var_os(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let time: Nanos = ssdlab_base::parse_duration(&text.to_string_lossy())
+        .map_err(|error| Failure::input(format!("{name}: {error}; expected a time such as {example}")))?;
+    Ok(Some(Duration::from_nanos(time.0)))
 }
 
 /// What to do.
@@ -291,6 +301,8 @@ pub(crate) struct Run {
     pub(crate) json: bool,
 
     /// Show no progress
+    ///
+    /// Without a terminal, progress is a line on standard error every 20 s; SSDLAB_PROGRESS_EVERY=10s sets another time.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -55,6 +55,34 @@ fn a_run_prints_a_table_and_writes_every_file_and_no_other() {
     assert!(bench.read("deep/out/report.html").starts_with("<!doctype html>"));
 }
 
+/// A run of some seconds said nothing at all in a pipe: whoever looked at a log did not know whether it went on.
+#[test]
+fn in_a_pipe_progress_is_lines_unless_it_is_to_be_quiet() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", SPEC, "-p", "steady", "--no-snapshot"];
+    let said = |more: &[&str], every: &str| {
+        let mut command = bench.command(&[&run[..], more].concat());
+        done(command.env("SSDLAB_PROGRESS_EVERY", every).output().expect("ssdlab starts"))
+    };
+    let often = said(&[], "1us");
+    assert_eq!(often.status, 0, "{}", often.stderr);
+    // The drive is filled at one go.
+    for phase in ["preconditioning", "running"] {
+        let line = often.stderr.lines().find(|line| line.starts_with(&format!("tiny: {phase}: ")));
+        let line = line.unwrap_or_else(|| panic!("no line of {phase}: {}", often.stderr));
+        assert!(line.ends_with(" s so far") && line.contains(" %, "), "{line}");
+    }
+    assert_eq!(said(&["--quiet"], "1us").stderr, "");
+    assert_eq!(said(&[], "1h").stderr, "");
+    let refused = said(&[], "seldom");
+    assert_eq!(refused.status, 2, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("SSDLAB_PROGRESS_EVERY") && refused.stderr.contains("'seldom'"),
+        "{}",
+        refused.stderr
+    );
+}
+
 #[test]
 fn a_run_is_repeated_from_the_description_in_its_folder() {
     let bench = Bench::new();
