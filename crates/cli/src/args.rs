@@ -7,6 +7,7 @@ use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ssdlab_base::{Nanos, renamed};
+use ssdlab_lab::text::{is_unprintable, printable_lines};
 
 use crate::failure::Failure;
 use crate::files::Files;
@@ -58,6 +59,12 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         stderr::say(crate::reproduce::what_is_missing());
         std::process::exit(2);
     }
+    let said = error.to_string();
+    if error.use_stderr() && printable_lines(&said) != said {
+        // What was given stands in it.
+        stderr::say(said.trim_end());
+        std::process::exit(error.exit_code());
+    }
     error.exit()
 }
 
@@ -86,6 +93,27 @@ pub(crate) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> 
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or(ExpectedNumber { least, most })
     }
+}
+
+/// Characters of a title.
+const TITLE_MAX: usize = 200;
+
+/// What `--title` takes, told where it was given something else.
+#[derive(Clone, Copy, Debug)]
+struct ExpectedTitle;
+
+impl std::fmt::Display for ExpectedTitle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "expected 1 to {TITLE_MAX} characters without control characters")
+    }
+}
+
+impl std::error::Error for ExpectedTitle {}
+
+/// A title is a line: nothing in it ends the line or turns the direction of writing.
+fn title(text: &str) -> Result<String, ExpectedTitle> {
+    let is_title = !text.trim().is_empty() && text.chars().count() <= TITLE_MAX && !text.contains(is_unprintable);
+    is_title.then(|| text.to_string()).ok_or(ExpectedTitle)
 }
 
 /// The time that a variable of the environment says, if it is set to something.
@@ -223,6 +251,12 @@ pub(crate) struct Run {
     /// Write result.json, summary.csv, latency.csv, timeline.parquet and report.html to this folder
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// The run's title: the heading of report.html and of the table
+    ///
+    /// By default the drives and the workload. 1 to 200 characters without control characters.
+    #[arg(long, value_name = "TEXT", value_parser = title)]
+    pub(crate) title: Option<String>,
 
     /// Drives to run in parallel; by default one per core, if memory allows
     ///

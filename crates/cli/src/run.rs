@@ -141,6 +141,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             memory_bytes: allowed.bytes,
             timeline_interval,
             asked: Asked {
+                title: args.title.clone(),
                 command: command.clone(),
                 started: Some(started.clone()),
                 workload: args.workload.clone(),

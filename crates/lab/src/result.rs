@@ -31,6 +31,9 @@ pub struct RunResult {
     pub complete: bool,
     /// The seed of everything random.
     pub seed: u64,
+    /// What somebody called the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The command line, where there was one.
     pub command: Vec<String>,
     /// When the run started, by the wall clock in UTC; absent in older results and in those of the library.

@@ -38,6 +38,9 @@ pub fn render(run: &RunResult) -> String {
         text.push_str("No drive came to run.\n");
         return text;
     }
+    if let Some(title) = &run.title {
+        let _ = writeln!(text, "{}\n", printable(title));
+    }
     let _ = writeln!(
         text,
         "workload {}, replay {}, precondition {}, {}seed {}\n",

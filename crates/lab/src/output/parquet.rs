@@ -162,6 +162,7 @@ mod tests {
             version: VERSION.to_string(),
             complete: true,
             seed: 1,
+            title: None,
             command: Vec::new(),
             wall_started: None,
             workload: String::new(),

@@ -11,8 +11,10 @@ const COLOURS: usize = 12;
 /// Under the title: what was run, in a line of facts.
 pub(super) fn facts(run: &RunResult) -> String {
     let workload = match escape(&run.workload) {
-        // A path, of which the title has the last part.
-        path if super::workload(run) != run.workload => format!("<li>Workload <b>{path}</b></li>"),
+        // Under a title of its own, or a path of which the title has the last part.
+        path if run.title.is_some() || super::workload(run) != run.workload => {
+            format!("<li>Workload <b>{path}</b></li>")
+        }
         _ => String::new(),
     };
     let mut items = format!(

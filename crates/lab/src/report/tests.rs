@@ -65,6 +65,7 @@ fn run(devices: Vec<DeviceResult>) -> RunResult {
         version: VERSION.to_string(),
         complete: true,
         seed: 7,
+        title: None,
         command: vec!["ssdlab".into(), "run".into(), "a b".into()],
         wall_started: Some("2026-11-26 06:12 UTC".into()),
         workload: "rw=randwrite".into(),
@@ -108,6 +109,7 @@ fn every_part_of_the_page_is_filled() {
 fn a_name_cannot_break_out_of_the_page() {
     let name = "</script><script>alert(1)</script><img src=x onerror='1'>\"{{script}}{{result}}";
     let mut run = run(vec![device(name)]);
+    run.title = Some(name.to_string());
     run.workload = name.to_string();
     run.replay = name.to_string();
     run.precondition = name.to_string();
@@ -133,6 +135,17 @@ fn a_name_cannot_break_out_of_the_page() {
     assert!(!page.contains("<img"));
     // The page's own three scripts and nothing more.
     assert_eq!(page.matches("</script>").count(), 3);
+}
+
+#[test]
+fn a_title_stands_over_the_page_and_the_workload_below_it() {
+    let mut titled = run(vec![device("one")]);
+    titled.title = Some("Greedy, \"as <shipped>\"".into());
+    let page = without_library(&render(&titled));
+    assert!(page.contains("<title>Greedy, &quot;as &lt;shipped&gt;&quot;</title>"));
+    assert!(page.contains("<h1>Greedy,<wbr> &quot;as &lt;shipped&gt;&quot;</h1>"));
+    assert!(page.contains("<li>Workload <b>rw=randwrite</b></li>"));
+    assert!(crate::table::render(&titled).starts_with("Greedy, \"as <shipped>\"\n\nworkload rw=randwrite"));
 }
 
 #[test]

@@ -356,6 +356,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         memory_bytes: settings.memory_bytes,
         timeline_interval: ready.run.interval_ms.map(Nanos::from_ms),
         asked: Asked {
+            title: None,
             command: ready.command.split(' ').map(str::to_string).collect(),
             started: None,
             workload: ready.input.shown.clone(),
