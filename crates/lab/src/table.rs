@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{clipped, columns, decimal_bytes, printable};
+use crate::text::{clipped, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size};
 use ssdlab_flash::Cause;
@@ -378,10 +378,18 @@ fn remarks(run: &RunResult, text: &mut String) {
     let held = run.devices.iter().flat_map(|device| &device.checks).filter(|check| check.held).count();
     let all = run.devices.iter().map(|device| device.checks.len()).sum::<usize>();
     let holding = if held < all { format!("{held} of {all}") } else { format!("All {all}") };
-    let _ = writeln!(text, "\n{holding} invariants hold.");
+    let of_each = match run.devices.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|d| d.checks.len() == first.checks.len()) => {
+            format!(", {} for each drive", first.checks.len())
+        }
+        _ => String::new(),
+    };
+    let of_each = if held < all { String::new() } else { of_each };
+    let _ = writeln!(text, "\n{holding} invariants hold{of_each}.");
     for device in &run.devices {
         for check in device.checks.iter().filter(|check| !check.held) {
-            let _ = writeln!(text, "INVARIANT BROKEN  {}: {}: {}", device.name, check.name, check.detail);
+            let detail = with_thousands(&check.detail, ',');
+            let _ = writeln!(text, "INVARIANT BROKEN  {}: {}: {detail}", device.name, check.name);
         }
     }
     let mut said: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -1,6 +1,6 @@
 //! The parts of the page that are text: readable without script, and the same figures as in `result.json`.
 
-use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, whole};
+use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, sentence, whole};
 use super::layers;
 use crate::headline::{Metric, Unit, metrics};
 use crate::result::{DeviceResult, RunResult};
@@ -54,7 +54,7 @@ pub(super) fn banners(run: &RunResult) -> String {
         .devices
         .iter()
         .flat_map(|device| device.checks.iter().filter(|check| !check.held).map(move |check| (device, check)))
-        .map(|(device, check)| format!("<li>{}: {}</li>", escape(&device.name), escape(&check.detail)))
+        .map(|(device, check)| format!("<li>{}: {}</li>", escape(&device.name), sentence(&check.detail)))
         .collect();
     if !broken.is_empty() {
         banners.push_str(&format!(
@@ -184,7 +184,7 @@ pub(super) fn checks(run: &RunResult) -> String {
                 format!(
                     "<tr><td><code>{}</code></td><td><span class=\"tag {class}\">{word}</span></td><td>{}</td></tr>",
                     escape(&check.name),
-                    escape(&check.detail)
+                    sentence(&check.detail)
                 )
             })
             .collect();

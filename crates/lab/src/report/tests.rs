@@ -168,11 +168,18 @@ fn an_interrupted_run_and_a_broken_check_are_said_first() {
     run.complete = false;
     run.devices[1].complete = false;
     run.devices[1].checks[0] =
-        Check { name: "requests".into(), held: false, detail: "9 generated, 8 completed.".into() };
+        Check { name: "requests".into(), held: false, detail: "9000 generated, 8999 completed.".into() };
     let page = render(&run);
     let (banners, _) = page.split_once("<h2>Drives</h2>").expect("the table");
     assert!(banners.contains("<b>Incomplete.</b> The run was interrupted (cut)"));
-    assert!(banners.contains("cut: 9 generated, 8 completed."));
+    assert!(banners.contains("cut: 9\u{202f}000 generated, 8\u{202f}999 completed."));
+    let table = crate::table::render(&run);
+    assert!(
+        table.contains("1 of 2 invariants hold.\nINVARIANT BROKEN  cut: requests: 9,000 generated, 8,999"),
+        "{table}"
+    );
+    run.devices[1].checks[0].held = true;
+    assert!(crate::table::render(&run).contains("All 2 invariants hold, 1 for each drive.\n"));
 }
 
 #[test]
