@@ -154,8 +154,7 @@ pub(crate) enum Command {
 /// Run a workload on one or more drives and show what it cost.
 ///
 /// Every drive gets the same workload, and the same requests unless their number depends on the drive's size or on time. The
-/// results go to standard output as a table; --out also writes result.json, summary.csv, latency.csv, timeline.parquet and
-/// report.html. The run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and
+/// results go to standard output as a table; --out also writes them to files, with a report to look at. The run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and
 /// exits with 1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -248,7 +247,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
 
-    /// Write result.json, summary.csv, latency.csv, timeline.parquet and report.html to this folder
+    /// Write the results to this folder: result.json, report.html, tables and the drives' descriptions
+    ///
+    /// result.json, report.html, summary.csv, latency.csv, timeline.parquet, for each drive drive-NAME.toml, smart/before.json
+    /// and smart/after.json (of several smart/before-NAME.json), and with --trace-window trace.json (docs/results.md).
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 

@@ -317,8 +317,8 @@ pub fn run_into_observed(
 ) -> Result<Outcome, RunIntoError> {
     const TRACE: &str = "trace.json";
     let mut staging = Staging::new(folder)?;
+    staging.try_out()?;
     let Some(window) = window else {
-        staging.try_out()?;
         let result = run(experiment, observe, control)?;
         let written = if result.devices.is_empty() { Ok(()) } else { write_results(staging, &result) };
         return Ok(Outcome { result, written });

@@ -44,14 +44,18 @@ fn a_result_read_back_is_the_result() {
         "latency.csv",
         "report.html",
         "result.json",
-        "smart-after-plain.json",
-        "smart-after-with, a comma.json",
-        "smart-before-plain.json",
-        "smart-before-with, a comma.json",
+        "smart",
         "summary.csv",
         "timeline.parquet",
     ];
     assert_eq!(names(&out), expected.map(String::from).into());
+    let logs = ["after-plain.json", "after-with, a comma.json", "before-plain.json", "before-with, a comma.json"];
+    assert_eq!(names(&out.join("smart")), logs.map(String::from).into());
+    assert_eq!(output::read_results(&out).expect("read"), result);
+    // Version 0.1.0 had the logs beside the results.
+    for log in logs {
+        fs::rename(out.join("smart").join(log), out.join(format!("smart-{log}"))).expect("renamed");
+    }
     assert_eq!(output::read_results(&out).expect("read"), result);
     // Every line of figures is short enough to read, but for lists.
     let text = fs::read_to_string(out.join("result.json")).expect("text");
@@ -208,6 +212,12 @@ fn files_that_could_not_be_written_whole_leave_the_folder_as_it_was() {
     assert!(error.contains("result.json could not be written"), "{error}");
     drop(staging);
     assert_eq!(names(folder.path()), ["result.json".to_string()].into());
+    // A run that is given up leaves no folder of logs either.
+    let mut staging = Staging::new(folder.path()).expect("made");
+    staging.try_out().expect("it can be written");
+    staging.write("smart/before.json", |to| to.write_all(b"{}")).expect("written");
+    drop(staging);
+    assert_eq!(names(folder.path()), ["result.json".to_string()].into());
     assert_eq!(fs::read_to_string(folder.path().join("result.json")).expect("text"), "of an earlier run");
 }
 
@@ -224,6 +234,10 @@ fn a_folder_that_cannot_be_written_costs_no_run() {
         let error = run_into(&experiment(&drives, &workload, Age::None), &file, window, &control);
         assert!(error.expect_err("a file is no folder").to_string().contains("could not be written"));
     }
+    // Nor does a file in the place of the folder of logs.
+    fs::write(folder.path().join("smart"), "in the way").expect("written");
+    let error = run_into(&experiment(&drives, &workload, Age::None), folder.path(), None, &control);
+    assert!(error.expect_err("a file is no folder").to_string().contains("smart/before.json could not be written"));
 }
 
 #[test]

@@ -8,13 +8,12 @@ use crate::support::{Bench, Done, TINY, done};
 use serde_json::Value;
 
 const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
-const FILES: [&str; 8] = [
+const FILES: [&str; 7] = [
     "drive-tiny.toml",
     "latency.csv",
     "report.html",
     "result.json",
-    "smart-after.json",
-    "smart-before.json",
+    "smart",
     "summary.csv",
     "timeline.parquet",
 ];
@@ -48,6 +47,7 @@ fn a_run_prints_a_table_and_writes_every_file_and_no_other() {
     assert!(done.stdout.contains("report.html"));
     assert_eq!(done.stderr, "", "in a pipe nothing but errors goes to standard error");
     assert_eq!(bench.listing("deep/out"), FILES);
+    assert_eq!(bench.listing("deep/out/smart"), ["after.json", "before.json"]);
     let result = json(&bench.read("deep/out/result.json"));
     assert_eq!(result["complete"], true);
     assert_eq!(result["devices"][0]["name"], "tiny");
@@ -81,6 +81,22 @@ fn in_a_pipe_progress_is_lines_unless_it_is_to_be_quiet() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn the_help_of_out_names_every_file_that_is_written() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out", "--trace-window", "0ms..1ms"];
+    bench.succeeds(&run);
+    let help = bench.succeeds(&["run", "--help"]).stdout;
+    let (_, out) = help.split_once("--out <DIR>").expect("the option");
+    let (out, _) = out.split_once("\n  -").expect("the next option");
+    let logs = bench.listing("out/smart").into_iter().map(|log| format!("smart/{log}"));
+    let files = bench.listing("out").into_iter().filter(|name| name != "smart");
+    for file in files.chain(logs) {
+        let named = file.replace("drive-tiny", "drive-NAME");
+        assert!(out.contains(&named), "{named}: {out}");
+    }
 }
 
 #[test]

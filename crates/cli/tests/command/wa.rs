@@ -48,11 +48,11 @@ fn a_run_s_waveform_holds_every_program_that_the_drive_counted() {
     }
     // The same from the drive's own log.
     let report =
-        json(&bench.succeeds(&["wa", "drive", "out/smart-before.json", "out/smart-after.json", "--json"]).stdout);
+        json(&bench.succeeds(&["wa", "drive", "out/smart/before.json", "out/smart/after.json", "--json"]).stdout);
     let result = json(&bench.read("out/result.json"));
     let ratio = result["devices"][0]["write_amplification"]["total"].as_f64().expect("a ratio");
     assert!((report["write_amplification"]["value"].as_f64().expect("a ratio") - ratio).abs() < 1e-9);
-    let log = json(&bench.read("out/smart-after.json"));
+    let log = json(&bench.read("out/smart/after.json"));
     let gc = result["devices"][0]["flash"]["programs"]["by_cause"]["gc"].as_u64().expect("a count");
     assert_eq!(log["ssdlab"]["pages_programmed_by_cause"]["gc"].as_u64(), Some(gc));
 }
