@@ -154,8 +154,8 @@ pub(crate) enum Command {
 /// Run a workload on one or more drives and show what it cost.
 ///
 /// Every drive gets the same workload, and the same requests unless their number depends on the drive's size or on time. The
-/// results go to standard output as a table; --out also writes them to files, with a report to look at. The run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and
-/// exits with 1.
+/// results go to standard output as a table; --out also writes them to files, with a report to look at. The run checks its
+/// invariants (no request lost, bytes conserved...). If one does not hold, it says so and exits with 1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -249,8 +249,9 @@ pub(crate) struct Run {
 
     /// Write the results to this folder: result.json, report.html, tables and the drives' descriptions
     ///
-    /// result.json, report.html, summary.csv, latency.csv, timeline.parquet, for each drive drive-NAME.toml, smart/before.json
-    /// and smart/after.json (of several smart/before-NAME.json), and with --trace-window trace.json (docs/results.md).
+    /// result.json, report.html, summary.csv, summary.parquet, latency.csv, timeline.parquet; for each drive drive-NAME.toml,
+    /// smart/before.json and smart/after.json (of several smart/before-NAME.json); with --trace-window trace.json
+    /// (docs/results.md).
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 

@@ -1,5 +1,5 @@
-//! The files of a run: `result.json`, `summary.csv`, `latency.csv`, `timeline.parquet`, `report.html`, each drive's description
-//! as `drive-NAME.toml`, and its log before and after as `smart/before.json` and `smart/after.json`.
+//! The files of a run: `result.json`, `summary.csv`, `summary.parquet`, `latency.csv`, `timeline.parquet`, `report.html`, each
+//! drive's description as `drive-NAME.toml`, and its log before and after as `smart/before.json` and `smart/after.json`.
 //!
 //! All are first written whole under temporary names beside their own, forced to the disk, and then renamed, one
 //! after the other, `result.json` last. So a reader never sees half a file; a disk that is full (or any other error
@@ -15,10 +15,12 @@ use serde::{Deserialize, Serialize as _};
 use crate::SmartLogs;
 use crate::result::{DeviceResult, FORMAT, RunResult};
 
+mod columns;
 mod csv;
 mod json;
 mod parquet;
 mod summary;
+mod timeline;
 
 pub(crate) use csv::field as csv_field;
 
@@ -147,6 +149,7 @@ impl Drop for Staging {
 /// Writes everything there is to know about a run into `staging`, and commits it.
 pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), OutputError> {
     staging.write("summary.csv", |to| write_summary_csv(run, to))?;
+    staging.write("summary.parquet", |to| write_summary_parquet(run, to))?;
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
     for (number, device) in run.devices.iter().enumerate() {
@@ -211,7 +214,12 @@ pub fn write_json(run: &RunResult, mut to: impl Write) -> io::Result<()> {
 /// Writes `summary.csv`: a row for each drive and repetition, with what was laid over its description and the metrics that a run
 /// is judged by, in the units of `result.json`.
 pub fn write_summary_csv(run: &RunResult, to: impl Write) -> io::Result<()> {
-    summary::write(run, to)
+    summary::write_csv(run, to)
+}
+
+/// Writes `summary.parquet`: the same table with typed values. A column of overrides that are all numbers is one of numbers.
+pub fn write_summary_parquet(run: &RunResult, to: impl Write + Send) -> io::Result<()> {
+    summary::write_parquet(run, to)
 }
 
 /// Writes all files of a run into a folder, which is made where it is missing.
@@ -229,7 +237,7 @@ pub fn write_latency_csv(run: &RunResult, to: impl Write) -> io::Result<()> {
 
 /// Writes `timeline.parquet`: a row for each drive and interval.
 pub fn write_timeline(run: &RunResult, to: impl Write + Send) -> io::Result<()> {
-    parquet::write(run, to)
+    timeline::write(run, to)
 }
 
 /// Why results could not be read back.

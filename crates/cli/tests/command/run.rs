@@ -8,13 +8,14 @@ use crate::support::{Bench, Done, TINY, done};
 use serde_json::Value;
 
 const SPEC: &str = "rw=randrw,bs=4k,iodepth=4,io_size=4m";
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "drive-tiny.toml",
     "latency.csv",
     "report.html",
     "result.json",
     "smart",
     "summary.csv",
+    "summary.parquet",
     "timeline.parquet",
 ];
 
