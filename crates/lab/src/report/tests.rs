@@ -145,6 +145,10 @@ fn a_title_stands_over_the_page_and_the_workload_below_it() {
     assert!(page.contains("<title>Greedy, &quot;as &lt;shipped&gt;&quot;</title>"));
     assert!(page.contains("<h1>Greedy,<wbr> &quot;as &lt;shipped&gt;&quot;</h1>"));
     assert!(page.contains("<li>Workload <b>rw=randwrite</b></li>"));
+    // A list breaks between its items, not inside them; a name between its parts.
+    let broken = super::tables::breakable("a_b, c under rw=write,io_size=1g,random_generator=lfsr and ../a/b_c.csv");
+    let list = "rw=write,<wbr>io_size=1g,<wbr>random_<wbr>generator=lfsr";
+    assert_eq!(broken, format!("a_<wbr>b,<wbr> c under {list} and ../<wbr>a/<wbr>b_<wbr>c.csv"));
     assert!(crate::table::render(&titled).starts_with("Greedy, \"as <shipped>\"\n\nworkload rw=randwrite"));
 }
 
