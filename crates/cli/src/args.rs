@@ -29,7 +29,7 @@ const STYLES: Styles = Styles::styled()
 /// Takes a drive's datasheet and a block trace (or a fio job), and shows latency, throughput, write amplification by
 /// cause, wear and utilisation, for several drives side by side.
 #[derive(Debug, Parser)]
-#[command(name = "ssdlab", version, styles = STYLES, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "ssdlab", version, styles = STYLES, max_term_width = 110)]
 #[command(after_help = "\
 Examples:
   ssdlab devices

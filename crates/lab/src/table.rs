@@ -190,7 +190,7 @@ fn rows() -> Vec<Row> {
     }
     rows.extend([
         row("  of which padding", padding),
-        row("  added by layers", |d| {
+        row("  of which by layers", |d| {
             let (sent, own) = (d.host_layers.last()?.sent.bytes[Op::Write.class()] as f64, d.bytes.write as f64);
             (own > 0.0 && sent > own).then(|| format!("{:.3}", (sent - own) / own))
         }),
