@@ -12,7 +12,7 @@ use crate::breakdown;
 use crate::checks;
 use crate::conclusions::conclusions;
 use crate::headline::{Metric, Unit, metrics};
-use crate::result::{DeviceResult, LatencySummary, MapCache, RunResult};
+use crate::result::{DeviceResult, LatencySummary, Lifetime, MapCache, RunResult};
 use crate::subtests;
 
 /// The widest column of a drive; longer names are cut.
@@ -210,16 +210,9 @@ fn rows() -> Vec<Row> {
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().map(wear)),
         row("  a block since new", |d| Some(wear(&d.erases))),
-        row("lifetime (host writes)", |d| Some(volume(d.lifetime.as_ref()?.written_bytes))),
-        row("  DWPD over 5 years", |d| Some(three_digits(d.lifetime.as_ref()?.drive_writes_per_day))),
-        row("  years at this rate", |d| d.lifetime.as_ref()?.years.map(three_digits)),
-        row("  by most worn block", |d| {
-            let lasts = d.lifetime.as_ref()?;
-            Some(match lasts.worst_years {
-                Some(years) => format!("{}, {} years", volume(lasts.worst_written_bytes?), three_digits(years)),
-                None => volume(lasts.worst_written_bytes?),
-            })
-        }),
+    ]);
+    rows.extend(LIFETIME.map(|(label, figure)| row(label, move |d| figure(d.lifetime.as_ref()?))));
+    rows.extend([
         row("stalled by GC", timed(|d| stalled(d).map(|_| count(d.gc.stalled_commands)))),
         row("  of writes, flushes", timed(|d| stalled(d).and_then(|stalled| part(stalled, not_reads(d))))),
         row("  mean stall", timed(|d| stalled(d).map(|stalled| Nanos(d.gc.stall_ns / stalled).to_string()))),
@@ -270,6 +263,19 @@ fn rows() -> Vec<Row> {
     ]);
     rows
 }
+
+/// A row's label and how it is read from a lifetime.
+pub type LifetimeRow = (&'static str, fn(&Lifetime) -> Option<String>);
+
+/// How long a drive lasts: rows with what they have, of a run and of a drive's logs.
+pub const LIFETIME: [LifetimeRow; 6] = [
+    ("lifetime, host writes", |lasts| Some(volume(lasts.written_bytes))),
+    ("  DWPD over 5 years", |lasts| Some(three_digits(lasts.drive_writes_per_day))),
+    ("  years at this rate", |lasts| lasts.years.map(three_digits)),
+    ("  by most worn block", |lasts| lasts.worst_written_bytes.map(volume)),
+    ("    DWPD over 5 years", |lasts| lasts.worst_drive_writes_per_day.map(three_digits)),
+    ("    years at this rate", |lasts| lasts.worst_years.map(three_digits)),
+];
 
 /// Requests a second, with at least three digits.
 fn rate(a_second: f64) -> String {
