@@ -461,7 +461,10 @@ fn positive(value: f64) -> Option<f64> {
 }
 
 fn mean_share(shares: &[f64]) -> Option<String> {
-    (!shares.is_empty()).then(|| format!("{:.1} %", shares.iter().sum::<f64>() / shares.len() as f64 * 100.0))
+    let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    // A tenth of a percent says nothing of a drive that is hardly busy.
+    let shown = || if mean < 0.01 { checks::percent(mean) } else { format!("{:.1} %", mean * 100.0) };
+    (!shares.is_empty()).then(shown)
 }
 
 #[cfg(test)]
@@ -484,6 +487,13 @@ mod tests {
             (volume(1.569e12), volume(999.7e9), volume(12.0)),
             ("1.57 TB".into(), "1.00 TB".into(), "12 bytes".into())
         );
+    }
+
+    #[test]
+    fn a_drive_that_is_hardly_busy_is_not_idle() {
+        let shown = |shares: &[f64]| mean_share(shares).expect("some");
+        assert_eq!([shown(&[0.0]), shown(&[0.0002, 0.0004]), shown(&[0.5, 0.1])], ["0.00 %", "0.03 %", "30.0 %"]);
+        assert_eq!(mean_share(&[]), None);
     }
 
     #[test]
