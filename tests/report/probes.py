@@ -164,6 +164,7 @@ def digits(browser, _, __):
     wrong = []
     for chart in ("throughput", "write-amplification", "latency-time", "wear"):
         wrong += round_ticks(labels(browser, chart, "y"))
+        wrong += round_ticks(labels(browser, chart, "x"))
     theories = of_chart(browser, "write-amplification", """[...element.querySelectorAll("svg text")].map((text) => text.textContent).filter((text) => text.startsWith("theory"))""")
     values = [line.rpartition(" ")[2] for line in tooltip(browser, "write-amplification", 0.5, 0.5)[1:]]
     found = {len(text.rpartition(" ")[2].partition(".")[2]) for text in theories + values}
@@ -185,6 +186,7 @@ def zoom(browser, _, result):
     if any(abs(a - b) > 0.02 * before[1] for a, b in zip(after, expected)):
         wrong.append(f"after dragging over 20 % to 40 % of {before} the axis is {after}")
     texts = labels(browser, "throughput", "x")
+    wrong += round_ticks(texts)
     if len(texts) < 3 or not all(after[0] - 0.1 <= number(text) <= after[1] + 0.1 for text in texts):
         wrong.append(f"the axis of {after} is labelled {texts}")
     browser.click(left + 0.3 * width, top + 0.5 * height)
@@ -372,7 +374,7 @@ def metric_by_parameter(browser, page, result):
 
 
 def on_a_phone(browser, page, _):
-    """Nothing scrolls sideways but tables, which show it; the title breaks after commas and not inside words."""
+    """Nothing scrolls sideways but tables, which show it; the title and what was run break after commas and not inside words."""
     wrong = []
     browser.open(page, width=390, height=900, mobile=True)
     width = browser.run("document.documentElement.scrollWidth")
@@ -380,8 +382,8 @@ def on_a_phone(browser, page, _):
         wrong.append(f"the page is {width} pixels wide")
     broken = browser.run("""(() => {
         const found = [];
-        const walker = document.createTreeWalker(document.querySelector("h1"), NodeFilter.SHOW_TEXT);
-        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const texts = [...document.querySelectorAll("h1, .facts b")].flatMap((element) => [...element.childNodes]).filter((node) => node.nodeType === Node.TEXT_NODE);
+        for (const node of texts) {
             for (const word of node.textContent.matchAll(/[^\\s,]+,?/g)) {
                 const range = document.createRange();
                 range.setStart(node, word.index);

@@ -282,7 +282,7 @@ def samples():
         "twelve": (run([device(name, index, channels=(4, 8, 16)[index % 3]) for index, name in enumerate(names)]), 19, 17),
         "spiky": (run([spiky("long-intervals", 0), spiky("short-intervals", 1, interval=41_000_000), spiky('a "quoted", name', 2)]), 9, 0),
         "narrow": (run([narrow("one", 0), narrow("two", 1)]), 8, 0),
-        "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64"), 43, 41),
+        "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64", precondition="steady:../traces/rocksdb_fillrandom_overwrite_ext4.csv.zst"), 43, 41),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
         "counting": (run([device("counts-only", timed=False), device("counts-too", 1, timed=False)]), 6, 3),

@@ -9,7 +9,8 @@ const LONGEST: usize = 40;
 const STEM: usize = 3;
 
 /// The known name that replaced what was written, or else the closest one, if it is close enough to be meant: insertions, deletions, substitutions
-/// and swapped neighbours in at most a third of its letters. Where there is none, the one name whose first word has the
+/// and swapped neighbours in at most a third of its letters. Of several that are equally close none is more likely to be meant
+/// than the others. Where there is none, the one name whose first word has the
 /// same stem: the same first letters, at least three and half of either word.
 ///
 /// ```
@@ -26,13 +27,18 @@ pub fn closest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> O
     if let Some(new) = renamed(written).and_then(|new| names.iter().find(|name| **name == new)) {
         return Some(*new);
     }
-    names
+    let near: Vec<(usize, &str)> = names
         .iter()
         .map(|name| (strsim::damerau_levenshtein(written, name), *name))
         .filter(|(distance, name)| *distance <= (name.chars().count() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-        .or_else(|| of_the_same_stem(written, &names))
+        .collect();
+    match near.iter().map(|(distance, _)| *distance).min() {
+        Some(least) => {
+            let mut nearest = near.iter().filter(|(distance, _)| *distance == least).map(|(_, name)| *name);
+            nearest.next().filter(|first| nearest.all(|other| other == *first))
+        }
+        None => of_the_same_stem(written, &names),
+    }
 }
 
 /// The name whose first word shares the longest stem with that of `written`, if no other shares as much.
@@ -66,6 +72,9 @@ mod tests {
         assert_eq!(closest("victim", names), None);
         assert_eq!(closest(&"x".repeat(100_000), names), None);
         assert_eq!(closest("", names), None);
+        // 'slc' was offered for 'plc', which is as near to all four.
+        assert_eq!(closest("plc", ["slc", "mlc", "tlc", "qlc"]), None);
+        assert_eq!(closest("lsc", ["slc", "mlc", "tlc", "qlc"]), Some("slc"));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The command line: what can be asked for, and the help that a stranger reads.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ssdlab_base::renamed;
+use ssdlab_base::{Nanos, renamed};
+use ssdlab_lab::text::{is_unprintable, printable_lines};
 
+use crate::failure::Failure;
 use crate::files::Files;
 use crate::mount::Mount;
 use crate::reproduce::Reproduce;
@@ -26,7 +29,7 @@ const STYLES: Styles = Styles::styled()
 /// Takes a drive's datasheet and a block trace (or a fio job), and shows latency, throughput, write amplification by
 /// cause, wear and utilisation, for several drives side by side.
 #[derive(Debug, Parser)]
-#[command(name = "ssdlab", version, styles = STYLES, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "ssdlab", version, styles = STYLES, max_term_width = 110)]
 #[command(after_help = "\
 Examples:
   ssdlab devices
@@ -56,6 +59,12 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         stderr::say(crate::reproduce::what_is_missing());
         std::process::exit(2);
     }
+    let said = error.to_string();
+    if error.use_stderr() && printable_lines(&said) != said {
+        // What was given stands in it.
+        stderr::say(said.trim_end());
+        std::process::exit(error.exit_code());
+    }
     error.exit()
 }
 
@@ -84,6 +93,35 @@ pub(crate) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> 
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or(ExpectedNumber { least, most })
     }
+}
+
+/// Characters of a title.
+const TITLE_MAX: usize = 200;
+
+/// What `--title` takes, told where it was given something else.
+#[derive(Clone, Copy, Debug)]
+struct ExpectedTitle;
+
+impl std::fmt::Display for ExpectedTitle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "expected 1 to {TITLE_MAX} characters without control characters")
+    }
+}
+
+impl std::error::Error for ExpectedTitle {}
+
+/// A title is a line: nothing in it ends the line or turns the direction of writing.
+fn title(text: &str) -> Result<String, ExpectedTitle> {
+    let is_title = !text.trim().is_empty() && text.chars().count() <= TITLE_MAX && !text.contains(is_unprintable);
+    is_title.then(|| text.to_string()).ok_or(ExpectedTitle)
+}
+
+/// The time that a variable of the environment says, if it is set to something.
+pub(crate) fn time_of_environment(name: &str, example: &str) -> Result<Option<Duration>, Failure> {
+    let Some(text) = std::env::var_os(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let time: Nanos = ssdlab_base::parse_duration(&text.to_string_lossy())
+        .map_err(|error| Failure::input(format!("{name}: {error}; expected a time such as {example}")))?;
+    Ok(Some(Duration::from_nanos(time.0)))
 }
 
 /// What to do.
@@ -116,9 +154,8 @@ pub(crate) enum Command {
 /// Run a workload on one or more drives and show what it cost.
 ///
 /// Every drive gets the same workload, and the same requests unless their number depends on the drive's size or on time. The
-/// results go to standard output as a table; --out also writes result.json, summary.csv, latency.csv, timeline.parquet and
-/// report.html. The run checks its invariants (no request lost, bytes conserved...). If one does not hold, it says so and
-/// exits with 1.
+/// results go to standard output as a table; --out also writes them to files, with a report to look at. The run checks its
+/// invariants (no request lost, bytes conserved...). If one does not hold, it says so and exits with 1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -210,9 +247,19 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
 
-    /// Write result.json, summary.csv, latency.csv, timeline.parquet and report.html to this folder
+    /// Write the results to this folder: result.json, report.html, tables and the drives' descriptions
+    ///
+    /// result.json, report.html, summary.csv, summary.parquet, latency.csv, timeline.parquet; for each drive drive-NAME.toml,
+    /// smart/before.json and smart/after.json (of several smart/before-NAME.json); with --trace-window trace.json
+    /// (docs/results.md).
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// The run's title: the heading of report.html and of the table
+    ///
+    /// By default the drives and the workload. 1 to 200 characters without control characters.
+    #[arg(long, value_name = "TEXT", value_parser = title)]
+    pub(crate) title: Option<String>,
 
     /// Drives to run in parallel; by default one per core, if memory allows
     ///
@@ -291,6 +338,8 @@ pub(crate) struct Run {
     pub(crate) json: bool,
 
     /// Show no progress
+    ///
+    /// Without a terminal, progress is a line on standard error every 20 s; SSDLAB_PROGRESS_EVERY=10s sets another time.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

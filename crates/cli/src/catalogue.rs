@@ -34,6 +34,10 @@ struct Design {
 const WIDTH: usize = 110;
 /// The section of the keys of a host's description.
 const HOST: &str = "host";
+/// A workload that is named after what it does, as an example, and what its parts are.
+const MICRO: &str = "micro:4KiB-RD-100%-W-Y";
+const MICRO_SUMMARY: &str = "a micro-benchmark by its name: bytes of a request, RD (random) or SQ (sequential), percent of writes, \
+                             aligned to 4 KiB (Y) or 512 bytes (N)";
 /// The kind of a design of drives, as the registry calls it.
 const DESIGN: &str = "ftl.design";
 
@@ -98,6 +102,7 @@ pub(crate) fn list(args: &List) -> Result<(), Failure> {
         ..design("host.layer", kind.name, kind.summary)
     }));
     designs.extend(model::shipped().iter().map(|(name, summary)| design("workload.model", name, summary)));
+    designs.push(design("workload", MICRO, MICRO_SUMMARY));
     designs.extend(files::shipped().map(|found| design("workload.files", &found.name, &found.summary)));
     if args.json {
         return stdout::print_json(&designs);

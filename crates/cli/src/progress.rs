@@ -1,14 +1,32 @@
-//! How far the work is, on a terminal: drive, phase, percent, rate, time left, a line for each drive at work. In a pipe
-//! nothing is drawn.
+//! How far the work is. On a terminal: drive, phase, percent, rate, time left, a line for each drive at work, drawn anew. In a
+//! pipe or a file: a line of text now and then.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::progress::{Phase, Progress};
 use ssdlab_lab::text::printable;
 
+use crate::args::time_of_environment;
+use crate::failure::Failure;
 use crate::stderr;
+
+/// How often a line of text is said, and the variable that says otherwise.
+const EVERY: Duration = Duration::from_secs(20);
+const EVERY_OF: &str = "SSDLAB_PROGRESS_EVERY";
+
+/// Who shows the work: nobody if `quiet` is asked for, else as standard error allows.
+///
+/// # Errors
+/// The environment says no time.
+pub(crate) fn shown(quiet: bool) -> Result<Box<dyn Progress>, Failure> {
+    let line = Line::new();
+    Ok(match quiet || line.lines.is_hidden() {
+        true => Box::new(Spoken::new(quiet)?),
+        false => Box::new(line),
+    })
+}
 
 /// Times a second that the line is drawn anew.
 const DRAWS_PER_S: u8 = 8;
@@ -27,10 +45,9 @@ struct State {
 }
 
 impl Line {
-    /// A line that is drawn if standard error is a terminal, and `quiet` is not asked for.
-    pub(crate) fn new(quiet: bool) -> Line {
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S) };
-        Line::among(MultiProgress::with_draw_target(target))
+    /// A line that is drawn if standard error is a terminal.
+    fn new() -> Line {
+        Line::among(MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S)))
     }
 
     fn among(lines: MultiProgress) -> Line {
@@ -53,7 +70,7 @@ const KNOWN: &str = "{prefix:.bold} {bar:28.cyan/dim} {percent:>3} %  {msg}";
 const UNKNOWN: &str = "{prefix:.bold} {spinner}  {msg}";
 
 /// What stands behind the bar: how much, how fast, how long still.
-fn message(done: u64, total: Option<u64>, elapsed: Duration, bytes: bool) -> String {
+fn message(done: u64, total: Option<u64>, elapsed: Duration, bytes: bool) -> Vec<String> {
     let seconds = elapsed.as_secs_f64();
     let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
     let (done_shown, rate_shown) = if bytes {
@@ -64,11 +81,11 @@ fn message(done: u64, total: Option<u64>, elapsed: Duration, bytes: bool) -> Str
     let left = match total {
         Some(total) if rate > 0.0 && total >= done => {
             let seconds = (total - done) as f64 / rate;
-            format!("  {} left", HumanDuration(Duration::from_secs_f64(seconds.min(1e9))))
+            Some(format!("{} left", HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))))
         }
-        _ => String::new(),
+        _ => None,
     };
-    format!("{done_shown}  {rate_shown}{left}")
+    [done_shown, rate_shown].into_iter().chain(left).collect()
 }
 
 fn short(value: f64) -> String {
@@ -108,7 +125,7 @@ impl Progress for Line {
             state.bar.set_style(style(KNOWN));
         }
         state.bar.set_position(done);
-        state.bar.set_message(message(done, total, now.duration_since(state.began), state.bytes));
+        state.bar.set_message(message(done, total, now.duration_since(state.began), state.bytes).join("  "));
         state.bar.tick();
     }
 
@@ -123,6 +140,87 @@ impl Progress for Line {
     }
 }
 
+/// Lines of text. Drives that are at work together share when one of them has last been spoken of: each is spoken of in time,
+/// and so is a row of drives that take less.
+pub(crate) struct Spoken {
+    /// What is said in place of the drive's name.
+    label: Option<String>,
+    /// Nothing: never.
+    every: Option<Duration>,
+    last: Arc<Mutex<Instant>>,
+    phase: Mutex<Told>,
+}
+
+struct Told {
+    what: String,
+    began: Instant,
+    last: Instant,
+    bytes: bool,
+}
+
+impl Spoken {
+    /// Lines as often as the environment says, or none.
+    ///
+    /// # Errors
+    /// The environment says no time.
+    pub(crate) fn new(quiet: bool) -> Result<Spoken, Failure> {
+        let every = time_of_environment(EVERY_OF, "20s")?.unwrap_or(EVERY);
+        Ok(Spoken::every((!quiet).then_some(every)))
+    }
+
+    fn every(every: Option<Duration>) -> Spoken {
+        let now = Instant::now();
+        let told = Told { what: String::new(), began: now, last: now, bytes: false };
+        Spoken { label: None, every, last: Arc::new(Mutex::new(now)), phase: Mutex::new(told) }
+    }
+
+    /// Another beside it, of work that has a name of its own.
+    pub(crate) fn of(&self, label: Option<String>) -> Spoken {
+        Spoken { label, last: Arc::clone(&self.last), ..Spoken::every(self.every) }
+    }
+
+    /// The line that is due, if one is.
+    fn due(&self, now: Instant, done: u64, total: Option<u64>) -> Option<String> {
+        let every = self.every?;
+        let mut told = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.duration_since(told.last) < every && now.duration_since(*last) < every {
+            return None;
+        }
+        (told.last, *last) = (now, now);
+        let elapsed = now.duration_since(told.began);
+        let share = total.filter(|&total| total > 0).map(|total| (100.0 * done as f64 / total as f64).min(100.0));
+        let share = share.map(|percent| format!("{percent:.0} %"));
+        let so_far = format!("{} s so far", elapsed.as_secs());
+        let parts: Vec<String> =
+            share.into_iter().chain(message(done, total, elapsed, told.bytes)).chain([so_far]).collect();
+        Some(format!("{}: {}", told.what, parts.join(", ")))
+    }
+}
+
+impl Progress for Spoken {
+    fn beside(&self) -> Box<dyn Progress + '_> {
+        Box::new(self.of(self.label.clone()))
+    }
+
+    fn begin(&self, device: &str, phase: Phase) {
+        let mut told = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        told.began = Instant::now();
+        told.bytes = phase.counts_bytes();
+        told.what = format!("{}: {}", self.label.as_deref().unwrap_or(device), phase.label());
+    }
+
+    fn advance(&self, done: u64, total: Option<u64>) {
+        if let Some(line) = self.due(Instant::now(), done, total) {
+            stderr::say(line);
+        }
+    }
+
+    fn note(&self, sentence: &str) {
+        stderr::note(sentence);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,11 +228,11 @@ mod tests {
     #[test]
     fn the_line_says_how_much_how_fast_and_how_long_still() {
         let half = message(1_500_000, Some(3_000_000), Duration::from_secs(3), false);
-        assert_eq!(half, "1.50 M requests  500.0 k/s  3 seconds left");
-        assert_eq!(message(1 << 30, None, Duration::from_secs(2), true), "1.00 GiB  512.00 MiB/s");
-        assert_eq!(message(0, Some(5), Duration::ZERO, false), "0 requests  0/s");
+        assert_eq!(half, ["1.50 M requests", "500.0 k/s", "3 seconds left"]);
+        assert_eq!(message(1 << 30, None, Duration::from_secs(2), true), ["1.00 GiB", "512.00 MiB/s"]);
+        assert_eq!(message(0, Some(5), Duration::ZERO, false), ["0 requests", "0/s"]);
         // More was done than was promised: no time left is claimed.
-        assert_eq!(message(6, Some(5), Duration::from_secs(1), false), "6 requests  6/s");
+        assert_eq!(message(6, Some(5), Duration::from_secs(1), false), ["6 requests", "6/s"]);
     }
 
     #[test]
@@ -144,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn progress_in_a_pipe_draws_nothing_and_takes_any_numbers() {
-        let line = Line::new(true);
+    fn a_line_is_drawn_of_any_numbers() {
+        let line = Line::among(MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
         line.begin("drive", Phase::Run);
         line.advance(u64::MAX, Some(0));
         let beside = line.beside();
@@ -154,5 +252,32 @@ mod tests {
         beside.finish();
         line.finish();
         line.finish();
+    }
+
+    #[test]
+    fn in_a_pipe_every_drive_is_spoken_of_in_time_and_so_are_many_short_ones() {
+        let root = Spoken::every(Some(Duration::from_secs(20)));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds) + Duration::from_millis(500);
+        let (one, other) = (root.of(None), root.of(None));
+        one.begin("one", Phase::Age);
+        other.begin("other", Phase::Run);
+        assert_eq!(one.due(at(19), 1 << 30, Some(4 << 30)), None);
+        let line = one.due(at(20), 1 << 30, Some(4 << 30)).expect("it is time");
+        assert!(
+            line.starts_with("one: preconditioning: 25 %, 1.00 GiB, ") && line.ends_with(" left, 20 s so far"),
+            "{line}"
+        );
+        let line = other.due(at(20), 1_000, None).expect("of its own time");
+        assert!(line.starts_with("other: running: 1.0 k requests, ") && line.ends_with("20 s so far"), "{line}");
+        assert_eq!((one.due(at(39), 1, None), other.due(at(39), 1, None)), (None, None));
+        // Each of a row of drives takes a moment, and all of them long.
+        let short = root.of(Some("third of many".to_string()));
+        short.begin("short", Phase::Fill);
+        let line = short.due(at(40), 0, Some(0)).expect("nothing was said for so long");
+        assert!(line.starts_with("third of many: filling: 0 B, "), "{line}");
+        assert_eq!(root.of(None).due(at(41), 1, None), None);
+        let silent = Spoken::every(None);
+        assert_eq!(silent.due(at(1_000), 1, None), None);
     }
 }

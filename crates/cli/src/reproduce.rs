@@ -7,14 +7,16 @@ use std::sync::Mutex;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ssdlab_lab::SnapshotCache;
+use ssdlab_lab::progress::Progress;
 use ssdlab_lab::reproduce::{
     self, Figure, Library, PAPERS, Paper, Report, ReproduceError, Run, Scene, Settings, Size, Watch, docs,
 };
+use ssdlab_lab::{Quiet, SnapshotCache};
 
 use crate::args::whole;
 use crate::failure::Failure;
 use crate::memory::allowed;
+use crate::progress::Spoken;
 use crate::{figure17_live, interrupt, shipped, stderr, stdout};
 
 /// Reproduce a paper's figures and tables beside the published values.
@@ -163,7 +165,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         if let Some((file, host)) = &host {
             scene.put_above(file, host.clone()).map_err(|error| Failure::input(format!("--host: {error}")))?;
         }
-        let line = Line::new(args.quiet);
+        let line = Line::new(args.quiet)?;
         let snapshots = SnapshotCache::of_user();
         let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();
         let allowed = allowed(args.memory.as_deref())?;
@@ -289,17 +291,19 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// One line on standard error: runs done, and what is being run.
+/// One line on standard error: runs done, and what is being run. Without a terminal, lines of text.
 struct Line {
     bar: ProgressBar,
     quiet: bool,
     running: Mutex<Vec<String>>,
+    spoken: Spoken,
 }
 
 impl Line {
-    fn new(quiet: bool) -> Line {
+    fn new(quiet: bool) -> Result<Line, Failure> {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(4) };
-        Line { bar: ProgressBar::with_draw_target(None, target), quiet, running: Mutex::new(Vec::new()) }
+        let bar = ProgressBar::with_draw_target(None, target);
+        Ok(Line { bar, quiet, running: Mutex::new(Vec::new()), spoken: Spoken::new(quiet)? })
     }
 
     fn show(&self, change: impl FnOnce(&mut Vec<String>)) {
@@ -329,6 +333,14 @@ impl Watch for Line {
         let name = run.to_string();
         self.show(|running| running.retain(|other| *other != name));
         self.bar.inc(1);
+    }
+
+    fn within(&self, run: &Run) -> Box<dyn Progress + '_> {
+        if !self.bar.is_hidden() {
+            return Box::new(Quiet);
+        }
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        Box::new(self.spoken.of(Some(format!("{done} of {all} runs done; {run}"))))
     }
 
     fn finish(&self) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use ssdlab_base::{Nanos, closest};
 use ssdlab_device::{Description, DriveConfig};
@@ -23,7 +23,7 @@ use ssdlab_workload::WorkloadKind;
 use ssdlab_workload::fio::Variables;
 use ssdlab_workload::replay::Fit;
 
-use crate::args::Run;
+use crate::args::{Run, time_of_environment};
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::reproduce::cores;
@@ -106,8 +106,8 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let host = args.host.as_deref().map(shipped::host).transpose()?;
     let allowed = allowed(args.memory.as_deref())?;
     let recording = args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?;
-    let line = progress::Line::new(args.quiet);
-    let control = Control::new(interrupt::listen()?, &line);
+    let progress = progress::shown(args.quiet)?;
+    let control = Control::new(interrupt::listen()?, &*progress);
     let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;
     let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);
     if let Some(folder) = args.out.as_ref().filter(|_| args.repeat > 1) {
@@ -141,6 +141,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             memory_bytes: allowed.bytes,
             timeline_interval,
             asked: Asked {
+                title: args.title.clone(),
                 command: command.clone(),
                 started: Some(started.clone()),
                 workload: args.workload.clone(),
@@ -252,12 +253,11 @@ fn interval(text: &str) -> Result<Nanos, Failure> {
 
 /// The user's cache; `SSDLAB_CHECKPOINT_EVERY` says how often preconditioning leaves a checkpoint there.
 fn snapshots() -> Result<Option<SnapshotCache>, Failure> {
-    const EVERY: &str = "SSDLAB_CHECKPOINT_EVERY";
     let cache = SnapshotCache::of_user();
-    let Some(text) = std::env::var_os(EVERY).filter(|text| !text.is_empty()) else { return Ok(cache) };
-    let every: Nanos = ssdlab_base::parse_duration(&text.to_string_lossy())
-        .map_err(|error| Failure::input(format!("{EVERY}: {error}; expected a time such as 10s")))?;
-    Ok(cache.map(|cache| cache.checkpoint_every(Duration::from_nanos(every.0))))
+    Ok(match time_of_environment("SSDLAB_CHECKPOINT_EVERY", "10s")? {
+        Some(every) => cache.map(|cache| cache.checkpoint_every(every)),
+        None => cache,
+    })
 }
 
 /// What `--replay`, `--wrap`, `--fit` and `--limit` say.

@@ -82,7 +82,10 @@ pub(crate) fn invariants(
     invariants.push(check(
         "programs_equal_sum_over_timeline",
         programs == summed && Cause::ALL.iter().all(|cause| by_cause(cause) == in_timeline(cause)),
-        format!("{programs} pages were programmed or copied; the timeline's sum over causes is {summed}"),
+        format!(
+            "{programs} pages were programmed or copied in the measured run, before the drive came to rest; the timeline's sum \
+             over causes is {summed}"
+        ),
     ));
 
     let latencies: u128 = recorder.latencies.iter().map(|latencies| latencies.sum_ns()).sum();

@@ -116,6 +116,8 @@ impl<'a> Experiment<'a> {
 /// What was asked for, in the words of the person who did: it is repeated in the results.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
+    /// What the run is called; nothing names it after its drives and its workload.
+    pub title: Option<String>,
     /// The command line.
     pub command: Vec<String>,
     /// When, as [`crate::utc`] writes it; nothing keeps the results free of the wall clock.
@@ -208,6 +210,7 @@ fn run_in_lanes(
         version: VERSION.to_string(),
         complete: true,
         seed: experiment.seed,
+        title: asked.title.clone(),
         command: asked.command.clone(),
         wall_started: asked.started.clone(),
         workload: asked.workload.clone(),
@@ -314,8 +317,8 @@ pub fn run_into_observed(
 ) -> Result<Outcome, RunIntoError> {
     const TRACE: &str = "trace.json";
     let mut staging = Staging::new(folder)?;
+    staging.try_out()?;
     let Some(window) = window else {
-        staging.try_out()?;
         let result = run(experiment, observe, control)?;
         let written = if result.devices.is_empty() { Ok(()) } else { write_results(staging, &result) };
         return Ok(Outcome { result, written });

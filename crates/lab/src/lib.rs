@@ -20,7 +20,6 @@ pub mod experiment;
 mod headline;
 mod jobs;
 mod latency;
-mod lifetime;
 pub mod memory;
 mod observers;
 pub mod output;

@@ -1,7 +1,7 @@
-//! The files of a run: `result.json`, `summary.csv`, `latency.csv`, `timeline.parquet`, `report.html`, each drive's description
-//! as `drive-NAME.toml`, and its log before and after as `smart-before.json` and `smart-after.json`.
+//! The files of a run: `result.json`, `summary.csv`, `summary.parquet`, `latency.csv`, `timeline.parquet`, `report.html`, each
+//! drive's description as `drive-NAME.toml`, and its log before and after as `smart/before.json` and `smart/after.json`.
 //!
-//! All are first written whole under temporary names in the same folder, forced to the disk, and then renamed, one
+//! All are first written whole under temporary names beside their own, forced to the disk, and then renamed, one
 //! after the other, `result.json` last. So a reader never sees half a file; a disk that is full (or any other error
 //! before the first rename) leaves the folder as it was, without a new file; and results that were there before are
 //! replaced file by file. A crash between two renames can leave files of two runs side by side, each of them whole.
@@ -15,10 +15,12 @@ use serde::{Deserialize, Serialize as _};
 use crate::SmartLogs;
 use crate::result::{DeviceResult, FORMAT, RunResult};
 
+mod columns;
 mod csv;
 mod json;
 mod parquet;
 mod summary;
+mod timeline;
 
 pub(crate) use csv::field as csv_field;
 
@@ -36,8 +38,8 @@ pub struct OutputError {
 #[derive(Debug)]
 pub struct Staging {
     folder: PathBuf,
-    /// The folder was not there before.
-    made: bool,
+    /// Folders that were not there before, the outer ones first.
+    made: Vec<PathBuf>,
     /// Temporary and final path.
     staged: Vec<(PathBuf, PathBuf)>,
 }
@@ -50,7 +52,7 @@ impl Staging {
             let what = format!("{} is a file, expected a folder or a name that is free", file.display());
             return Err(failed(io::Error::new(io::ErrorKind::NotADirectory, what)));
         }
-        let made = !folder.exists();
+        let made = if folder.exists() { Vec::new() } else { vec![folder.to_path_buf()] };
         fs::create_dir_all(folder).map_err(failed)?;
         Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new() })
     }
@@ -67,20 +69,29 @@ impl Staging {
         Err(OutputError { path: folder.to_path_buf(), source })
     }
 
-    /// Tries whether a file can be made in the folder at all.
+    /// Tries whether a run's files can be made in the folder at all.
     pub fn try_out(&mut self) -> Result<(), OutputError> {
-        const TRIAL: &str = "result.json";
-        self.open(TRIAL)?;
-        if let Some((temporary, _)) = self.staged.pop() {
-            fs::remove_file(&temporary).map_err(|source| OutputError { path: temporary, source })?;
+        for trial in ["result.json", &format!("{SMART}/before.json")] {
+            self.open(trial)?;
+            if let Some((temporary, _)) = self.staged.pop() {
+                fs::remove_file(&temporary).map_err(|source| OutputError { path: temporary, source })?;
+            }
         }
         Ok(())
     }
 
-    /// A new file that will be called `name`: write it, then hand it to [`Staging::close`].
+    /// A new file that will be called `name`, perhaps in a folder of its own: write it, then hand it to [`Staging::close`].
     pub fn open(&mut self, name: &str) -> Result<File, OutputError> {
         let path = self.folder.join(name);
-        let temporary = self.folder.join(format!(".{name}.{}.part", std::process::id()));
+        let (folder, file) = match name.rsplit_once('/') {
+            Some((below, file)) => (self.folder.join(below), file),
+            None => (self.folder.clone(), name),
+        };
+        if !folder.exists() {
+            fs::create_dir(&folder).map_err(|source| OutputError { path: folder.clone(), source })?;
+            self.made.push(folder.clone());
+        }
+        let temporary = folder.join(format!(".{file}.{}.part", std::process::id()));
         // What a killed run of the same number left; and a link that somebody put there is not followed.
         let _ = fs::remove_file(&temporary);
         match File::options().write(true).create_new(true).open(&temporary) {
@@ -128,9 +139,9 @@ impl Drop for Staging {
         for (temporary, _) in &self.staged {
             let _ = fs::remove_file(temporary);
         }
-        if self.made {
+        for folder in self.made.iter().rev() {
             // Only an empty folder can be removed so.
-            let _ = fs::remove_dir(&self.folder);
+            let _ = fs::remove_dir(folder);
         }
     }
 }
@@ -138,6 +149,7 @@ impl Drop for Staging {
 /// Writes everything there is to know about a run into `staging`, and commits it.
 pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), OutputError> {
     staging.write("summary.csv", |to| write_summary_csv(run, to))?;
+    staging.write("summary.parquet", |to| write_summary_parquet(run, to))?;
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
     for (number, device) in run.devices.iter().enumerate() {
@@ -182,11 +194,14 @@ fn file_part(run: &RunResult, number: usize) -> String {
     format!("{}-{}", &safe[..end], number + 1)
 }
 
-/// The file of a drive's log: `smart-before.json`, and with the drive's name where there are several.
+/// The folder of the drives' logs.
+const SMART: &str = "smart";
+
+/// The file of a drive's log: `smart/before.json`, and with the drive's name where there are several.
 fn smart_name(run: &RunResult, number: usize, moment: &str) -> String {
     match run.devices.len() {
-        1 => format!("smart-{moment}.json"),
-        _ => format!("smart-{moment}-{}.json", file_part(run, number)),
+        1 => format!("{SMART}/{moment}.json"),
+        _ => format!("{SMART}/{moment}-{}.json", file_part(run, number)),
     }
 }
 
@@ -199,7 +214,12 @@ pub fn write_json(run: &RunResult, mut to: impl Write) -> io::Result<()> {
 /// Writes `summary.csv`: a row for each drive and repetition, with what was laid over its description and the metrics that a run
 /// is judged by, in the units of `result.json`.
 pub fn write_summary_csv(run: &RunResult, to: impl Write) -> io::Result<()> {
-    summary::write(run, to)
+    summary::write_csv(run, to)
+}
+
+/// Writes `summary.parquet`: the same table with typed values. A column of overrides that are all numbers is one of numbers.
+pub fn write_summary_parquet(run: &RunResult, to: impl Write + Send) -> io::Result<()> {
+    summary::write_parquet(run, to)
 }
 
 /// Writes all files of a run into a folder, which is made where it is missing.
@@ -217,7 +237,7 @@ pub fn write_latency_csv(run: &RunResult, to: impl Write) -> io::Result<()> {
 
 /// Writes `timeline.parquet`: a row for each drive and interval.
 pub fn write_timeline(run: &RunResult, to: impl Write + Send) -> io::Result<()> {
-    parquet::write(run, to)
+    timeline::write(run, to)
 }
 
 /// Why results could not be read back.
@@ -236,13 +256,16 @@ struct Format {
     format: u32,
 }
 
-/// Reads a drive's log; folders of earlier versions have none.
-fn read_log(path: &Path) -> io::Result<serde_json::Value> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(serde_json::from_str(&text)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(serde_json::Value::Null),
-        Err(error) => Err(error),
+/// Reads a drive's log. Earlier versions had it in `smart-before.json` beside the results, or not at all.
+fn read_log(folder: &Path, name: &str) -> io::Result<serde_json::Value> {
+    for name in [name, &name.replacen('/', "-", 1)] {
+        match fs::read_to_string(folder.join(name)) {
+            Ok(text) => return Ok(serde_json::from_str(&text)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(serde_json::Value::Null)
 }
 
 /// Reads the results in a folder back, for a report.
@@ -264,7 +287,7 @@ pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
             .map(|number| ["before", "after"].map(|when| smart_name(&result, number, when)))
             .collect();
         for (device, [before, after]) in result.devices.iter_mut().zip(names) {
-            device.smart = SmartLogs { before: read_log(&folder.join(before))?, after: read_log(&folder.join(after))? };
+            device.smart = SmartLogs { before: read_log(folder, &before)?, after: read_log(folder, &after)? };
         }
         Ok(result)
     };

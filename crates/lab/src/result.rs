@@ -13,6 +13,7 @@ use ssdlab_host::LayerMetrics;
 pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
 pub use crate::variants::Repetition;
+pub use ssdlab_measure::Lifetime;
 
 /// The version of the result's keys.
 pub const FORMAT: u32 = 2;
@@ -31,6 +32,9 @@ pub struct RunResult {
     pub complete: bool,
     /// The seed of everything random.
     pub seed: u64,
+    /// What somebody called the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The command line, where there was one.
     pub command: Vec<String>,
     /// When the run started, by the wall clock in UTC; absent in older results and in those of the library.
@@ -457,25 +461,6 @@ pub struct Erases {
     pub max: u32,
     /// Standard deviation over blocks.
     pub stddev: f64,
-}
-
-/// How long a drive lasts: what the host can write until all blocks have had their rated erases, by the run's write
-/// amplification, and, as `worst_`, until the most worn block has, by how uneven the wear of the drive's life is (absent below
-/// ten erases of a block on average).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lifetime {
-    /// Bytes that the host can write: what a data sheet calls TBW.
-    pub written_bytes: f64,
-    /// As writes of the whole user capacity a day over five years: DWPD.
-    pub drive_writes_per_day: f64,
-    /// Years at the rate of the run; `null` for a drive that takes no time.
-    pub years: Option<f64>,
-    /// Bytes, by the most worn block.
-    pub worst_written_bytes: Option<f64>,
-    /// Drive writes a day, by the most worn block.
-    pub worst_drive_writes_per_day: Option<f64>,
-    /// Years, by the most worn block.
-    pub worst_years: Option<f64>,
 }
 
 /// What the write buffer did, in pages.

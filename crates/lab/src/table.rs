@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{clipped, columns, decimal_bytes, printable};
+use crate::text::{clipped, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size};
 use ssdlab_flash::Cause;
@@ -12,7 +12,7 @@ use crate::breakdown;
 use crate::checks;
 use crate::conclusions::conclusions;
 use crate::headline::{Metric, Unit, metrics};
-use crate::result::{DeviceResult, LatencySummary, MapCache, RunResult};
+use crate::result::{DeviceResult, LatencySummary, Lifetime, MapCache, RunResult};
 use crate::subtests;
 
 /// The widest column of a drive; longer names are cut.
@@ -37,6 +37,9 @@ pub fn render(run: &RunResult) -> String {
     if run.devices.is_empty() {
         text.push_str("No drive came to run.\n");
         return text;
+    }
+    if let Some(title) = &run.title {
+        let _ = writeln!(text, "{}\n", printable(title));
     }
     let _ = writeln!(
         text,
@@ -187,7 +190,7 @@ fn rows() -> Vec<Row> {
     }
     rows.extend([
         row("  of which padding", padding),
-        row("  added by layers", |d| {
+        row("  of which by layers", |d| {
             let (sent, own) = (d.host_layers.last()?.sent.bytes[Op::Write.class()] as f64, d.bytes.write as f64);
             (own > 0.0 && sent > own).then(|| format!("{:.3}", (sent - own) / own))
         }),
@@ -207,16 +210,9 @@ fn rows() -> Vec<Row> {
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().map(wear)),
         row("  a block since new", |d| Some(wear(&d.erases))),
-        row("lifetime (host writes)", |d| Some(volume(d.lifetime.as_ref()?.written_bytes))),
-        row("  DWPD over 5 years", |d| Some(three_digits(d.lifetime.as_ref()?.drive_writes_per_day))),
-        row("  years at this rate", |d| d.lifetime.as_ref()?.years.map(three_digits)),
-        row("  by most worn block", |d| {
-            let lasts = d.lifetime.as_ref()?;
-            Some(match lasts.worst_years {
-                Some(years) => format!("{}, {} years", volume(lasts.worst_written_bytes?), three_digits(years)),
-                None => volume(lasts.worst_written_bytes?),
-            })
-        }),
+    ]);
+    rows.extend(LIFETIME.map(|(label, figure)| row(label, move |d| figure(d.lifetime.as_ref()?))));
+    rows.extend([
         row("stalled by GC", timed(|d| stalled(d).map(|_| count(d.gc.stalled_commands)))),
         row("  of writes, flushes", timed(|d| stalled(d).and_then(|stalled| part(stalled, not_reads(d))))),
         row("  mean stall", timed(|d| stalled(d).map(|stalled| Nanos(d.gc.stall_ns / stalled).to_string()))),
@@ -267,6 +263,19 @@ fn rows() -> Vec<Row> {
     ]);
     rows
 }
+
+/// A row's label and how it is read from a lifetime.
+pub type LifetimeRow = (&'static str, fn(&Lifetime) -> Option<String>);
+
+/// How long a drive lasts: rows with what they have, of a run and of a drive's logs.
+pub const LIFETIME: [LifetimeRow; 6] = [
+    ("lifetime, host writes", |lasts| Some(volume(lasts.written_bytes))),
+    ("  DWPD over 5 years", |lasts| Some(three_digits(lasts.drive_writes_per_day))),
+    ("  years at this rate", |lasts| lasts.years.map(three_digits)),
+    ("  by most worn block", |lasts| lasts.worst_written_bytes.map(volume)),
+    ("    DWPD over 5 years", |lasts| lasts.worst_drive_writes_per_day.map(three_digits)),
+    ("    years at this rate", |lasts| lasts.worst_years.map(three_digits)),
+];
 
 /// Requests a second, with at least three digits.
 fn rate(a_second: f64) -> String {
@@ -375,10 +384,18 @@ fn remarks(run: &RunResult, text: &mut String) {
     let held = run.devices.iter().flat_map(|device| &device.checks).filter(|check| check.held).count();
     let all = run.devices.iter().map(|device| device.checks.len()).sum::<usize>();
     let holding = if held < all { format!("{held} of {all}") } else { format!("All {all}") };
-    let _ = writeln!(text, "\n{holding} invariants hold.");
+    let of_each = match run.devices.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|d| d.checks.len() == first.checks.len()) => {
+            format!(", {} for each drive", first.checks.len())
+        }
+        _ => String::new(),
+    };
+    let of_each = if held < all { String::new() } else { of_each };
+    let _ = writeln!(text, "\n{holding} invariants hold{of_each}.");
     for device in &run.devices {
         for check in device.checks.iter().filter(|check| !check.held) {
-            let _ = writeln!(text, "INVARIANT BROKEN  {}: {}: {}", device.name, check.name, check.detail);
+            let detail = with_thousands(&check.detail, ',');
+            let _ = writeln!(text, "INVARIANT BROKEN  {}: {}: {detail}", device.name, check.name);
         }
     }
     let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -444,7 +461,10 @@ fn positive(value: f64) -> Option<f64> {
 }
 
 fn mean_share(shares: &[f64]) -> Option<String> {
-    (!shares.is_empty()).then(|| format!("{:.1} %", shares.iter().sum::<f64>() / shares.len() as f64 * 100.0))
+    let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    // A tenth of a percent says nothing of a drive that is hardly busy.
+    let shown = || if mean < 0.01 { checks::percent(mean) } else { format!("{:.1} %", mean * 100.0) };
+    (!shares.is_empty()).then(shown)
 }
 
 #[cfg(test)]
@@ -467,6 +487,13 @@ mod tests {
             (volume(1.569e12), volume(999.7e9), volume(12.0)),
             ("1.57 TB".into(), "1.00 TB".into(), "12 bytes".into())
         );
+    }
+
+    #[test]
+    fn a_drive_that_is_hardly_busy_is_not_idle() {
+        let shown = |shares: &[f64]| mean_share(shares).expect("some");
+        assert_eq!([shown(&[0.0]), shown(&[0.0002, 0.0004]), shown(&[0.5, 0.1])], ["0.00 %", "0.03 %", "30.0 %"]);
+        assert_eq!(mean_share(&[]), None);
     }
 
     #[test]

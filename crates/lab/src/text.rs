@@ -48,6 +48,36 @@ fn escaped(text: &str, is_wrong: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A sentence with `separator` between the thousands of its whole numbers; digits behind a point or in a word stay.
+///
+/// ```
+/// use ssdlab_lab::text::with_thousands;
+///
+/// assert_eq!(with_thousands("9907768 of 12345.6789 pages, ch1.die10000", ','), "9,907,768 of 12,345.6789 pages, ch1.die10000");
+/// ```
+#[must_use]
+pub fn with_thousands(sentence: &str, separator: char) -> String {
+    let mut out = String::with_capacity(sentence.len() + 16);
+    let mut rest = sentence;
+    while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
+        let (before, after) = rest.split_at(start);
+        out.push_str(before);
+        let end = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
+        let (digits, behind) = after.split_at(end);
+        let is_whole = !out.ends_with(|letter: char| letter == '.' || letter == '_' || letter.is_alphanumeric())
+            && !behind.starts_with(|letter: char| letter == '_' || letter.is_alphanumeric());
+        for (index, digit) in digits.chars().enumerate() {
+            if is_whole && index > 0 && (digits.len() - index).is_multiple_of(3) {
+                out.push(separator);
+            }
+            out.push(digit);
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
 /// A name as [`printable`] has it, of at most `most` characters.
 ///
 /// ```
@@ -130,6 +160,21 @@ mod tests {
         }
         assert_eq!(printable_lines("one\ttwo\nthree\r\x07"), "one\ttwo\nthree\\r\\u{7}");
         assert_eq!(printable("\u{9b}31m \u{202e}gpj.exe"), "\\u{9b}31m \\u{202e}gpj.exe");
+    }
+
+    #[test]
+    fn thousands_are_set_apart_in_whole_numbers_alone() {
+        let cases = [
+            ("1234 sent and 999 completed", "1,234 sent and 999 completed"),
+            ("[3, 500000, 0, 1]; 1000000", "[3, 500,000, 0, 1]; 1,000,000"),
+            ("9907768.", "9,907,768."),
+            ("0.123456 and 1.5000 and v12345 and 0x12345678 and a_12345 and 12345ns", ""),
+            ("größer 12345 ß", "größer 12,345 ß"),
+            ("", ""),
+        ];
+        for (plain, shown) in cases {
+            assert_eq!(with_thousands(plain, ','), if shown.is_empty() { plain } else { shown });
+        }
     }
 
     #[test]

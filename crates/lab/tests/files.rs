@@ -44,14 +44,19 @@ fn a_result_read_back_is_the_result() {
         "latency.csv",
         "report.html",
         "result.json",
-        "smart-after-plain.json",
-        "smart-after-with, a comma.json",
-        "smart-before-plain.json",
-        "smart-before-with, a comma.json",
+        "smart",
         "summary.csv",
+        "summary.parquet",
         "timeline.parquet",
     ];
     assert_eq!(names(&out), expected.map(String::from).into());
+    let logs = ["after-plain.json", "after-with, a comma.json", "before-plain.json", "before-with, a comma.json"];
+    assert_eq!(names(&out.join("smart")), logs.map(String::from).into());
+    assert_eq!(output::read_results(&out).expect("read"), result);
+    // Version 0.1.0 had the logs beside the results.
+    for log in logs {
+        fs::rename(out.join("smart").join(log), out.join(format!("smart-{log}"))).expect("renamed");
+    }
     assert_eq!(output::read_results(&out).expect("read"), result);
     // Every line of figures is short enough to read, but for lists.
     let text = fs::read_to_string(out.join("result.json")).expect("text");
@@ -150,6 +155,47 @@ fn the_timeline_as_a_table_is_the_timeline() {
     assert!(rows.next().is_none());
 }
 
+/// What somebody reads into a table has the types of what it is, and the numbers of the text beside it.
+#[test]
+fn the_summary_as_a_table_is_the_summary_with_types() {
+    let mut result = result();
+    result.seed = u64::MAX;
+    for (device, (victim, choices)) in result.devices.iter_mut().zip([("greedy", "3"), ("d-choices, \"x\"", "16")]) {
+        device.overrides.insert("gc.victim".to_string(), victim.to_string());
+        device.overrides.insert("gc.choices".to_string(), choices.to_string());
+    }
+    result.devices[1].overrides.insert("buffer.size".to_string(), "1m".to_string());
+    let mut csv = Vec::new();
+    output::write_summary_csv(&result, &mut csv).expect("written");
+    let csv = String::from_utf8(csv).expect("text");
+    let heads: Vec<&str> = csv.lines().next().expect("heads").split(',').collect();
+    let mut file = tempfile::tempfile().expect("a file");
+    output::write_summary_parquet(&result, &mut file).expect("written");
+    let reader = SerializedFileReader::new(file).expect("Parquet");
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let columns: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(columns, heads);
+    let at = |name: &str| columns.iter().position(|column| *column == name).expect(name);
+    let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("readable")).collect();
+    assert_eq!(rows.len(), 2);
+    for (row, device) in rows.iter().zip(&result.devices) {
+        assert_eq!(row.get_string(at("device")).expect("text"), &device.name);
+        assert_eq!(row.get_string(at("variant")).expect("text"), &device.name);
+        assert_eq!(row.get_long(at("repetition")).expect("a count"), 1);
+        assert_eq!(row.get_ulong(at("seed")).expect("a seed"), u64::MAX);
+        assert_eq!(row.get_string(at("gc.victim")).expect("text"), &device.overrides["gc.victim"]);
+        assert_eq!(row.get_long(at("gc.choices")).expect("a count").to_string(), device.overrides["gc.choices"]);
+        assert_eq!(row.get_string(at("buffer.size")).ok(), device.overrides.get("buffer.size"));
+        assert_eq!(row.get_double(at("iops")).expect("a rate"), device.throughput.iops);
+        let amplification = device.write_amplification.as_ref().expect("it wrote");
+        assert_eq!(row.get_double(at("write_amplification")).expect("a ratio"), amplification.total);
+        assert_eq!(row.get_double(at("write_amplification_gc")).expect("a ratio"), amplification.by_cause["gc"]);
+        assert_eq!(row.get_long(at("virtual_time_ns")).expect("a time") as u64, device.virtual_time_ns);
+        assert!(row.get_bool(at("invariants_hold")).expect("a truth"));
+        assert_eq!(row.get_long(at("warnings")).expect("a count") as usize, device.warnings.len());
+    }
+}
+
 /// A disk with room for so many bytes.
 struct Disk(usize);
 
@@ -171,11 +217,12 @@ impl Write for Disk {
 #[test]
 fn every_writer_reports_a_disk_that_fills_up_at_any_point() {
     let result = result();
-    let mut sizes = [0; 3];
-    let writers: [fn(&RunResult, &mut Disk) -> io::Result<()>; 3] = [
+    let mut sizes = [0; 4];
+    let writers: [fn(&RunResult, &mut Disk) -> io::Result<()>; 4] = [
         |run, to| output::write_json(run, to),
         |run, to| output::write_latency_csv(run, to),
         |run, to| output::write_timeline(run, to),
+        |run, to| output::write_summary_parquet(run, to),
     ];
     for (writer, size) in writers.iter().zip(&mut sizes) {
         let mut disk = Disk(usize::MAX);
@@ -208,6 +255,12 @@ fn files_that_could_not_be_written_whole_leave_the_folder_as_it_was() {
     assert!(error.contains("result.json could not be written"), "{error}");
     drop(staging);
     assert_eq!(names(folder.path()), ["result.json".to_string()].into());
+    // A run that is given up leaves no folder of logs either.
+    let mut staging = Staging::new(folder.path()).expect("made");
+    staging.try_out().expect("it can be written");
+    staging.write("smart/before.json", |to| to.write_all(b"{}")).expect("written");
+    drop(staging);
+    assert_eq!(names(folder.path()), ["result.json".to_string()].into());
     assert_eq!(fs::read_to_string(folder.path().join("result.json")).expect("text"), "of an earlier run");
 }
 
@@ -224,6 +277,10 @@ fn a_folder_that_cannot_be_written_costs_no_run() {
         let error = run_into(&experiment(&drives, &workload, Age::None), &file, window, &control);
         assert!(error.expect_err("a file is no folder").to_string().contains("could not be written"));
     }
+    // Nor does a file in the place of the folder of logs.
+    fs::write(folder.path().join("smart"), "in the way").expect("written");
+    let error = run_into(&experiment(&drives, &workload, Age::None), folder.path(), None, &control);
+    assert!(error.expect_err("a file is no folder").to_string().contains("smart/before.json could not be written"));
 }
 
 #[test]
@@ -250,7 +307,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");
-    assert_eq!(names(folder.path()).len(), 12);
+    assert_eq!(names(folder.path()).len(), 10);
     let text = fs::read_to_string(folder.path().join("trace.json")).expect("text");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     // Slices by process and track, from and to, in nanoseconds.

@@ -61,6 +61,20 @@ fn nothing_is_lost_between_workload_drive_and_result() {
     assert_eq!(blocks, 4 * 128);
 }
 
+/// Two sums of programs in one table differed, and nothing said over which time each was.
+#[test]
+fn the_invariants_that_sum_programs_say_over_which_time() {
+    let result = run(&experiment(&entrants(&[drive("one")]), &Random::writes(60_000), Age::Fill));
+    let detail = |name: &str| {
+        let check = result.devices[0].checks.iter().find(|check| check.name == name);
+        check.expect("a check of every drive").detail.clone()
+    };
+    let timeline = detail("programs_equal_sum_over_timeline");
+    assert!(timeline.contains(" in the measured run, before the drive came to rest; "), "{timeline}");
+    let causes = detail("programs_equal_sum_over_causes");
+    assert!(causes.contains(" pages programmed since the statistics began, "), "{causes}");
+}
+
 #[test]
 fn a_fresh_drive_is_told_that_gc_never_ran_and_that_reads_met_nothing() {
     let drives = entrants(&[drive("one")]);

@@ -14,6 +14,7 @@ pub mod classify;
 pub mod drive_log;
 mod edges;
 pub mod histogram;
+mod lifetime;
 pub mod micro;
 pub mod model;
 pub mod recorder;
@@ -22,5 +23,6 @@ pub mod vcd;
 mod window;
 
 pub use edges::{Edge, Low, LowTracker};
+pub use lifetime::{Lifetime, Wear};
 pub use model::{Levels, Model, ProgramModel};
 pub use window::{Window, WindowError};

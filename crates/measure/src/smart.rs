@@ -119,6 +119,9 @@ impl SmartLog {
         set("Physical media units written", wide(self.media_bytes_written()));
         set("Physical media units read", wide(media_read));
         set("Bad user nand blocks - Raw", json!(self.bad_blocks));
+        if let Some(rated) = self.rated_erases {
+            set("Endurance estimate", wide(self.geometry.bytes().saturating_mul(rated.into())));
+        }
         set("Max User data erase counts", json!(most));
         set("Min User data erase counts", json!(least));
         set("Nand avg erase count", json!(mean as u64));
@@ -172,8 +175,8 @@ mod tests {
             commands: (0, host / 4096),
             host_bytes: (0, host),
             flash,
-            erases: (1, 2.5, 4),
-            rated_erases: Some(10),
+            erases: (9, 12.5, 25),
+            rated_erases: Some(50),
             bad_blocks: 44,
         }
     }
@@ -191,5 +194,12 @@ mod tests {
         let amplification = report.amplification.expect("both are told");
         assert_eq!((amplification.value, amplification.least, amplification.most), (1.5, 1.5, 1.5));
         assert_eq!(report.elapsed.map(|elapsed| elapsed.seconds), Some(4.0));
+        // 1200 blocks of a mebibyte take 50 erases each; the most worn block has had twice the mean.
+        let lifetime = report.lifetime.expect("an endurance is stated");
+        assert_eq!(lifetime.written_bytes, 50.0 * 1200.0 * 1_048_576.0 / 1.5);
+        assert_eq!(lifetime.worst_written_bytes, Some(lifetime.written_bytes / 2.0));
+        let years = lifetime.written_bytes / (4096.0 * 100.0 / 4.0) / 31_557_600.0;
+        assert!((lifetime.years.expect("a rate") / years - 1.0).abs() < 1e-12);
+        assert!((lifetime.drive_writes_per_day - lifetime.written_bytes / (1 << 30) as f64 / 1826.25).abs() < 1e-12);
     }
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
+use ssdlab_lab::table;
 use ssdlab_measure::drive_log::{LifeLeft, Report, Snapshot, Span, attributes, compare, whole_life};
 
 use super::grouped;
@@ -166,6 +167,7 @@ fn as_json(report: &Report) -> Value {
         "percent_used": report.percent_used.map(|(before, after)| [before, after]),
         "erases_mean": report.erases.map(|(before, after)| [before, after]),
         "spare_percent": report.spare.map(|(before, after)| [before, after]),
+        "lifetime": report.lifetime,
         "life_left": report.life_left.as_ref().map(left),
         "notes": report.notes,
     })
@@ -224,6 +226,13 @@ fn show(report: &Report, logs: &[&str], whole: bool) -> Result<(), Failure> {
         change(report.erases.map(|(before, after)| (grouped(before.into()), grouped(after.into())))),
     );
     row("spare blocks left", change(report.spare.map(|(before, after)| (format!("{before} %"), format!("{after} %")))));
+    if let Some(lasts) = &report.lifetime {
+        for (label, figure) in table::LIFETIME {
+            if let Some(value) = figure(lasts) {
+                row(label, value);
+            }
+        }
+    }
     if let Some(left) = &report.life_left {
         let time = left.seconds.map(|seconds| format!(", {}", span(seconds))).unwrap_or_default();
         let host = left.host_bytes.map(|bytes| format!(", {} of the host's", volume(bytes))).unwrap_or_default();

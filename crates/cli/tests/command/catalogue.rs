@@ -126,7 +126,13 @@ fn a_drive_that_was_printed_runs_as_the_one_that_ships() {
 fn designs_are_listed_by_kind() {
     let bench = Bench::new();
     let lines = bench.succeeds(&["list"]).stdout;
-    for (kind, name) in [("ftl.design", "page"), ("gc.victim", "greedy"), ("buffer.policy", "lru")] {
+    let named = [
+        ("ftl.design", "page"),
+        ("gc.victim", "greedy"),
+        ("buffer.policy", "lru"),
+        ("workload", "micro:4KiB-RD-100%-W-Y"),
+    ];
+    for (kind, name) in named {
         let found = lines.lines().any(|line| line.split_whitespace().take(2).eq([kind, name]));
         assert!(found, "{kind} {name} is missing in:\n{lines}");
     }
@@ -211,6 +217,8 @@ fn help_is_there_for_every_command_and_nothing_asked_is_status_2() {
         assert!(done.stdout.contains("Usage: ssdlab"), "{command:?}: {}", done.stdout);
     }
     assert!(bench.succeeds(&["run", "--help"]).stdout.contains("Examples:"));
+    assert_eq!(bench.succeeds(&["help", "run"]).stdout, bench.succeeds(&["run", "--help"]).stdout);
+    assert!(bench.succeeds(&["help"]).stdout.contains("Usage: ssdlab"));
     assert!(bench.succeeds(&["--version"]).stdout.starts_with("ssdlab "));
     assert_eq!(bench.ssdlab(&[]).status, 2);
     assert_eq!(bench.ssdlab(&["serve"]).status, 2);

@@ -52,6 +52,8 @@ fn names_of_files_and_jobs_reach_the_terminal_as_text() {
         vec!["wa", "capture", &trace],
         vec!["stat", ORDERS],
         vec!["torture", "--replay", ORDERS],
+        vec!["run", "--seed", ORDERS],
+        vec![ORDERS],
     ] {
         let done = bench.ssdlab(&command);
         shown_only(&done.stdout);
@@ -77,6 +79,27 @@ fn what_a_drive_s_log_says_reaches_the_terminal_as_text_and_json_stays_json() {
     shown_only(&done.stdout);
     let told: Value = serde_json::from_str(&done.stdout).expect("JSON");
     assert_eq!(told["workload"], name.as_str());
+}
+
+#[test]
+fn a_title_is_one_line_and_is_kept_in_the_results() {
+    let bench = Bench::new();
+    let run = ["run", "-q", "-d", "tiny.toml", "-w", "rw=write,bs=4k,io_size=64k", "--repeat", "2", "--out", "out"];
+    let title = "Größe <b>&amp;</b> {{script}}";
+    let done = bench.succeeds(&[&run[..], &["--title", title]].concat());
+    assert!(done.stdout.starts_with(&format!("{title}\n\nworkload ")), "{}", done.stdout);
+    let result: Value = serde_json::from_str(&bench.read("out/result.json")).expect("JSON");
+    assert_eq!(result["title"], title);
+    bench.succeeds(&["report", "out"]);
+    let page = bench.read("out/report.html");
+    assert!(page.contains("<title>Größe &lt;b&gt;&amp;amp;&lt;/b&gt; {{script}}</title>"));
+    for wrong in [ORDERS, "two\nlines", "\u{202e}turned", "", " ", &"x".repeat(201)] {
+        let refused = bench.ssdlab(&[&run[..], &["--title", wrong]].concat());
+        assert_eq!(refused.status, 2, "{wrong:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("expected 1 to 200 characters without control"), "{}", refused.stderr);
+        shown_only(&refused.stderr);
+    }
+    bench.succeeds(&[&run[..], &["--title", &"ß".repeat(200)]].concat());
 }
 
 /// What a page would run if it were not escaped.
@@ -128,7 +151,7 @@ fn a_foreign_result_puts_no_script_into_its_report() {
     let dftl = ["--set", "ftl.design=dftl", "--host", "host.toml", "-w", "jobs.fio", "--latency-breakdown"];
     let watched = ["-w", "rw=randwrite,bs=4k,iodepth=8,io_size=1m", "--rb-probe", "--subtests", "3x100k"];
     for (out, more) in [("watched", &watched[..]), ("layers", &dftl)] {
-        let run = ["run", "-q", "-d", "tiny.toml", "--slowest", "4", "-p", "fill", "--out", out];
+        let run = ["run", "-q", "-d", "tiny.toml", "--slowest", "4", "-p", "fill", "--title", "x", "--out", out];
         bench.succeeds(&[&run[..], more].concat());
         let mut result: Value = serde_json::from_str(&bench.read(&format!("{out}/result.json"))).expect("JSON");
         let is_result = |value: &Value| serde_json::from_value::<ssdlab_lab::RunResult>(value.clone()).is_ok();

@@ -32,6 +32,23 @@ fn a_quick_figure_is_run_and_a_second_time_its_runs_are_kept() {
 }
 
 #[test]
+fn in_a_pipe_each_run_says_how_far_it_is() {
+    let bench = Bench::new();
+    let said = |more: &[&str]| {
+        let asked = [&["reproduce", "waflash/figure14", "--quick", "--jobs", "1", "--out"], more].concat();
+        let done = bench.command(&asked).env("SSDLAB_PROGRESS_EVERY", "1us").output().expect("it runs");
+        String::from_utf8(done.stderr).expect("text")
+    };
+    let lines = said(&["one"]);
+    for number in 0..6 {
+        let start = format!("{number} of 6 runs done; ");
+        assert!(lines.lines().any(|line| line.starts_with(&start) && line.ends_with(" s so far")), "{start}: {lines}");
+    }
+    let quiet = said(&["two", "--quiet"]);
+    assert!(!quiet.contains("runs done; "), "{quiet}");
+}
+
+#[test]
 fn quick_figures_that_a_recorder_watches_are_run_too() {
     let bench = Bench::new();
     let paper = ["write-amplification/table02", "write-amplification/5", "write-amplification/9"];

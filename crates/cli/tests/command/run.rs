@@ -13,9 +13,9 @@ const FILES: [&str; 8] = [
     "latency.csv",
     "report.html",
     "result.json",
-    "smart-after.json",
-    "smart-before.json",
+    "smart",
     "summary.csv",
+    "summary.parquet",
     "timeline.parquet",
 ];
 
@@ -48,11 +48,56 @@ fn a_run_prints_a_table_and_writes_every_file_and_no_other() {
     assert!(done.stdout.contains("report.html"));
     assert_eq!(done.stderr, "", "in a pipe nothing but errors goes to standard error");
     assert_eq!(bench.listing("deep/out"), FILES);
+    assert_eq!(bench.listing("deep/out/smart"), ["after.json", "before.json"]);
     let result = json(&bench.read("deep/out/result.json"));
     assert_eq!(result["complete"], true);
     assert_eq!(result["devices"][0]["name"], "tiny");
     assert!(bench.read("deep/out/latency.csv").starts_with("device,"));
     assert!(bench.read("deep/out/report.html").starts_with("<!doctype html>"));
+}
+
+/// A run of some seconds said nothing at all in a pipe: whoever looked at a log did not know whether it went on.
+#[test]
+fn in_a_pipe_progress_is_lines_unless_it_is_to_be_quiet() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", SPEC, "-p", "steady", "--no-snapshot"];
+    let said = |more: &[&str], every: &str| {
+        let mut command = bench.command(&[&run[..], more].concat());
+        done(command.env("SSDLAB_PROGRESS_EVERY", every).output().expect("ssdlab starts"))
+    };
+    let often = said(&[], "1us");
+    assert_eq!(often.status, 0, "{}", often.stderr);
+    // The drive is filled at one go.
+    for phase in ["preconditioning", "running"] {
+        let line = often.stderr.lines().find(|line| line.starts_with(&format!("tiny: {phase}: ")));
+        let line = line.unwrap_or_else(|| panic!("no line of {phase}: {}", often.stderr));
+        assert!(line.ends_with(" s so far") && line.contains(" %, "), "{line}");
+    }
+    assert_eq!(said(&["--quiet"], "1us").stderr, "");
+    assert_eq!(said(&[], "1h").stderr, "");
+    let refused = said(&[], "seldom");
+    assert_eq!(refused.status, 2, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("SSDLAB_PROGRESS_EVERY") && refused.stderr.contains("'seldom'"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn the_help_of_out_names_every_file_that_is_written() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", SPEC, "--out", "out", "--trace-window", "0ms..1ms"];
+    bench.succeeds(&run);
+    let help = bench.succeeds(&["run", "--help"]).stdout;
+    let (_, out) = help.split_once("--out <DIR>").expect("the option");
+    let (out, _) = out.split_once("\n  -").expect("the next option");
+    let logs = bench.listing("out/smart").into_iter().map(|log| format!("smart/{log}"));
+    let files = bench.listing("out").into_iter().filter(|name| name != "smart");
+    for file in files.chain(logs) {
+        let named = file.replace("drive-tiny", "drive-NAME");
+        assert!(out.contains(&named), "{named}: {out}");
+    }
 }
 
 #[test]

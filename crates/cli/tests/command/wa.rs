@@ -48,13 +48,50 @@ fn a_run_s_waveform_holds_every_program_that_the_drive_counted() {
     }
     // The same from the drive's own log.
     let report =
-        json(&bench.succeeds(&["wa", "drive", "out/smart-before.json", "out/smart-after.json", "--json"]).stdout);
+        json(&bench.succeeds(&["wa", "drive", "out/smart/before.json", "out/smart/after.json", "--json"]).stdout);
     let result = json(&bench.read("out/result.json"));
     let ratio = result["devices"][0]["write_amplification"]["total"].as_f64().expect("a ratio");
     assert!((report["write_amplification"]["value"].as_f64().expect("a ratio") - ratio).abs() < 1e-9);
-    let log = json(&bench.read("out/smart-after.json"));
+    let log = json(&bench.read("out/smart/after.json"));
     let gc = result["devices"][0]["flash"]["programs"]["by_cause"]["gc"].as_u64().expect("a count");
     assert_eq!(log["ssdlab"]["pages_programmed_by_cause"]["gc"].as_u64(), Some(gc));
+}
+
+/// The logs of a run said how much of its life a drive had used, but not how long it lasts.
+#[test]
+fn the_logs_of_a_run_tell_the_lifetime_that_its_results_tell() {
+    let bench = Bench::new();
+    let workload = "rw=randwrite,bs=4k,iodepth=8,size=100%,io_size=300m,norandommap";
+    let run = ["run", "-d", "tiny.toml", "-w", workload, "-p", "fill", "-q", "--no-snapshot", "--out", "out"];
+    let done = bench.succeeds(&[&run[..], &["--set", "flash.faults.endurance=3000"]].concat());
+    let result = json(&bench.read("out/result.json"));
+    let lifetime = &result["devices"][0]["lifetime"];
+    let told = ["wa", "drive", "out/smart/before.json", "out/smart/after.json"];
+    let report = json(&bench.succeeds(&[&told[..], &["--json"]].concat()).stdout);
+    let of_run = lifetime.as_object().expect("an endurance is stated");
+    assert_eq!(of_run.len(), 6);
+    for (key, value) in of_run {
+        let (ours, theirs) = (value.as_f64().expect(key), report["lifetime"][key].as_f64().expect(key));
+        assert!((ours / theirs - 1.0).abs() < 1e-9, "{key}: {ours} and {theirs}");
+    }
+    // The same rows in both tables, and in the report's figures.
+    let table = bench.succeeds(&told).stdout;
+    let page = bench.read("out/report.html");
+    let start = done.stdout.lines().position(|line| line.starts_with("lifetime, host writes")).expect("rows of it");
+    for line in done.stdout.lines().skip(start).take(6) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert!(table.lines().any(|other| other.split_whitespace().eq(words.iter().copied())), "{line}: {table}");
+        let value = line.rsplit("  ").next().expect("a value").trim();
+        assert!(page.contains(&format!("<td>{value}</td>")), "{line}");
+    }
+    for label in ["host writes", "years at this rate", "by most worn block", "by most worn block, DWPD over 5 years"] {
+        assert!(page.contains(&format!("<tr><td>Lifetime, {label}</td>")), "{label}");
+    }
+    for span in ["in the run", "since new"] {
+        assert!(page.contains(&format!("<tr><td>Erases of a block {span}, most</td>")), "{span}");
+    }
+    let of_another = json(&bench.succeeds(&["wa", "drive", "out/smart/after.json", "--json"]).stdout);
+    assert!(of_another["lifetime"]["written_bytes"].is_f64(), "{of_another}");
 }
 
 #[test]

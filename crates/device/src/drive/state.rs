@@ -194,7 +194,7 @@ impl Drive {
         checks.push(Check {
             name: "programs_equal_sum_over_causes",
             held: programs == by_cause,
-            detail: format!("{programs} pages programmed, {by_cause} over all causes"),
+            detail: format!("{programs} pages programmed since the statistics began, {by_cause} over all causes"),
         });
         if self.media.flash.in_flight() == 0 {
             let superblocks = 0..self.media.pool.superblocks_count();

@@ -6,6 +6,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::Administration;
+use ssdlab_measure::{Lifetime, Wear};
 
 use super::stack::Stack;
 use super::{Entrant, parts};
@@ -13,7 +14,6 @@ use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
 use crate::checks::{self, Circumstances, FreeSpace};
 use crate::latency::Latencies;
-use crate::lifetime::{self, Wear};
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
@@ -100,12 +100,12 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) ->
     let amplification = write_amplification(&counters.flash, page_bytes, bytes.write);
     let throughput = Throughput::over(&requests, &bytes, virtual_time_ns);
     let lifetime = match (parts::rated_bytes(device), &amplification) {
-        (Some(rated_bytes), Some(amplification)) if amplification.total > 0.0 => Some(lifetime::lifetime(&Wear {
+        (Some(rated_bytes), Some(amplification)) if amplification.total > 0.0 => Some(Lifetime::of(&Wear {
             rated_bytes,
             write_amplification: amplification.total,
             write_bytes_per_s: config.timed.then_some(throughput.write_bytes_per_s),
-            capacity: &capacity,
-            erases: &erases,
+            user_bytes: capacity.user_bytes,
+            erases: Some((erases.mean, erases.max.into())),
         })),
         _ => None,
     };

@@ -3,8 +3,9 @@
 use super::html::{escape, figure, nanos, percent, rate, size, whole};
 use super::layers;
 use super::tables::{capital, chip};
-use crate::result::{DeviceResult, LatencySummary, PerOp, RunResult};
+use crate::result::{DeviceResult, Erases, LatencySummary, PerOp, RunResult};
 use crate::subtests;
+use crate::table::LIFETIME;
 
 /// All scalar figures, a column for each drive.
 pub(super) fn figures(run: &RunResult) -> String {
@@ -34,6 +35,9 @@ type Count = fn(PerOp<u64>) -> u64;
 
 /// The latencies of one kind of command.
 type Summary = fn(&DeviceResult) -> Option<LatencySummary>;
+
+/// Erases of the drive's blocks over some time.
+type Wear = fn(&DeviceResult) -> Option<Erases>;
 
 /// One number of them, in nanoseconds.
 type Point = fn(LatencySummary) -> f64;
@@ -155,10 +159,21 @@ impl Body<'_> {
         self.row("Pages copied back", |device| Some(whole(device.flash.copybacks.total)));
         self.row("Blocks erased", |device| Some(whole(device.flash.erases.total)));
         self.row("Padding", |device| Some(size(device.host.padding_bytes)));
-        self.row("Erases of a block, mean", |device| Some(figure(device.erases.mean)));
-        self.row("Erases of a block, least", |device| Some(whole(device.erases.min.into())));
-        self.row("Erases of a block, most", |device| Some(whole(device.erases.max.into())));
-        self.row("Erases of a block, deviation", |device| Some(figure(device.erases.stddev)));
+        let spans: [(&str, Wear); 2] =
+            [("in the run", |device| device.erases_in_run), ("since new", |device| Some(device.erases))];
+        for (span, of) in spans {
+            self.row(&format!("Erases of a block {span}, mean"), |device| Some(figure(of(device)?.mean)));
+            self.row(&format!("Erases of a block {span}, least"), |device| Some(whole(of(device)?.min.into())));
+            self.row(&format!("Erases of a block {span}, most"), |device| Some(whole(of(device)?.max.into())));
+            self.row(&format!("Erases of a block {span}, deviation"), |device| Some(figure(of(device)?.stddev)));
+        }
+        for (label, figure) in LIFETIME {
+            let label = match label.strip_prefix("    ") {
+                Some(of_worst) => format!("by most worn block, {of_worst}"),
+                None => label.trim_start_matches("lifetime, ").trim().to_string(),
+            };
+            self.row(&format!("Lifetime, {label}"), move |device| figure(device.lifetime.as_ref()?));
+        }
         self.row("Channels busy, mean", |device| mean(&device.utilization.channels).map(percent));
         self.row("Dies busy, mean", |device| mean(&device.utilization.dies).map(percent));
     }

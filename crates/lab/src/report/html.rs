@@ -33,13 +33,21 @@ pub(super) fn json_in_script(json: &str) -> String {
     escaped
 }
 
+/// Between thousands.
+const THIN_SPACE: char = '\u{202f}';
+
+/// A sentence with numbers, as it may stand in an element.
+pub(super) fn sentence(text: &str) -> String {
+    escape(&crate::text::with_thousands(text, THIN_SPACE))
+}
+
 /// A whole number with thin spaces between thousands.
 pub(super) fn whole(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::with_capacity(digits.len() * 2);
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push('\u{202f}');
+            grouped.push(THIN_SPACE);
         }
         grouped.push(digit);
     }

@@ -90,8 +90,11 @@ pub fn render(run: &RunResult) -> String {
     )
 }
 
-/// What the run is about, in one line: the drives and the workload.
+/// What the run is about, in one line: as it is called, or else the drives and the workload.
 fn title(run: &RunResult) -> String {
+    if let Some(title) = &run.title {
+        return title.clone();
+    }
     let names: Vec<&str> = run.devices.iter().map(|device| device.name.as_str()).collect();
     let drives = match names.as_slice() {
         [] => "No drive".to_string(),

@@ -199,8 +199,13 @@
     option.series = drawn.map(({ index, points }, at) => line(index, points, { ...looks?.(), markPoint: frame.marks[at].mark }));
     const calm = option.series.map((series) => ({ series, unrest: unrest(series.data) })).sort((a, b) => b.unrest - a.unrest);
     calm.forEach(({ series }, place) => { series.z = 2 + place; });
-    const xs = nice("ratio", begin, end || 1, 8);
-    option.xAxis = axis(clocked ? `virtual time (${unit})${intervalsOf(looks)}` : "requests", { type: "value", max: end > 0 ? end : null, splitLine: { show: false }, axisLabel: { ...along(short(clocked ? "ratio" : "count")), showMaxLabel: Math.abs(xs.max - end) < 1e-6 * end } });
+    // The ends of the axis are those of the data, wherever they are: a label stands at an end that is a tick.
+    const xAxis = (from, to) => {
+      const ticks = nice(clocked ? "ratio" : "count", from, to || 1, 8);
+      const isTick = (end, tick) => Math.abs(tick - end) < 1e-6 * (to - from);
+      return { interval: ticks.interval, axisLabel: { ...along(ticks.label), showMinLabel: isTick(from, ticks.min), showMaxLabel: isTick(to, ticks.max) } };
+    };
+    option.xAxis = axis(clocked ? `virtual time (${unit})${intervalsOf(looks)}` : "requests", { type: "value", max: end > 0 ? end : null, splitLine: { show: false }, ...xAxis(begin, end) });
     option.yAxis = axis(name, { type: "value", nameGap: 56, ...yAxis(frame) });
     option.grid.left = 74;
     let value = frame.scaled.value;
@@ -229,10 +234,10 @@
     option.toolbox = zooming();
     const rows = drawn.flatMap(({ index, points }) => points.map(([x, y]) => [names[index], x, y]));
     const fit = (from, to) => {
-      if (isLog) return {};
+      if (isLog) return { xAxis: xAxis(from, to) };
       const part = framed(from, to);
       ({ value } = part.scaled);
-      return { yAxis: yAxis(part), series: part.marks.map(({ mark }) => ({ markPoint: mark })) };
+      return { xAxis: xAxis(from, to), yAxis: yAxis(part), series: part.marks.map(({ mark }) => ({ markPoint: mark })) };
     };
     return { option, rows: [["drive", clocked ? `virtual_time_${unit.replace("µ", "u")}` : "requests", name.replaceAll(" ", "_")], ...rows], fit, scaled: frame.scaled, element };
   };

@@ -1,6 +1,6 @@
 //! The parts of the page that are text: readable without script, and the same figures as in `result.json`.
 
-use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, whole};
+use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, sentence, whole};
 use super::layers;
 use crate::headline::{Metric, Unit, metrics};
 use crate::result::{DeviceResult, RunResult};
@@ -10,19 +10,20 @@ const COLOURS: usize = 12;
 
 /// Under the title: what was run, in a line of facts.
 pub(super) fn facts(run: &RunResult) -> String {
-    let workload = match escape(&run.workload) {
-        // A path, of which the title has the last part.
-        path if super::workload(run) != run.workload => format!("<li>Workload <b>{path}</b></li>"),
-        _ => String::new(),
+    // Under a title of its own, or a path of which the title has the last part.
+    let is_told = run.title.is_some() || super::workload(run) != run.workload;
+    let workload = match is_told {
+        true => format!("<li>Workload <b>{}</b></li>", breakable(&run.workload)),
+        false => String::new(),
     };
     let mut items = format!(
         "{workload}<li>Replay <b>{}</b></li><li>Precondition <b>{}</b></li><li>Seed <b>{}</b></li>",
-        escape(&run.replay),
-        escape(&run.precondition),
+        breakable(&run.replay),
+        breakable(&run.precondition),
         run.seed
     );
     if let Some(host) = &run.host {
-        items.push_str(&format!("<li>Host <b>{}</b></li>", escape(host)));
+        items.push_str(&format!("<li>Host <b>{}</b></li>", breakable(host)));
     }
     if let Some(first) = run.devices.first() {
         let requests = first.requests.total();
@@ -52,7 +53,7 @@ pub(super) fn banners(run: &RunResult) -> String {
         .devices
         .iter()
         .flat_map(|device| device.checks.iter().filter(|check| !check.held).map(move |check| (device, check)))
-        .map(|(device, check)| format!("<li>{}: {}</li>", escape(&device.name), escape(&check.detail)))
+        .map(|(device, check)| format!("<li>{}: {}</li>", escape(&device.name), sentence(&check.detail)))
         .collect();
     if !broken.is_empty() {
         banners.push_str(&format!(
@@ -182,7 +183,7 @@ pub(super) fn checks(run: &RunResult) -> String {
                 format!(
                     "<tr><td><code>{}</code></td><td><span class=\"tag {class}\">{word}</span></td><td>{}</td></tr>",
                     escape(&check.name),
-                    escape(&check.detail)
+                    sentence(&check.detail)
                 )
             })
             .collect();
@@ -214,13 +215,23 @@ pub(super) fn command(run: &RunResult) -> String {
     format!("<div class=\"command\"><pre id=\"command\">{}</pre></div>", escape(&words.join(" ")))
 }
 
-/// A title that breaks where a person would: behind commas and between the parts of a name.
+/// Letters that a narrow screen has room for in a line of the title.
+const LINE: usize = 20;
+
+/// A title, or what was given on a command line, that breaks where a person would: a list behind its commas, and names, and what
+/// is long in a list, also between their parts.
 pub(super) fn breakable(title: &str) -> String {
     let mut broken = String::with_capacity(title.len() * 2);
-    for part in title.split_inclusive([',', '/', '_']) {
-        broken.push_str(&escape(part));
-        if part.ends_with([',', '/', '_']) {
-            broken.push_str("<wbr>");
+    for word in title.split_inclusive(' ') {
+        let is_list = word.trim_end_matches([',', ' ']).contains(',');
+        for item in word.split_inclusive(',') {
+            let ends = if is_list && item.chars().count() <= LINE { &[','][..] } else { &[',', '/', '_'] };
+            for part in item.split_inclusive(ends) {
+                broken.push_str(&escape(part));
+                if part.ends_with(ends) {
+                    broken.push_str("<wbr>");
+                }
+            }
         }
     }
     broken

@@ -65,6 +65,7 @@ fn run(devices: Vec<DeviceResult>) -> RunResult {
         version: VERSION.to_string(),
         complete: true,
         seed: 7,
+        title: None,
         command: vec!["ssdlab".into(), "run".into(), "a b".into()],
         wall_started: Some("2026-11-26 06:12 UTC".into()),
         workload: "rw=randwrite".into(),
@@ -108,6 +109,7 @@ fn every_part_of_the_page_is_filled() {
 fn a_name_cannot_break_out_of_the_page() {
     let name = "</script><script>alert(1)</script><img src=x onerror='1'>\"{{script}}{{result}}";
     let mut run = run(vec![device(name)]);
+    run.title = Some(name.to_string());
     run.workload = name.to_string();
     run.replay = name.to_string();
     run.precondition = name.to_string();
@@ -136,6 +138,21 @@ fn a_name_cannot_break_out_of_the_page() {
 }
 
 #[test]
+fn a_title_stands_over_the_page_and_the_workload_below_it() {
+    let mut titled = run(vec![device("one")]);
+    titled.title = Some("Greedy, \"as <shipped>\"".into());
+    let page = without_library(&render(&titled));
+    assert!(page.contains("<title>Greedy, &quot;as &lt;shipped&gt;&quot;</title>"));
+    assert!(page.contains("<h1>Greedy,<wbr> &quot;as &lt;shipped&gt;&quot;</h1>"));
+    assert!(page.contains("<li>Workload <b>rw=randwrite</b></li>"));
+    // A list breaks between its items, not inside them; a name between its parts.
+    let broken = super::tables::breakable("a_b, c under rw=write,io_size=1g,random_generator=lfsr and ../a/b_c.csv");
+    let list = "rw=write,<wbr>io_size=1g,<wbr>random_<wbr>generator=lfsr";
+    assert_eq!(broken, format!("a_<wbr>b,<wbr> c under {list} and ../<wbr>a/<wbr>b_<wbr>c.csv"));
+    assert!(crate::table::render(&titled).starts_with("Greedy, \"as <shipped>\"\n\nworkload rw=randwrite"));
+}
+
+#[test]
 fn the_page_asks_for_nothing_from_outside() {
     let page = render(&run(vec![device("one")]));
     let page = without_library(&page);
@@ -155,11 +172,18 @@ fn an_interrupted_run_and_a_broken_check_are_said_first() {
     run.complete = false;
     run.devices[1].complete = false;
     run.devices[1].checks[0] =
-        Check { name: "requests".into(), held: false, detail: "9 generated, 8 completed.".into() };
+        Check { name: "requests".into(), held: false, detail: "9000 generated, 8999 completed.".into() };
     let page = render(&run);
     let (banners, _) = page.split_once("<h2>Drives</h2>").expect("the table");
     assert!(banners.contains("<b>Incomplete.</b> The run was interrupted (cut)"));
-    assert!(banners.contains("cut: 9 generated, 8 completed."));
+    assert!(banners.contains("cut: 9\u{202f}000 generated, 8\u{202f}999 completed."));
+    let table = crate::table::render(&run);
+    assert!(
+        table.contains("1 of 2 invariants hold.\nINVARIANT BROKEN  cut: requests: 9,000 generated, 8,999"),
+        "{table}"
+    );
+    run.devices[1].checks[0].held = true;
+    assert!(crate::table::render(&run).contains("All 2 invariants hold, 1 for each drive.\n"));
 }
 
 #[test]

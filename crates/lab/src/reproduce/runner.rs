@@ -17,7 +17,7 @@ use super::store::Store;
 use crate::breakdown::Breakdown;
 use crate::experiment::{Asked, Entrant, Experiment};
 use crate::precondition::Age;
-use crate::progress::{Control, Quiet};
+use crate::progress::{Control, Progress, Quiet};
 use crate::result::RunResult;
 use crate::snapshot::SnapshotCache;
 use crate::source::WorkloadSource;
@@ -52,6 +52,12 @@ pub trait Watch: Sync {
     /// A run has ended, well or not.
     fn ended(&self, run: &Run, well: bool) {
         let _ = (run, well);
+    }
+
+    /// Who watches a run from within, while it lasts.
+    fn within(&self, run: &Run) -> Box<dyn Progress + '_> {
+        let _ = run;
+        Box::new(Quiet)
     }
 
     /// All is over.
@@ -350,6 +356,7 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         memory_bytes: settings.memory_bytes,
         timeline_interval: ready.run.interval_ms.map(Nanos::from_ms),
         asked: Asked {
+            title: None,
             command: ready.command.split(' ').map(str::to_string).collect(),
             started: None,
             workload: ready.input.shown.clone(),
@@ -359,7 +366,8 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
             overrides: BTreeMap::new(),
         },
     };
-    let control = Control::new(settings.stop, &Quiet);
+    let progress = settings.watch.within(&ready.run);
+    let control = Control::new(settings.stop, &*progress);
     let mut result = crate::experiment::run(&experiment, None, &control).map_err(|error| error.to_string())?;
     result.notes.extend(
         source.notes(&ready.config).into_iter().filter(|note| !result.notes.contains(note)).collect::<Vec<_>>(),

@@ -182,6 +182,7 @@ pub fn entrants(configs: &[DriveConfig]) -> Vec<Entrant> {
 
 pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, age: Age<'a>) -> Experiment<'a> {
     let asked = Asked {
+        title: None,
         command: vec!["test".to_string()],
         started: None,
         workload: "random".to_string(),

@@ -1,6 +1,7 @@
 //! Two snapshots of one drive: what was written in between, by whom, and what it cost.
 
 use super::{Counter, LogError, Snapshot};
+use crate::lifetime::{Lifetime, Wear};
 
 /// What was counted between the snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Report {
     pub erases: Option<(u64, u64)>,
     /// Spare blocks left in percent, before and after.
     pub spare: Option<(u64, u64)>,
+    /// How long it lasts from new at the write amplification and the rate between, where it has an endurance estimate.
+    pub lifetime: Option<Lifetime>,
     /// How much longer it lasts.
     pub life_left: Option<LifeLeft>,
     /// What could not be said, and why; and what else a person should know.
@@ -151,6 +154,7 @@ fn between(before: &Snapshot, after: &Snapshot) -> Result<Report, LogError> {
         percent_used,
         erases: before.erases.1.zip(after.erases.1),
         spare: before.spare_percent.zip(after.spare_percent),
+        lifetime: lifetime(after, elapsed, host, amplification),
         life_left: life_left(after, percent_used, elapsed, host, amplification),
         notes,
     };
@@ -264,6 +268,25 @@ fn why_not(before: &Snapshot, after: &Snapshot, report: &Report, says: &str) -> 
         );
     }
     "it is not said what the host wrote, so write amplification cannot be told".to_string()
+}
+
+/// From new to worn out, as a run's results have it.
+fn lifetime(
+    after: &Snapshot,
+    elapsed: Option<Elapsed>,
+    host: Option<Span>,
+    amplification: Option<Amplification>,
+) -> Option<Lifetime> {
+    let write_amplification = amplification.filter(|amplification| amplification.value > 0.0)?.value;
+    let rate = elapsed.zip(host).filter(|(elapsed, host)| elapsed.seconds > 0.0 && host.bytes > 0);
+    let mean = after.erases_mean.or(after.erases.1.map(|mean| mean as f64));
+    Some(Lifetime::of(&Wear {
+        rated_bytes: after.endurance? as f64,
+        write_amplification,
+        write_bytes_per_s: rate.map(|(elapsed, host)| host.bytes as f64 / elapsed.seconds),
+        user_bytes: after.capacity?,
+        erases: mean.zip(after.erases.2.map(|most| most as f64)),
+    }))
 }
 
 fn life_left(

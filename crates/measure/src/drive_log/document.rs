@@ -98,7 +98,8 @@ fn simulated(snapshot: &mut Snapshot, own: &Value) {
     snapshot.media_written = exact("media_bytes_written").or(snapshot.media_written);
     set(&mut snapshot.clock_ns, own.get("virtual_time_ns").and_then(Value::as_u64));
     let rated = own.get("rated_erases").and_then(Value::as_f64).filter(|&rated| rated > 0.0);
-    let used = rated.zip(own.get("erases_mean").and_then(Value::as_f64)).map(|(rated, mean)| mean / rated * 100.0);
+    set(&mut snapshot.erases_mean, own.get("erases_mean").and_then(Value::as_f64));
+    let used = rated.zip(snapshot.erases_mean).map(|(rated, mean)| mean / rated * 100.0);
     snapshot.percent_used = used.or(snapshot.percent_used);
 }
 

@@ -53,6 +53,8 @@ pub struct Snapshot {
     pub spare_percent: Option<u64>,
     /// Erases of the least worn block, on average, and of the most worn, as far as the drive tells.
     pub erases: (Option<u64>, Option<u64>, Option<u64>),
+    /// Erases of a block on average to the fraction, which only a simulated drive tells.
+    pub erases_mean: Option<f64>,
     /// Bytes that may be written to the chips over the drive's life (OCP's endurance estimate).
     pub endurance: Option<u128>,
     /// What a person should know about how this was understood.

@@ -6,7 +6,7 @@ use serde::Serialize;
 const STEPS: u64 = 8;
 const STEP_BITS: u32 = 3;
 
-/// A histogram with eight steps to a doubling: a percentile is exact below 8 and at most an eighth too high above.
+/// A histogram with eight steps to a doubling: a percentile is exact up to 8 and at most an eighth too high above.
 #[derive(Clone, Debug)]
 pub(super) struct LogHistogram {
     counts: Vec<u64>,
@@ -88,7 +88,10 @@ impl LogHistogram {
         let mut bars: Vec<Bar> = Vec::new();
         for (at, &count) in self.counts.iter().enumerate() {
             // Every value up to 2^n lies in a bucket whose bound is below 2^n or is 2^n - 1 and one.
-            let up_to = bound(at).checked_next_power_of_two().unwrap_or(u64::MAX);
+            let up_to = match bound(at) {
+                0 => 0,
+                bound => bound.checked_next_power_of_two().unwrap_or(u64::MAX),
+            };
             match bars.last_mut() {
                 Some(bar) if bar.up_to == up_to => bar.count = bar.count.saturating_add(count),
                 _ => bars.push(Bar { up_to, count }),
@@ -100,19 +103,20 @@ impl LogHistogram {
     }
 }
 
-/// Buckets are closed above: a power of two is the last value of its bucket.
+/// The first bucket is zero's alone. Buckets are closed above: a power of two is the last value of its bucket.
 fn bucket(value: u64) -> usize {
-    let value = value.saturating_sub(1);
+    let Some(value) = value.checked_sub(1) else { return 0 };
     if value < STEPS {
-        return value as usize;
+        return value as usize + 1;
     }
     let exponent = value.ilog2();
     let step = value >> (exponent - STEP_BITS) & (STEPS - 1);
-    ((u64::from(exponent - STEP_BITS + 1) << STEP_BITS) + step) as usize
+    ((u64::from(exponent - STEP_BITS + 1) << STEP_BITS) + step) as usize + 1
 }
 
 /// The last value of a bucket.
 fn bound(bucket: usize) -> u64 {
+    let Some(bucket) = bucket.checked_sub(1) else { return 0 };
     let bucket = bucket as u64;
     if bucket < STEPS {
         return bucket + 1;
@@ -136,6 +140,19 @@ mod tests {
                 assert!(bucket(value) >= bucket(value - 1), "{value}");
             }
         }
+    }
+
+    /// The median of distances of which most are zero was 1 byte, which no write is.
+    #[test]
+    fn zero_is_a_value_of_its_own() {
+        let mut histogram = LogHistogram::new();
+        histogram.add(0, 3);
+        histogram.add(1, 1);
+        histogram.add(4096, 1);
+        let distribution = histogram.distribution();
+        assert_eq!((distribution.p50, distribution.p90, distribution.max), (0, 4096, 4096));
+        assert_eq!(histogram.bars()[..2], [Bar { up_to: 0, count: 3 }, Bar { up_to: 1, count: 1 }]);
+        assert_eq!(bound(bucket(0)), 0);
     }
 
     #[test]
