@@ -1,5 +1,5 @@
 """Pages of reproductions: a figure has a chart for each of its panels with a series for each of theirs, the paper's values are
-marks, a table has no chart, and the verdict comes first."""
+marks, a table has no chart, the verdict comes first, and no text of a chart lies on another, on a phone neither."""
 
 import json
 import subprocess
@@ -23,7 +23,31 @@ READ = """(() => {
             marks: marks.flatMap((one) => one.data.map((mark) => mark.slice(1, 3))),
             axes: [option.xAxis[0].name, option.yAxis[0].name],
             empty: element.querySelectorAll("svg path").length === 0,
+            covered: covered([...element.querySelectorAll("svg text")]),
+            texts: [...element.querySelectorAll("svg text")].map((text) => text.textContent),
         };
+    };
+    // Pairs of texts that lie on one another. Turned ones are the names on x: they are as far apart as their lines are high.
+    const covered = (texts) => {
+        const [turned, upright] = [[], []];
+        for (const text of texts) {
+            const { a, b } = text.getScreenCTM();
+            const sine = Math.abs(b) / Math.hypot(a, b);
+            if (sine < 0.01) upright.push(text);
+            else if (sine < 0.99) turned.push({ text, sine });
+        }
+        const found = [];
+        const boxes = upright.map((text) => ({ text: text.textContent, box: text.getBoundingClientRect() }));
+        boxes.forEach((one, index) => boxes.slice(index + 1).forEach((other) => {
+            const width = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+            const height = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+            if (width > 1 && height > 3) found.push(`${one.text} / ${other.text}`);
+        }));
+        turned.slice(1).forEach(({ text, sine }, index) => {
+            const apart = (text.getBoundingClientRect().right - turned[index].text.getBoundingClientRect().right) * sine;
+            if (apart < 10) found.push(`${turned[index].text.textContent} / ${text.textContent}`);
+        });
+        return found;
     };
     const cards = [...document.querySelectorAll("main > section.card")];
     return {
@@ -34,6 +58,7 @@ READ = """(() => {
             charts: [...card.querySelectorAll(".chart")].map(chart), pictures: card.querySelectorAll("svg.picture").length, places: card.querySelectorAll(".charts").length,
         }])),
         width: document.documentElement.scrollWidth,
+        rows: Math.max(0, ...[...document.querySelectorAll("tbody tr")].map((row) => row.offsetHeight)),
         back: getComputedStyle(document.body).backgroundColor,
     };
 })()"""
@@ -47,6 +72,16 @@ def make(ssdlab, name, scratch):
     if made.returncode != 0:
         raise RuntimeError(f"`ssdlab reproduce {' '.join(PAGES[name])}` ended with {made.returncode}: {made.stderr.strip()}")
     return folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def readable(name, found, width):
+    """What of a figure's charts cannot be read at a width: texts that lie on one another, and names that the legend leaves out."""
+    wrong = []
+    for chart in found["charts"]:
+        of = f"{name}, '{chart['title']}', {width} pixels wide"
+        wrong += [f"{of}: one text lies on another: {pair}" for pair in chart["covered"]]
+        wrong += [f"{of}: the legend does not show '{series}'" for series in chart["series"] if series not in chart["texts"]]
+    return wrong
 
 
 def figure(name, stated, found):
@@ -91,8 +126,13 @@ def look(chromium, page, report):
         wrong += figure(stated["id"], stated, found["figures"][stated["id"]])
     chromium.open(page, width=390, mobile=True)
     narrow = chromium.run(READ)
+    for width, at in ((1400, found), (390, narrow)):
+        for name, of_figure in at["figures"].items():
+            wrong += readable(name, of_figure, width)
     if narrow["width"] > 390:
         wrong.append(f"on a phone of 390 pixels the page is {narrow['width']} wide")
+    if narrow["rows"] > 130:
+        wrong.append(f"on a phone a table's row is {narrow['rows']} pixels high: its sentences break after each word")
     chromium.open(page, dark=True)
     if chromium.run(READ)["back"] == found["back"]:
         wrong.append("a dark page is as light as a light one")

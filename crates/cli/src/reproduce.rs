@@ -30,7 +30,7 @@ Examples:
   ssdlab reproduce --list
   ssdlab reproduce waflash --traces ../traces --traces ../recordings
   ssdlab reproduce waflash/figure08 waflash/figure12
-  ssdlab reproduce shrd --middle              # minutes: orderings and ratios hold
+  ssdlab reproduce waflash --middle           # minutes: orderings and ratios hold
   ssdlab reproduce waflash --quick            # seconds: a smoke test
   ssdlab reproduce waflash/figure17-live      # as root: on served drives, some minutes
 
@@ -70,7 +70,8 @@ pub(crate) struct Reproduce {
 
     /// In minutes: a part of the requests, with caches, buffers and drives in proportion, so that orderings and ratios hold
     ///
-    /// The report says which figures are compared with the paper at this size. A paper that takes minutes anyway has none.
+    /// The report says what is smaller, and which figures are compared with the paper at this size. A paper without one
+    /// says why: amf's whole takes half a minute.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) middle: bool,
 

@@ -7,7 +7,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::path::Stage;
 use ssdlab_device::{Drive, DriveConfig, MapCacheStats, MapRequests, MapUser, MapWaits, Options, Settings};
-use ssdlab_flash::{Cause, Contents, OpKind, Resource, Span};
+use ssdlab_flash::{Cause, Contents, FaultKind, OpKind, Resource, Span};
 use timing_support::*;
 
 /// Entries of a map page of 512 bytes.
@@ -132,6 +132,28 @@ fn misses_beyond_the_limit_wait_in_the_order_in_which_they_came() {
             host.assert_checks_hold();
         }
     }
+}
+
+/// A dirty page leaves for a load, and its program fails: the page is written elsewhere, for which a block may have to become
+/// free first, and relocation may need a load for that.
+#[test]
+fn a_load_whose_page_could_not_leave_lets_the_next_one_begin_and_waits_for_its_turn() {
+    let mut host = four_dies(1, true);
+    host.drive.expect_faults();
+    host.drive.fail_next(FaultKind::Program, None);
+    let start = host.now();
+    // Reads of what holds nothing: they end with the load.
+    let tags = [2, 3, 1].map(|map_page| host.send(Op::Read, (map_page * ENTRIES + 100) * 8, 8));
+    host.run();
+    let ends = tags.map(|tag| host.end(tag).expect("it ended") - start);
+    println!("{ends:?}");
+    assert_eq!(host.drive.faults_struck().len(), 1, "the program of the first page that leaves fails");
+    // The second begins when that is known, with the program of a page of its own, and has the chips to itself.
+    assert_eq!(ends[1], 2 * PROGRAM_PAGE + load(), "{ends:?}");
+    // The first was written elsewhere meanwhile: it is loaded next, and the third after it.
+    assert_eq!(ends[0], ends[1] + load(), "{ends:?}");
+    assert_eq!(ends[2], ends[0] + PROGRAM_PAGE + load(), "{ends:?}");
+    host.assert_checks_hold();
 }
 
 #[test]

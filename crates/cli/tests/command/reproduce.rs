@@ -147,8 +147,13 @@ fn a_middle_size_says_what_holds_at_it_and_a_paper_without_one_refuses_it() {
     assert!(shown.contains("5 of 5 published values within"), "{shown}");
     let report: serde_json::Value = serde_json::from_str(&bench.read("out/report.json")).expect("JSON");
     assert_eq!(report["size"], "middle");
+    // Models with a quarter of their requests; the table of drives needs none.
+    let asked = ["reproduce", "waflash/table01", "waflash/figure01", "--middle", "--out", "waflash"];
+    let shown = bench.succeeds(&asked).stdout;
+    assert!(shown.contains("Middle size: a quarter of the requests"), "{shown}");
+    assert!(shown.contains("model:ra,requests=150k,footprint=2g"), "{shown}");
     for (asked, why) in [
-        (&["amf/table01", "--middle"][..], "amf has no middle size"),
+        (&["amf/table01", "--middle"][..], "amf has no middle size: the whole takes "),
         (&["shrd/section5", "--middle", "--quick"], "cannot be used with"),
         (&["shrd/section5", "--middle", "--docs", "."], "cannot be used with"),
     ] {

@@ -8,7 +8,10 @@
   body.dataset.scriptErrors = "0";
   const figures = JSON.parse(document.getElementById("data").textContent);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const short = (value) => String(Number(value.toPrecision(4)));
+  // Whole numbers as they are: 262,144 of the tables is not 262,100.
+  const short = (value) => (Number.isInteger(value) ? (value || 0).toLocaleString("en") : String(Number(value.toPrecision(4))));
+  // On an axis three digits say enough.
+  const tick = (value) => (Number.isInteger(value) ? short(value) : String(Number(value.toPrecision(3))));
   let drawn = 0;
   let asked = 0;
   // Bars of more names than this are too narrow for their labels side by side.
@@ -17,7 +20,7 @@
   const base = () => ({
     animation: false,
     textStyle: { fontFamily: getComputedStyle(body).fontFamily, color: css("--soft") },
-    legend: { type: "scroll", top: 0, left: 0, itemWidth: 16, itemHeight: 8, textStyle: { color: css("--ink") }, pageTextStyle: { color: css("--soft") } },
+    legend: { top: 0, left: 0, padding: 2, itemGap: 8, itemWidth: 16, itemHeight: 8, textStyle: { color: css("--ink"), fontSize: 12, lineHeight: 14 } },
     grid: { left: 62, right: 16, top: 36, bottom: 46, containLabel: false },
     tooltip: { confine: true, backgroundColor: css("--card"), borderColor: css("--line"), textStyle: { color: css("--ink"), fontSize: 12.5 } },
   });
@@ -26,6 +29,32 @@
     axisLine: { show: false, lineStyle: { color: css("--line") } }, axisTick: { show: false },
     axisLabel: { color: css("--soft"), fontSize: 11.5, hideOverlap: true }, splitLine: { lineStyle: { color: css("--line") } }, ...extra,
   });
+  const ink = document.createElement("canvas").getContext("2d");
+  const lengthOf = (text, size) => {
+    ink.font = `${size}px ${getComputedStyle(body).fontFamily}`;
+    return ink.measureText(text).width;
+  };
+  // What the width of a chart decides: the rows of its legend, all of which are read at once, and whether the names on x, which
+  // must not run into one another, are turned.
+  const fitted = (option, pixels) => {
+    let [rows, taken] = [1, 0];
+    for (const { name } of option.series) {
+      const item = 16 + 5 + lengthOf(name, 12) + 8;
+      if (taken > 0 && taken + item > pixels - 8) [rows, taken] = [rows + 1, 0];
+      taken += item;
+    }
+    const top = 14 + 22 * rows;
+    const { left, right } = option.grid;
+    if (option.xAxis.type !== "category") return { height: 318 + 22 * rows, part: { grid: { top } } };
+    const names = option.xAxis.data;
+    const room = (pixels - left - right) / names.length;
+    const longest = Math.min(Math.max(...names.map((name) => lengthOf(name, 11.5))), 130);
+    const rotate = longest + 8 < room ? 0 : room > 26 ? 32 : 60;
+    const deep = rotate === 0 ? 26 : 22 + longest * Math.sin((rotate * Math.PI) / 180);
+    const bottom = deep + (option.xAxis.name ? 22 : 0);
+    const part = { grid: { top, bottom }, xAxis: { nameGap: bottom - 18, axisLabel: { rotate, width: 130 } } };
+    return { height: 292 + 22 * rows + deep, part };
+  };
   const draw = (place, title, option, wide) => {
     asked += 1;
     const box = document.createElement("div");
@@ -37,8 +66,16 @@
     box.append(head, chart);
     place.append(box);
     const instance = echarts.init(chart, null, { renderer: "svg" });
+    const fit = () => {
+      const { height, part } = fitted(option, chart.clientWidth);
+      chart.style.height = `${Math.round(height)}px`;
+      instance.resize();
+      return part;
+    };
+    const part = fit();
     instance.setOption(option);
-    window.addEventListener("resize", () => instance.resize());
+    instance.setOption(part);
+    window.addEventListener("resize", () => instance.setOption(fit()));
     if (chart.querySelectorAll("path").length > 0) drawn += 1;
   };
 
@@ -72,11 +109,11 @@
     const positive = xs.filter((x) => x > 0);
     option.xAxis = axis(name, {
       type: log ? "log" : "value", logBase: log ? 2 : 10, min: log && positive.length > 0 ? Math.min(...positive) : undefined, max: "dataMax",
-      axisLabel: { color: css("--soft"), fontSize: 11.5, formatter: short, hideOverlap: true, padding: [0, 6] },
+      axisLabel: { color: css("--soft"), fontSize: 11.5, formatter: tick, hideOverlap: true, padding: [0, 6] },
     });
   };
   const upright = (option, name, extra = {}) => {
-    option.yAxis = axis(name, { type: "value", nameGap: 46, axisLabel: { color: css("--soft"), fontSize: 11.5, formatter: short }, ...extra });
+    option.yAxis = axis(name, { type: "value", nameGap: 46, axisLabel: { color: css("--soft"), fontSize: 11.5, formatter: tick }, ...extra });
   };
 
   // A panel: bars of each series at each name, or a line of each series over numbers; and what the paper says of a value. A
@@ -92,10 +129,7 @@
     const names = [...new Set(series.flatMap((one) => one.values.map((value) => value.x)))];
     const at = (place) => series.flatMap((one) => one.values.filter((value) => value.x === place).map((value) => row(one.name, value)));
     if (scale === "names") {
-      const longest = Math.max(...names.map((name) => name.length));
-      const turned = longest * names.length > 60;
-      option.grid.bottom = (turned ? Math.min(24 + 4 * longest, 96) : 26) + (x ? 22 : 0);
-      option.xAxis = axis(x, { type: "category", data: names, nameGap: option.grid.bottom - 18, axisLabel: { color: css("--soft"), fontSize: 11.5, rotate: turned ? 32 : 0, interval: 0, width: 150, overflow: "truncate" }, splitLine: { show: false } });
+      option.xAxis = axis(x, { type: "category", data: names, axisLabel: { color: css("--soft"), fontSize: 11.5, interval: 0, overflow: "truncate" }, splitLine: { show: false } });
       option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow" }, formatter: ([{ dataIndex }]) => tip([text(names[dataIndex]), ...at(names[dataIndex])]) };
       option.series = series.map((one) => ({
         type: "bar", name: one.name, color: css(`--d${paint(one.name) % 12}`), barMaxWidth: 48, data: names.map((name) => one.values.find((value) => value.x === name)?.y ?? null),

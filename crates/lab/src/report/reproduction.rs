@@ -165,7 +165,8 @@ fn card(figure: &FigureReport) -> String {
         let is_table = !has_charts(figure) && figure.pictures.is_empty();
         let open = if is_table && rows <= OPEN { " open" } else { "" };
         card.push_str(&format!(
-            "<details{open}><summary>Values, {rows} rows</summary>{}</details>",
+            "<details{open}><summary>Values, {rows} {}</summary>{}</details>",
+            if rows == 1 { "row" } else { "rows" },
             table(&figure.grid)
         ));
     }
@@ -175,11 +176,11 @@ fn card(figure: &FigureReport) -> String {
     }
     if !figure.commands.is_empty() {
         let lines: Vec<String> = figure.commands.iter().map(|command| escape(command)).collect();
-        card.push_str(&format!(
-            "<details><summary>The {} runs, each as a command</summary><pre>{}</pre></details>",
-            lines.len(),
-            lines.join("\n")
-        ));
+        let which = match lines.len() {
+            1 => "Its run as a command".to_string(),
+            runs => format!("The {runs} runs, each as a command"),
+        };
+        card.push_str(&format!("<details><summary>{which}</summary><pre>{}</pre></details>", lines.join("\n")));
     }
     card.push_str("</section>");
     card

@@ -24,8 +24,10 @@ pub struct Experiment {
     pub input: Vec<InputText>,
     /// What `--quick` runs instead.
     pub quick: Smaller,
-    /// What `--middle` runs instead; nothing where the whole takes minutes, too.
+    /// What `--middle` runs instead; nothing where the whole takes as long.
     pub middle: Option<Smaller>,
+    /// Why there is no middle size, where there is none.
+    pub no_middle: Option<String>,
 }
 
 /// How large runs are.
@@ -66,6 +68,8 @@ pub struct InputText {
     pub group: String,
     /// As `--workload`; `{file}` is where `file` was found. Without it, the file is the workload.
     pub workload: Option<String>,
+    /// The workload of `--middle`, where it is another: a model with a smaller footprint.
+    pub middle: Option<String>,
     /// A file in one of the folders of traces.
     pub file: Option<String>,
     /// Where its requests go on another drive: `exact` (by default), `fit`, `wrap`.
@@ -97,8 +101,10 @@ pub struct Phase {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Smaller {
-    /// Requests of a run.
-    pub requests: u64,
+    /// At most so many requests of a run.
+    pub requests: Option<u64>,
+    /// One in so many requests of each input, from its first on.
+    pub part_of_requests: Option<u64>,
     /// What is set on every drive.
     #[serde(default)]
     pub set: Vec<String>,

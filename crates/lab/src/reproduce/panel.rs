@@ -90,7 +90,9 @@ impl Panel {
         // A line goes from left to right.
         let place = |value: &Value| if let At::Number(x) = value.x { x } else { 0.0 };
         series.iter_mut().for_each(|one| one.values.sort_by(|a, b| place(a).total_cmp(&place(b))));
-        (!series.is_empty()).then_some(Panel { title, x, scale, y, series })
+        // A line has two points; a single one stands in the table.
+        let is_drawn = |one: &Series| scale == Scale::Names || one.values.len() > 1;
+        series.iter().any(is_drawn).then_some(Panel { title, x, scale, y, series })
     }
 
     /// Puts what the paper says beside each value of which it says something: a range of all workloads is said of each.
@@ -163,6 +165,20 @@ mod tests {
         let points = [point("A", "", f64::NAN), point("B", "", 1.0)];
         let nan = |point: &Point| (point.workload == "A").then(|| (String::new(), At::Name("A".to_string())));
         assert_eq!(Panel::of(&points, (String::new(), Scale::Names), ["", ""], nan), None);
+    }
+
+    #[test]
+    fn a_panel_of_lines_has_a_line_of_two_points() {
+        let points = [point("A", "1", 2.0), point("B", "1", 3.0), point("B", "2", 4.0)];
+        let series = |workloads: &[&str], scale| {
+            let place = |point: &Point| {
+                let at = At::Number(leading_number(&point.setting)?);
+                workloads.contains(&&point.workload[..]).then(|| (point.workload.clone(), at))
+            };
+            Panel::of(&points, (String::new(), scale), ["", ""], place).map(|panel| panel.series.len())
+        };
+        assert_eq!([series(&["A"], Scale::Linear), series(&["A"], Scale::Log)], [None, None]);
+        assert_eq!(series(&["A", "B"], Scale::Linear), Some(2), "a point beside a line is seen");
     }
 
     #[test]

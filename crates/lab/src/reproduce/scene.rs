@@ -43,7 +43,8 @@ impl Scene {
         }
         let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), size, host: None };
         if size == Size::Middle && scene.experiment.middle.is_none() {
-            let sentence = format!("{} has no middle size: found --middle, expected none or --quick", paper.name);
+            let why = scene.experiment.no_middle.as_deref().map_or(String::new(), |why| format!(": {why}"));
+            let sentence = format!("{} has no middle size{why}; found --middle, expected none or --quick", paper.name);
             return Err(ReproduceError::new(sentence));
         }
         let Some(first) = scene.experiment.drives.keys().next().cloned() else {
@@ -51,7 +52,8 @@ impl Scene {
         };
         let drive = scene.config(&scene.run_on(&first))?;
         let smaller = scene.smaller().cloned();
-        let limit = smaller.as_ref().map(|smaller| smaller.requests);
+        let limit = smaller.as_ref().and_then(|smaller| smaller.requests);
+        let parts = smaller.as_ref().and_then(|smaller| smaller.part_of_requests);
         // A small drive has no room at the addresses of a large one.
         let fit = smaller.as_ref().filter(|smaller| smaller.has_small_drives()).map(|_| Fit::Dense);
         let mut taken: Vec<(&str, usize)> = Vec::new();
@@ -66,7 +68,15 @@ impl Scene {
             if smaller.as_ref().is_some_and(|smaller| *of_group == smaller.inputs) {
                 continue;
             }
-            let input = Input::open(stated, library, &drive, limit, fit)?;
+            let mut stated = stated.clone();
+            if size == Size::Middle && stated.middle.is_some() {
+                stated.workload = stated.middle.take();
+            }
+            let mut input = Input::open(&stated, library, &drive, limit, fit)?;
+            if let (Some(parts), Some(whole)) = (parts, &input.survey) {
+                let part = Some((whole.requests / parts).max(1));
+                input = Input::open(&stated, library, &drive, part, fit)?;
+            }
             *of_group += usize::from(input.is_there());
             scene.inputs.push(input);
         }

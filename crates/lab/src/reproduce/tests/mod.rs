@@ -215,6 +215,60 @@ fn a_middle_size_is_a_part_of_the_whole_and_compares_the_figures_that_mean_somet
 }
 
 #[test]
+fn a_middle_size_has_workloads_of_its_own_and_a_part_of_each_inputs_requests() {
+    let (whole, own) = ("io_size=1m\"\n", "io_size=1m\"\nmiddle = \"rw=randwrite,bs=2k,io_size=1m\"\n");
+    let experiment = toy::EXPERIMENT.replace(whole, own);
+    let experiment = experiment.replace("[middle]\nrequests = 200", "[middle]\npart_of_requests = 8");
+    // For the rest of the program: papers are.
+    let paper: &'static Paper = Box::leak(Box::new(Paper { experiment: experiment.leak(), ..TOY }));
+    let requests = |size| {
+        let scene = Scene::open(paper, &Library::default(), size).expect("the toy's data is right");
+        let survey = scene.inputs[0].survey.clone().expect("it is there");
+        (survey.requests, survey.write_bytes_max, scene.inputs[0].limit)
+    };
+    assert_eq!(requests(Size::Full), (1024, 1024, None));
+    assert_eq!(requests(Size::Middle), (64, 2048, Some(64)), "an eighth of 512");
+}
+
+#[test]
+fn the_middle_size_of_each_paper_is_accepted_or_it_says_why_there_is_none() {
+    for paper in PAPERS {
+        let experiment = Experiment::parse(paper.name, paper.experiment).expect("the experiment is right");
+        let opened = Scene::open(paper, &Library::default(), Size::Middle);
+        let Some(middle) = &experiment.middle else {
+            let why =
+                experiment.no_middle.unwrap_or_else(|| panic!("{} has no middle size, and says nothing", paper.name));
+            let refused = opened.err().unwrap_or_else(|| panic!("{} has no middle size, and takes one", paper.name));
+            assert!(refused.sentence.contains(&why), "{}", refused.sentence);
+            continue;
+        };
+        assert!(middle.about.ends_with('.'), "{}: the report says what is smaller: {}", paper.name, middle.about);
+        let scene = opened.unwrap_or_else(|error| panic!("{}: {error}", paper.name));
+        let whole = Scene::open(paper, &Library::default(), Size::Full).expect("the paper's data is right");
+        for figure in paper.figures {
+            let [runs, of_whole] = [&scene, &whole].map(|scene| figure.runs(scene));
+            let of = format!("{}/{}", paper.name, figure.id());
+            // The same runs where no input is left out, on drives that are no larger.
+            assert!(
+                middle.inputs < usize::MAX || runs.len() == of_whole.len(),
+                "{of}: {} of {}",
+                runs.len(),
+                of_whole.len()
+            );
+            for run in &runs {
+                scene.config(run).unwrap_or_else(|error| panic!("{of}: {run}: {error}"));
+                scene.layers(run).unwrap_or_else(|error| panic!("{of}: {run}: {error}"));
+                assert!(run.command(&scene).contains("--workload"), "{of}: {run}");
+            }
+            let size = |(scene, runs): (&Scene, &[Run])| -> u64 {
+                runs.iter().map(|run| scene.config(run).expect("a drive").flash.geometry.bytes()).max().unwrap_or(0)
+            };
+            assert!(size((&scene, &runs)) <= size((&whole, &of_whole)), "{of}: a drive is larger than the whole");
+        }
+    }
+}
+
+#[test]
 fn names_that_are_not_known_are_answered_with_what_was_meant() {
     static PAPERS: &[&Paper] = &[&TOY];
     let refused = |name: &str| find_in(PAPERS, name).err().expect("an unknown name");

@@ -24,7 +24,7 @@ const SCHEDULER: &str = "[[layer]]\nkind = \"scheduler\"\ndepth = 2\n";
 const AGEING: &str =
     "[fill]\nrw=write\nbs=64k\nsize=60%\n[over]\nstonewall\nrw=randwrite\nbs=4k\nsize=60%\nio_size=80%\n";
 
-const EXPERIMENT: &str = r#"
+pub(super) const EXPERIMENT: &str = r#"
 seed = 7
 ageing = "ageing.fio"
 [drives]

@@ -7,6 +7,11 @@ pub(super) use crate::reproduce::point;
 /// The page size of the figures that have one: Figures 9 to 13 say 8 KB; 14 to 16 do not say, and 8 KB is our choice.
 pub(super) const PAGE: &str = "8k";
 
+/// A buffer of so many MB, in proportion to the size of the runs. A smoke test has it as it is.
+pub(super) fn buffer(scene: &Scene, mb: u64) -> String {
+    format!("buffer.size={}m", scene.sized(mb << 20) >> 20)
+}
+
 /// How inputs are sent, as settings.
 pub(super) const SETTINGS: [&str; 2] = ["true times", "half loaded"];
 
@@ -113,4 +118,43 @@ pub(super) fn additional_reads(measured: &Measured) -> Option<f64> {
 /// Pages programmed and copied, for whatever cause.
 pub(super) fn flash_writes(measured: &Measured) -> Option<f64> {
     Some(measured.number("flash.programs.total")? + measured.number("flash.copybacks.total")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::waflash::PAPER;
+    use crate::reproduce::{Library, Size};
+
+    #[test]
+    fn the_middle_size_is_a_quarter_of_requests_footprints_buffers_and_drives_as_loaded() {
+        // Without traces: the models.
+        let open = |size| Scene::open(&PAPER, &Library::default(), size).expect("the paper's data is right");
+        let [whole, middle] = [Size::Full, Size::Middle].map(open);
+        for (all, part) in workloads(&whole).zip(workloads(&middle)) {
+            let [all_of, part_of] = [all, part].map(|input| input.survey.as_ref().expect("a model is there").clone());
+            // A limit is one of the trace's requests, of which large ones are sent in parts.
+            let requests = all_of.requests as f64 / part_of.requests as f64;
+            assert!((3.75..4.05).contains(&requests), "{}: {requests} times the requests", all.name);
+            let touched = all_of.space_bytes as f64 / part_of.space_bytes as f64;
+            assert!((3.0..4.5).contains(&touched), "{}: {touched} times the space", all.name);
+            let [all_of, part_of] = [(&whole, all), (&middle, part)].map(|(scene, input)| half_loaded(scene, input));
+            let faster = all_of.expect("a factor") / part_of.expect("a factor");
+            assert!((0.8..1.25).contains(&faster), "{}: half loaded is {faster} times as fast", all.name);
+        }
+        let mut compared = 0;
+        for figure in PAPER.figures {
+            for (all, part) in figure.runs(&whole).iter().zip(figure.runs(&middle)) {
+                let [all_of, part_of] = [(&whole, all), (&middle, &part)]
+                    .map(|(scene, run)| scene.config(run).unwrap_or_else(|error| panic!("{}: {error}", figure.id())));
+                assert_eq!((&all.input, all.preparation), (&part.input, part.preparation), "{}", figure.id());
+                assert_eq!(all_of.buffer.bytes, 4 * part_of.buffer.bytes, "{}: {part}", figure.id());
+                let [blocks, of_part] = [all_of, part_of].map(|drive| drive.flash.geometry.blocks_per_plane);
+                let own = figure.id() == "figure17" || blocks == 80;
+                assert_eq!(blocks, if own { of_part } else { 4 * of_part }, "{}: {part}", figure.id());
+                compared += 1;
+            }
+        }
+        assert!(compared > 300, "{compared} runs");
+    }
 }

@@ -1,11 +1,12 @@
 //! Figure 15: buffers of 16 to 256 MB.
 
-use super::common::{PAGE, SETTINGS, events, figure, less, mean_latency, point, sent_papers};
+use super::common::{PAGE, SETTINGS, buffer, events, figure, less, mean_latency, point, sent_papers};
 use crate::reproduce::{Drawn, Figure, Input, Outcomes, Point, Run, Scale, Scene, leading_number};
 
 pub(super) struct Figure15;
 
-const SIZES: [&str; 5] = ["16m", "32m", "64m", "128m", "256m"];
+/// MB.
+const SIZES: [u64; 5] = [16, 32, 64, 128, 256];
 
 impl Figure for Figure15 {
     fn id(&self) -> &'static str {
@@ -72,14 +73,17 @@ impl Figure for Figure15 {
     }
 }
 
-fn cases(scene: &Scene) -> Vec<(&Input, String, &'static str, String)> {
+/// An input, how it is sent, the buffer in MB, and the setting.
+type Case<'s> = (&'s Input, String, u64, String);
+
+fn cases(scene: &Scene) -> Vec<Case<'_>> {
     let mut cases = Vec::new();
     for (input, replay, how) in sent_papers(scene) {
-        cases.extend(SIZES.map(|size| (input, replay.clone(), size, format!("{how}, {}B", size.to_uppercase()))));
+        cases.extend(SIZES.map(|size| (input, replay.clone(), size, format!("{how}, {size}MB"))));
     }
     cases
 }
 
-fn run(scene: &Scene, variant: &str, input: &Input, replay: &str, size: &str) -> Run {
-    scene.run(PAGE, variant, input, replay).with(format!("buffer.size={size}"))
+fn run(scene: &Scene, variant: &str, input: &Input, replay: &str, size: u64) -> Run {
+    scene.run(PAGE, variant, input, replay).with(buffer(scene, size))
 }

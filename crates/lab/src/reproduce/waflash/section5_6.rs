@@ -1,6 +1,6 @@
 //! Section 5.6: what WAFLASH costs in memory and in flash.
 
-use super::common::{figure, point};
+use super::common::{buffer, figure, point};
 use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Point, Run, Scene};
 
 pub(super) struct Section56;
@@ -14,8 +14,8 @@ const ENTRY_BITS: f64 = 32.0;
 /// A column, and how it is read.
 type Column = (&'static str, fn(&Measured) -> Option<f64>);
 
-/// The buffer of section 5.6.
-const BUFFER: &str = "buffer.size=256m";
+/// The buffer of section 5.6, MB.
+const BUFFER: u64 = 256;
 
 impl Figure for Section56 {
     fn id(&self) -> &'static str {
@@ -105,5 +105,5 @@ fn input(scene: &Scene) -> Option<&Input> {
 }
 
 fn run(scene: &Scene, page: &str, input: &Input) -> Run {
-    scene.run(page, "PC-LRU", input, "timed").with(BUFFER)
+    scene.run(page, "PC-LRU", input, "timed").with(buffer(scene, BUFFER))
 }

@@ -112,7 +112,7 @@ pub(super) fn panels(drawn: &mut Drawn, naming: &Naming) {
             (point.series == series).then(|| (point.workload.clone(), number))
         });
     }
-    drawn.bars("stable", ["", "write amplification"], |point| {
+    drawn.bars("write amplification once it is stable", ["", "write amplification"], |point| {
         let shown = point.series == SERIES[0] && point.setting == "stable";
         shown.then(|| ("mean of the stable sub-tests".to_string(), point.workload.clone()))
     });
