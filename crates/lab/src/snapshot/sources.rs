@@ -193,18 +193,18 @@ mod tests {
     /// A copy of the sources that can be edited.
     fn copied() -> tempfile::TempDir {
         fn copy(from: &Path, to: &Path) {
-            fs::create_dir_all(to).unwrap();
-            for entry in fs::read_dir(from).unwrap() {
-                let from = entry.unwrap().path();
-                let to = to.join(from.file_name().unwrap());
+            fs::create_dir_all(to).expect("a readable source");
+            for entry in fs::read_dir(from).expect("a readable source") {
+                let from = entry.expect("a readable source").path();
+                let to = to.join(from.file_name().expect("a readable source"));
                 if from.is_dir() {
                     copy(&from, &to);
                 } else {
-                    fs::copy(&from, &to).unwrap();
+                    fs::copy(&from, &to).expect("a readable source");
                 }
             }
         }
-        let copied = tempfile::tempdir().unwrap();
+        let copied = tempfile::tempdir().expect("a readable source");
         for folder in SOURCES {
             copy(&crates().join(folder), &copied.path().join(folder));
         }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_others_use_counts_for_every_drive() {
-        let digests = digests(&crates()).unwrap();
+        let digests = digests(&crates()).expect("a readable source");
         assert!(digests.own.iter().all(|own| REGISTRIES.contains(&own.registry)));
         let own: Vec<&str> = own(&digests).into_iter().map(|(name, _)| name).collect();
         for name in ["greedy", "d-choices", "mvftl", "dftl", "shrd", "bast", "block-mapped", "cflru", "lirs"] {
@@ -240,14 +240,14 @@ mod tests {
     #[test]
     fn an_edit_changes_the_digests_of_what_it_is_part_of() {
         let copied = copied();
-        let before = digests(copied.path()).unwrap();
+        let before = digests(copied.path()).expect("a readable source");
         let edit = |file: &str, from: &str, to: &str| {
             let path = copied.path().join(file);
-            let text = fs::read_to_string(&path).unwrap();
+            let text = fs::read_to_string(&path).expect("a readable source");
             assert!(text.contains(from), "{file} has no {from:?}");
-            fs::write(&path, text.replacen(from, to, 1)).unwrap();
-            let after = digests(copied.path()).unwrap();
-            fs::write(&path, text).unwrap();
+            fs::write(&path, text.replacen(from, to, 1)).expect("a readable source");
+            let after = digests(copied.path()).expect("a readable source");
+            fs::write(&path, text).expect("a readable source");
             let changed = |name: &str| {
                 let of = |digests| -> Option<String> {
                     own(digests).into_iter().find(|(found, _)| *found == name).map(|(_, digest)| digest.to_string())
@@ -273,9 +273,9 @@ mod tests {
     fn a_module_that_another_names_no_longer_stands_alone() {
         let copied = copied();
         let path = copied.path().join("device/src/gc/choice.rs");
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, format!("use crate::gc::victim::{{greedy, fifo}};\n{text}")).unwrap();
-        let digests = digests(copied.path()).unwrap();
+        let text = fs::read_to_string(&path).expect("a readable source");
+        fs::write(&path, format!("use crate::gc::victim::{{greedy, fifo}};\n{text}")).expect("a readable source");
+        let digests = digests(copied.path()).expect("a readable source");
         let own: Vec<&str> = own(&digests).into_iter().map(|(name, _)| name).collect();
         assert!(!own.contains(&"greedy") && own.contains(&"d-choices"), "{own:?}");
     }
