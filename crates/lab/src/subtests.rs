@@ -17,6 +17,7 @@ use ssdlab_workload::{Next, Workload, WorkloadError};
 
 use crate::result::{DeviceResult, Subtest, Throughput};
 use crate::source::WorkloadSource;
+use crate::standstill;
 
 /// From the last completion of a sub-test to the first request of the next: longer than the five minutes of silence
 /// after which a recorder takes a test for ended, by time enough for collection that was in flight.
@@ -210,6 +211,8 @@ pub(crate) struct Divided<'a> {
     outstanding: u64,
     last: Nanos,
     requests: u64,
+    /// Requests since the last write.
+    since_write: u64,
     now: Subtest,
     done: Vec<Subtest>,
 }
@@ -243,6 +246,7 @@ impl<'a> Divided<'a> {
             outstanding: 0,
             last: Nanos::ZERO,
             requests: 0,
+            since_write: 0,
             now: Subtest::default(),
             done: Vec::new(),
         };
@@ -340,9 +344,11 @@ impl Workload for Divided<'_> {
                         request.at += Nanos(self.ahead);
                         self.outstanding += 1;
                         self.requests += 1;
+                        self.since_write += 1;
                         self.now.requests += 1;
                         match request.op {
                             Op::Write => {
+                                self.since_write = 0;
                                 self.now.written_bytes += request.bytes();
                                 self.of_pass += request.bytes();
                             }
@@ -395,8 +401,8 @@ impl Workload for Divided<'_> {
     }
 
     fn ends_by_time(&self) -> bool {
-        // Volumes end a sub-test, too, where anything is written; initial data is sent to its own end.
-        (self.initial || self.of_pass == 0) && self.inner.ends_by_time()
+        // Volumes end a sub-test, too, as long as anything is written; initial data is sent to its own end.
+        (self.initial || self.since_write >= standstill::REQUESTS_MAX) && self.inner.ends_by_time()
     }
 
     fn rewind(&mut self) -> Result<(), WorkloadError> {

@@ -20,6 +20,8 @@ fn a_job_that_waits_for_a_time_that_never_comes_ends_with_what_to_change() {
         "[a]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nruntime=1s\n[b]\nrw=randwrite\nbs=4k\noffset=8m\nio_size=64k\n",
     );
     endless(&["two.fio"], &timed);
+    // Of the second job's writes only the first is sent, so that no sub-test ends.
+    endless(&["two.fio", "--subtests", "2x1m"], &timed);
     let preconditioned = ["rw=read,bs=4k,io_size=64k", "--precondition", "rw=randwrite,bs=4k,time_based,runtime=1s"];
     endless(&preconditioned, &["preconditioning takes no virtual time", "steady:WORKLOAD"]);
     let footprint = ["rw=randread,bs=4k,time_based,runtime=1s", "--precondition", "footprint"];

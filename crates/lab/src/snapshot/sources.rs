@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const SOURCES: [&str; 5] = ["base/src", "flash/src", "device/src", "workload/src", "lab/src"];
 
 /// Files and folders of the above that run after preconditioning, or never beside it.
-const AFTERWARDS: [&str; 20] = [
+const AFTERWARDS: [&str; 19] = [
     "device/src/fuzzing",
     "device/src/description/schema.rs",
     "lab/src/breakdown",
@@ -28,7 +28,6 @@ const AFTERWARDS: [&str; 20] = [
     "lab/src/report",
     "lab/src/reproduce",
     "lab/src/smart.rs",
-    "lab/src/standstill.rs",
     "lab/src/table.rs",
     "lab/src/text.rs",
     "lab/src/theory.rs",
