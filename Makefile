@@ -51,7 +51,7 @@ build: need-rust ## Build the command: target/release/ssdlab
 
 # Without optimisation across crates, and with what the last build left: an edit is compiled in under a minute.
 try: need-rust ## Build quickly after an edit and run the command: make try ARGS="run -d demo-tlc -w rw=randwrite,bs=4k"
-	@$(CARGO) build --profile try --locked --quiet -p ssdlab-cli
+	@$(CARGO) build --profile try --locked -p ssdlab-cli
 	@$(if $(ARGS),$(TARGET)/try/ssdlab $(ARGS),echo "built $(TARGET)/try/ssdlab; ARGS=\"run ...\" runs it")
 
 test: test-rust test-recorded test-docs test-systems test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, whole systems, the report in headless Chromium, served drives, power cuts, the fuzz targets

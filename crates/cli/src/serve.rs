@@ -189,7 +189,8 @@ impl Live {
             None if config.zones().is_some() => {
                 let design = &config.ftl.design;
                 let reason = format!(
-                    "\"{design}\": a drive with zones cannot be served: NBD and FUSE have no zone commands; use `ssdlab run`"
+                    "\"{design}\": a drive with zones cannot be served: NBD and FUSE have no zone commands; serve it as a block device \
+                     through the layer append (--host examples/hosts/append.toml), or use `ssdlab run`"
                 );
                 let error = DriveError { key: "ftl.design".to_string(), reason };
                 return Err(Failure::input(description.place(&error)));

@@ -45,6 +45,7 @@ fn jobs_in_zones_are_verified_and_write_each_byte_once() {
             let programs = |cause: &str| device.flash.programs.by_cause.get(cause).copied().unwrap_or(0);
             assert_eq!(programs("host"), device.bytes.write / 4096, "{line}");
             assert_eq!(programs("gc"), 0, "{line}");
+            assert_eq!(device.capacity.user_bytes, drives[0].config.user_bytes, "the zones' capacities, without holes");
             let commands = device.commands.as_ref().expect("the drive has a set");
             let reset = &commands.by_name["reset"];
             assert!(reset.completed > 0 || line.contains("10m"), "{line}: {reset:?}");
