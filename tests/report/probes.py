@@ -415,11 +415,50 @@ def on_a_phone(browser, page, _):
     return wrong
 
 
+def repetitions(browser, _, result):
+    """A line joins the means over repetitions, each of which is a point of its own."""
+    browser.run("""(() => { const one = document.querySelectorAll("#picks select")[0]; one.value = "Write latency, p99"; one.dispatchEvent(new Event("change")); })()""")
+    series = of_chart(browser, "by-parameter", "option.series.map(({ type, name, data, lineStyle }) => ({ type, name, width: lineStyle?.width, points: data.map((point) => point.value) }))")
+    drives = result["devices"]
+    wrong = []
+    for victim in ("greedy", "fifo"):
+        own = [[drive["overrides"]["capacity.over_provisioning"], drive["latency_ns"]["write"]["p99"]] for drive in drives if drive["overrides"]["gc.victim"] == victim]
+        means = {over: sum(value for of, value in own if of == over) / 3 for over, _ in own}
+        found = {one["type"]: one for one in series if one["name"] == f"gc.victim {victim}"}
+        if [over for over, _ in found["line"]["points"]] != list(means) or not found["line"]["width"] or any(abs(value / means[over] - 1) > 1e-9 for over, value in found["line"]["points"]):
+            wrong.append(f"the line of {victim} is {found['line']}, expected the means {means}")
+        if sorted(found["scatter"]["points"]) != sorted(own):
+            wrong.append(f"the points of {victim} are {found['scatter']['points']}, expected {own}")
+    return wrong
+
+
+def long_names(browser, page, result):
+    """Names that begin alike are whole in the headline and beside the bars; no card stands empty beside many bars."""
+    wrong = []
+    for width in (1400, 390):
+        browser.open(page, width=width, mobile=width < 500)
+        cut = browser.run("""[...document.querySelectorAll("#headline td.name, #headline td.name button")].filter((one) => one.scrollWidth > one.clientWidth).length""")
+        if cut > 0:
+            wrong.append(f"{width} pixels wide, {cut} names of the headline are cut")
+        labels = browser.run("""[...document.querySelectorAll("#causes svg text")].map((one) => one.textContent).join("").replace(/\\s/g, "")""")
+        missing = [drive["name"] for drive in result["devices"] if drive["name"].replace(" ", "") not in labels]
+        if missing:
+            wrong.append(f"{width} pixels wide, beside the bars there is no {missing}")
+        hidden = """document.getElementById("wear").closest("section").hidden"""
+        if not browser.run(hidden):
+            wrong.append("the card of wear is there without a drive in it")
+        browser.run("""document.querySelector('#headline tr[data-drive="1"] td.name button').click()""")
+        if browser.run(hidden) or browser.run("""document.querySelector("#wear svg") === null"""):
+            wrong.append("the wear of a drive that was chosen is not drawn")
+    return wrong
+
+
 PROBES = {
     "one": [copying, themes, axes_of_latency],
     "three": [switching, axes_of_latency],
     "alike": [digits],
     "narrow": [axes_of_latency],
     "spiky": [tooltips_of_time, tooltips_of_latency, axes_of_time, zoom, saving],
+    "repeated": [repetitions, long_names],
     "sweep": [sorting, switching, metric_by_parameter, on_a_phone],
 }

@@ -238,6 +238,21 @@ def sweep():
     return devices
 
 
+def repeated():
+    """Variants with names that begin alike, three repetitions of each."""
+    variants = [(over, victim) for over in ("7%", "14%", "28%") for victim in ("greedy", "fifo")]
+    devices = []
+    for over, victim in variants:
+        name = f"demo-tlc over_provisioning={over} victim={victim}"
+        for number in (1, 2, 3):
+            one = device(f"{name} #{number}", len(devices), intervals=40)
+            one["configuration"] = {"name": one["name"], "capacity": {"over_provisioning": over}, "gc": {"victim": victim}}
+            one["overrides"] = {"capacity.over_provisioning": over, "gc.victim": victim}
+            one["repetition"] = {"of": name, "number": number, "seed": number}
+            devices.append(one)
+    return devices
+
+
 def run(devices, **keys):
     return {
         "format": 2, "version": "0.1.0", "complete": True, "seed": 1,
@@ -283,6 +298,7 @@ def samples():
         "spiky": (run([spiky("long-intervals", 0), spiky("short-intervals", 1, interval=41_000_000), spiky('a "quoted", name', 2)]), 9, 0),
         "narrow": (run([narrow("one", 0), narrow("two", 1)]), 8, 0),
         "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64", precondition="steady:../traces/rocksdb_fillrandom_overwrite_ext4.csv.zst"), 43, 41),
+        "repeated": (run(repeated()), 25, 23),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
         "counting": (run([device("counts-only", timed=False), device("counts-too", 1, timed=False)]), 6, 3),

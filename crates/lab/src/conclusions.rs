@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use ssdlab_base::Nanos;
 
-use crate::breakdown::text::{label, parts_in};
+use crate::breakdown::OPS;
+use crate::breakdown::text::{label, parts_in, plural};
 use crate::checks::percent;
-use crate::result::{DeviceResult, LatencySplit, LatencySummary, RunResult, WriteAmplification};
+use crate::result::{DeviceResult, LatencyBreakdown, LatencySplit, LatencySummary, OpBreakdown, RunResult};
 use crate::table::{three_digits, volume};
 use crate::text::clipped;
+use crate::variants::{Spread, by_variant};
 
 /// Part of a latency from which it is named.
 const PART_TO_NAME: f64 = 0.1;
@@ -35,37 +37,82 @@ const BUSY: f64 = 0.9;
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
 
+/// A drive of the run with its repetitions: a run that was not repeated has one of each.
+struct Drive<'a> {
+    name: &'a str,
+    repetitions: Vec<&'a DeviceResult>,
+}
+
+impl Drive<'_> {
+    /// The mean of a figure over the repetitions; nothing where one of them has none.
+    fn mean(&self, of: impl Fn(&DeviceResult) -> Option<f64>) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.repetitions.iter().map(|device| of(device)).collect();
+        Spread::of(&values?).map(|spread| spread.mean)
+    }
+
+    /// The mean latency of all requests in nanoseconds; 0 where there is none.
+    fn latency(&self) -> f64 {
+        self.mean(|device| device.latency_ns.all.map(|all| all.mean)).unwrap_or(0.0)
+    }
+
+    fn amplification(&self) -> f64 {
+        self.mean(|device| device.write_amplification.as_ref().map(|of| of.total)).unwrap_or(0.0)
+    }
+
+    fn is_timed(&self) -> bool {
+        self.repetitions.iter().all(|device| device.timed)
+    }
+
+    /// Any of the repetitions, for what they have in common.
+    fn any(&self) -> &DeviceResult {
+        self.repetitions[0]
+    }
+
+    /// Its name as a sentence can hold it.
+    fn name(&self) -> String {
+        clipped(self.name, NAME_MAX)
+    }
+}
+
 /// The sentences, the most general first.
 pub fn conclusions(run: &RunResult) -> Vec<String> {
-    let served = |device: &&DeviceResult| device.latency_ns.all.is_some_and(|all| all.count > 0);
-    let devices: Vec<&DeviceResult> = run.devices.iter().filter(served).collect();
-    let timed = devices.iter().filter(|device| device.timed && mean_latency(device) > 0.0);
-    let slowest = timed.clone().max_by(|a, b| mean_latency(a).total_cmp(&mean_latency(b)));
-    let fastest = timed.min_by(|a, b| mean_latency(a).total_cmp(&mean_latency(b)));
+    let served = |device: &DeviceResult| device.latency_ns.all.is_some_and(|all| all.count > 0);
+    let drives: Vec<Drive<'_>> = by_variant(run)
+        .into_iter()
+        .filter(|(_, repetitions)| repetitions.iter().all(|device| served(device)))
+        .map(|(name, repetitions)| Drive { name, repetitions })
+        .collect();
+    let timed = drives.iter().filter(|drive| drive.is_timed() && drive.latency() > 0.0);
+    let slowest = timed.clone().max_by(|a, b| a.latency().total_cmp(&b.latency()));
+    let fastest = timed.min_by(|a, b| a.latency().total_cmp(&b.latency()));
     let mut said = Vec::new();
     if let (Some(slowest), Some(fastest)) = (slowest, fastest) {
-        said.push(speed(slowest, fastest, devices.len()));
+        said.push(speed(slowest, fastest, drives.len()));
     }
-    said.extend(writes(&devices));
+    said.extend(writes(&drives));
     if let Some(slowest) = slowest {
-        said.extend(["read", "write"].iter().filter_map(|op| tail(slowest, op, devices.len() > 1)));
+        said.extend(tails(slowest, drives.len() > 1));
     }
-    said.extend(lasts(&devices));
+    said.extend(lasts(&drives));
+    let repetitions = drives.iter().map(|drive| drive.repetitions.len()).max().unwrap_or(0);
+    if repetitions > 1 && !said.is_empty() {
+        said.insert(0, format!("What follows are means over {repetitions} repetitions."));
+    }
     said
 }
 
 /// Which drive is slowest, by how much, and what its time goes into.
-fn speed(slowest: &DeviceResult, fastest: &DeviceResult, drives: usize) -> String {
-    let takes = time(mean_latency(slowest));
-    let ratio = mean_latency(slowest) / mean_latency(fastest);
+fn speed(slowest: &Drive<'_>, fastest: &Drive<'_>, drives: usize) -> String {
+    let takes = time(slowest.latency());
+    let ratio = slowest.latency() / fastest.latency();
     let who = match drives {
         1 => format!("A request takes {takes} on average"),
         _ if ratio < APART => format!("A request takes {takes} on average, on all {drives} drives within 5 %"),
         _ => format!(
             "{} is the slowest: a request takes {takes} on average, {} times as long as on {}",
-            name(slowest),
+            slowest.name(),
             three_digits(ratio),
-            name(fastest)
+            fastest.name()
         ),
     };
     let into = match time_by_part(slowest) {
@@ -73,11 +120,6 @@ fn speed(slowest: &DeviceResult, fastest: &DeviceResult, drives: usize) -> Strin
         None => busy(slowest),
     };
     format!("{who}{into}.")
-}
-
-/// The mean latency of all requests in nanoseconds; 0 where there is none.
-fn mean_latency(device: &DeviceResult) -> f64 {
-    device.latency_ns.all.map_or(0.0, |all| all.mean)
 }
 
 /// The largest parts of a latency with their shares; nothing where all are small. `parts` begin with the largest.
@@ -88,10 +130,11 @@ fn largest<'a>(parts: impl IntoIterator<Item = (&'a str, f64)>) -> Option<String
 }
 
 /// All parts of the latencies of all requests by share, the largest first; nothing without a breakdown.
-fn time_by_part(device: &DeviceResult) -> Option<Vec<(&str, f64)>> {
-    let breakdown = device.latency_breakdown.as_ref()?;
+fn time_by_part<'a>(drive: &Drive<'a>) -> Option<Vec<(&'a str, f64)>> {
+    let breakdowns = drive.repetitions.iter().map(|device| device.latency_breakdown.as_ref());
+    let breakdowns: Vec<&LatencyBreakdown> = breakdowns.collect::<Option<_>>()?;
     let mut parts: BTreeMap<&str, f64> = BTreeMap::new();
-    for split in breakdown.ops.values().map(|op| &op.mean) {
+    for split in breakdowns.iter().flat_map(|breakdown| breakdown.ops.values()).map(|op| &op.mean) {
         for (part, ns) in &split.parts_ns {
             *parts.entry(part).or_default() += ns * split.requests as f64;
         }
@@ -118,20 +161,24 @@ fn in_a_sentence(key: &str) -> String {
 }
 
 /// What was at work, and what requests waited for as far as it is counted without a breakdown.
-fn busy(device: &DeviceResult) -> String {
-    let latencies = device.latency_ns.all.map_or(0.0, |all| all.mean * all.count as f64);
-    let share = |ns: u64| if latencies > 0.0 { ns as f64 / latencies } else { 0.0 };
+fn busy(drive: &Drive<'_>) -> String {
+    let sum = |of: &dyn Fn(&DeviceResult) -> f64| drive.repetitions.iter().map(|device| of(device)).sum::<f64>();
+    let latencies = sum(&|device| device.latency_ns.all.map_or(0.0, |all| all.mean * all.count as f64));
+    let share = |ns: f64| if latencies > 0.0 { ns / latencies } else { 0.0 };
     let waits = [
-        (share(device.gc.stall_ns), "for a free block"),
-        (share(device.map_cache.as_ref().map_or(0, |map| map.wait_ns)), "for a page of the map"),
+        (share(sum(&|device| device.gc.stall_ns as f64)), "for a free block"),
+        (
+            share(sum(&|device| device.map_cache.as_ref().map_or(0.0, |map| map.wait_ns as f64))),
+            "for a page of the map",
+        ),
     ];
     let named = waits.iter().filter(|(share, _)| *share >= PART_TO_NAME);
     let named: Vec<String> = named.map(|(share, what)| format!("{} {what}", percent(*share))).collect();
     let waits = if named.is_empty() { String::new() } else { format!(", of which it waits {}", named.join(" and ")) };
     format!(
         "{waits}; dies are busy for {} of the run, channels for {}",
-        percent(dies_busy(device)),
-        percent(mean_of(&device.utilization.channels))
+        percent(drive.mean(|device| Some(dies_busy(device))).unwrap_or(0.0)),
+        percent(drive.mean(|device| Some(mean_of(&device.utilization.channels))).unwrap_or(0.0))
     )
 }
 
@@ -144,41 +191,39 @@ fn mean_of(shares: &[f64]) -> f64 {
 }
 
 /// What a written byte costs, by cause, beside theory.
-fn writes(devices: &[&DeviceResult]) -> Option<String> {
-    let amplified = |device: &&&DeviceResult| device.write_amplification.as_ref().is_some_and(|wa| wa.total > 0.0);
-    let total = |device: &DeviceResult| device.write_amplification.as_ref().map_or(0.0, |wa| wa.total);
-    let writing = devices.iter().filter(amplified);
-    let most = writing.clone().max_by(|a, b| total(a).total_cmp(&total(b)))?;
-    let least = writing.min_by(|a, b| total(a).total_cmp(&total(b)))?;
+fn writes(drives: &[Drive<'_>]) -> Option<String> {
+    let writing = drives.iter().filter(|drive| drive.amplification() > 0.0);
+    let most = writing.clone().max_by(|a, b| a.amplification().total_cmp(&b.amplification()))?;
+    let least = writing.min_by(|a, b| a.amplification().total_cmp(&b.amplification()))?;
     // Theory is of a drive that collects.
-    let collects = most.gc.foreground_victims + most.gc.background_victims > 0;
-    let theory = most.theory.as_ref().filter(|_| collects).map_or_else(String::new, |theory| {
-        format!("; theory has {:.3} ({})", theory.write_amplification, theory.model)
-    });
-    let of = most.write_amplification.as_ref().map(causes).unwrap_or_default();
-    Some(match devices.len() {
-        1 => format!("Write amplification is {:.3}: {of}{theory}.", total(most)),
-        _ if total(most) / total(least) < APART => {
-            format!("Write amplification is {:.3} on all drives within 5 %: {of}{theory}.", total(most))
+    let collects = |device: &DeviceResult| device.gc.foreground_victims + device.gc.background_victims > 0;
+    let theory = |device: &DeviceResult| Some(device.theory.as_ref().filter(|_| collects(device))?.write_amplification);
+    let model = most.any().theory.as_ref().map_or("", |theory| theory.model.as_str());
+    let theory = most.mean(theory).map_or_else(String::new, |theory| format!("; theory has {theory:.3} ({model})"));
+    let of = causes(most);
+    let (highest, lowest) = (most.amplification(), least.amplification());
+    Some(match drives.len() {
+        1 => format!("Write amplification is {highest:.3}: {of}{theory}."),
+        _ if highest / lowest < APART => {
+            format!("Write amplification is {highest:.3} on all drives within 5 %: {of}{theory}.")
         }
         _ => format!(
-            "Write amplification is between {:.3} on {} and {:.3} on {}: there {of}{theory}.",
-            total(least),
-            name(least),
-            total(most),
-            name(most)
+            "Write amplification is between {lowest:.3} on {} and {highest:.3} on {}: there {of}{theory}.",
+            least.name(),
+            most.name()
         ),
     })
 }
 
 /// The parts of write amplification, the largest first.
-fn causes(amplification: &WriteAmplification) -> String {
-    let mut parts: Vec<(&str, f64)> = amplification
-        .by_cause
-        .iter()
-        .filter(|(_, part)| **part >= 0.0005)
-        .map(|(cause, part)| (cause.as_ref(), *part))
-        .collect();
+fn causes(drive: &Drive<'_>) -> String {
+    let mut parts: BTreeMap<&str, f64> = BTreeMap::new();
+    for amplification in drive.repetitions.iter().filter_map(|device| device.write_amplification.as_ref()) {
+        for (cause, part) in &amplification.by_cause {
+            *parts.entry(cause.as_ref()).or_default() += part / drive.repetitions.len() as f64;
+        }
+    }
+    let mut parts: Vec<(&str, f64)> = parts.into_iter().filter(|(_, part)| *part >= 0.0005).collect();
     parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let named: Vec<String> = parts.iter().map(|(cause, part)| format!("{part:.3} {}", in_words(cause))).collect();
     named.join(", ")
@@ -199,44 +244,118 @@ fn in_words(cause: &str) -> String {
     }
 }
 
-/// What the slowest requests of a kind wait for, and what would change it.
-fn tail(device: &DeviceResult, op: &str, is_one_of_several: bool) -> Option<String> {
-    let whose = if is_one_of_several { format!(" of {}", name(device)) } else { String::new() };
-    let Some(breakdown) = &device.latency_breakdown else { return unexplained_tail(device, op, &whose) };
-    let of = breakdown.ops.get(op)?;
-    let tails = &of.tails;
-    let enough = |key: &str| tails.get(key).filter(|tail| tail.requests >= TAIL_REQUESTS && tail.mean_ns > 0.0);
-    let split = enough("p999").or(enough("p99"))?;
-    // Many requests may take as long as the percentile: then the tail is more than its name says.
-    let part = three_digits(split.requests as f64 / of.mean.requests.max(1) as f64 * 100.0);
-    let share = |key: &str| split.parts_ns.get(key).map_or(0.0, |ns| ns / split.mean_ns);
-    let named = largest(parts_in(&[("", split)]).into_iter().map(|key| (key, share(key))))?;
-    let change =
-        remedy(split, op, device).map_or_else(String::new, |keys| format!("; {keys} would change what waits for it"));
-    Some(format!(
-        "The slowest {part} % of the {op}s{whose} take {} or longer, {} on average: {}{change}.",
-        Nanos(split.from_ns),
-        time(split.mean_ns),
-        named
-    ))
+/// What the slowest requests of each kind wait for, the slowest kind first. A flush or a trim that is quicker than every read
+/// and write is not worth a sentence.
+fn tails(drive: &Drive<'_>, is_one_of_several: bool) -> Vec<String> {
+    let whose = if is_one_of_several { format!(" of {}", drive.name()) } else { String::new() };
+    let explained = drive.repetitions.iter().all(|device| device.latency_breakdown.is_some());
+    let tail = |op| if explained { tail(drive, op, &whose) } else { unexplained_tail(drive, op, &whose) };
+    let mut said: Vec<(f64, bool, String)> = OPS
+        .into_iter()
+        .filter_map(|op| tail(op).map(|(takes, sentence)| (takes, matches!(op, "read" | "write"), sentence)))
+        .collect();
+    said.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+    if said.iter().any(|(_, moves_data, _)| *moves_data) {
+        while said.pop_if(|(_, moves_data, _)| !*moves_data).is_some() {}
+    }
+    said.into_iter().map(|(.., sentence)| sentence).collect()
 }
 
-/// That there is a tail, where nothing says what it waits for.
-fn unexplained_tail(device: &DeviceResult, op: &str, whose: &str) -> Option<String> {
-    let summary: LatencySummary = match op {
-        "read" => device.latency_ns.read?,
-        _ => device.latency_ns.write?,
+/// The requests of all repetitions as one split: it begins at the least of their latencies.
+fn joined<'a>(splits: impl Iterator<Item = &'a LatencySplit> + Clone) -> LatencySplit {
+    let requests = splits.clone().map(|split| split.requests).sum::<u64>();
+    let weight = |split: &LatencySplit| split.requests as f64 / requests.max(1) as f64;
+    let mut parts_ns: BTreeMap<String, f64> = BTreeMap::new();
+    for split in splits.clone() {
+        for (part, ns) in &split.parts_ns {
+            *parts_ns.entry(part.clone()).or_default() += ns * weight(split);
+        }
+    }
+    LatencySplit {
+        from_ns: splits.clone().map(|split| split.from_ns).min().unwrap_or(0),
+        requests,
+        mean_ns: splits.map(|split| split.mean_ns * weight(split)).sum(),
+        parts_ns,
+    }
+}
+
+/// What the slowest requests of a kind wait for, and what would change it, after their mean latency.
+fn tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, String)> {
+    let breakdowns = drive.repetitions.iter().filter_map(|device| device.latency_breakdown.as_ref());
+    let of: Vec<&OpBreakdown> = breakdowns.filter_map(|breakdown| breakdown.ops.get(op)).collect();
+    let all = joined(of.iter().map(|of| &of.mean));
+    let slowest = |key: &str| {
+        let tails: Vec<&LatencySplit> = of.iter().filter_map(|of| of.tails.get(key)).collect();
+        let split = joined(tails.iter().copied());
+        (split.requests >= TAIL_REQUESTS && split.mean_ns > 0.0).then_some(split)
     };
-    let (tail, median) = (summary.p999 as f64, summary.p50 as f64);
-    let has_tail = summary.count >= 1_000 * TAIL_REQUESTS && median > 0.0 && tail >= TAIL_TO_NAME * median;
-    has_tail.then(|| {
-        format!(
-            "The slowest 0.1 % of the {op}s{whose} take {} or longer, {:.0} times the median: --latency-breakdown says what they \
-             wait for.",
-            Nanos(summary.p999),
-            tail / median
-        )
-    })
+    let tail = [("p999", 0.1), ("p99", 1.0)].into_iter().find_map(|(key, part)| Some((part, slowest(key)?)));
+    let (who, split) = match tail {
+        Some((part, split)) => {
+            // Many requests may take as long as the percentile: then the tail is more than its name says.
+            let really = split.requests as f64 / all.requests.max(1) as f64 * 100.0;
+            let part = if really < 2.0 * part { part.to_string() } else { three_digits(really) };
+            (
+                format!("The slowest {part} % of the {}{whose} take {} or longer,", plural(op), Nanos(split.from_ns)),
+                split,
+            )
+        }
+        // There are few flushes and trims, but each may take long.
+        None if !matches!(op, "read" | "write") && all.mean_ns > 0.0 => match all.requests {
+            1 => (format!("The only {op}{whose} takes"), all),
+            count => (format!("The {} {}{whose} take", crate::table::count(count), plural(op)), all),
+        },
+        None => return None,
+    };
+    let share = |key: &str| split.parts_ns.get(key).map_or(0.0, |ns| ns / split.mean_ns);
+    let named = largest(parts_in(&[("", &split)]).into_iter().map(|key| (key, share(key))))?;
+    let change = remedy(&split, op, drive.any()).map_or_else(String::new, |change| format!("; {change}"));
+    Some((split.mean_ns, format!("{who} {} on average: {named}{change}.", time(split.mean_ns))))
+}
+
+/// That there is a tail, where nothing says what it waits for, after how long it takes.
+fn unexplained_tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, String)> {
+    fn of(device: &DeviceResult, op: &str) -> Option<LatencySummary> {
+        let latencies = &device.latency_ns;
+        match op {
+            "read" => latencies.read,
+            "write" => latencies.write,
+            "trim" => latencies.trim,
+            _ => latencies.flush,
+        }
+    }
+    let mean = |op: &str| drive.mean(|device| of(device, op).map(|of| of.mean));
+    let (takes, sentence) = if matches!(op, "read" | "write") {
+        let tail = drive.mean(|device| of(device, op).map(|of| of.p999 as f64))?;
+        let median = drive.mean(|device| of(device, op).map(|of| of.p50 as f64))?;
+        let count = drive.repetitions.iter().filter_map(|device| of(device, op)).map(|of| of.count).min()?;
+        let has_tail = count >= 1_000 * TAIL_REQUESTS && median > 0.0 && tail >= TAIL_TO_NAME * median;
+        let sentence = has_tail.then(|| {
+            format!(
+                "The slowest 0.1 % of the {}{whose} take {} or longer, {:.0} times the median",
+                plural(op),
+                time(tail),
+                tail / median
+            )
+        });
+        (tail, sentence?)
+    } else {
+        let takes = mean(op)?;
+        let (other, beside) = ["read", "write"]
+            .into_iter()
+            .filter_map(|op| Some((op, mean(op)?)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+            .filter(|(_, beside)| *beside > 0.0 && takes >= TAIL_TO_NAME * beside)?;
+        let sentence = format!(
+            "The {}{whose} take {} on average, {:.0} times as long as the {}",
+            plural(op),
+            time(takes),
+            takes / beside,
+            plural(other)
+        );
+        (takes, sentence)
+    };
+    Some((takes, format!("{sentence}: --latency-breakdown says what they wait for.")))
 }
 
 /// What a group of parts is behind, and the key of a description that changes that.
@@ -245,47 +364,77 @@ struct Remedy {
     parts: fn(&str) -> bool,
     /// The operation whose tail it changes; empty for all.
     op: &'static str,
-    /// The key, with the value it would have; nothing where the drive has it already.
-    key: fn(&DeviceResult) -> Option<&'static str>,
+    /// The key, with the value it would have, and what it does; nothing where the drive has it already.
+    change: fn(&DeviceResult) -> Option<String>,
 }
 
 const REMEDIES: [Remedy; 8] = [
     Remedy {
         parts: |part| part.starts_with("behind_erase"),
         op: "read",
-        key: |drive| (!is_on(drive, "/flash/erase_suspend")).then_some("flash.erase_suspend"),
+        change: |drive| suspension(drive, "erase_suspend", "erases"),
     },
     Remedy {
         parts: |part| part.starts_with("behind_program") || part.starts_with("behind_read_gc"),
         op: "read",
-        key: |drive| match word(drive, "/flash/scheduler") {
-            "fifo" | "single-fifo" => Some("flash.scheduler = \"reads-first\""),
-            _ => (!is_on(drive, "/flash/program_suspend")).then_some("flash.program_suspend"),
+        change: |drive| match word(drive, "/flash/scheduler") {
+            "fifo" | "single-fifo" => said(
+                "flash.scheduler = \"reads-first\" lets the host's reads go before programs and garbage collection",
+            ),
+            _ => suspension(drive, "program_suspend", "programs"),
         },
     },
     Remedy {
         parts: |part| part.starts_with("no_free_block/"),
         op: "",
-        key: |_| Some("more capacity.over_provisioning"),
+        change: |_| said("more capacity.over_provisioning leaves less to move for each free block"),
     },
     Remedy {
         parts: |part| part.starts_with("buffer_full/"),
         op: "",
-        key: |drive| match word(drive, "/buffer/destage") {
-            "on-demand" => Some("buffer.destage = \"watermark\""),
+        change: |drive| match word(drive, "/buffer/destage") {
+            "on-demand" => said("buffer.destage = \"watermark\" makes space before it is needed"),
             // Behind chips that are always at work no buffer is large enough.
-            _ => (dies_busy(drive) < BUSY).then_some("a larger buffer.size"),
+            _ if dies_busy(drive) < BUSY => said("a larger buffer.size takes longer bursts"),
+            _ => None,
         },
     },
-    Remedy { parts: |part| part.starts_with("map/"), op: "", key: |_| Some("a larger ftl.map_cache") },
-    Remedy { parts: |part| part.starts_with("link"), op: "", key: |_| Some("interface.bandwidth") },
+    Remedy {
+        parts: |part| part.starts_with("map/"),
+        op: "",
+        change: |_| said("a larger ftl.map_cache keeps more of the map in RAM"),
+    },
+    Remedy {
+        parts: |part| part.starts_with("link"),
+        op: "",
+        change: |_| said("a higher interface.bandwidth shortens transfers"),
+    },
     Remedy {
         parts: |part| part.starts_with("controller"),
         op: "",
-        key: |_| Some("interface.processing or interface.command_overhead"),
+        change: |_| said("a lower interface.processing or interface.command_overhead shortens the controller's work"),
     },
-    Remedy { parts: |part| part == "arbitration", op: "", key: |_| Some("interface.queue_depth") },
+    Remedy {
+        parts: |part| part == "arbitration",
+        op: "",
+        change: |_| said("a larger interface.queue_depth takes more requests at a time"),
+    },
 ];
+
+fn said(change: &str) -> Option<String> {
+    Some(change.to_string())
+}
+
+/// Suspends what reads wait behind. Its times have no default, so a drive that never suspends has none.
+fn suspension(drive: &DeviceResult, key: &str, what: &str) -> Option<String> {
+    if is_on(drive, &format!("/flash/{key}")) {
+        return None;
+    }
+    let timeless =
+        |key: &str| !word(drive, &format!("/flash/timing/{key}")).contains(|digit| ('1'..='9').contains(&digit));
+    let times = if timeless("suspend") { ", with flash.timing.suspend and flash.timing.resume," } else { "" };
+    Some(format!("flash.{key} = true{times} lets reads interrupt {what}"))
+}
 
 fn is_on(drive: &DeviceResult, path: &str) -> bool {
     drive.configuration.pointer(path).and_then(Value::as_bool) == Some(true)
@@ -296,7 +445,7 @@ fn word<'a>(drive: &'a DeviceResult, path: &str) -> &'a str {
 }
 
 /// The key that changes most of a tail; nothing where no key of a description does.
-fn remedy(split: &LatencySplit, op: &str, drive: &DeviceResult) -> Option<&'static str> {
+fn remedy(split: &LatencySplit, op: &str, drive: &DeviceResult) -> Option<String> {
     let share = |remedy: &Remedy| {
         let of: f64 = split.parts_ns.iter().filter(|(part, _)| (remedy.parts)(part)).map(|(_, ns)| ns).sum();
         of / split.mean_ns
@@ -308,34 +457,63 @@ fn remedy(split: &LatencySplit, op: &str, drive: &DeviceResult) -> Option<&'stat
         .collect();
     found.retain(|(share, _)| *share >= PART_TO_NAME);
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    found.into_iter().find_map(|(_, remedy)| (remedy.key)(drive))
+    found.into_iter().find_map(|(_, remedy)| (remedy.change)(drive))
 }
 
-/// How long the drive that lasts shortest does.
-fn lasts(devices: &[&DeviceResult]) -> Option<String> {
-    let of =
-        |device: &&&DeviceResult| device.lifetime.map(|lasts| lasts.worst_written_bytes.unwrap_or(lasts.written_bytes));
-    let shortest = devices
-        .iter()
-        .filter(|device| device.lifetime.is_some())
-        .min_by(|a, b| of(a).unwrap_or(f64::INFINITY).total_cmp(&of(b).unwrap_or(f64::INFINITY)))?;
-    let lasts = shortest.lifetime?;
-    let who = if devices.len() == 1 { "The drive".to_string() } else { name(shortest) };
-    let span = |years: f64| match years {
-        _ if years < 1.0 => format!("{} days", three_digits(years * 365.25)),
-        _ => format!("{} years", three_digits(years)),
-    };
-    let years = lasts.years.map_or_else(String::new, |years| format!("{} at this rate, ", span(years)));
-    Some(format!(
-        "{who} lasts {years}{} written by the host: {} drive writes a day over five years.",
-        volume(lasts.written_bytes),
-        three_digits(lasts.drive_writes_per_day)
-    ))
+/// How long the drives last: the one that lasts longest, and the one that lasts shortest.
+fn lasts(drives: &[Drive<'_>]) -> Option<String> {
+    let mut lasting: Vec<(&Drive<'_>, Lasting)> =
+        drives.iter().filter_map(|drive| Some((drive, Lasting::of(drive)?))).collect();
+    let has_years = lasting.iter().all(|(_, lasts)| lasts.years.is_some());
+    let span = |lasts: &Lasting| if has_years { lasts.years.unwrap_or(0.0) } else { lasts.written_bytes };
+    lasting.sort_by(|(_, a), (_, b)| span(a).total_cmp(&span(b)));
+    let ((shortest, least), (longest, most)) = (lasting.first()?, lasting.last()?);
+    Some(match lasting.len() {
+        1 if drives.len() == 1 => format!("The drive lasts {}.", most.in_words()),
+        1 => format!("{} lasts {}.", longest.name(), most.in_words()),
+        count if span(most) < APART * span(least) => {
+            format!("All {count} drives last as long within 5 %: {}.", least.in_words())
+        }
+        _ => format!(
+            "{} lasts longest, {}; {} shortest, {}.",
+            longest.name(),
+            most.in_words(),
+            shortest.name(),
+            least.in_words()
+        ),
+    })
 }
 
-/// A name as a sentence can hold it.
-fn name(device: &DeviceResult) -> String {
-    clipped(&device.name, NAME_MAX)
+/// How long a drive lasts, over its repetitions.
+struct Lasting {
+    years: Option<f64>,
+    written_bytes: f64,
+    drive_writes_per_day: f64,
+}
+
+impl Lasting {
+    fn of(drive: &Drive<'_>) -> Option<Lasting> {
+        Some(Lasting {
+            years: drive.mean(|device| device.lifetime?.years),
+            written_bytes: drive.mean(|device| Some(device.lifetime?.written_bytes))?,
+            drive_writes_per_day: drive.mean(|device| Some(device.lifetime?.drive_writes_per_day))?,
+        })
+    }
+
+    /// Years as the table has them, and days where they are few.
+    fn in_words(&self) -> String {
+        let days = |years: f64| match years {
+            _ if years < 1.0 => format!(" ({} days)", three_digits(years * 365.25)),
+            _ => String::new(),
+        };
+        let span = |years: f64| format!("{} years{} at this rate, ", three_digits(years), days(years));
+        format!(
+            "{}{} written by the host, {} drive writes a day over five years",
+            self.years.map_or_else(String::new, span),
+            volume(self.written_bytes),
+            three_digits(self.drive_writes_per_day)
+        )
+    }
 }
 
 fn time(ns: f64) -> String {

@@ -88,9 +88,52 @@ fn the_key_that_is_named_makes_the_tail_shorter() {
     (better.flash.erase_suspend, better.flash.program_suspend) = (true, true);
     let said = conclusions(&with_breakdown(&[better], mixed, Age::Fill));
     assert!(
-        said.iter().filter(|sentence| sentence.contains("of the reads")).all(|s| !s.contains("would change")),
+        said.iter().filter(|sentence| sentence.contains("of the reads")).all(|s| !s.contains("flash.")),
         "{said:#?}"
     );
+}
+
+/// What a drive that never suspends does not state has to be named too: without it the proposed description is refused.
+#[test]
+fn a_suspension_is_proposed_with_the_times_that_it_needs() {
+    let mixed = Random { read_percent: 50, depth: 8, ..Random::writes(60_000) };
+    let mut drive = drive("plain");
+    drive.flash.scheduler = SchedulerKind::ReadsFirst;
+    let stated = conclusions(&with_breakdown(&[drive.clone()], mixed, Age::Fill));
+    (drive.flash.timing.suspend, drive.flash.timing.resume) = (Nanos::ZERO, Nanos::ZERO);
+    let without = conclusions(&with_breakdown(&[drive], mixed, Age::Fill));
+    let (stated, without) = (only(&stated, "of the reads"), only(&without, "of the reads"));
+    assert!(stated.contains("_suspend = true lets reads interrupt "), "{stated}");
+    assert!(
+        without.contains("_suspend = true, with flash.timing.suspend and flash.timing.resume, lets reads interrupt "),
+        "{without}"
+    );
+}
+
+/// A flush writes out all of a full buffer, a write waits for a page of it, and a read for a page of flash.
+#[test]
+fn flushes_that_are_slowest_are_named_first() {
+    let mut buffered = drive("buffered");
+    (buffered.buffer.policy, buffered.buffer.bytes) = ("lru".to_string(), 1 << 20);
+    buffered.buffer.destage.when = ssdlab_device::Destage::OnDemand;
+    let drives = [buffered];
+    let workload = Random { depth: 1, flush_every: 4_000, trim_every: 90, ..Random::writes(20_000) };
+    let result = with_breakdown(&drives, workload, Age::None);
+    let flush = result.devices[0].latency_ns.flush.expect("flushes");
+    let said = conclusions(&result);
+    let at = |words: &str| said.iter().position(|sentence| sentence.contains(words));
+    let takes = Nanos(flush.mean.round() as u64);
+    let first = at(&format!("The 5 flushes take {takes} on average: ")).unwrap_or_else(|| panic!("{said:#?}"));
+    assert!(at("of the writes take ").is_some_and(|writes| writes > first), "{said:#?}");
+    // A trim takes no more than the command.
+    assert_eq!(at(" trims "), None, "{said:#?}");
+    // Without a breakdown they are named beside the writes.
+    let said = conclusions(&run(&experiment(&entrants(&drives), &workload, Age::None)));
+    let sentence = only(&said, "The flushes take ");
+    assert!(sentence.contains(&takes.to_string()) && sentence.contains(" times as long as the writes"), "{sentence}");
+    // Where a flush finds nothing to write, it is not worth a sentence.
+    let said = conclusions(&with_breakdown(&[drive("plain")], workload, Age::None));
+    assert!(said.iter().all(|sentence| !sentence.contains("flush")), "{said:#?}");
 }
 
 #[test]
@@ -122,6 +165,59 @@ fn a_lifetime_is_told_where_an_endurance_is_stated() {
     let years = lasts.written_bytes / device.throughput.write_bytes_per_s / 31_557_600.0;
     assert!((lasts.years.expect("it takes time") / years - 1.0).abs() < 1e-9, "{lasts:?}");
     only(&conclusions(&result), "The drive lasts");
+}
+
+/// Days alone could not be found in the table, which has years.
+#[test]
+fn the_drives_that_last_longest_and_shortest_are_named() {
+    let mut drives = ["one", "two", "three"].map(drive);
+    for (drive, endurance) in drives.iter_mut().zip([3_000, 1_000, 2_000]) {
+        drive.flash.faults.endurance = Some(endurance);
+    }
+    let result = run(&experiment(&entrants(&drives), &Random::writes(40_000), Age::Fill));
+    let said = conclusions(&result);
+    let sentence = only(&said, "lasts longest");
+    assert!(sentence.starts_with("one lasts longest, ") && sentence.contains("; two shortest, "), "{sentence}");
+    let table = ssdlab_lab::table::render(&result);
+    let row = table.lines().find(|line| line.trim_start().starts_with("years at this rate")).expect(&table);
+    for years in row.split_whitespace().skip(4).take(2) {
+        assert!(sentence.contains(&format!("{years} years (")), "{sentence}\n{row}");
+    }
+    // Alike drives are not told apart.
+    let said = conclusions(&run(&experiment(
+        &entrants(&drives.map(|drive| {
+            let mut drive = drive;
+            drive.flash.faults.endurance = Some(500);
+            drive
+        })),
+        &Random::writes(40_000),
+        Age::Fill,
+    )));
+    only(&said, "All 3 drives last as long within 5 %");
+}
+
+/// A repetition is not a drive: sentences have the mean over all and the name that they share.
+#[test]
+fn repetitions_are_one_drive() {
+    let mut rated = drive("rated");
+    rated.flash.faults.endurance = Some(3_000);
+    let mut slow = DriveConfig { name: "slow".to_string(), ..rated.clone() };
+    slow.flash.timing.program = vec![Latency { min: Nanos::from_ms(2), max: Nanos::from_ms(2) }];
+    let drives = entrants(&[rated, slow]);
+    let once = |requests| run(&experiment(&drives, &Random::writes(requests), Age::Fill));
+    let runs = [40_000, 50_000].map(once);
+    let mean = |of: fn(&ssdlab_lab::DeviceResult) -> f64| {
+        runs.iter().map(|run| of(&run.devices[1])).sum::<f64>() / runs.len() as f64
+    };
+    let latency = Nanos(mean(|slow| slow.latency_ns.all.expect("requests").mean).round() as u64);
+    let amplification = mean(|slow| slow.write_amplification.as_ref().expect("writes").total);
+    let said = conclusions(&ssdlab_lab::variants::merged(runs.to_vec()));
+    assert_eq!(said[0], "What follows are means over 2 repetitions.");
+    assert!(said.iter().all(|sentence| !sentence.contains('#')), "{said:#?}");
+    let expected = format!("slow is the slowest: a request takes {latency} on average");
+    assert!(said[1].starts_with(&expected), "{expected}: {said:#?}");
+    only(&said, &format!("Write amplification is {amplification:.3} on all drives within 5 %"));
+    only(&said, "slow lasts longest");
 }
 
 /// Names come from outside: what a terminal would obey does not reach it, whichever sentence has the name.

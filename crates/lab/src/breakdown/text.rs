@@ -34,6 +34,12 @@ pub(crate) fn label(key: &str) -> String {
     text.replace('_', " ")
 }
 
+/// Several requests of a kind.
+pub(crate) fn plural(op: &str) -> String {
+    let ending = if op.ends_with('h') { "es" } else { "s" };
+    format!("{op}{ending}")
+}
+
 /// Characters of a drive's name above its tables; longer ones are cut.
 const NAME_MAX: usize = 60;
 
@@ -43,7 +49,7 @@ pub(crate) fn render(drive: &str, breakdown: &LatencyBreakdown) -> String {
     let mut text = String::new();
     for op in OPS {
         if let Some(of) = breakdown.ops.get(op).filter(|of| of.mean.mean_ns > 0.0) {
-            table(&mut text, &format!("{drive}: {op}s, where the time goes"), of);
+            table(&mut text, &format!("{drive}: {}, where the time goes", plural(op)), of);
         }
     }
     if !breakdown.slowest.is_empty() {
@@ -168,6 +174,7 @@ mod tests {
         assert_eq!(label("buffer_full/channel_host"), "buffer full: channel: host data");
         assert_eq!(label("array_read"), "array read");
         assert_eq!(label("link_wait"), "link wait");
+        assert_eq!(OPS.map(plural), ["reads", "writes", "trims", "flushes"]);
     }
 
     #[test]

@@ -182,12 +182,18 @@ const VARIANTS_DIFFER_IN: usize = 4;
 
 /// The place of the chart of a metric by a parameter: of two drives a table says as much, and between different drives no
 /// parameter is the reason.
-pub(super) fn by_parameter(run: &RunResult, differences: &Differences) -> &'static str {
+pub(super) fn by_parameter(run: &RunResult, differences: &Differences) -> String {
     let differ = differences.len();
     if run.devices.len() < 3 || differ == 0 || (run.devices.len() <= FEW && differ > VARIANTS_DIFFER_IN) {
-        return "";
+        return String::new();
     }
-    "<section class=\"card\"><div class=\"head\"><div><h2>Metric by parameter</h2><p class=\"caption\">A point for each drive; \
-     a line joins drives that are alike in all other parameters.</p></div><div class=\"choices\" id=\"picks\"></div></div>\n\
-     <div class=\"chart\" id=\"by-parameter\"></div>\n</section>\n"
+    let points = match run.devices.iter().any(|device| device.repetition.is_some()) {
+        true => "A small point for each repetition and a large one for their mean; a line joins the means of",
+        false => "A point for each drive; a line joins",
+    };
+    format!(
+        "<section class=\"card\"><div class=\"head\"><div><h2>Metric by parameter</h2><p class=\"caption\">{points} drives that \
+         are alike in all other parameters.</p></div><div class=\"choices\" id=\"picks\"></div></div>\n\
+         <div class=\"chart\" id=\"by-parameter\"></div>\n</section>\n"
+    )
 }

@@ -72,7 +72,7 @@ pub fn render(run: &RunResult) -> String {
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),
             ("what", &drives::section(run, &differences)),
-            ("by_parameter", drives::by_parameter(run, &differences)),
+            ("by_parameter", &drives::by_parameter(run, &differences)),
             ("jobs", &jobs::section(run)),
             ("divided", &divided::section(run)),
             ("watched", &watched::section(run)),

@@ -326,7 +326,17 @@
     interval: () => overTime({ pick: (drive) => drive.timeline.map_hit_ratio ?? null, weight: bytes, name: "hit ratio", kind: "share", looks: thin }),
   };
 
-  const byCause = (pick, name, kind) => {
+  // Names of rows: as wide as they are, at most two fifths of the chart, and from there on in lines, for which the chart grows.
+  const rowNames = (element, labels, around, row) => {
+    const letter = 6.6;
+    const widest = letter * Math.max(...labels.map((label) => label.length));
+    const width = Math.min(12 + widest, .4 * element.clientWidth);
+    // Lines end between words, so they are not full.
+    const lines = widest + 12 <= width ? 1 : Math.ceil(1 + widest / width);
+    element.style.height = `${Math.max(240, around + labels.length * Math.max(row, 6 + 13 * lines))}px`;
+    return { left: 10 + width, axisLabel: { color: css("--ink"), width, overflow: "break", lineHeight: 13, interval: 0 } };
+  };
+  const byCause = (element, pick, name, kind) => {
     const rows = drives.map((drive) => pick(drive) ?? {});
     const causes = Object.keys(titles).concat(rows.flatMap(Object.keys).filter((cause) => !(cause in titles)))
       .filter((cause, at, all) => all.indexOf(cause) === at && rows.some((row) => row[cause] > 0));
@@ -335,9 +345,9 @@
     option.legend = { ...option.legend, show: true };
     const scaled = nice(kind, 0, Math.max(...rows.map((row) => sum(Object.values(row)))));
     const format = scaled.value;
-    const widest = Math.min(24, Math.max(...names.map((name) => name.length)));
-    option.grid = { left: 20 + widest * 7, right: 56, top: 40, bottom: 46 };
-    option.yAxis = axis("", { type: "category", inverse: true, data: names, axisLabel: { color: css("--ink"), width: 12 + widest * 7, overflow: "truncate", interval: 0 }, splitLine: { show: false } });
+    const { left, axisLabel } = rowNames(element, names, 110, few ? 34 : 24);
+    option.grid = { left, right: 56, top: 40, bottom: 46 };
+    option.yAxis = axis("", { type: "category", inverse: true, data: names, axisLabel, splitLine: { show: false } });
     option.xAxis = axis(name, { type: "value", min: 0, max: scaled.max, interval: scaled.interval, axisLabel: along(scaled.label) });
     option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: css("--faint"), opacity: .6 } }, valueFormatter: shown(format) };
     option.series = causes.map((cause, at) => ({
@@ -355,10 +365,10 @@
     return total;
   };
   const causes = {
-    amplification: () => byCause((drive) => drive.write_amplification?.by_cause, "bytes programmed for each byte the host wrote", "ratio"),
-    programs: () => byCause((drive) => added(drive.flash.programs.by_cause, drive.flash.copybacks.by_cause), "pages programmed or copied back", "count"),
-    reads: () => byCause((drive) => drive.flash.reads.by_cause, "pages read from flash", "count"),
-    erases: () => byCause((drive) => drive.flash.erases.by_cause, "blocks erased", "count"),
+    amplification: (element) => byCause(element, (drive) => drive.write_amplification?.by_cause, "bytes programmed for each byte the host wrote", "ratio"),
+    programs: (element) => byCause(element, (drive) => added(drive.flash.programs.by_cause, drive.flash.copybacks.by_cause), "pages programmed or copied back", "count"),
+    reads: (element) => byCause(element, (drive) => drive.flash.reads.by_cause, "pages read from flash", "count"),
+    erases: (element) => byCause(element, (drive) => drive.flash.erases.by_cause, "blocks erased", "count"),
   };
 
   // What requests of a kind waited for: a bar for all of them and one for each tail of every drive.
@@ -375,7 +385,7 @@
     const said = behind ? `behind ${behind[2]} ${behind[1]}s` : part.replace(/^channel_(.*)$/, "channel: $1 data");
     return `${stage ? `${stage}: ` : ""}${said}`.replaceAll("_", " ");
   };
-  const waited = (op) => {
+  const waited = (element, op) => {
     const rows = waitedRows(op);
     const share = (row, key) => (row.split.parts_ns[key] ?? 0) / row.split.mean_ns;
     const keys = [...new Set(rows.flatMap((row) => Object.keys(row.split.parts_ns)))];
@@ -386,9 +396,9 @@
     const labels = rows.map((row) => `${row.name}  (mean ${single("ns")(row.split.mean_ns)})`);
     const option = base();
     option.legend = { ...option.legend, show: true };
-    const widest = Math.min(52, Math.max(...labels.map((label) => label.length)));
-    option.grid = { left: 20 + widest * 6.4, right: 30, top: 46, bottom: 46 };
-    option.yAxis = axis("", { type: "category", inverse: true, data: labels, axisLabel: { color: css("--ink"), width: 12 + widest * 6.4, overflow: "truncate", interval: 0 }, splitLine: { show: false } });
+    const { left, axisLabel } = rowNames(element, labels, 150, 30);
+    option.grid = { left, right: 30, top: 46, bottom: 46 };
+    option.yAxis = axis("", { type: "category", inverse: true, data: labels, axisLabel, splitLine: { show: false } });
     option.xAxis = axis("share of the mean latency", { type: "value", min: 0, max: 1, axisLabel: along(percent) });
     option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: css("--faint"), opacity: .6 } }, formatter: (bars) => {
       const row = rows[bars[0].dataIndex];
@@ -481,9 +491,19 @@
   const metrics = [...document.querySelectorAll("#headline th[data-metric]")].map((head) => ({
     name: head.dataset.metric, kind: head.dataset.unit, column: head.cellIndex,
   })).map((metric) => ({ ...metric, values: drives.map((_, index) => Number(document.querySelector(`#headline tr[data-drive="${index}"]`).cells[metric.column].dataset.value ?? Number.NaN)) }));
+  // Which drives are repetitions of one.
+  const repeated = new Map();
+  drives.forEach(({ name, repetition }, index) => {
+    const of = repetition?.of ?? name;
+    repeated.set(of, [...(repeated.get(of) ?? []), index]);
+  });
   const byParameter = (metric, parameter) => {
     const texts = varied[parameter].map((value) => value ?? "–");
-    const points = metric.values.map((value, index) => ({ value, index, x: texts[index] })).filter(({ value }) => Number.isFinite(value));
+    const each = metric.values.map((value, index) => ({ value, index, x: texts[index] })).filter(({ value }) => Number.isFinite(value));
+    const points = [...repeated].map(([name, indices]) => {
+      const values = indices.map((index) => metric.values[index]);
+      return { name, value: sum(values) / values.length, index: indices[0], x: texts[indices[0]] };
+    }).filter(({ value }) => Number.isFinite(value));
     if (points.length === 0) return "No drive has this metric.";
     const numeric = texts.every((text) => Number.isFinite(setting(text)));
     const labels = [...new Set(texts)].sort((a, b) => (numeric ? setting(a) - setting(b) : a.localeCompare(b, undefined, { numeric: true })));
@@ -493,27 +513,35 @@
     const groups = [...new Set(points.map(({ index }) => lineOf(index)))];
     // Drives that share a parameter and a line differ in something else: no line goes through them.
     const apart = groups.some((group) => { const xs = points.filter(({ index }) => lineOf(index) === group).map(({ x }) => x); return new Set(xs).size < xs.length; });
-    const scaled = nice(metric.kind, 0, Math.max(...points.map(({ value }) => value)) || 1);
+    const scaled = nice(metric.kind, 0, Math.max(...each.map(({ value }) => value)) || 1);
     const option = base();
     option.legend = { ...option.legend, show: groups.length > 1, selected: {}, right: 0, textStyle: { color: css("--ink") } };
     option.grid = { ...option.grid, left: 76, top: groups.length > 1 ? 40 : 18 };
     option.xAxis = axis(parameter, { type: "category", data: labels, splitLine: { show: false }, axisLabel: along(null) });
     option.yAxis = axis(metric.name, { type: "value", nameGap: 58, min: 0, max: scaled.max, interval: scaled.interval, axisLabel: { color: css("--soft"), formatter: scaled.label } });
     option.series = groups.map((group, at) => line(at, points.filter(({ index }) => lineOf(index) === group)
-      .sort((a, b) => labels.indexOf(a.x) - labels.indexOf(b.x)).map(({ x, value, index }) => ({ name: names[index], value: [x, value] })), { name: group || metric.name, showSymbol: true, symbolSize: 7, lineStyle: { width: apart ? 0 : 1.8, type: dash(at), color: paint(at) } }));
+      .sort((a, b) => labels.indexOf(a.x) - labels.indexOf(b.x)).map(({ x, value, name }) => ({ name, value: [x, value] })), { name: group || metric.name, showSymbol: true, symbolSize: 7, lineStyle: { width: apart ? 0 : 1.8, type: dash(at), color: paint(at) } }));
+    // Each repetition is a small point beside the mean of all.
+    if (repeated.size < drives.length) {
+      option.series.push(...groups.map((group, at) => ({
+        type: "scatter", name: group || metric.name, z: 1, symbolSize: 4, itemStyle: { color: paint(at), opacity: .5 }, emphasis: { disabled: true },
+        data: each.filter(({ index }) => lineOf(index) === group).map(({ x, value, index }) => ({ name: names[index], value: [x, value] })),
+      })));
+    }
     option.tooltip = { ...option.tooltip, trigger: "axis", formatter: (found) => {
       const said = (point) => `${point.marker}${echarts.format.encodeHTML(`${point.name}${group(point)}`)} <b>${scaled.value(point.value[1])}</b>`;
       const group = (point) => (groups.length > 1 ? `: ${point.seriesName}` : "");
-      return [echarts.format.encodeHTML(`${parameter} ${found[0].axisValue}`), ...found.map(said)].join("<br>");
+      return [echarts.format.encodeHTML(`${parameter} ${found[0].axisValue}`), ...found.filter((point) => point.seriesType === "line").map(said)].join("<br>");
     } };
-    return { option, rows: [["drive", ...Object.keys(varied), metric.name], ...points.map(({ index, value }) => [names[index], ...Object.values(varied).map((values) => values[index]), value])] };
+    return { option, rows: [["drive", ...Object.keys(varied), metric.name], ...each.map(({ index, value }) => [names[index], ...Object.values(varied).map((values) => values[index]), value])] };
   };
 
   // ---- putting them on the page ----
   const charts = [];
   // The menu to save a chart stands with its buttons, or where it has none, with its title.
-  const place = (element, draw, { curves = false } = {}) => {
-    const chart = { element, draw, curves, instance: null, rows: [] };
+  // Where nothing is to draw, the card of a chart that is spare is left out.
+  const place = (element, draw, { curves = false, spare = false } = {}) => {
+    const chart = { element, draw, curves, spare, instance: null, rows: [] };
     charts.push(chart);
     const head = element.closest("div:has(> .head), section").querySelector(".head");
     if (element.id && head) {
@@ -540,6 +568,11 @@
     chart.instance?.dispose();
     chart.instance = null;
     chart.element.dataset.chart = typeof made === "string" ? "empty" : "drawn";
+    const card = chart.element.closest(".pair > section");
+    if (chart.spare && card.hidden !== (typeof made === "string")) {
+      card.hidden = !card.hidden;
+      charts.filter((beside) => beside !== chart && card.parentElement.contains(beside.element)).forEach(show);
+    }
     if (typeof made === "string") {
       chart.element.replaceChildren(tools.make("p", made, { className: "empty" }));
       return;
@@ -635,11 +668,10 @@
   if (document.getElementById("map-hits")) several("map-hits", [smoothed], ({ way }) => mapHits[way]());
   if (document.getElementById("waited-parts")) {
     const ops = ["read", "write", "trim", "flush"].filter((op) => drives.some((drive) => drive.latency_breakdown?.ops[op]?.mean.mean_ns > 0));
-    choices("waited-parts", Object.fromEntries(ops.map((op) => [op, () => waited(op)])), ops.map((op) => `${capital(op)}s`));
-    document.getElementById("waited-parts").style.height = `${150 + Math.max(1, ...ops.map((op) => waitedRows(op).length)) * 30}px`;
+    choices("waited-parts", Object.fromEntries(ops.map((op) => [op, (element) => waited(element, op)])), ops.map((op) => (op === "flush" ? "Flushes" : `${capital(op)}s`)));
   }
   choices("causes", causes, ["Amplification", "Programs", "Reads", "Erases"]);
-  place(document.getElementById("wear"), wear, curves);
+  place(document.getElementById("wear"), wear, { ...curves, spare: !few });
   const grid = document.getElementById("utilization");
   const measured = drives.map((drive, index) => ({ drive, index })).filter(({ drive: { utilization, timed } }) => timed && utilization.channels.length > 0 && utilization.dies.length > 0);
   measured.forEach(({ drive, index }) => {
@@ -665,9 +697,7 @@
   if (measured.length === 0 || !few) {
     grid.prepend(tools.make("p", measured.length === 0 ? "No drive of this run takes time, so nothing was ever busy." : "Of the drives chosen in the table at the top.", { className: "empty" }));
   }
-  const causeHeight = Math.max(240, 110 + drives.length * (few ? 34 : 24));
-  document.getElementById("causes").style.height = `${causeHeight}px`;
-  document.getElementById("wear").style.height = `${Math.min(causeHeight, 420)}px`;
+  document.getElementById("wear").style.height = `${Math.min(420, Math.max(240, 110 + drives.length * 34))}px`;
 
   const showAll = () => charts.forEach(show);
   togglers();
@@ -678,7 +708,7 @@
   let waiting = 0;
   window.addEventListener("resize", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => charts.forEach((chart) => chart.instance?.resize()), 100);
+    waiting = setTimeout(() => charts.forEach((chart) => (chart.element.matches("#causes, #waited-parts") ? show(chart) : chart.instance?.resize())), 100);
   });
 
   // A chart counts as drawn when it has a picture of some size with marks in it, or says in words why it has none.

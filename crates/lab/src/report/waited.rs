@@ -3,7 +3,7 @@
 use super::html::{escape, nanos, percent, whole};
 use super::tables::{capital, chip};
 use crate::breakdown::OPS;
-use crate::breakdown::text::{columns, label, parts_in, waits};
+use crate::breakdown::text::{columns, label, parts_in, plural, waits};
 use crate::result::{DeviceResult, LatencySplit, OpBreakdown, RunResult};
 
 /// The section, or nothing of a run of which nobody asked.
@@ -28,7 +28,7 @@ fn of_drive(index: usize, device: &DeviceResult) -> String {
     let ops = OPS.iter().filter_map(|op| Some((op, breakdown.ops.get(*op)?)));
     let tables: String = ops
         .filter(|(_, of)| of.mean.mean_ns > 0.0)
-        .map(|(op, of)| format!("<h3>{}{name}: {}s</h3>{}", chip(index), capital(op), table(of)))
+        .map(|(op, of)| format!("<h3>{}{name}: {}</h3>{}", chip(index), capital(&plural(op)), table(of)))
         .collect();
     let slow: String = breakdown
         .slowest
