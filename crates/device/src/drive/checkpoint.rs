@@ -48,7 +48,10 @@ impl Drive {
             return Err(unsupported("the drive keeps contents"));
         }
         if self.media.flash.may_fail() {
-            return Err(unsupported(&format!("the drive's description has faults{}", faults_set(&self.config.flash.faults))));
+            return Err(unsupported(&format!(
+                "the drive's description has faults{}",
+                faults_set(&self.config.flash.faults)
+            )));
         }
         let settled = self.waiting.stalled.is_empty()
             && self.failures.pending_rewrites.is_empty()
