@@ -41,7 +41,7 @@ struct State {
     bar: ProgressBar,
     began: Instant,
     drawn: Instant,
-    bytes: bool,
+    phase: Phase,
 }
 
 impl Line {
@@ -53,7 +53,7 @@ impl Line {
     fn among(lines: MultiProgress) -> Line {
         let now = Instant::now();
         let bar = lines.add(ProgressBar::no_length());
-        Line { lines, state: Mutex::new(State { bar, began: now, drawn: now, bytes: false }) }
+        Line { lines, state: Mutex::new(State { bar, began: now, drawn: now, phase: Phase::Run }) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,10 +70,10 @@ const KNOWN: &str = "{prefix:.bold} {bar:28.cyan/dim} {percent:>3} %  {msg}";
 const UNKNOWN: &str = "{prefix:.bold} {spinner}  {msg}";
 
 /// What stands behind the bar: how much, how fast, how long still.
-fn message(done: u64, total: Option<u64>, elapsed: Duration, bytes: bool) -> Vec<String> {
+fn message(done: u64, total: Option<u64>, elapsed: Duration, phase: Phase) -> Vec<String> {
     let seconds = elapsed.as_secs_f64();
     let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
-    let (done_shown, rate_shown) = if bytes {
+    let (done_shown, rate_shown) = if phase.counts_bytes() {
         (HumanBytes(done).to_string(), format!("{}/s", HumanBytes(rate as u64)))
     } else {
         (format!("{} requests", short(done as f64)), format!("{}/s", short(rate)))
@@ -81,7 +81,8 @@ fn message(done: u64, total: Option<u64>, elapsed: Duration, bytes: bool) -> Vec
     let left = match total {
         Some(total) if rate > 0.0 && total >= done => {
             let seconds = (total - done) as f64 / rate;
-            Some(format!("{} left", HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))))
+            let most = if phase.may_end_early() { "at most " } else { "" };
+            Some(format!("{most}{} left", HumanDuration(Duration::from_secs_f64(seconds.min(1e9)))))
         }
         _ => None,
     };
@@ -106,7 +107,7 @@ impl Progress for Line {
         let mut state = self.state();
         state.began = Instant::now();
         state.drawn = state.began;
-        state.bytes = phase.counts_bytes();
+        state.phase = phase;
         state.bar.set_style(style(UNKNOWN));
         state.bar.set_prefix(format!("{}: {}", printable(device), phase.label()));
         state.bar.set_message("");
@@ -125,7 +126,7 @@ impl Progress for Line {
             state.bar.set_style(style(KNOWN));
         }
         state.bar.set_position(done);
-        state.bar.set_message(message(done, total, now.duration_since(state.began), state.bytes).join("  "));
+        state.bar.set_message(message(done, total, now.duration_since(state.began), state.phase).join("  "));
         state.bar.tick();
     }
 
@@ -155,7 +156,7 @@ struct Told {
     what: String,
     began: Instant,
     last: Instant,
-    bytes: bool,
+    phase: Phase,
 }
 
 impl Spoken {
@@ -170,7 +171,7 @@ impl Spoken {
 
     fn every(every: Option<Duration>) -> Spoken {
         let now = Instant::now();
-        let told = Told { what: String::new(), began: now, last: now, bytes: false };
+        let told = Told { what: String::new(), began: now, last: now, phase: Phase::Run };
         Spoken { label: None, every, last: Arc::new(Mutex::new(now)), phase: Mutex::new(told) }
     }
 
@@ -193,7 +194,7 @@ impl Spoken {
         let share = share.map(|percent| format!("{percent:.0} %"));
         let so_far = format!("{} s so far", elapsed.as_secs());
         let parts: Vec<String> =
-            share.into_iter().chain(message(done, total, elapsed, told.bytes)).chain([so_far]).collect();
+            share.into_iter().chain(message(done, total, elapsed, told.phase)).chain([so_far]).collect();
         Some(format!("{}: {}", told.what, parts.join(", ")))
     }
 }
@@ -206,7 +207,7 @@ impl Progress for Spoken {
     fn begin(&self, device: &str, phase: Phase) {
         let mut told = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         told.began = Instant::now();
-        told.bytes = phase.counts_bytes();
+        told.phase = phase;
         told.what = format!("{}: {}", self.label.as_deref().unwrap_or(device), phase.label());
     }
 
@@ -227,12 +228,15 @@ mod tests {
 
     #[test]
     fn the_line_says_how_much_how_fast_and_how_long_still() {
-        let half = message(1_500_000, Some(3_000_000), Duration::from_secs(3), false);
+        let half = message(1_500_000, Some(3_000_000), Duration::from_secs(3), Phase::Run);
         assert_eq!(half, ["1.50 M requests", "500.0 k/s", "3 seconds left"]);
-        assert_eq!(message(1 << 30, None, Duration::from_secs(2), true), ["1.00 GiB", "512.00 MiB/s"]);
-        assert_eq!(message(0, Some(5), Duration::ZERO, false), ["0 requests", "0/s"]);
+        assert_eq!(message(1 << 30, None, Duration::from_secs(2), Phase::Fill), ["1.00 GiB", "512.00 MiB/s"]);
+        assert_eq!(message(0, Some(5), Duration::ZERO, Phase::Run), ["0 requests", "0/s"]);
+        // Preconditioning ends when write amplification is steady, and at its total at the latest.
+        let aged = message(1 << 30, Some(3 << 30), Duration::from_secs(2), Phase::Age);
+        assert_eq!(aged.last().map(String::as_str), Some("at most 4 seconds left"));
         // More was done than was promised: no time left is claimed.
-        assert_eq!(message(6, Some(5), Duration::from_secs(1), false), ["6 requests", "6/s"]);
+        assert_eq!(message(6, Some(5), Duration::from_secs(1), Phase::Run), ["6 requests", "6/s"]);
     }
 
     #[test]
@@ -265,7 +269,9 @@ mod tests {
         assert_eq!(one.due(at(19), 1 << 30, Some(4 << 30)), None);
         let line = one.due(at(20), 1 << 30, Some(4 << 30)).expect("it is time");
         assert!(
-            line.starts_with("one: preconditioning: 25 %, 1.00 GiB, ") && line.ends_with(" left, 20 s so far"),
+            line.starts_with("one: preconditioning: 25 %, 1.00 GiB, ")
+                && line.contains(", at most ")
+                && line.ends_with(" left, 20 s so far"),
             "{line}"
         );
         let line = other.due(at(20), 1_000, None).expect("of its own time");
@@ -276,7 +282,7 @@ mod tests {
         short.begin("short", Phase::Fill);
         let line = short.due(at(40), 0, Some(0)).expect("nothing was said for so long");
         assert!(line.starts_with("third of many: filling: 0 B, "), "{line}");
-        assert_eq!(root.of(None).due(at(41), 1, None), None);
+        assert_eq!(short.due(at(41), 1, None), None);
         let silent = Spoken::every(None);
         assert_eq!(silent.due(at(1_000), 1, None), None);
     }

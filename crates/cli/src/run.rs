@@ -308,15 +308,15 @@ fn described(args: &Run) -> Result<Vec<Described>, Failure> {
     for assignment in &args.set {
         let (scope, assignment) = scoped(assignment);
         for index in chosen(scope, args, &descriptions)? {
-            descriptions[index].set(assignment)?;
+            descriptions[index].set("--set", assignment)?;
         }
     }
     Ok(descriptions)
 }
 
 impl Described {
-    fn set(&mut self, assignment: &str) -> Result<(), Failure> {
-        self.description.set(assignment).map_err(Failure::input)?;
+    fn set(&mut self, option: &'static str, assignment: &str) -> Result<(), Failure> {
+        self.description.set_by(option, assignment).map_err(Failure::input)?;
         if let Some((key, value)) = assignment.split_once('=') {
             self.overrides.insert(key.trim().to_string(), value.trim().to_string());
         }
@@ -324,10 +324,24 @@ impl Described {
     }
 }
 
+/// Refuses what looks like a key of one drive, or is none of drives but of runs.
+fn varies_a_key(axis: &Axis) -> Result<(), Failure> {
+    if let (Some(scope), key) = scoped(&axis.key) {
+        let found = format!("--vary: found '{scope}:' before {key}, expected a key alone: it varies all drives");
+        return Err(Failure::input(found).hint(format!("--set {scope}:{key}=VALUE sets it on one drive")));
+    }
+    if axis.key == "seed" {
+        let hint = "--repeat N runs everything with N seeds, --seed and those after it";
+        return Err(Failure::input("--vary: 'seed' is no key of a drive").hint(hint));
+    }
+    Ok(())
+}
+
 /// Every description in all its variants.
 fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Failure> {
     let refused = |error: AxisError| Failure::input(format!("--vary: {error}"));
     let axes: Vec<Axis> = args.vary.iter().map(|axis| axis.parse().map_err(refused)).collect::<Result<_, _>>()?;
+    axes.iter().try_for_each(varies_a_key)?;
     let variants = cross_product(&axes).map_err(refused)?;
     if descriptions.len() * variants.len() > VARIANTS_MAX {
         return Err(refused(AxisError::TooMany { found: descriptions.len() * variants.len() }));
@@ -342,7 +356,7 @@ fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Fa
                 suffix: suffix(variant),
             };
             for (key, value) in variant {
-                one.set(&format!("{key}={value}"))?;
+                one.set("--vary", &format!("{key}={value}"))?;
             }
             all.push(one);
         }

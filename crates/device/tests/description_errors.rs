@@ -64,6 +64,9 @@ fn an_override_is_named_when_it_is_wrong() {
         set_message("flash.channels"),
         "--set 'flash.channels': found no '=', expected key=value, such as gc.victim=fifo"
     );
+    // An endurance is looked for among the chips' own keys.
+    let elsewhere = set_message("flash.endurance=3000");
+    assert!(elsewhere.ends_with("; did you mean 'flash.faults.endurance'?"), "{elsewhere}");
     assert_eq!(set_message("flash.channels="), "--set 'flash.channels=': flash.channels: found no value after '='");
     assert!(set_message("flash..channels=4").contains("expected a dotted key"));
     assert!(set_message("flash.channels.x=4").contains("'flash.channels' is not a table"));

@@ -422,7 +422,7 @@ fn run_drive(
     control.progress.begin(&entrant.label, Phase::Run);
     let was_read_only = stack.look().is_read_only();
     let space_before = FreeSpace::of(stack.look());
-    let smart_before = parts::logs(stack.parts());
+    let smart_before = parts::logs(stack.parts(), experiment.seed);
     let erases_before = parts::erase_counts(stack.look());
     let started = Instant::now();
     let ended = match &mut stack {
@@ -471,7 +471,7 @@ fn run_drive(
     };
     // Closed forms know nothing of what a host makes of a workload, nor of collection of a design's own.
     let uniform = experiment.host.is_none() && collects_by_policy && experiment.workload.is_uniform_overwrites(config);
-    Ok(Some(summary::summarise(entrant, measured, uniform)))
+    Ok(Some(summary::summarise(entrant, measured, uniform, experiment.seed)))
 }
 
 /// The run through a host, a verifier, or both.

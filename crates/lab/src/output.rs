@@ -4,7 +4,8 @@
 //! All are first written whole under temporary names beside their own, forced to the disk, and then renamed, one
 //! after the other, `result.json` last. So a reader never sees half a file; a disk that is full (or any other error
 //! before the first rename) leaves the folder as it was, without a new file; and results that were there before are
-//! replaced file by file. A crash between two renames can leave files of two runs side by side, each of them whole.
+//! replaced file by file. Logs and descriptions of drives that only the earlier run had are removed, by the names that its
+//! `result.json` has. A crash between two renames can leave files of two runs side by side, each of them whole.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -42,6 +43,8 @@ pub struct Staging {
     made: Vec<PathBuf>,
     /// Temporary and final path.
     staged: Vec<(PathBuf, PathBuf)>,
+    /// Files of an earlier run that none of these replaces.
+    outdated: Vec<PathBuf>,
 }
 
 impl Staging {
@@ -54,7 +57,7 @@ impl Staging {
         }
         let made = if folder.exists() { Vec::new() } else { vec![folder.to_path_buf()] };
         fs::create_dir_all(folder).map_err(failed)?;
-        Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new() })
+        Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new(), outdated: Vec::new() })
     }
 
     /// The same in a folder that is there, for single files: a folder that nobody asked for is a slip of the pen.
@@ -124,9 +127,20 @@ impl Staging {
         self.close(name, &file)
     }
 
-    /// Gives all files their names, in the order in which they were opened.
+    /// Gives all files their names, in the order in which they were opened. What is outdated goes before the last of them, which
+    /// is the one that names it.
     pub fn commit(mut self) -> Result<(), OutputError> {
-        for (temporary, path) in &self.staged {
+        for (number, (temporary, path)) in self.staged.iter().enumerate() {
+            if number + 1 == self.staged.len() {
+                for path in self.outdated.iter().filter(|path| self.staged.iter().all(|(_, new)| new != *path)) {
+                    match fs::remove_file(path) {
+                        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                            return Err(OutputError { path: path.clone(), source });
+                        }
+                        _ => {}
+                    }
+                }
+            }
             fs::rename(temporary, path).map_err(|source| OutputError { path: path.clone(), source })?;
         }
         self.staged.clear();
@@ -152,15 +166,15 @@ pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), Output
     staging.write("summary.parquet", |to| write_summary_parquet(run, to))?;
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
+    let drives = Drives(run.devices.iter().map(|device| device.name.as_str()).collect());
     for (number, device) in run.devices.iter().enumerate() {
         if let Some(description) = description(device) {
-            staging
-                .write(&format!("drive-{}.toml", file_part(run, number)), |to| to.write_all(description.as_bytes()))?;
+            staging.write(&drives.description(number), |to| to.write_all(description.as_bytes()))?;
         }
         let logs = [("before", &device.smart.before), ("after", &device.smart.after)];
         // Results that were read back have none.
         for (moment, log) in logs.into_iter().filter(|(_, log)| !log.is_null()) {
-            staging.write(&smart_name(run, number, moment), |to| {
+            staging.write(&drives.log(number, moment), |to| {
                 serde_json::to_writer_pretty(&mut *to, log)?;
                 to.write_all(b"\n")
             })?;
@@ -168,6 +182,7 @@ pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), Output
     }
     staging.write("report.html", |to| to.write_all(crate::report::render(run).as_bytes()))?;
     staging.write("result.json", |to| write_json(run, to))?;
+    staging.outdated = files_of_drives(&staging.folder);
     staging.commit()
 }
 
@@ -181,28 +196,55 @@ fn description(device: &DeviceResult) -> Option<String> {
 /// Bytes of a drive's name in the name of a file: with what stands beside it, it fits the 255 that file systems take.
 const FILE_PART_MAX: usize = 150;
 
-/// The name of the drive at a place as a part of the names of its files: other drives have other ones.
-fn file_part(run: &RunResult, number: usize) -> String {
-    let name = &run.devices[number].name;
-    let is_safe = |letter: &char| !matches!(letter, '/' | '\\') && !letter.is_control();
-    if name.len() <= FILE_PART_MAX && name.chars().all(|letter| is_safe(&letter)) {
-        return name.clone();
-    }
-    let safe: String = name.chars().map(|letter| if is_safe(&letter) { letter } else { '_' }).collect();
-    let ends = safe.char_indices().map(|(at, letter)| at + letter.len_utf8());
-    let end = ends.take_while(|end| *end <= FILE_PART_MAX).last().unwrap_or(0);
-    format!("{}-{}", &safe[..end], number + 1)
-}
-
 /// The folder of the drives' logs.
 const SMART: &str = "smart";
 
-/// The file of a drive's log: `smart/before.json`, and with the drive's name where there are several.
-fn smart_name(run: &RunResult, number: usize, moment: &str) -> String {
-    match run.devices.len() {
-        1 => format!("{SMART}/{moment}.json"),
-        _ => format!("{SMART}/{moment}-{}.json", file_part(run, number)),
+/// The names of a run's drives, by which their files are called.
+struct Drives<'a>(Vec<&'a str>);
+
+impl Drives<'_> {
+    /// The name of the drive at a place as a part of the names of its files: other drives have other ones.
+    fn file_part(&self, number: usize) -> String {
+        let name = self.0[number];
+        let is_safe = |letter: &char| !matches!(letter, '/' | '\\') && !letter.is_control();
+        if name.len() <= FILE_PART_MAX && name.chars().all(|letter| is_safe(&letter)) {
+            return name.to_string();
+        }
+        let safe: String = name.chars().map(|letter| if is_safe(&letter) { letter } else { '_' }).collect();
+        let ends = safe.char_indices().map(|(at, letter)| at + letter.len_utf8());
+        let end = ends.take_while(|end| *end <= FILE_PART_MAX).last().unwrap_or(0);
+        format!("{}-{}", &safe[..end], number + 1)
     }
+
+    /// The file of a drive's description.
+    fn description(&self, number: usize) -> String {
+        format!("drive-{}.toml", self.file_part(number))
+    }
+
+    /// The file of a drive's log: `smart/before.json`, and with the drive's name where there are several.
+    fn log(&self, number: usize, moment: &str) -> String {
+        match self.0.len() {
+            1 => format!("{SMART}/{moment}.json"),
+            _ => format!("{SMART}/{moment}-{}.json", self.file_part(number)),
+        }
+    }
+}
+
+/// The files of the drives of which the `result.json` in a folder tells; none where it cannot be read, or is of something else.
+fn files_of_drives(folder: &Path) -> Vec<PathBuf> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct Earlier {
+        devices: Vec<Named>,
+    }
+    let earlier = fs::read(folder.join("result.json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let Some(Earlier { devices }) = earlier else { return Vec::new() };
+    let drives = Drives(devices.iter().map(|device| device.name.as_str()).collect());
+    let files = |number| [drives.description(number), drives.log(number, "before"), drives.log(number, "after")];
+    (0..devices.len()).flat_map(files).map(|name| folder.join(name)).collect()
 }
 
 /// Writes `result.json`: indented, with every list of numbers on a line of its own.
@@ -283,9 +325,9 @@ pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let mut result: RunResult = serde_json::from_str(&text)?;
-        let names: Vec<_> = (0..result.devices.len())
-            .map(|number| ["before", "after"].map(|when| smart_name(&result, number, when)))
-            .collect();
+        let drives = Drives(result.devices.iter().map(|device| device.name.as_str()).collect());
+        let names: Vec<_> =
+            (0..result.devices.len()).map(|number| ["before", "after"].map(|when| drives.log(number, when))).collect();
         for (device, [before, after]) in result.devices.iter_mut().zip(names) {
             device.smart = SmartLogs { before: read_log(folder, &before)?, after: read_log(folder, &after)? };
         }

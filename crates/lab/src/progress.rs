@@ -33,6 +33,11 @@ impl Phase {
     pub const fn counts_bytes(self) -> bool {
         matches!(self, Phase::Fill | Phase::Age)
     }
+
+    /// Whether the phase may be over before its total is reached.
+    pub const fn may_end_early(self) -> bool {
+        matches!(self, Phase::Age)
+    }
 }
 
 /// Somebody who shows progress. Called often; it must be quick and thin out by itself what it draws.

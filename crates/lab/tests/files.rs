@@ -77,6 +77,34 @@ fn names_of_any_length_and_letters_give_files_of_their_own() {
     assert_eq!(output::read_results(folder.path()).expect("read"), result);
 }
 
+/// A run of one drive and then one of its variants into the same folder left the log of the first, and the recipe of
+/// docs/lifetime.md told of a drive that the results do not have.
+#[test]
+fn files_of_drives_that_only_the_earlier_run_had_are_removed_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (several, mut one) = (result(), result());
+    one.devices.truncate(1);
+    one.devices[0].name = "alone".to_string();
+    let write = |result| output::write_results(Staging::new(folder.path()).expect("made"), result).expect("written");
+    let own = ["drive-mine.toml", "smart/before-mine.json"];
+    fs::create_dir(folder.path().join("smart")).expect("made");
+    own.iter().for_each(|name| fs::write(folder.path().join(name), "mine").expect("written"));
+    for result in [&one, &several, &one] {
+        write(result);
+        let drives: Vec<&str> = result.devices.iter().map(|device| device.name.as_str()).collect();
+        let described = names(folder.path()).into_iter().filter(|name| name.starts_with("drive-"));
+        let expected = drives.iter().chain(&["mine"]).map(|name| format!("drive-{name}.toml"));
+        assert_eq!(described.collect::<BTreeSet<_>>(), expected.collect());
+        let logs: BTreeSet<String> = match drives.as_slice() {
+            [_] => ["after.json", "before.json"].map(String::from).into(),
+            all => all.iter().flat_map(|name| [format!("after-{name}.json"), format!("before-{name}.json")]).collect(),
+        };
+        let mine = BTreeSet::from(["before-mine.json".to_string()]);
+        assert_eq!(names(&folder.path().join("smart")), logs.union(&mine).cloned().collect());
+        assert_eq!(&output::read_results(folder.path()).expect("read"), result);
+    }
+}
+
 #[test]
 fn every_key_of_a_result_is_documented() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md");

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 use ssdlab_base::Nanos;
 use ssdlab_device::Drive;
+use ssdlab_device::description::to_toml;
 use ssdlab_flash::{Cause, Geometry, OpCounts, OpKind};
 
 /// NVMe counts data in thousands of 512 bytes, rounded up.
@@ -34,6 +35,8 @@ pub struct SmartLog {
     pub rated_erases: Option<u32>,
     /// Blocks gone bad since the factory.
     pub bad_blocks: u64,
+    /// What tells drives of the same name and chips apart, where they are the drives of runs.
+    pub individual: Option<u64>,
 }
 
 impl SmartLog {
@@ -51,7 +54,15 @@ impl SmartLog {
             erases: (wear.min.into(), wear.mean, wear.max.into()),
             rated_erases: config.flash.faults.endurance,
             bad_blocks: counters.grown_bad_blocks,
+            individual: None,
         }
+    }
+
+    /// The same of the drive of a run: with another configuration or seed it is another drive. A served drive is its image,
+    /// whatever it is started with.
+    pub fn of_run(drive: &Drive, seed: u64) -> SmartLog {
+        let individual = fnv(to_toml(drive.config()).bytes().chain(seed.to_le_bytes()));
+        SmartLog { individual: Some(individual), ..SmartLog::of(drive) }
     }
 
     /// Pages programmed for a cause, copybacks among them.
@@ -77,7 +88,8 @@ impl SmartLog {
         100 - (self.bad_blocks * 100).div_ceil(spare_blocks).min(100)
     }
 
-    /// A serial number: two drives of one name have different ones if their chips or capacities differ.
+    /// A serial number: two drives of one name have different ones if their chips or capacities differ, and those of runs if
+    /// anything in their configurations does.
     fn serial(&self) -> String {
         let chips = &self.geometry;
         let numbers = [
@@ -90,9 +102,7 @@ impl SmartLog {
             chips.pages_per_block.into(),
             chips.page_bytes.into(),
         ];
-        // FNV-1a.
-        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        let hash = numbers.iter().flat_map(|number| number.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, fold);
+        let hash = fnv(numbers.into_iter().chain(self.individual).flat_map(u64::to_le_bytes));
         format!("SSDLAB-{}-{:08x}", self.model, hash >> 32)
     }
 
@@ -148,6 +158,11 @@ impl SmartLog {
     }
 }
 
+/// FNV-1a.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +193,17 @@ mod tests {
             erases: (9, 12.5, 25),
             rated_erases: Some(50),
             bad_blocks: 44,
+            individual: None,
         }
+    }
+
+    /// Images keep the serial numbers that they have had.
+    #[test]
+    fn the_serial_number_of_a_drive_of_a_run_depends_on_more_than_that_of_an_image() {
+        let image = log(0, [0, 0], 0);
+        assert_eq!(image.serial(), "SSDLAB-toy-e9c71ea0");
+        let of_run = |individual| SmartLog { individual: Some(individual), ..image.clone() }.serial();
+        assert!(of_run(1) != image.serial() && of_run(1) != of_run(2));
     }
 
     #[test]

@@ -63,7 +63,11 @@ pub(super) fn drive(args: &DriveArgs) -> Result<(), Failure> {
             std::fs::write(save, &text)
                 .map_err(|error| Failure::input(format!("--save {}: {error}", save.display())))?;
         }
-        snapshots.push(Snapshot::parse(&path.display().to_string(), &text).map_err(Failure::input)?);
+        let snapshot = Snapshot::parse(&path.display().to_string(), &text).map_err(Failure::input);
+        snapshots.push(snapshot.map_err(|refused| match logs_beside(path) {
+            Some(logs) => refused.hint(format!("the logs of the drives of a run are in {}", logs.display())),
+            None => refused,
+        })?);
     }
     let report = match snapshots.as_slice() {
         [before, after] => compare(before, after).map_err(Failure::input)?,
@@ -72,6 +76,12 @@ pub(super) fn drive(args: &DriveArgs) -> Result<(), Failure> {
     };
     let last = snapshots.last().map_or(&[][..], |snapshot| &snapshot.logs);
     if args.json { stdout::print_json(&as_json(&report)) } else { show(&report, last, snapshots.len() == 1) }
+}
+
+/// The folder of the logs of a run whose results somebody took for a log.
+fn logs_beside(path: &Path) -> Option<PathBuf> {
+    let logs = path.parent()?.join("smart");
+    (path.file_name()? == "result.json" && logs.is_dir()).then_some(logs)
 }
 
 fn is_device(path: &Path) -> bool {
@@ -182,7 +192,13 @@ fn show(report: &Report, logs: &[&str], whole: bool) -> Result<(), Failure> {
     let mut kinds: Vec<&str> = Vec::new();
     kinds.extend(logs.iter().enumerate().filter(|(place, log)| !logs[..*place].contains(log)).map(|(_, log)| *log));
     row("logs", kinds.join(", "));
-    let between = if whole { "since it was new" } else { "between the snapshots" };
+    // Its counters do not cover what came before, and its erases do.
+    let simulated = kinds.contains(&"ssdlab");
+    let between = match (whole, simulated) {
+        (true, true) => "since its run or server began",
+        (true, false) => "since it was new",
+        (false, _) => "between the snapshots",
+    };
     row(
         between,
         report.elapsed.map_or_else(unknown, |elapsed| format!("{} (by {})", span(elapsed.seconds), elapsed.by)),
@@ -241,6 +257,13 @@ fn show(report: &Report, logs: &[&str], whole: bool) -> Result<(), Failure> {
     }
     stdout::print(|to| {
         to.write_all(stdout::aligned(&rows).as_bytes())?;
+        if whole && simulated {
+            writeln!(
+                to,
+                "note: a simulated drive counts commands and bytes from the start of the measured run (or of the server), without \
+                 preconditioning; erases and the life used are those since it was new"
+            )?;
+        }
         report.notes.iter().try_for_each(|note| writeln!(to, "note: {note}"))
     })
 }

@@ -143,3 +143,16 @@ fn requests_that_fit_cut_are_told_with_both_numbers_and_traces_can_be_shifted() 
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "shift=-32k:odd.csv"], &["odd.csv:2", "an address of byte 32256"]);
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "shift=100:odd.csv"], &["`shift=100`", "a multiple of 512"]);
 }
+
+#[test]
+fn errors_of_vary_name_it_and_say_what_to_use_in_its_place() {
+    let bench = Bench::new();
+    for (axis, parts) in [
+        ("gc.victm=greedy,fifo", ["error: --vary 'gc.victm=greedy'", "did you mean 'victim'?"]),
+        ("flash.channels=0,2", ["error: --vary 'flash.channels=0'", "expected a whole number"]),
+        ("seed=1,2", ["error: --vary: 'seed' is no key of a drive", "--repeat N"]),
+        ("1:gc.victim=greedy,fifo", ["found '1:' before gc.victim", "--set 1:gc.victim=VALUE"]),
+    ] {
+        bench.refuses(&["run", "-d", "tiny.toml", "-w", SPEC, "--vary", axis], &parts);
+    }
+}

@@ -92,6 +92,26 @@ fn the_logs_of_a_run_tell_the_lifetime_that_its_results_tell() {
     }
     let of_another = json(&bench.succeeds(&["wa", "drive", "out/smart/after.json", "--json"]).stdout);
     assert!(of_another["lifetime"]["written_bytes"].is_f64(), "{of_another}");
+    // Bytes of the run beside erases of the whole life were said to be "since it was new".
+    let alone = bench.succeeds(&["wa", "drive", "out/smart/after.json"]).stdout;
+    assert!(alone.contains("since its run or server began") && !alone.contains("\nsince it was new"), "{alone}");
+    assert!(alone.contains("note: a simulated drive counts commands and bytes from the start"), "{alone}");
+    bench.refuses(&["wa", "drive", "out/result.json"], &["the logs of the drives of a run are in out/smart"]);
+}
+
+/// Variants of a description had one serial number, and the log of one before and that of another after were taken for those of
+/// one drive.
+#[test]
+fn logs_of_variants_and_of_repetitions_are_those_of_different_drives() {
+    let bench = Bench::new();
+    let run = ["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,io_size=1m", "-q", "--vary", "buffer.size=64k,128k"];
+    bench.succeeds(&[&run[..], &["--repeat", "2", "--out", "out"]].concat());
+    let log = |moment: &str, size: &str, number: u8| format!("out/smart/{moment}-tiny size={size} #{number}.json");
+    let before = log("before", "64k", 1);
+    bench.succeeds(&["wa", "drive", &before, &log("after", "64k", 1)]);
+    for (size, number) in [("128k", 1), ("64k", 2)] {
+        bench.refuses(&["wa", "drive", &before, &log("after", size, number)], &["these are two drives"]);
+    }
 }
 
 #[test]

@@ -23,7 +23,9 @@ pub enum Place {
     },
     /// An override, as it was written.
     Set {
-        /// The text after `--set`.
+        /// The option that gave it, such as `--set`.
+        option: &'static str,
+        /// The text after it.
         text: String,
     },
 }
@@ -33,7 +35,7 @@ impl fmt::Display for Place {
         match self {
             Place::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
             Place::Whole { file } => write!(f, "{file}"),
-            Place::Set { text } => write!(f, "--set '{}'", shown(text)),
+            Place::Set { option, text } => write!(f, "{option} '{}'", shown(text)),
         }
     }
 }

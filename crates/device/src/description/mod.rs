@@ -131,7 +131,12 @@ impl Description {
     ///
     /// Of keys that exclude each other the override wins: `capacity.user` takes the file's `over_provisioning` away.
     pub fn set(&mut self, assignment: &str) -> Result<(), DescriptionError> {
-        self.tree.set(assignment, keys::ROOT)
+        self.set_by("--set", assignment)
+    }
+
+    /// The same for another option than `--set`, which errors then name.
+    pub fn set_by(&mut self, option: &'static str, assignment: &str) -> Result<(), DescriptionError> {
+        self.tree.set(option, assignment, keys::ROOT)
     }
 
     /// The drive it describes.

@@ -93,7 +93,9 @@ impl<'t> Section<'t> {
         unknown.sort_by_key(|(_, node)| node.key_origin);
         for (key, node) in unknown.into_iter().take(MOST_ERRORS) {
             let meant = closest(key, names.iter().copied());
-            let hint = meant.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            let elsewhere = if meant.is_none() { self.elsewhere(key) } else { None };
+            let hint = meant.map(str::to_string).or(elsewhere);
+            let hint = hint.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
             let is_absent = |name: &&str| self.table.is_none_or(|table| !table.contains_key(*name));
             let one_of = if names.len() > 1 { "one of " } else { "" };
             let error = DescriptionError {
@@ -104,6 +106,17 @@ impl<'t> Section<'t> {
             };
             errors.unknown(error, meant.filter(is_absent).map(|name| joined(&self.path, name)));
         }
+    }
+
+    /// The key of that name in another table of a drive's description, if there is one alone: first among those below.
+    fn elsewhere(&self, name: &str) -> Option<String> {
+        let section = self.path.split('.').next().filter(|section| !section.is_empty())?;
+        let is_drives = super::keys::ROOT.iter().any(|key| key.name == section && !key.keys().is_empty());
+        let named = |path: &&String| path.rsplit_once('.').is_some_and(|(_, last)| last == name);
+        let all = if is_drives { super::keys() } else { Vec::new() };
+        let only = |found: Vec<&String>| if let [only] = found[..] { Some(only.clone()) } else { None };
+        let below = |path: &&String| named(path) && path.starts_with(&format!("{}.", self.path));
+        only(all.iter().filter(below).collect()).or_else(|| only(all.iter().filter(named).collect()))
     }
 
     fn key(&self, name: &str) -> &'static Key {

@@ -43,6 +43,9 @@ pub(super) struct Node {
     pub(super) written: Option<String>,
 }
 
+/// The option that gave an override, and its text.
+type Override = (&'static str, String);
+
 /// Keys and their values.
 pub(super) type Table = BTreeMap<String, Node>;
 
@@ -51,7 +54,7 @@ pub(super) type Table = BTreeMap<String, Node>;
 pub struct Tree {
     pub(super) file: String,
     text: String,
-    sets: Vec<String>,
+    sets: Vec<Override>,
     pub(super) root: Table,
 }
 
@@ -79,11 +82,16 @@ impl Tree {
         }
     }
 
-    /// Lays `key=value` over the tree, whose keys these are.
-    pub(super) fn set(&mut self, text: &str, keys: &'static [Key]) -> Result<(), DescriptionError> {
+    /// Lays `key=value`, which `option` gave, over the tree, whose keys these are.
+    pub(super) fn set(
+        &mut self,
+        option: &'static str,
+        text: &str,
+        keys: &'static [Key],
+    ) -> Result<(), DescriptionError> {
         let origin = Origin::Set(self.sets.len());
         let error = |key: &str, reason: String| DescriptionError {
-            place: Place::Set { text: text.to_string() },
+            place: Place::Set { option, text: text.to_string() },
             key: key.to_string(),
             reason,
             others: Vec::new(),
@@ -126,7 +134,7 @@ impl Tree {
             table = inner;
         }
         table.insert((*last).to_string(), node);
-        self.sets.push(text.to_string());
+        self.sets.push((option, text.to_string()));
         Ok(())
     }
 
@@ -134,7 +142,10 @@ impl Tree {
     pub(super) fn order_of(&self, place: &Place) -> (u8, usize, usize) {
         match place {
             Place::File { line, column, .. } => (0, *line, *column),
-            Place::Set { text } => (1, self.sets.iter().position(|set| set == text).unwrap_or(self.sets.len()), 0),
+            Place::Set { option, text } => {
+                let is_it = |(by, set): &Override| by == option && set == text;
+                (1, self.sets.iter().position(is_it).unwrap_or(self.sets.len()), 0)
+            }
             Place::Whole { .. } => (2, 0, 0),
         }
     }
@@ -142,7 +153,10 @@ impl Tree {
     /// The place of an origin, for people.
     pub(super) fn place(&self, origin: Origin) -> Place {
         match origin {
-            Origin::Set(index) => Place::Set { text: self.sets.get(index).cloned().unwrap_or_default() },
+            Origin::Set(index) => {
+                let (option, text) = self.sets.get(index).cloned().unwrap_or(("--set", String::new()));
+                Place::Set { option, text }
+            }
             Origin::File(offset) => {
                 let mut end = offset.min(self.text.len());
                 while !self.text.is_char_boundary(end) {

@@ -14,7 +14,7 @@ mod parts;
 use std::io::{self, Read, Write};
 
 use ssdlab_base::{RNG_BYTES, rng_at, rng_state};
-use ssdlab_flash::Lpn;
+use ssdlab_flash::{Faults, Lpn};
 
 use super::state::read_u64;
 use super::{Drive, Options};
@@ -48,7 +48,10 @@ impl Drive {
             return Err(unsupported("the drive keeps contents"));
         }
         if self.media.flash.may_fail() {
-            return Err(unsupported("the drive's description has faults"));
+            return Err(unsupported(&format!(
+                "the drive's description has faults{}",
+                faults_set(&self.config.flash.faults)
+            )));
         }
         let settled = self.waiting.stalled.is_empty()
             && self.failures.pending_rewrites.is_empty()
@@ -139,6 +142,20 @@ fn bad(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
+/// The keys by which a drive may fail, for a sentence: an endurance is not thought of as one.
+fn faults_set(faults: &Faults) -> String {
+    let keys = [
+        ("endurance", faults.endurance.is_some()),
+        ("program_failure", faults.program_failure > 0.0),
+        ("erase_failure", faults.erase_failure > 0.0),
+        ("uncorrectable_read", faults.uncorrectable_read > 0.0),
+        ("script", !faults.script.is_empty()),
+    ];
+    let set: Vec<String> =
+        keys.iter().filter(|(_, is_set)| *is_set).map(|(key, _)| format!("flash.faults.{key}")).collect();
+    if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) }
+}
+
 fn unsupported(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, what.to_string())
 }
@@ -184,4 +201,18 @@ fn held_units(mut bytes: &[u8]) -> io::Result<HeldUnits> {
         held.order.push(u32::from_le_bytes(place));
     }
     Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who stated an endurance was told that the description has faults, and found none in it.
+    #[test]
+    fn a_drive_that_no_checkpoint_holds_is_told_with_the_keys_of_its_faults() {
+        assert_eq!(faults_set(&Faults { endurance: Some(3000), ..Faults::default() }), " (flash.faults.endurance)");
+        let both = Faults { erase_failure: 0.1, program_failure: 0.1, ..Faults::default() };
+        assert_eq!(faults_set(&both), " (flash.faults.program_failure, flash.faults.erase_failure)");
+        assert_eq!(faults_set(&Faults::default()), "");
+    }
 }

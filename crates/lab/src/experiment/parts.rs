@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use ssdlab_device::{Utilization, Wear};
-use ssdlab_host::{Administration, Part};
+use ssdlab_host::{Administration, Part, seed_of};
 use ssdlab_measure::smart::SmartLog;
 
 use crate::result::{Capacity, Commands, Erases, OverProvisioning};
 
-/// A drive's log; of several an object by their names.
-pub(super) fn logs(parts: Vec<Part<'_>>) -> serde_json::Value {
+/// A drive's log; of several an object by their names. The seed is that of the run.
+pub(super) fn logs(parts: Vec<Part<'_>>, seed: u64) -> serde_json::Value {
+    let log = |(index, part): (usize, &Part<'_>)| SmartLog::of_run(part.drive, seed_of(seed, index)).to_json();
     match parts.as_slice() {
-        [only] => SmartLog::of(only.drive).to_json(),
-        parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
+        [only] => log((0, only)),
+        parts => parts.iter().enumerate().map(|(index, part)| (part.name.clone(), log((index, part)))).collect(),
     }
 }
 

@@ -59,14 +59,14 @@ pub(super) struct Measured {
 }
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
-pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool) -> DeviceResult {
+pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, seed: u64) -> DeviceResult {
     let Measured { mut stack, recorder, ended, aged, smart_before, erases_before, verifier, notes, user_bytes, .. } =
         measured;
     let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &entrant.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
-    let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts()) };
+    let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts(), seed) };
     let now = stack.data().now().0;
     // The addresses of a drive with zones have holes behind the capacity of each.
     let of_zones = |shape: ZoneShape| shape.capacity * shape.count * SECTOR_BYTES;
