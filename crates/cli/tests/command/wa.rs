@@ -104,13 +104,15 @@ fn the_logs_of_a_run_tell_the_lifetime_that_its_results_tell() {
 #[test]
 fn logs_of_variants_and_of_repetitions_are_those_of_different_drives() {
     let bench = Bench::new();
-    let run = ["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,io_size=1m", "-q", "--vary", "buffer.size=64k,128k"];
+    let run =
+        ["run", "-d", "tiny.toml", "-w", "rw=randwrite,bs=4k,io_size=1m", "-q", "--vary", "gc.victim=greedy,fifo"];
     bench.succeeds(&[&run[..], &["--repeat", "2", "--out", "out"]].concat());
-    let log = |moment: &str, size: &str, number: u8| format!("out/smart/{moment}-tiny size={size} #{number}.json");
-    let before = log("before", "64k", 1);
-    bench.succeeds(&["wa", "drive", &before, &log("after", "64k", 1)]);
-    for (size, number) in [("128k", 1), ("64k", 2)] {
-        bench.refuses(&["wa", "drive", &before, &log("after", size, number)], &["these are two drives"]);
+    let log =
+        |moment: &str, victim: &str, number: u8| format!("out/smart/{moment}-tiny victim={victim} #{number}.json");
+    let before = log("before", "greedy", 1);
+    bench.succeeds(&["wa", "drive", &before, &log("after", "greedy", 1)]);
+    for (victim, number) in [("fifo", 1), ("greedy", 2)] {
+        bench.refuses(&["wa", "drive", &before, &log("after", victim, number)], &["these are two drives"]);
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const SOURCES: [&str; 5] = ["base/src", "flash/src", "device/src", "workload/src", "lab/src"];
 
 /// Files and folders of the above that run after preconditioning, or never beside it.
-const AFTERWARDS: [&str; 19] = [
+const AFTERWARDS: [&str; 18] = [
     "device/src/fuzzing",
     "device/src/description/schema.rs",
     "lab/src/breakdown",
@@ -20,7 +20,6 @@ const AFTERWARDS: [&str; 19] = [
     "lab/src/conclusions.rs",
     "lab/src/datasheet",
     "lab/src/headline.rs",
-    "lab/src/lifetime.rs",
     "lab/src/output",
     "lab/src/output.rs",
     "lab/src/perfetto.rs",
