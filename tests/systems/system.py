@@ -63,6 +63,7 @@ def options_of_run():
         "--memory": (0.1, lambda r, s: r.choice(("1g", "512m", "256m"))),
         "--vary": (0.04, lambda r, s: r.choice(("interface.queue_depth=1,4", "gc.victim=greedy,fifo", "name=one,two"))),
         "--repeat": (0.04, lambda r, s: r.choice((1, 2, 3))),
+        "--title": (0.04, lambda r, s: r.choice(("two words", "over 100 %", "\u00fc <b>"))),
         "--env": (0.3, lambda r, s: f"SIZE={r.choice(('4k', '512', '16k'))}"),
     }
 
