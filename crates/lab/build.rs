@@ -25,7 +25,7 @@ fn main() {
         let compiler = compiler.map(|output| output.stdout).unwrap_or_default();
         let outside = blake3::Hasher::new().update(&compiler).update(&fs::read(lock).unwrap_or_default()).finalize();
         let shared = format!("{} {}", digests.shared, outside.to_hex());
-        let own = digests.own.iter().map(|own| format!("({:?}, &{:?}, {:?}),\n", own.registry, own.names, own.digest));
+        let own = digests.own.iter().map(|own| format!("({:?}, &{:?}, {:?}),\n", own.key, own.names, own.digest));
         text = format!("SourceDigests {{ shared: Some({shared:?}), own: &[\n{}] }}\n", own.collect::<String>());
     }
     let to = Path::new(&env::var("OUT_DIR").expect("cargo names a folder for what is made")).join("sources.rs");

@@ -416,7 +416,7 @@ def on_a_phone(browser, page, _):
 
 
 def repetitions(browser, _, result):
-    """A line joins the means over repetitions, each of which is a point of its own."""
+    """A line joins the means over repetitions; each repetition has a point."""
     browser.run("""(() => { const one = document.querySelectorAll("#picks select")[0]; one.value = "Write latency, p99"; one.dispatchEvent(new Event("change")); })()""")
     series = of_chart(browser, "by-parameter", "option.series.map(({ type, name, data, lineStyle }) => ({ type, name, width: lineStyle?.width, points: data.map((point) => point.value) }))")
     drives = result["devices"]

@@ -163,6 +163,24 @@ pub fn parse_duration(text: &str) -> Result<Nanos, QuantityError> {
     scaled(number, scale).and_then(|ns| Nanos(ns).before_horizon()).ok_or_else(error)
 }
 
+/// A whole number's digits with `separator` between thousands.
+///
+/// ```
+/// assert_eq!(ssdlab_base::grouped("1234567", ','), "1,234,567");
+/// assert_eq!(ssdlab_base::grouped("999", ','), "999");
+/// ```
+#[must_use]
+pub fn grouped(digits: &str, separator: char) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 * separator.len_utf8());
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(separator);
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Prints a size in the largest binary unit that divides it, or with one decimal.
 ///
 /// ```

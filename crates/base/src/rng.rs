@@ -14,12 +14,14 @@ pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 /// assert_eq!(a.next_u64(), b.next_u64());
 /// ```
 pub fn rng(seed: u64, purpose: &str) -> Rng {
-    // FNV-1a over the purpose keeps the streams apart; SplitMix inside `seed_from_u64` spreads them.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in purpose.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    Rng::seed_from_u64(seed ^ hash)
+    // The hash keeps the streams apart; SplitMix inside `seed_from_u64` spreads them.
+    Rng::seed_from_u64(seed ^ fnv1a(purpose.bytes()))
+}
+
+/// The 64-bit hash FNV-1a of bytes: the same on every machine and in every version.
+pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, fold)
 }
 
 /// Bytes of a generator's state.

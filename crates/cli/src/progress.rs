@@ -16,7 +16,7 @@ use crate::stderr;
 const EVERY: Duration = Duration::from_secs(20);
 const EVERY_OF: &str = "SSDLAB_PROGRESS_EVERY";
 
-/// Who shows the work: nobody if `quiet` is asked for, else as standard error allows.
+/// What shows progress: nothing if `quiet`, bars on a terminal, lines of text elsewhere.
 ///
 /// # Errors
 /// The environment says no time.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use ssdlab_base::{closest, parse_duration};
+use ssdlab_base::{closest, grouped, parse_duration};
 use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::stacks::StackCase;
@@ -391,17 +391,7 @@ fn per_cut(time: Duration, totals: &Totals) -> f64 {
 
 /// The closing table; `by_kind` where power cuts are counted by what they interrupted, which those of stacks are not.
 fn table(totals: &Totals, wall: Duration, by_kind: bool) -> String {
-    let count = |number: u64| {
-        let digits = number.to_string();
-        let mut text = String::new();
-        for (index, digit) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index).is_multiple_of(3) {
-                text.push(',');
-            }
-            text.push(digit);
-        }
-        text
-    };
+    let count = |number: u64| grouped(&number.to_string(), ',');
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let [program, erase, recovery, idle] = totals.cuts_by_kind;
     let [reads, programs, erases, factory, dies] = totals.faults;

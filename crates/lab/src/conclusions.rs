@@ -250,15 +250,17 @@ fn tails(drive: &Drive<'_>, is_one_of_several: bool) -> Vec<String> {
     let whose = if is_one_of_several { format!(" of {}", drive.name()) } else { String::new() };
     let explained = drive.repetitions.iter().all(|device| device.latency_breakdown.is_some());
     let tail = |op| if explained { tail(drive, op, &whose) } else { unexplained_tail(drive, op, &whose) };
-    let mut said: Vec<(f64, bool, String)> = OPS
-        .into_iter()
-        .filter_map(|op| tail(op).map(|(takes, sentence)| (takes, matches!(op, "read" | "write"), sentence)))
-        .collect();
+    let mut said: Vec<(f64, bool, String)> =
+        OPS.into_iter().filter_map(|op| tail(op).map(|(takes, sentence)| (takes, moves_data(op), sentence))).collect();
     said.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
-    if said.iter().any(|(_, moves_data, _)| *moves_data) {
-        while said.pop_if(|(_, moves_data, _)| !*moves_data).is_some() {}
+    if let Some(last) = said.iter().rposition(|(_, moves_data, _)| *moves_data) {
+        said.truncate(last + 1);
     }
     said.into_iter().map(|(.., sentence)| sentence).collect()
+}
+
+fn moves_data(op: &str) -> bool {
+    matches!(op, "read" | "write")
 }
 
 /// The requests of all repetitions as one split: it begins at the least of their latencies.
@@ -301,7 +303,7 @@ fn tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, String)> {
             )
         }
         // There are few flushes and trims, but each may take long.
-        None if !matches!(op, "read" | "write") && all.mean_ns > 0.0 => match all.requests {
+        None if !moves_data(op) && all.mean_ns > 0.0 => match all.requests {
             1 => (format!("The only {op}{whose} takes"), all),
             count => (format!("The {} {}{whose} take", crate::table::count(count), plural(op)), all),
         },
@@ -325,7 +327,7 @@ fn unexplained_tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, St
         }
     }
     let mean = |op: &str| drive.mean(|device| of(device, op).map(|of| of.mean));
-    let (takes, sentence) = if matches!(op, "read" | "write") {
+    let (takes, sentence) = if moves_data(op) {
         let tail = drive.mean(|device| of(device, op).map(|of| of.p999 as f64))?;
         let median = drive.mean(|device| of(device, op).map(|of| of.p50 as f64))?;
         let count = drive.repetitions.iter().filter_map(|device| of(device, op)).map(|of| of.count).min()?;

@@ -130,18 +130,20 @@ impl Staging {
     /// Gives all files their names, in the order in which they were opened. What is outdated goes before the last of them, which
     /// is the one that names it.
     pub fn commit(mut self) -> Result<(), OutputError> {
-        for (number, (temporary, path)) in self.staged.iter().enumerate() {
-            if number + 1 == self.staged.len() {
-                for path in self.outdated.iter().filter(|path| self.staged.iter().all(|(_, new)| new != *path)) {
-                    match fs::remove_file(path) {
-                        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                            return Err(OutputError { path: path.clone(), source });
-                        }
-                        _ => {}
+        let rename = |(temporary, path): &(PathBuf, PathBuf)| {
+            fs::rename(temporary, path).map_err(|source| OutputError { path: path.clone(), source })
+        };
+        if let Some((last, before)) = self.staged.split_last() {
+            before.iter().try_for_each(rename)?;
+            for path in self.outdated.iter().filter(|path| self.staged.iter().all(|(_, new)| new != *path)) {
+                match fs::remove_file(path) {
+                    Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                        return Err(OutputError { path: path.clone(), source });
                     }
+                    _ => {}
                 }
             }
-            fs::rename(temporary, path).map_err(|source| OutputError { path: path.clone(), source })?;
+            rename(last)?;
         }
         self.staged.clear();
         Ok(())
@@ -166,7 +168,7 @@ pub fn write_results(mut staging: Staging, run: &RunResult) -> Result<(), Output
     staging.write("summary.parquet", |to| write_summary_parquet(run, to))?;
     staging.write("latency.csv", |to| write_latency_csv(run, to))?;
     staging.write("timeline.parquet", |to| write_timeline(run, to))?;
-    let drives = Drives(run.devices.iter().map(|device| device.name.as_str()).collect());
+    let drives = Drives::of(run);
     for (number, device) in run.devices.iter().enumerate() {
         if let Some(description) = description(device) {
             staging.write(&drives.description(number), |to| to.write_all(description.as_bytes()))?;
@@ -202,7 +204,11 @@ const SMART: &str = "smart";
 /// The names of a run's drives, by which their files are called.
 struct Drives<'a>(Vec<&'a str>);
 
-impl Drives<'_> {
+impl<'a> Drives<'a> {
+    fn of(run: &'a RunResult) -> Drives<'a> {
+        Drives(run.devices.iter().map(|device| device.name.as_str()).collect())
+    }
+
     /// The name of the drive at a place as a part of the names of its files: other drives have other ones.
     fn file_part(&self, number: usize) -> String {
         let name = self.0[number];
@@ -230,7 +236,7 @@ impl Drives<'_> {
     }
 }
 
-/// The files of the drives of which the `result.json` in a folder tells; none where it cannot be read, or is of something else.
+/// The files of the drives that the `result.json` of a folder names; none if it cannot be read, or is not of a run.
 fn files_of_drives(folder: &Path) -> Vec<PathBuf> {
     #[derive(Deserialize)]
     struct Named {
@@ -325,7 +331,7 @@ pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let mut result: RunResult = serde_json::from_str(&text)?;
-        let drives = Drives(result.devices.iter().map(|device| device.name.as_str()).collect());
+        let drives = Drives::of(&result);
         let names: Vec<_> =
             (0..result.devices.len()).map(|number| ["before", "after"].map(|when| drives.log(number, when))).collect();
         for (device, [before, after]) in result.devices.iter_mut().zip(names) {

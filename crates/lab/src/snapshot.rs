@@ -82,7 +82,7 @@ impl Identity<'_> {
 }
 
 /// What `build.rs` found of the sources: the digest of what counts for every drive, unless the sources were not there, and
-/// for each design or policy that stands alone the folder of its registry, its names and its digest.
+/// for each design or policy that stands alone the key that chooses it, its names and its digest.
 struct SourceDigests {
     shared: Option<&'static str>,
     own: &'static [(&'static str, &'static [&'static str], &'static str)],
@@ -93,16 +93,16 @@ const DIGESTS: SourceDigests = include!(concat!(env!("OUT_DIR"), "/sources.rs"))
 /// What identifies the sources that decide the state of such a drive; `None` where they are not known.
 fn sources(digests: &SourceDigests, config: &DriveConfig) -> Option<String> {
     let registered = registered();
+    let chosen = [
+        ("ftl.design", &config.ftl.design),
+        ("gc.victim", &config.gc.victim),
+        ("buffer.policy", &config.buffer.policy),
+    ];
     let mut found = digests.shared?.to_string();
-    for (registry, names, digest) in digests.own {
-        let (kind, chosen) = match *registry {
-            "device/src/ftl" => ("ftl.design", &config.ftl.design),
-            "device/src/gc/victim" => ("gc.victim", &config.gc.victim),
-            _ => ("buffer.policy", &config.buffer.policy),
-        };
+    for (key, names, digest) in digests.own {
         // A module without a registered name counts for every drive.
-        let is_registered = registered.iter().any(|entry| entry.kind == kind && names.contains(&entry.name));
-        if !is_registered || names.contains(&chosen.as_str()) {
+        let is_registered = registered.iter().any(|entry| entry.kind == *key && names.contains(&entry.name));
+        if !is_registered || chosen.iter().any(|(of, name)| of == key && names.contains(&name.as_str())) {
             found += " ";
             found += digest;
         }
@@ -446,11 +446,11 @@ mod tests {
         let digests = SourceDigests {
             shared: Some("all"),
             own: &[
-                ("device/src/gc/victim", &["greedy"], "g"),
-                ("device/src/gc/victim", &["fifo"], "f"),
-                ("device/src/buffer", &["fifo"], "b"),
-                ("device/src/ftl", &["bast", "fast", "log-blocks"], "l"),
-                ("device/src/ftl", &["of-no-design"], "n"),
+                ("gc.victim", &["greedy"], "g"),
+                ("gc.victim", &["fifo"], "f"),
+                ("buffer.policy", &["fifo"], "b"),
+                ("ftl.design", &["bast", "fast", "log-blocks"], "l"),
+                ("ftl.design", &["of-no-design"], "n"),
             ],
         };
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/demo-tlc.toml");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::text::{clipped, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
-use ssdlab_base::{Nanos, Op, format_size};
+use ssdlab_base::{Nanos, Op, format_size, grouped};
 use ssdlab_flash::Cause;
 use ssdlab_host::LayerMetrics;
 
@@ -445,15 +445,7 @@ fn kind_of(sentence: &str) -> String {
 
 /// A count with thin separators a person can read: `1,234,567`.
 pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(&value.to_string(), ',')
 }
 
 fn positive(value: f64) -> Option<f64> {

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use ssdlab_base::grouped;
+
 /// Characters of a cell in [`columns`] at most.
 const CELL_MAX: usize = 120;
 
@@ -66,11 +68,10 @@ pub fn with_thousands(sentence: &str, separator: char) -> String {
         let (digits, behind) = after.split_at(end);
         let is_whole = !out.ends_with(|letter: char| letter == '.' || letter == '_' || letter.is_alphanumeric())
             && !behind.starts_with(|letter: char| letter == '_' || letter.is_alphanumeric());
-        for (index, digit) in digits.chars().enumerate() {
-            if is_whole && index > 0 && (digits.len() - index).is_multiple_of(3) {
-                out.push(separator);
-            }
-            out.push(digit);
+        if is_whole {
+            out.push_str(&grouped(digits, separator));
+        } else {
+            out.push_str(digits);
         }
         rest = behind;
     }

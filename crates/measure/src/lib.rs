@@ -23,6 +23,6 @@ pub mod vcd;
 mod window;
 
 pub use edges::{Edge, Low, LowTracker};
-pub use lifetime::{Lifetime, Wear};
+pub use lifetime::{Lifetime, Usage};
 pub use model::{Levels, Model, ProgramModel};
 pub use window::{Window, WindowError};

@@ -33,7 +33,7 @@ pub struct Lifetime {
 
 /// What a lifetime is computed from.
 #[derive(Clone, Copy, Debug)]
-pub struct Wear {
+pub struct Usage {
     /// Bytes that all blocks take over their rated erases.
     pub rated_bytes: f64,
     /// Bytes programmed for each byte that the host wrote.
@@ -49,16 +49,16 @@ pub struct Wear {
 impl Lifetime {
     /// `rated_bytes / write_amplification` bytes of the host wear all blocks out; the most worn block is worn out `most / mean`
     /// times earlier.
-    pub fn of(wear: &Wear) -> Lifetime {
+    pub fn of(usage: &Usage) -> Lifetime {
         let of = |rated_bytes: f64| {
-            let written_bytes = rated_bytes / wear.write_amplification;
-            let drives = written_bytes / wear.user_bytes.max(1) as f64;
-            let rate = wear.write_bytes_per_s.filter(|&rate| rate > 0.0);
+            let written_bytes = rated_bytes / usage.write_amplification;
+            let drives = written_bytes / usage.user_bytes.max(1) as f64;
+            let rate = usage.write_bytes_per_s.filter(|&rate| rate > 0.0);
             (written_bytes, drives / (WARRANTY_YEARS * YEAR_S / DAY_S), rate.map(|rate| written_bytes / rate / YEAR_S))
         };
-        let (written_bytes, drive_writes_per_day, years) = of(wear.rated_bytes);
-        let known = wear.erases.filter(|&(mean, most)| mean >= ERASES_TO_JUDGE && most >= mean);
-        let worst = known.map(|(mean, most)| of(wear.rated_bytes * mean / most));
+        let (written_bytes, drive_writes_per_day, years) = of(usage.rated_bytes);
+        let known = usage.erases.filter(|&(mean, most)| mean >= ERASES_TO_JUDGE && most >= mean);
+        let worst = known.map(|(mean, most)| of(usage.rated_bytes * mean / most));
         Lifetime {
             written_bytes,
             drive_writes_per_day,
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn rated_bytes_by_write_amplification_are_the_host_s() {
-        let wear = Wear {
+        let usage = Usage {
             rated_bytes: 3_000.0 * 1.1e9,
             write_amplification: 3.0,
             write_bytes_per_s: Some(1e6),
@@ -84,7 +84,7 @@ mod tests {
             erases: Some((100.0, 125.0)),
         };
         let close = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found}, {expected}");
-        let lasts = Lifetime::of(&wear);
+        let lasts = Lifetime::of(&usage);
         // 1.1 TB of the host: 1,100 drive writes in 1,826.25 days, and 1.1 million seconds.
         close(lasts.written_bytes, 1.1e12);
         close(lasts.drive_writes_per_day, 1_100.0 / 1_826.25);
@@ -92,10 +92,10 @@ mod tests {
         close(lasts.worst_written_bytes.expect("a worn drive"), 0.88e12);
         close(lasts.worst_years.expect("it takes time"), 0.88e6 / YEAR_S);
         // Of a drive that is almost new the most worn block says nothing.
-        let lasts = Lifetime::of(&Wear { erases: Some((1.5, 9.0)), ..wear });
+        let lasts = Lifetime::of(&Usage { erases: Some((1.5, 9.0)), ..usage });
         assert_eq!((lasts.worst_written_bytes, lasts.worst_years), (None, None));
         close(lasts.written_bytes, 1.1e12);
-        assert_eq!(Lifetime::of(&Wear { write_bytes_per_s: None, ..wear }).years, None);
-        assert_eq!(Lifetime::of(&Wear { erases: None, ..wear }).worst_written_bytes, None);
+        assert_eq!(Lifetime::of(&Usage { write_bytes_per_s: None, ..usage }).years, None);
+        assert_eq!(Lifetime::of(&Usage { erases: None, ..usage }).worst_written_bytes, None);
     }
 }

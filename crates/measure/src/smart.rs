@@ -4,7 +4,7 @@
 //! read it, and an object `ssdlab` with what no real drive tells: programs by cause, and bytes to the byte.
 
 use serde_json::{Map, Value, json};
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, fnv1a};
 use ssdlab_device::Drive;
 use ssdlab_device::description::to_toml;
 use ssdlab_flash::{Cause, Geometry, OpCounts, OpKind};
@@ -58,10 +58,10 @@ impl SmartLog {
         }
     }
 
-    /// The same of the drive of a run: with another configuration or seed it is another drive. A served drive is its image,
-    /// whatever it is started with.
+    /// The log of a run's drive: with another configuration or seed it is another drive. A served drive is its image, whatever
+    /// it is started with.
     pub fn of_run(drive: &Drive, seed: u64) -> SmartLog {
-        let individual = fnv(to_toml(drive.config()).bytes().chain(seed.to_le_bytes()));
+        let individual = fnv1a(to_toml(drive.config()).bytes().chain(seed.to_le_bytes()));
         SmartLog { individual: Some(individual), ..SmartLog::of(drive) }
     }
 
@@ -102,7 +102,7 @@ impl SmartLog {
             chips.pages_per_block.into(),
             chips.page_bytes.into(),
         ];
-        let hash = fnv(numbers.into_iter().chain(self.individual).flat_map(u64::to_le_bytes));
+        let hash = fnv1a(numbers.into_iter().chain(self.individual).flat_map(u64::to_le_bytes));
         format!("SSDLAB-{}-{:08x}", self.model, hash >> 32)
     }
 
@@ -156,11 +156,6 @@ impl SmartLog {
         );
         Value::Object(log)
     }
-}
-
-/// FNV-1a.
-fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -117,15 +117,7 @@ fn counted(count: u64, noun: &str) -> String {
 
 /// A count with its thousands apart.
 fn grouped(count: u128) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    ssdlab_base::grouped(&count.to_string(), ',')
 }
 
 #[cfg(test)]

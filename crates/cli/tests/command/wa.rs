@@ -74,7 +74,7 @@ fn the_logs_of_a_run_tell_the_lifetime_that_its_results_tell() {
         let (ours, theirs) = (value.as_f64().expect(key), report["lifetime"][key].as_f64().expect(key));
         assert!((ours / theirs - 1.0).abs() < 1e-9, "{key}: {ours} and {theirs}");
     }
-    // The same rows in both tables, and in the report's figures.
+    // Both tables and the report's figures have these rows.
     let table = bench.succeeds(&told).stdout;
     let page = bench.read("out/report.html");
     let start = done.stdout.lines().position(|line| line.starts_with("lifetime, host writes")).expect("rows of it");

@@ -134,7 +134,7 @@ impl Description {
         self.set_by("--set", assignment)
     }
 
-    /// The same for another option than `--set`, which errors then name.
+    /// Lays one `key=value` over the description for an option other than `--set`; errors name that option.
     pub fn set_by(&mut self, option: &'static str, assignment: &str) -> Result<(), DescriptionError> {
         self.tree.set(option, assignment, keys::ROOT)
     }

@@ -7,7 +7,7 @@ use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::Administration;
-use ssdlab_measure::{Lifetime, Wear};
+use ssdlab_measure::{Lifetime, Usage};
 
 use super::stack::Stack;
 use super::{Entrant, parts};
@@ -104,7 +104,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
     let amplification = write_amplification(&counters.flash, page_bytes, bytes.write);
     let throughput = Throughput::over(&requests, &bytes, virtual_time_ns);
     let lifetime = match (parts::rated_bytes(device), &amplification) {
-        (Some(rated_bytes), Some(amplification)) if amplification.total > 0.0 => Some(Lifetime::of(&Wear {
+        (Some(rated_bytes), Some(amplification)) if amplification.total > 0.0 => Some(Lifetime::of(&Usage {
             rated_bytes,
             write_amplification: amplification.total,
             write_bytes_per_s: config.timed.then_some(throughput.write_bytes_per_s),

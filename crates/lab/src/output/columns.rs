@@ -12,7 +12,7 @@ use parquet::schema::types::{Type, TypePtr};
 /// A column's values; an optional one that is empty has no value in any row.
 #[derive(Clone, Debug)]
 pub(super) enum Column<'a> {
-    /// The same text in every row.
+    /// One text, which every row has.
     Name(&'a str),
     Texts(Vec<&'a str>),
     OptionalTexts(Vec<Option<&'a str>>),
@@ -47,7 +47,7 @@ impl Column<'_> {
         }
     }
 
-    /// The same column; one of texts that are all numbers as numbers.
+    /// Turns a column of texts that are all numbers into one of numbers; others stay.
     pub(super) fn typed(self) -> Self {
         let Column::OptionalTexts(texts) = &self else { return self };
         // Parquet's counts have a sign.

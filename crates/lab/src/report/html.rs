@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use ssdlab_base::grouped;
+
 /// Text as it may stand in an element or a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -43,15 +45,7 @@ pub(super) fn sentence(text: &str) -> String {
 
 /// A whole number with thin spaces between thousands.
 pub(super) fn whole(value: u64) -> String {
-    let digits = value.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 2);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(THIN_SPACE);
-        }
-        grouped.push(digit);
-    }
-    grouped
+    grouped(&value.to_string(), THIN_SPACE)
 }
 
 /// A number with `digits` significant digits but never without its whole part.

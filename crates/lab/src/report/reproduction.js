@@ -34,8 +34,8 @@
     ink.font = `${size}px ${getComputedStyle(body).fontFamily}`;
     return ink.measureText(text).width;
   };
-  // What the width of a chart decides: the rows of its legend, all of which are read at once, and whether the names on x, which
-  // must not run into one another, are turned.
+  // By the width of a chart: how many rows the legend takes with all its names, and whether the names on x are turned so that they
+  // do not overlap.
   const fitted = (option, pixels) => {
     let [rows, taken] = [1, 0];
     for (const { name } of option.series) {

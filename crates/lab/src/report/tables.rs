@@ -10,7 +10,7 @@ const COLOURS: usize = 12;
 
 /// Under the title: what was run, in a line of facts.
 pub(super) fn facts(run: &RunResult) -> String {
-    // Under a title of its own, or a path of which the title has the last part.
+    // The page's title does not have the whole workload: it is the user's own, or has the last part of a path.
     let is_told = run.title.is_some() || super::workload(run) != run.workload;
     let workload = match is_told {
         true => format!("<li>Workload <b>{}</b></li>", breakable(&run.workload)),

@@ -1,6 +1,7 @@
 //! A figure's points as a table: a row for each workload, page size and setting, a column for each series, and beside a
 //! series what the paper says of that row.
 
+use crate::table::count;
 use crate::text::columns;
 
 use super::compare::{answers, is_of_several_rows};
@@ -54,15 +55,8 @@ fn small(value: f64) -> Option<String> {
 }
 
 fn grouped(value: i64) -> String {
-    let digits = value.unsigned_abs().to_string();
-    let mut text = if value < 0 { "-".to_string() } else { String::new() };
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", count(value.unsigned_abs()))
 }
 
 impl Grid {

@@ -33,13 +33,14 @@ const AFTERWARDS: [&str; 18] = [
     "lab/src/variants.rs",
 ];
 
-/// Folders with a registry in `mod.rs` and a module for each design or policy.
-const REGISTRIES: [&str; 3] = ["device/src/ftl", "device/src/gc/victim", "device/src/buffer"];
+/// Folders with a registry in `mod.rs` and a module for each design or policy, and the key that chooses one.
+const REGISTRIES: [(&str, &str); 3] =
+    [("device/src/ftl", "ftl.design"), ("device/src/gc/victim", "gc.victim"), ("device/src/buffer", "buffer.policy")];
 
 /// A design's or policy's module that no other file names.
 pub(crate) struct Own {
-    /// The folder of its registry, as in [`REGISTRIES`].
-    pub(crate) registry: &'static str,
+    /// The key that chooses it, as in [`REGISTRIES`].
+    pub(crate) key: &'static str,
     /// The strings in its sources that may be names, those of descriptions among them.
     pub(crate) names: Vec<String>,
     /// The digest of its sources, in hexadecimal digits.
@@ -71,7 +72,7 @@ pub(crate) fn digests(crates: &Path) -> io::Result<Digests> {
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let mut own = Vec::new();
-    for registry in REGISTRIES {
+    for (registry, key) in REGISTRIES {
         for module in modules(&sources, registry) {
             // Modules of a registry are private to its crate.
             let of_crate = sources.iter().filter(|source| source.path.starts_with("device/"));
@@ -88,7 +89,7 @@ pub(crate) fn digests(crates: &Path) -> io::Result<Digests> {
             let mut names: Vec<String> = inside.iter().flat_map(|source| names(&source.code)).collect();
             names.sort();
             names.dedup();
-            own.push((registry, module, names, digest(&inside)));
+            own.push((registry, module, Own { key, names, digest: digest(&inside) }));
         }
     }
     for source in &mut sources {
@@ -101,10 +102,7 @@ pub(crate) fn digests(crates: &Path) -> io::Result<Digests> {
     }
     let is_own = |source: &&Source| own.iter().any(|(registry, module, ..)| is_in(&source.path, registry, module));
     let shared: Vec<&Source> = sources.iter().filter(|source| !is_own(source)).collect();
-    Ok(Digests {
-        shared: digest(&shared),
-        own: own.into_iter().map(|(registry, _, names, digest)| Own { registry, names, digest }).collect(),
-    })
+    Ok(Digests { shared: digest(&shared), own: own.into_iter().map(|(.., own)| own).collect() })
 }
 
 /// Adds the sources below `folder`, without tests, comments and indentation.
@@ -220,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_name_is_in_the_tree() {
-        for path in SOURCES.iter().chain(&REGISTRIES).chain(&AFTERWARDS) {
+        for path in SOURCES.iter().chain(REGISTRIES.iter().map(|(folder, _)| folder)).chain(&AFTERWARDS) {
             assert!(crates().join(path).exists(), "{path}");
         }
     }
@@ -228,7 +226,7 @@ mod tests {
     #[test]
     fn what_others_use_counts_for_every_drive() {
         let digests = digests(&crates()).expect("a readable source");
-        assert!(digests.own.iter().all(|own| REGISTRIES.contains(&own.registry)));
+        assert!(digests.own.iter().all(|own| REGISTRIES.iter().any(|(_, key)| *key == own.key)));
         let own: Vec<&str> = own(&digests).into_iter().map(|(name, _)| name).collect();
         for name in ["greedy", "d-choices", "mvftl", "dftl", "shrd", "bast", "block-mapped", "cflru", "lirs"] {
             assert!(own.contains(&name), "{name} stands alone: {own:?}");

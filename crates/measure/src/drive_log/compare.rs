@@ -1,7 +1,7 @@
 //! Two snapshots of one drive: what was written in between, by whom, and what it cost.
 
 use super::{Counter, LogError, Snapshot};
-use crate::lifetime::{Lifetime, Wear};
+use crate::lifetime::{Lifetime, Usage};
 
 /// What was counted between the snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,7 +280,7 @@ fn lifetime(
     let write_amplification = amplification.filter(|amplification| amplification.value > 0.0)?.value;
     let rate = elapsed.zip(host).filter(|(elapsed, host)| elapsed.seconds > 0.0 && host.bytes > 0);
     let mean = after.erases_mean.or(after.erases.1.map(|mean| mean as f64));
-    Some(Lifetime::of(&Wear {
+    Some(Lifetime::of(&Usage {
         rated_bytes: after.endurance? as f64,
         write_amplification,
         write_bytes_per_s: rate.map(|(elapsed, host)| host.bytes as f64 / elapsed.seconds),

@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// The median of distances of which most are zero was 1 byte, which no write is.
+    /// Where most distances are zero, their median is zero, not a byte.
     #[test]
     fn zero_is_a_value_of_its_own() {
         let mut histogram = LogHistogram::new();

@@ -109,15 +109,7 @@ fn sizes(of: &Distribution, show: impl Fn(u64) -> String) -> String {
 
 /// A number with commas at thousands.
 fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    ssdlab_base::grouped(&value.to_string(), ',')
 }
 
 #[cfg(test)]

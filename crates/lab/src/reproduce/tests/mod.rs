@@ -248,7 +248,7 @@ fn the_middle_size_of_each_paper_is_accepted_or_it_says_why_there_is_none() {
         for figure in paper.figures {
             let [runs, of_whole] = [&scene, &whole].map(|scene| figure.runs(scene));
             let of = format!("{}/{}", paper.name, figure.id());
-            // The same runs where no input is left out, on drives that are no larger.
+            // Where no input is left out, the runs are those of the whole, on drives that are no larger.
             assert!(
                 middle.inputs < usize::MAX || runs.len() == of_whole.len(),
                 "{of}: {} of {}",

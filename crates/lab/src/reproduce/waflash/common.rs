@@ -133,7 +133,7 @@ mod tests {
         let [whole, middle] = [Size::Full, Size::Middle].map(open);
         for (all, part) in workloads(&whole).zip(workloads(&middle)) {
             let [all_of, part_of] = [all, part].map(|input| input.survey.as_ref().expect("a model is there").clone());
-            // A limit is one of the trace's requests, of which large ones are sent in parts.
+            // The limit counts requests of the trace; large ones are sent in parts.
             let requests = all_of.requests as f64 / part_of.requests as f64;
             assert!((3.75..4.05).contains(&requests), "{}: {requests} times the requests", all.name);
             let touched = all_of.space_bytes as f64 / part_of.space_bytes as f64;

@@ -16,8 +16,8 @@ use crate::Edge;
 pub(super) use header::open;
 
 /// A code that no variable has.
-const NOBODY: u32 = u32::MAX;
-/// A variable that nobody wants.
+const NO_VARIABLE: u32 = u32::MAX;
+/// A variable that is not decoded.
 const UNWANTED: u32 = u32::MAX - 1;
 
 /// A line's level is not known, or not yet.
@@ -88,7 +88,7 @@ fn short(code: &[u8]) -> Option<usize> {
 
 impl Codes {
     fn new() -> Codes {
-        Codes { short: vec![NOBODY; PRINTABLE * PRINTABLE], long: BTreeMap::new() }
+        Codes { short: vec![NO_VARIABLE; PRINTABLE * PRINTABLE], long: BTreeMap::new() }
     }
 
     fn set(&mut self, code: &[u8], line: u32) {
@@ -102,7 +102,7 @@ impl Codes {
     fn get(&self, code: &[u8]) -> u32 {
         match short(code) {
             Some(place) => self.short[place],
-            None => self.long.get(code).copied().unwrap_or(NOBODY),
+            None => self.long.get(code).copied().unwrap_or(NO_VARIABLE),
         }
     }
 }
@@ -268,7 +268,7 @@ impl Body {
     /// Takes a value that sets no line low or high.
     #[cold]
     fn no_level(&self, state: &mut State, line: u32, value: u8, code: &[u8], at: usize) -> Result<(), CaptureError> {
-        if line == NOBODY {
+        if line == NO_VARIABLE {
             let what = format!("no variable has the code {}; expected one of $var", quote(code));
             return Err(self.input.at(at, what));
         }
@@ -287,7 +287,7 @@ impl Body {
                 self.value(state, value, word, at)?;
                 state.expect = Expect::Anything;
             }
-            Expect::Text(_) => state.expect = Expect::Text(self.codes.get(word) != NOBODY),
+            Expect::Text(_) => state.expect = Expect::Text(self.codes.get(word) != NO_VARIABLE),
             Expect::Anything => {}
             Expect::End => {
                 if word == b"$end" {
