@@ -6,8 +6,8 @@ mod common;
 use std::path::Path;
 
 use common::{Random, assert_checks_hold, entrants, experiment, run};
-use ssdlab_device::{Description, DriveConfig};
-use ssdlab_lab::{Age, DeviceResult};
+use ssdlab_device::{Description, DriveConfig, Superblock};
+use ssdlab_lab::{Age, DeviceResult, TextSource};
 
 /// A demonstration drive with blocks of a quarter of their pages, so that it is soon in steady state.
 fn drive(name: &str, pacing: &str) -> DriveConfig {
@@ -58,4 +58,24 @@ fn reads_beside_paced_collection_wait_less() {
     });
     println!("{on} of {off}");
     assert!(on * 4 < off * 3, "p99.9 of reads is {on} ns with pacing, {off} ns without");
+}
+
+/// A flush brings more pages at once than collection may lag behind: on a drive with free blocks it waits for programs alone.
+#[test]
+fn a_drive_that_collects_nothing_stalls_nobody() {
+    for superblock in [Superblock::None, Superblock::Die, Superblock::Drive] {
+        let [off, on] = ["off", "proportional"].map(|pacing| {
+            let mut config = drive("demo-slc", pacing);
+            config.ftl.superblock = superblock;
+            let line = "rw=randwrite,bs=8k,size=100%,iodepth=16,fsync=128,number_ios=20000";
+            let workload = TextSource::open(line, Default::default(), 1).unwrap_or_else(|error| panic!("{error}"));
+            let drives = entrants(&[config]);
+            let mut result = run(&experiment(&drives, &workload, Age::None));
+            assert_checks_hold(&result);
+            result.devices.remove(0)
+        });
+        let victims = on.gc.foreground_victims + on.gc.background_victims;
+        assert_eq!((victims, on.gc.stalled_commands, on.gc.stall_ns), (0, 0, 0), "{superblock:?}");
+        assert_eq!(off.latency_ns.flush, on.latency_ns.flush, "{superblock:?}: flushes wait for their programs alone");
+    }
 }

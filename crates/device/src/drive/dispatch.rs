@@ -77,6 +77,10 @@ impl Drive {
         }
         self.destage();
         self.collect_garbage();
+        if self.media.host_pace.released && !self.waiting.stalled.is_empty() && !self.waiting.retrying {
+            // A command took all pages that its group allowed, and collection, which looked at it just now, allows more.
+            self.work();
+        }
         let has_work = || self.map_asks() || !self.media.unpinned.is_empty();
         if self.caches_map && has_work() && !self.waiting.retrying {
             // A map page that was never programmed comes at once; what waits for a map block waits for an erase to begin.
@@ -132,7 +136,8 @@ impl Drive {
         self.wait_ended(command);
         self.commands.number(command);
         let since = self.commands[command].stalled_since;
-        if since != Nanos::MAX {
+        // Who was let go on at the same instant waited for nothing.
+        if since < self.media.now {
             self.counters.gc_stall += self.media.now.since(since);
             self.counters.gc_stalled_commands += 1;
         }
