@@ -80,6 +80,9 @@ impl AnswersBelow {
     }
 }
 
+/// The counter of a layer that moves data: bytes that it copied of its own accord.
+pub const COPIED_BYTES: &str = "copied_bytes";
+
 /// What a layer did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerMetrics {

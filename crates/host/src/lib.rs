@@ -23,8 +23,8 @@ mod stripe;
 pub use append::{Append, AppendConfig, Cleaning};
 pub use description::{Drives, Host, KEYS};
 pub use device::{
-    Administration, Again, AnswersBelow, BlockDevice, CommandList, Device, Identity, LayerMetrics, Loss, Part, PartMut,
-    Power, Traffic, seed_of,
+    Administration, Again, AnswersBelow, BlockDevice, COPIED_BYTES, CommandList, Device, Identity, LayerMetrics, Loss,
+    Part, PartMut, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
 pub use layers::{Below, LAYERS, LayerConfig, LayerKind};

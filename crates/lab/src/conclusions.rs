@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, Op};
+use ssdlab_host::COPIED_BYTES;
 
 use crate::breakdown::OPS;
 use crate::breakdown::text::{label, parts_in, plural};
@@ -217,16 +218,40 @@ fn writes(drives: &[Drive<'_>]) -> Option<String> {
 
 /// The parts of write amplification, the largest first.
 fn causes(drive: &Drive<'_>) -> String {
-    let mut parts: BTreeMap<&str, f64> = BTreeMap::new();
-    for amplification in drive.repetitions.iter().filter_map(|device| device.write_amplification.as_ref()) {
-        for (cause, part) in &amplification.by_cause {
-            *parts.entry(cause.as_ref()).or_default() += part / drive.repetitions.len() as f64;
+    let mut parts: BTreeMap<String, f64> = BTreeMap::new();
+    for device in &drive.repetitions {
+        let by_cause = device.write_amplification.iter().flat_map(|amplification| &amplification.by_cause);
+        for (cause, part) in by_cause {
+            let of_layers = if cause == "host" { by_layers(device) } else { Vec::new() };
+            let added: f64 = of_layers.iter().map(|(part, _)| part).sum();
+            let workload = if of_layers.is_empty() { in_words(cause) } else { "for the workload".to_string() };
+            for (part, words) in of_layers.into_iter().chain([(part - added, workload)]) {
+                *parts.entry(words).or_default() += part / drive.repetitions.len() as f64;
+            }
         }
     }
-    let mut parts: Vec<(&str, f64)> = parts.into_iter().filter(|(_, part)| *part >= 0.0005).collect();
+    let mut parts: Vec<(String, f64)> = parts.into_iter().filter(|(_, part)| *part >= 0.0005).collect();
     parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let named: Vec<String> = parts.iter().map(|(cause, part)| format!("{part:.3} {}", in_words(cause))).collect();
+    let named: Vec<String> = parts.iter().map(|(words, part)| format!("{part:.3} {words}")).collect();
     named.join(", ")
+}
+
+/// What the layers above a drive wrote beyond the workload, for each of its bytes: copies of a layer that moves data, and the rest.
+fn by_layers(device: &DeviceResult) -> Vec<(f64, String)> {
+    let own = device.bytes.write as f64;
+    let mut parts = Vec::new();
+    for layer in device.host_layers.iter().filter(|_| own > 0.0) {
+        let [sent, taken] = [&layer.sent, &layer.taken].map(|traffic| traffic.bytes[Op::Write.class()] as f64);
+        let (added, kind) = ((sent - taken) / own, &layer.kind);
+        match layer.figures.get(COPIED_BYTES) {
+            Some(copied) => {
+                parts.push((copied / own, format!("for copies by the layer {kind}")));
+                parts.push((added - copied / own, format!("for records and parts of units of the layer {kind}")));
+            }
+            None => parts.push((added, format!("by the layer {kind}"))),
+        }
+    }
+    parts
 }
 
 /// What programs for a cause are for.

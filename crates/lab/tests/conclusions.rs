@@ -4,8 +4,9 @@ mod common;
 
 use common::{Random, drive, entrants, experiment, run};
 use ssdlab_base::Nanos;
-use ssdlab_device::{DriveConfig, Superblock};
+use ssdlab_device::{Allocation, DriveConfig, Superblock};
 use ssdlab_flash::{Latency, SchedulerKind};
+use ssdlab_host::Host;
 use ssdlab_lab::conclusions::conclusions;
 use ssdlab_lab::{Age, Breakdown, Experiment, RunResult};
 
@@ -63,6 +64,46 @@ fn what_a_written_byte_costs_is_said_by_cause_and_beside_theory() {
     let reads = Random { read_percent: 100, ..Random::writes(2_000) };
     let said = conclusions(&run(&experiment(&entrants(&[drive("read")]), &reads, Age::Fill)));
     assert!(said.iter().all(|sentence| !sentence.contains("amplification")), "{said:#?}");
+}
+
+/// What layers add is told apart from what the workload wrote, and copies from records and parts of units.
+#[test]
+fn what_layers_add_is_said_layer_by_layer() {
+    let host = |text: &str| Host::parse(text, "host.toml").expect("a host");
+    let mut mirrored = drive("mirrored");
+    mirrored.flash.geometry.blocks_per_plane = 32;
+    mirrored.user_bytes = 8 * 4 * 64 * mirrored.flash.geometry.page_bytes as u64;
+    let mut appended = mirrored.clone();
+    (appended.ftl.design, appended.ftl.allocation) = ("aftl".to_string(), Allocation::Dynamic);
+    appended.user_bytes *= 3;
+    let stacks = [
+        (mirrored, host("[[layer]]\nkind = \"mirror\"\nregion = \"64k\"\n")),
+        (appended, host("[[layer]]\nkind = \"append\"\n")),
+    ];
+    let [mirror, append] = stacks.map(|(config, host)| {
+        let (drives, writes) = (entrants(&[config]), Random::writes(30_000));
+        run(&Experiment { host: Some(&host), ..experiment(&drives, &writes, Age::Fill) })
+    });
+    for result in [&mirror, &append] {
+        let device = &result.devices[0];
+        let said = conclusions(result);
+        let sentence = only(&said, "Write amplification");
+        // The parts add up: nothing is counted twice.
+        let numbers: Vec<f64> = sentence.split([' ', ':']).filter_map(|word| word.parse().ok()).collect();
+        let parts: f64 = numbers[1..].iter().sum();
+        let total = device.write_amplification.as_ref().expect("it wrote").total;
+        assert!((parts - total).abs() < 0.005, "{parts} of {total}: {sentence}");
+        assert!(sentence.contains("1.000 for the workload"), "{sentence}");
+    }
+    let said = conclusions(&mirror);
+    assert!(only(&said, "Write amplification").contains("1.000 by the layer mirror"), "{said:#?}");
+    let device = &append.devices[0];
+    let unit = f64::from(drive("appended").ftl.mapping_unit);
+    let copied = device.host_layers[0].figures["copied_units"] * unit / device.bytes.write as f64;
+    assert!(copied > 0.1, "{copied}");
+    let said = conclusions(&append);
+    let expected = format!("{copied:.3} for copies by the layer append");
+    assert!(only(&said, "Write amplification").contains(&expected), "{expected}: {said:#?}");
 }
 
 /// What is proposed changes the tail for the better.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ssdlab_base::SECTOR_BYTES;
+
 use super::Append;
+use crate::COPIED_BYTES;
 
 /// What it did beside what it was asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +44,7 @@ impl Append {
             ("checkpoints", counts.checkpoints as f64),
             ("cleaned_segments", counts.cleaned_segments as f64),
             ("commits", counts.commits as f64),
+            (COPIED_BYTES, (counts.copied_units * self.layout.per_unit * SECTOR_BYTES) as f64),
             ("copied_in_vain", counts.copied_in_vain as f64),
             ("copied_units", counts.copied_units as f64),
             ("data_segments", self.layout.data_segments().len() as f64),

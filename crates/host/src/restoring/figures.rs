@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ssdlab_base::SECTOR_BYTES;
+
 use super::Restoring;
+use crate::COPIED_BYTES;
 
 /// What it did beside what it was asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +41,7 @@ impl Restoring {
         let (entries, most) = self.table.len();
         [
             ("commits", counts.commits),
+            (COPIED_BYTES, (counts.copied_units + counts.moved_units) * self.layout.per_unit * SECTOR_BYTES),
             ("copied_runs", counts.copied_runs),
             ("copied_units", counts.copied_units),
             ("direct_when_full", counts.direct_when_full),
