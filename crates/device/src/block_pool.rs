@@ -312,7 +312,7 @@ impl BlockPool {
         }
     }
 
-    /// As [`BlockPool::mend`], in every group.
+    /// Makes superblocks that lack a member whole in every group, as [`BlockPool::mend`] does in one.
     pub(crate) fn mend_all(&mut self, flash: &mut Flash) {
         for group in 0..self.groups() {
             self.mend(group, flash);
@@ -369,7 +369,7 @@ impl BlockPool {
         self.kinds[superblock as usize]
     }
 
-    /// The same of a block; data where it is in no superblock any more.
+    /// What the superblock of a block holds; data where the block is in no superblock any more.
     pub(crate) fn kind_of(&self, block: BlockId) -> BlockKind {
         self.kinds.get(self.superblocks.of(block) as usize).copied().unwrap_or_default()
     }
@@ -394,7 +394,8 @@ impl BlockPool {
         self.set_aside[kind as usize].owed[group as usize]
     }
 
-    /// The same of map pages, with those that are on their way: map blocks to be erased, which wait for nothing but the chips.
+    /// Superblocks of a group that can be opened for map pages, with those that are on their way: map blocks to be
+    /// erased, which wait for nothing but the chips.
     pub(crate) fn coming_map_blocks(&self, group: u32) -> u32 {
         let group = group as usize;
         let map = &self.set_aside[BlockKind::Map as usize];
@@ -803,7 +804,7 @@ impl BlockPool {
         self.unpin_superblock(self.superblocks.of(block))
     }
 
-    /// As [`BlockPool::unpin`], of a superblock.
+    /// Takes a pin from a superblock; true when it now waits for nothing but its erase.
     #[inline]
     pub(crate) fn unpin_superblock(&mut self, superblock: u32) -> bool {
         let pins = &mut self.pins[superblock as usize];
@@ -812,7 +813,7 @@ impl BlockPool {
         *pins == 0 && self.states[superblock as usize] == BlockState::Erasing
     }
 
-    /// As [`BlockPool::pin`], of a superblock.
+    /// Pins a superblock that is to be erased: records must be on flash before its erase.
     pub(crate) fn pin_superblock(&mut self, superblock: u32) {
         let state = self.states[superblock as usize];
         assert_eq!(state, BlockState::Erasing, "superblock {superblock} waits for records before its erase");

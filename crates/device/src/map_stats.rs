@@ -45,7 +45,7 @@ pub struct MapRequests {
 }
 
 impl MapRequests {
-    /// Hits by hits and misses; nothing where nobody asked.
+    /// Hits by hits and misses; `None` where no map page was asked for.
     pub fn hit_ratio(&self) -> Option<f64> {
         let asked = self.hits + self.misses;
         (asked > 0).then(|| self.hits as f64 / asked as f64)
@@ -89,11 +89,11 @@ pub struct MapCacheStats {
     pub update_reads: u64,
     /// Map pages that collection moved out of map blocks.
     pub moved_pages: u64,
-    /// Entries put into the log of what relocation changed ...
+    /// Entries put into the log of what relocation changed.
     pub log_entries: u64,
-    /// ... those that left it for their map pages.
+    /// Entries that left the log for their map pages.
     pub log_entries_applied: u64,
-    /// ... and flushes of it.
+    /// Flushes of the log.
     pub log_flushes: u64,
     /// Commands that waited.
     pub waits: MapWaits,
@@ -112,7 +112,7 @@ impl MapCacheStats {
         total
     }
 
-    /// Map pages programmed since something changed in them: for whoever asked for others, with these, for trims, and when
+    /// Map pages programmed since something changed in them: for askers of others, with these, for trims, and when
     /// active blocks were full.
     pub fn flushes(&self) -> u64 {
         self.total().flushes + self.flushed_with_others + self.flushed_for_trims + self.flushed_for_blocks

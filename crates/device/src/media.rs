@@ -165,7 +165,7 @@ pub(crate) struct Media {
     pub(crate) events: EventQueue,
     /// Who waited for map pages that are cached now.
     pub(crate) map_is_cached: Vec<Asker>,
-    /// Somebody has used what was cached for him: others may have its place.
+    /// An asker has used what was cached for it: others may have its place.
     pub(crate) map_has_room: bool,
     /// A block of map pages is full, and may be the one that their collection waited for.
     pub(crate) map_block_closed: bool,
@@ -417,7 +417,8 @@ impl Media {
         open && self.separate_gc && !self.host_pace.on || self.host_has_page(group, frontier, slot, open)
     }
 
-    /// The same for the host, where pacing, a shared frontier or a new superblock is to be thought of.
+    /// Whether a page can be given out to the host in this group now, where pacing, a shared frontier or a new
+    /// superblock is to be thought of.
     #[inline(never)]
     fn host_has_page(&self, group: u32, frontier: Frontier, slot: usize, open: bool) -> bool {
         // What pages of a row go together is not held back half-way.
@@ -575,7 +576,7 @@ impl Media {
         self.has_page(group, frontier).then(|| self.take_seen_page(group, frontier))
     }
 
-    /// As [`Media::take_page`], of a frontier that was seen to have a page just now.
+    /// Gives out the next page of a frontier that was seen to have one just now, opening a superblock if need be.
     #[inline]
     pub(crate) fn take_seen_page(&mut self, group: u32, frontier: Frontier) -> Place {
         let slot = self.slot(group, frontier);
@@ -659,7 +660,8 @@ impl Media {
             .then(|| BlockId(self.open_superblock(group, Frontier::Gc).block))
     }
 
-    /// The same of the most worn free one.
+    /// Opens the most worn free superblock of a group for a design with blocks of its own, which gives out its pages:
+    /// `None` where the group has no free one, or an image's host no space for it.
     pub(crate) fn open_most_worn(&mut self, group: u32) -> Option<BlockId> {
         assert!(self.own_blocks, "a block of group {group} is opened by a design with frontiers");
         let superblock = self.pool.most_worn_free(group, &self.flash)?;
@@ -962,7 +964,8 @@ impl Media {
     }
 
     /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;
-    /// `NONE` where there is none. Whoever waits for more than reads goes alone: a row must not wait for itself.
+    /// `NONE` where there is none. A program that waits for more than reads goes alone: a row must not wait
+    /// for itself.
     fn row_leader(&self, place: Place, write: &Programming<'_>) -> OpId {
         if self.rows.is_empty() {
             return NONE;
@@ -1005,7 +1008,8 @@ impl Media {
         self.read_as(class, place, bytes, cause, owner)
     }
 
-    /// As [`Media::read`], of a map page; `waited_for` by the host, or by relocation.
+    /// Starts a read of `bytes` bytes of a map page; the block stays pinned until it is done. The host waits for it if
+    /// `waited_for`, else relocation does.
     pub(crate) fn read_map(&mut self, place: Place, bytes: u32, waited_for: bool, owner: Owner) -> OpId {
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
         self.read_as(class, place, bytes, Cause::Mapping, owner)
@@ -1017,7 +1021,8 @@ impl Media {
         left + self.pool.free_of(BlockKind::Map, group) * self.data_pages_per_superblock
     }
 
-    /// The same, with what is in map blocks that are about to be erased.
+    /// Pages that the map's frontier of a group can still give out, with what is in map blocks that are about to be
+    /// erased.
     pub(crate) fn map_pages_coming(&self, group: u32) -> u32 {
         let left = self.data_pages_left(self.slot(group, Frontier::Map));
         left + self.pool.coming_map_blocks(group) * self.data_pages_per_superblock
@@ -1028,7 +1033,7 @@ impl Media {
         (0..self.pool.groups()).map(|group| self.log_pages_left_in(group)).sum()
     }
 
-    /// The same, with what is set aside and not free yet.
+    /// Pages that a log's frontiers can still give out, with what is set aside and not free yet.
     pub(crate) fn log_pages_coming(&self) -> u32 {
         let owed = |group: u32| self.pool.owed_to(BlockKind::Log, group) * self.data_pages_per_superblock;
         let left = |group: u32| self.data_pages_left(self.slot(group, Frontier::Log));
@@ -1041,7 +1046,8 @@ impl Media {
         left + self.pool.free_of(BlockKind::Log, group) * self.data_pages_per_superblock
     }
 
-    /// As [`Media::read`], of a class of the die's queue.
+    /// Starts a read of `bytes` bytes of a page, in a class of the die's queue; the block stays pinned until it is
+    /// done.
     #[inline]
     fn read_as(&mut self, class: Class, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
         debug_assert!(self.flash.is_written(place.block, place.page), "{place:?} is read, and is not on flash");

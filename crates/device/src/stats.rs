@@ -164,13 +164,13 @@ pub struct BufferCounters {
     pub read_misses: u64,
     /// Pages that left for flash.
     pub evictions: u64,
-    /// ... of them by destaging: not for a flush or FUA write, nor one by one for a write that found no room.
+    /// Pages that left by destaging: not for a flush or FUA write, nor one by one for a write that found no room.
     pub destaged_pages: u64,
-    /// ... of them full.
+    /// Pages that left full.
     pub full_pages: u64,
-    /// ... of them partial.
+    /// Pages that left partial.
     pub partial_pages: u64,
-    /// ... of them small partial ones that shared a page with others of their region.
+    /// Small partial pages that left and shared a page with others of their region.
     pub compacted_pages: u64,
     /// Pages on flash that were written anew to pad a block that left.
     pub padded_pages: u64,
@@ -182,7 +182,7 @@ pub struct BufferCounters {
     pub full: Nanos,
     /// Pages in the buffer now that are not on their way to flash.
     pub pages_now: u64,
-    /// ... of them partial.
+    /// Partial pages in the buffer now that are not on their way to flash.
     pub partial_pages_now: u64,
 }
 
@@ -229,7 +229,7 @@ impl BufferCounters {
 pub struct Spare {
     /// (physical - user) / user.
     pub nominal: f64,
-    /// The same without what GC's reserve, the open blocks and bad blocks take.
+    /// (physical - user) / user, without what GC's reserve, the open blocks and bad blocks take of the physical space.
     pub effective: f64,
 }
 

@@ -242,7 +242,7 @@ impl Superblocks {
             let first = (superblock * self.width) as usize;
             self.members[first..first + self.width as usize].fill(BlockId::NONE);
         }
-        // Members stay where they are: then only those that are missing have somebody stand in for them.
+        // Members stay where they are: then other blocks stand in for those alone that are missing.
         for superblock in kept {
             for (position, left) in left.iter_mut().enumerate() {
                 let member = &mut self.members[self.width as usize * *superblock as usize + position];

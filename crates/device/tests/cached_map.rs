@@ -211,7 +211,7 @@ fn commands_that_miss_one_map_page_cost_one_read() {
             host.send(Op::Write, map_page * ENTRIES * 8, 8);
             host.run();
         }
-        // The cache is full of dirty pages: one leaves, and whoever wants another one waits for that.
+        // The cache is full of dirty pages: one leaves, and a command that wants another one waits for that.
         let (reads, programs) = of_map(&host);
         let tags: Vec<u32> = (0..commands)
             .map(|index| host.send(if index % 3 == 2 { Op::Write } else { Op::Read }, (1 + index) * 8, 8))

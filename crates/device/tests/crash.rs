@@ -240,7 +240,7 @@ fn the_power_may_go_during_recovery_again_and_again() {
     println!("{cuts} power cuts and {erases} torn blocks");
 }
 
-/// The same life over and over: its power goes when erases are in flight, and then at each operation of recovery.
+/// One life over and over: its power goes when erases are in flight, and then at each operation of recovery.
 #[test]
 fn every_power_cut_of_a_recovery_is_survived() {
     let mut config = configs::handful();

@@ -229,7 +229,7 @@ fn a_block_that_failed_a_program_is_retired_after_a_power_cut_too() {
 }
 
 /// The program of a trim's record failed, and there was no room for the record but garbage collection's. That moved it
-/// as anything else, so nobody counted it as a record on its way any more: the flush completed while it was, the power
+/// as anything else, so it was not counted as a record on its way any more: the flush completed while it was, the power
 /// went, and what had been trimmed was back. How much room there is depends on how much was written before.
 #[test]
 fn a_failed_record_that_collection_moves_is_waited_for() {

@@ -488,7 +488,7 @@ fn data_that_was_damaged_is_an_error_and_never_read_as_good() {
     }
 }
 
-/// An image without damage has none, though programs were torn and nobody wrote some units of pages.
+/// An image without damage has none, though programs were torn and some units of pages were never written.
 #[test]
 fn an_image_that_is_good_has_no_damaged_pages() {
     for seed in 1..=60 {

@@ -158,7 +158,7 @@ fn sata_drains_for_commands_that_are_not_queued() {
         host.assert_completes_at(alone, end + OVERHEAD);
         host.assert_completes_at(after, end + 2 * OVERHEAD);
 
-        // The same on NVMe: nobody waits.
+        // On NVMe no command waits for another one.
         let mut host = overhead_only(InterfaceKind::Nvme, 1, 32);
         host.write_page(0);
         let start = host.run();

@@ -9,7 +9,7 @@ use ssdlab_torture::configs;
 use ssdlab_torture::driver::{assert_checks, submit};
 use ssdlab_torture::seeds::{campaign, tell};
 
-/// What is worst for somebody.
+/// Workloads, each of them the worst case of some drive.
 #[derive(Clone, Copy, Debug)]
 enum Workload {
     Uniform,

@@ -31,7 +31,8 @@ impl<T: Pod> HugeArray<T> {
     /// When the machine has no address space left for it.
     pub fn new(len: usize) -> HugeArray<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("array size fits in memory");
-        // Not reserved: whoever takes more than the machine has was asked for it (`--memory`), and may not touch it all.
+        // Not reserved: a process that takes more than the machine has was asked for it (`--memory`), and may not touch
+        // it all.
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon();
         let map = map.expect("address space for the drive's tables");
         MAPPED.fetch_add(bytes as u64, Ordering::Relaxed);

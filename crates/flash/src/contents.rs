@@ -59,7 +59,7 @@ impl Store {
         }
     }
 
-    /// The same, to change.
+    /// Mutable access to the image that keeps the contents, if one does.
     #[inline]
     pub fn image_mut(&mut self) -> Option<&mut Image> {
         match &mut self.kept {
@@ -389,8 +389,8 @@ impl Oob {
         self.records.can_hand_on(unit)
     }
 
-    /// Stores a metadata unit's words: those of `from` with changes in a few places. Until a power cut nobody reads `from` any
-    /// more, which has its own again then.
+    /// Stores a metadata unit's words: those of `from` with changes in a few places. Until a power cut `from` is not
+    /// read any more; after one it has its own words again.
     pub fn put_record_over(&mut self, unit: UnitId, from: UnitId, changes: impl Iterator<Item = (u32, u64)>) {
         self.records.hand_on(from, unit, changes);
     }

@@ -154,7 +154,7 @@ pub struct Span {
     pub end: Nanos,
 }
 
-/// Somebody who watches the chips. Nothing is computed for an observer that is not there.
+/// A watcher of the chips. Nothing is computed for an observer that is not there.
 pub trait Observer: Send {
     /// The Ready/Busy line of `die` changes at `at`; edges of one die come in order of time.
     fn ready_busy(&mut self, die: DieId, at: Nanos, busy: bool) {

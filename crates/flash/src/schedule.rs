@@ -77,7 +77,8 @@ mod tests {
         next_after(kind, false, came, now)
     }
 
-    /// The same, and whether what went last was garbage collection's.
+    /// Of heads that came at these times, one queue a class, which goes next at `now`; `collection_had_a_turn` says
+    /// whether what went last was garbage collection's.
     fn next_after(
         kind: SchedulerKind,
         collection_had_a_turn: bool,
@@ -127,7 +128,7 @@ mod tests {
         let came = [None, Some(950), Some(3), Some(4), Some(5)];
         assert_eq!(next_after(kind, false, came, 1000), Some(2));
         assert_eq!(next_after(kind, true, came, 1000), Some(1));
-        // Without the host collection goes on, whoever went last.
+        // Without the host collection goes on, whatever went last.
         assert_eq!(next_after(kind, true, [None, None, Some(3), Some(4), None], 1000), Some(2));
         // The turns are host-first's alone.
         assert_eq!(next_after(SchedulerKind::Fifo, true, came, 1000), Some(2));

@@ -1,4 +1,4 @@
-//! A channel carries one transfer at a time, dies work in parallel, and whoever watches changes nothing.
+//! A channel carries one transfer at a time, dies work in parallel, and an observer changes nothing.
 
 mod support;
 
@@ -218,7 +218,7 @@ proptest! {
         prop_assert_eq!(busy, unwatched_busy);
     }
 
-    /// The same seed twice is the same recording.
+    /// Two runs with one seed give one recording.
     #[test]
     fn the_same_run_twice_is_the_same_recording(config in configs(), asks in asks()) {
         prop_assert_eq!(play(&config, &asks, true), play(&config, &asks, true));

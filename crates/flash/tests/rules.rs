@@ -139,7 +139,8 @@ fn a_program_that_was_cut_leaves_a_torn_page_and_one_that_had_not_begun_leaves_n
 
 #[test]
 fn the_numbers_of_operations_that_end_together_are_not_given_out_before_all_were_heard_of() {
-    // Two planes end in one step. Whoever hears of the first may submit more at once: it must not get the second's number.
+    // Two planes end in one step. A caller that hears of the first may submit more at once: it must not get the
+    // second's number.
     let mut bench = Bench::new(&chips(1, 1, 2));
     let (_, first) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 0);
     let (_, second) = bench.submit_full(OpKind::Program, Class::HostWrite, 4, 0, PAGE, Ppn::NONE, 0);

@@ -152,7 +152,7 @@ fn before_an_operation_was_submitted_it_was_what_led_to_it() {
         (Stay::Array(OpKind::Erase), ERASE),
     ];
     chips.assert_was(OpKind::Erase, COMMAND + 3, &erase);
-    // What nobody can ask for any more is let go, and nothing else.
+    // What no caller can ask for any more is let go, and nothing else.
     chips.flash.forget_waits(Nanos(READ_PAGE));
     chips.assert_was(OpKind::Erase, READ_PAGE, &[(Stay::Transfer, COMMAND), erase[2]]);
 }

@@ -94,8 +94,8 @@ pub(crate) trait BufferPolicy: Send {
     /// Appends the units that leave next: at least `wanted` of them if there are so many, and whatever leaves with them.
     fn victims(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>);
 
-    /// As [`BufferPolicy::victims`], but only units that have to go to flash: with these the drive destages. A policy that
-    /// keeps no reads has no others.
+    /// Appends the units that leave next, as [`BufferPolicy::victims`] does, but only those that have to go to flash:
+    /// with these the drive destages. A policy that keeps no reads has no others.
     fn destaged(&mut self, wanted: usize, view: &mut View<'_>, out: &mut Vec<Slot>) {
         self.victims(wanted, view, out);
     }

@@ -18,7 +18,7 @@ pub fn expanded(config: &DriveConfig) -> Table {
     filled_in(config, false)
 }
 
-/// The same, with the keys of every policy and design.
+/// The description that says all of `config`, with the keys of every policy and design.
 pub(super) fn with_all_keys(config: &DriveConfig) -> Table {
     filled_in(config, true)
 }

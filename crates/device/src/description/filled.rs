@@ -1,4 +1,4 @@
-//! Every key of a drive with its value, and whether somebody wrote it: what a reader of a short description cannot see.
+//! Every key of a drive with its value, and whether it was written: what a reader of a short description cannot see.
 
 use toml::{Table, Value as Toml};
 

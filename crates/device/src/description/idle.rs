@@ -1,6 +1,7 @@
 //! Settings that were changed although nothing of the drive reads them: those of a policy or design that it does not have.
 //!
-//! They are no errors, since drives that are compared share their settings, but whoever changes one expects a difference.
+//! They are no errors, since drives that are compared share their settings, but a user who changes one expects a
+//! difference.
 
 use toml::{Table, Value};
 

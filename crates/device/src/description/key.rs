@@ -156,22 +156,22 @@ impl Key {
         Key::new(name, kind, Default::Means(""), "")
     }
 
-    /// The same key, which has to be there.
+    /// Makes the key required: it has to be there. `expected` is what the message of a refusal expects.
     pub const fn required(self, expected: &'static str) -> Key {
         Key { default: Default::Required(expected), ..self }
     }
 
-    /// The same key, whose override takes others away.
+    /// Sets the dotted keys that an override of the key takes away.
     pub const fn replacing(self, replaces: &'static [&'static str]) -> Key {
         Key { replaces, ..self }
     }
 
-    /// The same key, which cannot stand beside another one.
+    /// Sets another key of the section that this one cannot stand beside.
     pub const fn instead_of(self, key: &'static str) -> Key {
         Key { instead_of: Some(key), ..self }
     }
 
-    /// The same key, which is read only where another one has this word.
+    /// Makes the key one that is read only where another key of the section has this word.
     pub const fn only_with(self, key: &'static str, word: &'static str) -> Key {
         Key { only_with: Some((key, word)), ..self }
     }

@@ -66,7 +66,7 @@ fn table(groups: &[Group]) -> String {
 const HEAD: &str = "| key | takes | default | meaning |\n| --- | --- | --- | --- |\n";
 
 impl Group {
-    /// The same group of a section below another one.
+    /// Puts the group's section below another one.
     pub fn below(mut self, section: &str) -> Group {
         self.section = dotted(section, &self.section).trim_end_matches('.').to_string();
         self.owners = self.owners.map(|(key, names)| (dotted(section, &key), names));

@@ -174,7 +174,7 @@ impl Description {
         })
     }
 
-    /// The same as `error`, with the place of its key in the text or of the override, or of the table that would have it.
+    /// Adds to `error` the place of its key in the text or of the override, or of the table that would have it.
     pub fn place(&self, error: &DriveError) -> DescriptionError {
         let (mut table, mut origin) = (Some(&self.tree.root), None);
         for key in error.key.split('.') {

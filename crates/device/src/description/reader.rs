@@ -364,7 +364,7 @@ impl<'t> Field<'t> {
         self.bytes(parse_size, expected)
     }
 
-    /// As [`Field::size`], a multiple of `step` from `least` to `most`.
+    /// Bytes, in the forms that [`Field::size`] reads: a multiple of `step` from `least` to `most`.
     fn size_within(&self, least: u64, most: u64, step: u64) -> Result<u64, DescriptionError> {
         let bytes = self.size()?;
         if (least..=most).contains(&bytes) && bytes.is_multiple_of(step) {

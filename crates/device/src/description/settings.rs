@@ -94,7 +94,7 @@ impl Settings {
         self.0.insert(key, value.into());
     }
 
-    /// The same, with one value more.
+    /// These settings with one value more.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Into<Setting>) -> Settings {
         self.set(key, value);

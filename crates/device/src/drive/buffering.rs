@@ -240,8 +240,9 @@ impl Drive {
         Ok(())
     }
 
-    /// As [`Drive::evict_page`], for an FTL that compacts: a small partial unit takes those of its region along, which may
-    /// be later ones of `slots`.
+    /// Sends the unit at `at` of `slots`, for an FTL that compacts, and returns how many of `slots` are done with. A
+    /// small partial unit takes those of its region along, which may be later ones of `slots`; others go as in
+    /// [`Drive::evict_page`].
     fn evict_small(&mut self, slots: &[Slot], at: usize, waiter: Option<u32>) -> Result<usize, Stall> {
         let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         if buffer.has_left(slots[at]) {

@@ -77,9 +77,9 @@ impl OfSet {
 pub struct CommandCount {
     /// Those that ended.
     pub completed: u64,
-    /// ... of them refused.
+    /// Commands that ended refused.
     pub refused: u64,
-    /// ... of them with another status than success.
+    /// Commands that ended with another status than success, refused ones included.
     pub failed: u64,
 }
 
@@ -114,11 +114,12 @@ impl Drive {
         (self.media.events.sent(), self.media.events.kept())
     }
 
-    /// As [`Drive::submit_with`], a command of any set. Of a command that the drive does not know the completion says so.
+    /// Takes a command of any set, with its payload, at `request.at`; events before that time must have run. Of a
+    /// command that the drive does not know the completion says so.
     ///
     /// # Panics
     ///
-    /// As [`Drive::submit`].
+    /// When `request.at` is before the drive's virtual time, as for [`Drive::submit`].
     pub fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
         if request.opcode.is_block() {
             return self.submit_with(request, payload.data);
@@ -295,7 +296,7 @@ impl Drive {
             let design = self.ftl.commands().expect("a design with a set has commands");
             match design.execute(&mut self.media, asked) {
                 Ok(outcome) => return Ok(outcome),
-                // Without time a map block is erased as soon as somebody waits for it.
+                // Without time a map block is erased as soon as a command waits for it.
                 Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.unpinned.is_empty() => {
                     self.erase_emptied_superblocks();
                 }

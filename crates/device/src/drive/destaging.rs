@@ -67,7 +67,7 @@ impl Destager {
         self.on
     }
 
-    /// The same, to resume.
+    /// Sets whether it has begun and is not down yet, to resume from a checkpoint.
     pub(super) const fn set_on(&mut self, on: bool) {
         self.on = on;
     }

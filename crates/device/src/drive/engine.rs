@@ -22,7 +22,7 @@ impl Drive {
         (next != u64::MAX).then_some(Nanos(next))
     }
 
-    /// The same, without the work of idle time.
+    /// When something happens next, without the work of idle time; `None` when nothing will.
     fn next_of_commands(&self) -> Option<Nanos> {
         self.media.flash.next_event().into_iter().chain(self.timers.next()).min()
     }

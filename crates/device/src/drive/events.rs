@@ -78,7 +78,7 @@ impl Drive {
         self.owner_served(done.token);
     }
 
-    /// A read that failed at first has ended for whoever waits: by the operation `by`, with the page's data or without.
+    /// A read that failed at first has ended for its waiters: by the operation `by`, with the page's data or without.
     pub(super) fn read_ended(&mut self, done: &Done, failed: bool, by: OpId) {
         if failed {
             let from = Place { block: done.block, page: done.page };
@@ -156,7 +156,7 @@ impl Drive {
         }
     }
 
-    /// The same, where no record has ended.
+    /// Waiters for records of trims go on if no record is in flight, also where none has ended just now.
     pub(super) fn waiters_for_records_go_on(&mut self) {
         if self.media.metadata_in_flight == 0 {
             self.gc.metadata_done(&mut self.media);
@@ -313,7 +313,7 @@ impl Drive {
         self.media.flash.store.image().is_some_and(ssdlab_flash::Image::take_full)
     }
 
-    /// Whoever waits for room is refused.
+    /// Commands that wait for room are refused with `status`; those that have begun go on waiting.
     pub(super) fn give_up_stalled(&mut self, status: Status) {
         for command in self.waiting.stalled.take() {
             if self.has_begun(command) {

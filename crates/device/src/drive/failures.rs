@@ -215,7 +215,7 @@ impl Drive {
         }
     }
 
-    /// No room will be found: whoever waits is told so with `status`. The pages stay in RAM.
+    /// No room will be found: the waiters are told so with `status`. The pages stay in RAM.
     pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
             match self.failures.retirements[index].owner {

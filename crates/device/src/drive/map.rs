@@ -21,7 +21,8 @@ impl Drive {
         if self.caches_map { self.ask_for_cached(asker, lpns) } else { Ok(()) }
     }
 
-    /// The same before `lpns` are written to one page.
+    /// Whether what maps `lpns` is cached, before they are written to one page; else `asker` is told when it is.
+    /// Without a page for them nothing is asked for: `Stall::NoSpace`.
     #[inline]
     pub(super) fn ask_for_map_to_write(&mut self, asker: Asker, lpns: &[Lpn], stream: u16) -> Result<(), Stall> {
         if !self.caches_map {
@@ -34,7 +35,7 @@ impl Drive {
         self.ask_for_cached(asker, lpns)
     }
 
-    /// The same before `units`, of one segment, are trimmed.
+    /// Whether what maps `units`, of one segment, is cached, before they are trimmed; else `asker` is told when it is.
     #[inline]
     pub(super) fn ask_for_map_to_trim(&mut self, asker: Asker, units: Range<Lpn>) -> Result<(), Stall> {
         if !self.caches_map {
@@ -57,7 +58,7 @@ impl Drive {
             if self.media.flash.timed() || self.media.unpinned.is_empty() {
                 return Err(Stall::Map);
             }
-            // Without time a map block is erased as soon as somebody waits for it.
+            // Without time a map block is erased as soon as an asker waits for it.
             self.erase_emptied_superblocks();
         }
     }
@@ -215,7 +216,7 @@ impl Drive {
         }
     }
 
-    /// Whether somebody may go on with map pages, or may have the place of one.
+    /// Whether a waiter may go on with map pages, or may have the place of one.
     #[inline]
     pub(super) fn map_asks(&self) -> bool {
         self.media.map_has_room
@@ -224,7 +225,7 @@ impl Drive {
             || !self.media.map_is_cached.is_empty()
     }
 
-    /// Whoever waited for map pages that are cached now goes on, in the order in which they came.
+    /// Waiters for map pages that are cached now go on, in the order in which they came.
     pub(super) fn serve_map_askers(&mut self) {
         while self.map_asks() {
             self.waiting.space_freed |= std::mem::take(&mut self.media.log_has_room);

@@ -27,7 +27,8 @@ impl Drive {
         whole(config, flash, contents)
     }
 
-    /// The same of a drive whose contents are in an image.
+    /// Bytes that a drive whose contents are in an image takes at most once all of it has been written, with the
+    /// additions and exceptions that [`Drive::simulator_bytes`] names.
     ///
     /// # Errors
     /// A design that is not known.

@@ -116,7 +116,7 @@ struct Retirement {
     /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page
     /// would come back.
     trim: HeldTrim,
-    /// It is a record of trims: it counts as in flight until it is on flash, whoever moves it and for what cause.
+    /// It is a record of trims: it counts as in flight until it is on flash, whatever moves it and for what cause.
     record: bool,
     /// Who waits for the failed page.
     owner: Owner,
@@ -151,7 +151,7 @@ pub struct Drive {
     reads: SteppedReads,
     failures: Failures,
     counters: Counters,
-    /// What requests wait for, while somebody asks.
+    /// What requests wait for, while a caller asks for it.
     paths: Option<Box<paths::Paths>>,
     /// Working space: operations that ended together.
     done: Vec<ssdlab_flash::Done>,
@@ -171,7 +171,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// As [`Drive::new`], with a victim policy that no description names: `gc.victim` of `config` is not read. Snapshots and
+    /// A fresh drive with a victim policy that no description names: `gc.victim` of `config` is not read. Snapshots and
     /// images know registered policies only.
     ///
     /// # Errors
@@ -341,7 +341,8 @@ impl Drive {
         self.mapped_run_of_data(sector, end)
     }
 
-    /// The same of a drive with zones, where a run ends with its zone.
+    /// Whether `sector` of a drive with zones holds data, and the first sector up to `end` from which on that is
+    /// different. A run ends with its zone.
     fn mapped_run_of_zone(&self, zones: &Zones, sector: u64, end: u64) -> (bool, u64) {
         let size = zones.shape().size;
         let (zone_start, zone_end) = (sector / size * size, end.min((sector / size + 1) * size));
@@ -380,7 +381,8 @@ impl Drive {
         self.submit_with(request, Data::Nothing);
     }
 
-    /// As [`Drive::submit`], with data. Data is ignored where contents are not kept.
+    /// Takes a request with data at `request.at`; events before that time must have run. Data is ignored where contents
+    /// are not kept.
     pub fn submit_with(&mut self, request: &Request, data: Data<'_>) {
         let refused = match self.in_range(request) {
             false => Some(Status::OutOfRange),

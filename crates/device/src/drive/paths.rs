@@ -1,9 +1,9 @@
-//! The paths of requests, while somebody asks for them: the drive says when a command goes on, and what ended its wait.
+//! The paths of requests, while a caller asks for them: the drive says when a command goes on, and what ended its wait.
 //!
 //! A command's time is explained from one such instant to the next, so its segments follow one another. A wait that a
 //! flash operation ended is explained by the chips: that operation's time, and before it the time of what led to it. Where
 //! that does not reach back to the beginning of a wait, an operation explains the rest whose end was in vain: the command
-//! was tried again and still found no space. A drive of which nobody asks keeps nothing and branches once at each instant.
+//! was tried again and still found no space. A drive that is not asked keeps nothing and branches once at each instant.
 
 use ssdlab_base::{Nanos, Request};
 use ssdlab_flash::{Flash, RecordId, Stretch};

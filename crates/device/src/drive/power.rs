@@ -69,8 +69,9 @@ impl Drive {
         Ok((drive, recovery))
     }
 
-    /// As [`Drive::recover`], but the power goes again when so many of recovery's flash operations have ended: OOB reads
-    /// of written pages, then erases of torn blocks. The block whose erase is next is under erase then, and torn again.
+    /// Recovers a drive as [`Drive::recover`] does, but the power goes again when `operations` of recovery's flash
+    /// operations have ended: OOB reads of written pages, then erases of torn blocks. The block whose erase is next is
+    /// under erase then, and torn again.
     ///
     /// A recovery that needs no more operations comes to its end.
     pub fn recover_until(
@@ -119,7 +120,8 @@ impl Drive {
         self.commands.order = 0;
     }
 
-    /// As [`Drive::recover_until`] for a host that went on: virtual time and the order of effect go on, too.
+    /// Recovers a drive as [`Drive::recover_until`] does, for a host that went on: virtual time and the order of effect
+    /// go on from `left`, too.
     pub fn recover_in_place(
         config: &DriveConfig,
         options: Options,
@@ -142,8 +144,8 @@ impl Drive {
         self.media.flash.store.image()
     }
 
-    /// Puts everything that has happened into the image's files, where there is one. Completions are told to nobody before. False
-    /// if the files cannot take it: nobody may be told then.
+    /// Puts everything that has happened into the image's files, where there is one. No completion is told to the host
+    /// before. False if the files cannot take it: no completion may be told then.
     pub fn persist(&mut self) -> bool {
         self.media.flash.store.image_mut().is_none_or(ssdlab_flash::Image::settle)
     }

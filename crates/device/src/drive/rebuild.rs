@@ -1,6 +1,6 @@
 //! Pages that cannot be read and are had from the rest of their stripe.
 //!
-//! Whoever waits for such a page waits for the reads of the others. Then it goes on as if the page had been read. The
+//! A waiter for such a page waits for the reads of the others. Then it goes on as if the page had been read. The
 //! stripe has lost its protection, so the superblock is emptied as soon as it is closed; it is used again after its erase.
 //! If one of the others cannot be read either, the page is lost.
 

@@ -18,9 +18,9 @@ const MAGIC: &[u8; 16] = b"ssdlab drive 5\n\0";
 /// Beside a block's state: a trim took units from it.
 const TRIMMED: u8 = 0x80;
 
-/// ... it holds map pages.
+/// Beside a block's state: it holds map pages.
 const MAP_BLOCK: u8 = 0x40;
-/// ... a log.
+/// Beside a block's state: it holds a log.
 const LOG_BLOCK: u8 = 0x20;
 
 impl Drive {

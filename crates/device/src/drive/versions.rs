@@ -69,7 +69,7 @@ impl Drive {
         assert!(!parts.is_empty(), "unit {lpn} has versions, and none is to be read");
         parts.reverse();
         self.reads.versions[slot] = VersionRead { command, left: parts };
-        // Whoever reads the last version lets the command go.
+        // The read of the last version lets the command go.
         self.commands[command].remaining += 1;
         self.read_next_version(slot);
     }

@@ -156,7 +156,7 @@ impl Stalled {
         self.for_map.insert(command, turn);
     }
 
-    /// ... waits for space.
+    /// A command that waited for space or for map pages waits for space.
     pub(super) fn now_for_space(&mut self, turn: Turn, command: u32) {
         debug_assert_eq!(self.all[&turn].0, command, "turn {turn} is that of another command");
         self.for_map.remove(&command);

@@ -115,13 +115,14 @@ pub(crate) trait Commands {
     fn never_written(&mut self, _: &Media, _: &[Lpn]) {}
 }
 
-/// A map that is on flash, of which a part is cached. Whoever looks a unit up or changes its entry asks for its map page first;
-/// when all that was asked for is cached, the asker is put on [`Media::map_is_cached`], and asks again.
+/// A map that is on flash, of which a part is cached. An asker that looks a unit up or changes its entry asks for its
+/// map page first; when all that was asked for is cached, the asker is put on [`Media::map_is_cached`], and asks again.
 pub(crate) trait CachedMap {
     /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.
     fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool;
 
-    /// The same for `units`, which are in one segment that is trimmed at once.
+    /// Whether the map pages of `units`, of one segment that is trimmed at once, are cached. They stay so until the
+    /// next call; if they are not, they will be.
     fn request_range(&mut self, media: &mut Media, asker: Asker, units: Range<Lpn>) -> bool;
 
     /// Whether there is a page for data of a unit. Who has none does not ask for its map page: it waits for a block.
@@ -133,13 +134,13 @@ pub(crate) trait CachedMap {
     /// The asker asks no more.
     fn forget(&mut self, media: &mut Media, asker: Asker);
 
-    /// The same, if all that it asked for is cached.
+    /// The asker asks no more, if all that it asked for is cached.
     fn forget_served(&mut self, media: &mut Media, asker: Asker);
 
     /// What a page holds is on flash, or, after a failed program, was sent elsewhere.
     fn settled(&mut self, media: &mut Media, place: Place);
 
-    /// Whoever waited for pages that settled goes on: all that ended with them was told of by [`settled`](Self::settled).
+    /// Waiters for pages that settled go on: all that ended with them was told of by [`settled`](Self::settled).
     fn settled_go_on(&mut self, media: &mut Media);
 
     /// An operation of the map has ended.
@@ -159,7 +160,7 @@ pub(crate) trait CachedMap {
     /// enough to keep them until then.
     fn load_ahead(&mut self, media: &mut Media, lpns: &[Lpn]);
 
-    /// Somebody has used what was cached for him: others may have the places.
+    /// An asker has used what was cached for it: others may have the places.
     fn has_room(&mut self, media: &mut Media);
 
     /// Blocks were erased: what waits for a map page to program goes on.

@@ -1,7 +1,7 @@
 //! Page mapping with the map on flash and a part of it in RAM: what every design that loads its map on demand is made of.
 //!
-//! Data is written, moved and completed as `page` does it. A unit's map page is asked for first, and whoever asks waits until it
-//! is cached; see [`cached_map`](super::cached_map).
+//! Data is written, moved and completed as `page` does it. A unit's map page is asked for first, and the asker waits
+//! until it is cached; see [`cached_map`](super::cached_map).
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -80,7 +80,8 @@ impl DemandFtl {
         self.failed(media, failed);
     }
 
-    /// The same, of what relocation moved: where map pages are not cached, entries go to the log.
+    /// Entries of `lpns` were changed by relocation since `failed` programs had failed without time: where map pages
+    /// are not cached, entries go to the log.
     fn moved(&mut self, media: &Media, lpns: impl Iterator<Item = Lpn>, failed: usize) {
         let timed = media.flash.timed();
         for lpn in lpns {

@@ -13,7 +13,7 @@ pub(super) trait DurableTrims {
     /// What is mapped, and which records are to be written.
     fn trims(&self) -> &TrimState;
 
-    /// The same, to change.
+    /// Mutable access to what is mapped, and which records are to be written.
     fn trims_mut(&mut self) -> &mut TrimState;
 
     /// The user's units; a segment's record is the unit of so many behind the segment's number.

@@ -15,7 +15,8 @@ use crate::{Check, DriveConfig, DriveError};
 
 /// The commands of a set, above a mapping.
 pub(crate) trait Extension: Send {
-    /// As [`Commands::execute`].
+    /// Executes a command on `ftl`, for [`Commands::execute`]. A refused one changes nothing; `Err` is tried again when
+    /// there is space.
     fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace>;
 
     /// RAM that a real drive would need, by name.

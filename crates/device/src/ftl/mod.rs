@@ -370,7 +370,8 @@ pub(crate) struct Make {
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
     /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.
     pub(crate) map_blocks: fn(&DriveConfig) -> u32,
-    /// The same for a log of units whose names are not final.
+    /// Superblocks of each group that it sets aside for a log of units whose names are not final: 0 where it has no
+    /// log.
     pub(crate) log_blocks: fn(&DriveConfig) -> u32,
     /// Units that it keeps behind the user's for commands of its own set: what
     /// [`AddressSpace::Reserved`](ssdlab_base::command_set::AddressSpace::Reserved) is.

@@ -109,7 +109,8 @@ impl Placement {
         }
     }
 
-    /// The same where a die programs several pages at once: a stream fills the row that it began.
+    /// The group for a page whose first unit is `lpn`, where a die programs several pages at once: a stream fills the
+    /// row that it began. `None` when no group it may use has a page.
     #[inline(never)]
     fn choose_row(&mut self, media: &Media, lpn: Lpn, frontier: Frontier) -> Option<u32> {
         if let Some(group) = self.within_row(media, frontier) {

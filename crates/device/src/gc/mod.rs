@@ -23,8 +23,8 @@ use victim::VictimPolicy;
 /// Relocations of one job in flight for each plane it works on: enough to keep a die busy, few enough that the host is not queued behind a block.
 const RELOCATIONS_IN_FLIGHT: u32 = 8;
 
-/// The same where collection is paced: one is read, one is transferred, one is programmed. More would only queue up in front of
-/// the host.
+/// Relocations of one job in flight for each plane it works on, where collection is paced: one is read, one is
+/// transferred, one is programmed. More would only queue up in front of the host.
 const PACED_IN_FLIGHT: u32 = 3;
 
 /// Pages of the host, in each plane, that paced collection may lag behind before the host is held back.
@@ -55,7 +55,8 @@ pub(crate) struct Gc {
     background: bool,
     /// Jobs in work come to their end and no other begins.
     draining: bool,
-    /// Somebody waits for a block and nothing is in flight: groups short of free blocks are collected, whatever the pace.
+    /// A command or a page whose program failed waits for a block, and nothing is in flight: groups short of free
+    /// blocks are collected, whatever the pace.
     urgent: bool,
     /// The setpoint is to be reached without time.
     filling: bool,
@@ -125,7 +126,7 @@ impl Gc {
         &self.victims_since_wear_move
     }
 
-    /// The same, to restore.
+    /// Victims of each group since static wear levelling last moved a block, to restore from a snapshot.
     pub(crate) fn victims_since_wear_move_mut(&mut self) -> &mut [u32] {
         &mut self.victims_since_wear_move
     }
@@ -135,7 +136,7 @@ impl Gc {
         &self.full_in_a_row
     }
 
-    /// The same, to resume.
+    /// Victims of each group that were valid from end to end since the last that was not, to resume from a checkpoint.
     pub(crate) fn full_in_a_row_mut(&mut self) -> &mut [u32] {
         &mut self.full_in_a_row
     }

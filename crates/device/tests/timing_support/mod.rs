@@ -139,7 +139,7 @@ pub fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
     }
 }
 
-/// As [`drive`], with an interface that costs something.
+/// A drive of one plane, otherwise as [`drive`] makes it, with an interface that costs something.
 pub fn behind_a_link(kind: InterfaceKind) -> DriveConfig {
     let mut config = drive(1, 1, 1);
     config.interface = InterfaceConfig {

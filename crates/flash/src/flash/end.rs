@@ -107,7 +107,7 @@ impl Flash {
         self.tell_ready(op, now);
     }
 
-    /// Whoever waits until `op` is ready waits for one thing less.
+    /// An operation that waits until `op` is ready waits for one thing less.
     fn tell_ready(&mut self, op: u32, now: Nanos) {
         let Some(waiter) = self.on_ready.get_mut(op as usize) else { return };
         let waiter = std::mem::replace(waiter, NONE);
@@ -196,7 +196,7 @@ impl Flash {
     pub fn lose(&mut self, unit: UnitId) {
         self.oob.poison(unit);
         if self.store.cell_bytes() > 0 {
-            // Nothing is left of it either: whoever takes it for data shows.
+            // Nothing is left of it either: a reader that takes it for data shows.
             self.store.write(unit, &vec![LOST; self.store.unit_cells()]);
         }
     }

@@ -204,20 +204,20 @@ pub struct Flash {
     events: EventTree,
     flights: Vec<Flight>,
     free: u32,
-    /// Operations that ended in the last step: their numbers are not used again before the next, since whoever hears
-    /// of one of them may submit more before it hears of the others.
+    /// Operations that ended in the last step: their numbers are not used again before the next, since a caller that
+    /// hears of one of them may submit more before it hears of the others.
     ended: u32,
     in_flight: u32,
     order: u64,
     done: Vec<Done>,
     observer: Option<Box<dyn Observer>>,
-    /// What operations waited for, while somebody asks.
+    /// What operations waited for, while a caller asks for it.
     waits: Option<Box<waits::Waits>>,
     /// There is an observer, waits are recorded, or the drive has one queue: one question where all are told something.
     is_watched: bool,
     /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
     on_ready: Vec<u32>,
-    /// Whoever waits for a read that fails is released by the controller.
+    /// An operation that waits for a read that fails is released by the controller.
     holds_failed_reads: bool,
 }
 
@@ -420,7 +420,7 @@ impl Flash {
         self.watch_if_needed();
     }
 
-    /// Whoever is told something has come or gone.
+    /// An observer, or the record of waits, has come or gone.
     fn watch_if_needed(&mut self) {
         self.is_watched = self.observer.is_some() || self.waits.is_some() || self.has_single_queue();
     }
@@ -431,7 +431,8 @@ impl Flash {
         (channels, self.dies.iter().map(|die| die.busy).collect())
     }
 
-    /// As [`Flash::busy`], with what runs at `now` counted exactly up to then: never more than the time that has passed.
+    /// Busy time of the channels and the arrays of the dies, with what runs at `now` counted exactly up to then: never
+    /// more than the time that has passed.
     pub fn busy_at(&self, now: Nanos) -> (Vec<Nanos>, Vec<Nanos>) {
         let running = |die: &Die| {
             let works = matches!(die.phase, Phase::Array | Phase::Suspending);
@@ -580,7 +581,8 @@ impl Flash {
         self.apply(kind, asked, block, page, Ppn::NONE)
     }
 
-    /// As [`Flash::execute`], a copyback from PPN `source`.
+    /// Does a copyback from PPN `source` at once, without time: its effect, its count, its fault. Returns whether it
+    /// failed.
     pub fn execute_copyback(&mut self, cause: Cause, block: BlockId, page: u32, source: Ppn) -> bool {
         let asked = Asked { cause, now: Nanos::ZERO };
         self.apply(OpKind::Copyback, asked, block, page, source)

@@ -1,4 +1,4 @@
-//! What every operation waited for, while somebody asks.
+//! What every operation waited for, while a caller asks for it.
 //!
 //! Each operation leaves a record of the instants at which it went on, each die and each channel a log of what occupied
 //! it. Nothing else is written while the chips work; the time of an operation is explained afterwards, from its end back
@@ -14,7 +14,7 @@
 //!
 //! What an operation waited for before it was ready is the time of the operation that released it, and before it was
 //! submitted that of the operation whose end led to it. So the time is explained without a gap as far back as one end
-//! led to the next. The logs are cut off where nobody can ask any more.
+//! led to the next. The logs are cut off where no caller can ask any more.
 
 use std::collections::VecDeque;
 
@@ -108,7 +108,7 @@ pub(super) struct Waits {
     channels: Vec<VecDeque<Transfer>>,
     /// The operation whose end is being dealt with.
     led_to_by: RecordId,
-    /// Entries at which what nobody can ask for any more is let go.
+    /// Entries at which what no caller can ask for any more is let go.
     limit: usize,
 }
 
@@ -227,7 +227,7 @@ impl Waits {
         });
     }
 
-    /// From `at` on the die works for an operation; with `None`, for nobody.
+    /// From `at` on the die works for an operation; with `None`, for none.
     #[cold]
     pub(super) fn occupied(&mut self, die: DieId, at: Nanos, by: Option<(OpKind, Cause)>) {
         let occupant = by.map_or(Occupant::Nobody, |(kind, cause)| Occupant::Operation(kind, cause));
@@ -301,7 +301,7 @@ impl Waits {
         self.records.len() + dies + self.channels.iter().map(VecDeque::len).sum::<usize>()
     }
 
-    /// Nobody will ask for what was before `at`.
+    /// No caller will ask for what was before `at`.
     fn forget(&mut self, at: Nanos) {
         while self.records.front().is_some_and(|record| record.done <= at) {
             self.records.pop_front();

@@ -1,4 +1,4 @@
-//! Damaged data of an image: pages whose data does not agree with its check, found when somebody reads them.
+//! Damaged data of an image: pages whose data does not agree with its check, found when they are read.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -139,7 +139,7 @@ pub enum ImageError {
         /// What the host's file system said.
         error: io::Error,
     },
-    /// Somebody else has it open.
+    /// Another process has it open.
     #[error("{path}: the image is in use by another process")]
     Locked {
         /// The directory.

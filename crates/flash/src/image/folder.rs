@@ -120,7 +120,7 @@ impl Folder {
     /// Opens a file as [`Folder::file`] does, and empties it.
     ///
     /// # Errors
-    /// As [`Folder::file`].
+    /// Those of [`Folder::file`]; or it cannot be emptied.
     pub fn empty_file(&self, name: &str) -> Result<File, ImageError> {
         let file = self.file(name, true)?;
         file.set_len(0).map_err(|error| ImageError::Io { path: self.path.join(name), error })?;

@@ -43,7 +43,7 @@ impl Lifeline {
         self.0.store(0, Ordering::SeqCst);
     }
 
-    /// Whether the process still runs: what is done after its end reaches nobody.
+    /// Whether the process still runs: what is done after its end reaches no host.
     pub fn is_alive(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }

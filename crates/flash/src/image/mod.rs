@@ -9,8 +9,8 @@
 //! instruction leaves what a power cut would leave: a program or an erase that was begun and did not end is torn. Nothing else is
 //! saved at the end, and nothing else is read at the start. No entry lies across a page boundary of its file, where the kernel
 //! cuts the last write of a killed process short. What happened since the last [`Image::settle`] may not be in
-//! the files yet, as if power had gone before it: whoever tells of it settles first. This holds for the end of the process,
-//! not for that of the host: what its kernel had not written to disk is lost with it.
+//! the files yet, as if power had gone before it: a caller that tells of it settles first. This holds for the end of
+//! the process, not for that of the host: what its kernel had not written to disk is lost with it.
 //!
 //! **A full disk.** What the host's file system does not take stays in memory, with all that came after it, and
 //! [`Image::settle`] says so: no answer may tell of it. The files stay the moment that they are. Every settle tries again, and with
@@ -312,7 +312,7 @@ impl Image {
             let first = ppn.first_unit(self.units_per_page);
             for (unit, [lpn, number]) in UnitId::each(first..first + self.units_per_page).zip(&entry.origins) {
                 oob.set_origin(unit, Origin { lpn: Lpn(*lpn), number: *number });
-                // A page that is not full has units that nobody wrote.
+                // A page that is not full has units that were never written.
                 if Lpn(*lpn) != Lpn::NONE && oob.lpn(unit) != Lpn::NONE {
                     // The other name was the host's, which is gone.
                     oob.rename(unit, Lpn(*lpn));
@@ -446,8 +446,8 @@ impl Image {
         }
     }
 
-    /// Puts everything that has happened on the chips into the files. False if that cannot be done, now or ever: nobody may be
-    /// told of it.
+    /// Puts everything that has happened on the chips into the files. False if that cannot be done, now or ever: no
+    /// answer may tell of it.
     pub fn settle(&mut self) -> bool {
         if self.behind.is_empty() {
             return self.broken.is_none();

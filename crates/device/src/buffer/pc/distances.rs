@@ -5,8 +5,8 @@
 //! behind a page's own are the distinct pages since. They are counted by bits and a Fenwick tree over words of bits: the
 //! logarithm of the clock's range, without a walk. When the clock has run out the ticks are numbered anew.
 //!
-//! A page that left keeps its mark: it was referenced all the same. If it comes back it is counted again, for nobody
-//! remembers it; that is the only difference from the definition.
+//! A page that left keeps its mark: it was referenced all the same. If it comes back it is counted again, for the
+//! mark is not known to be its own; that is the only difference from the definition.
 
 use crate::buffer::Slot;
 

@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// The same, by walking.
+    /// A model of [`PcStack`] that walks its units.
     #[derive(Default)]
     struct Naive {
         /// Slot, full, and which push or move brought it where it is.

@@ -17,7 +17,7 @@ impl Aftl {
         free + self.unused[lane as usize].len() as u32
     }
 
-    /// The same, with those that are being erased.
+    /// Blocks of a lane that can be opened, now or once their erase is done.
     pub(super) fn free_or_erasing_in(&self, media: &Media, lane: u32) -> u32 {
         let free: u32 = self.layout.groups(lane).map(|group| media.pool.free_or_erasing(group)).sum();
         free + self.unused[lane as usize].len() as u32

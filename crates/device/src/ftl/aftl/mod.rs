@@ -67,7 +67,7 @@ pub(super) const DESIGN: Design = Design {
     },
 };
 
-/// The same drive behind the interface of zones.
+/// The drive of `aftl` behind the interface of zones, as a description names it.
 pub(super) const ZONED: Design = Design {
     name: "aftl-zoned",
     summary: "aftl with its segments as NVMe zones: states, write pointers, append, limits on open and active zones",

@@ -24,7 +24,7 @@ const FLUSHES_IN_FLIGHT: u32 = 32;
 /// Pages to be programmed.
 #[derive(Default)]
 pub(super) struct Flush {
-    /// Pages with trims that are in no program, and that nobody has asked for yet.
+    /// Pages with trims that are in no program, and that have not been asked for yet.
     pub(super) trimmed: Vec<u32>,
     /// How many these are.
     pub(super) unsaved: u32,

@@ -1,9 +1,9 @@
 //! Who waits for which lines of the cache.
 //!
-//! Whoever needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in the cache
-//! side by side; its lines stay in the cache from then on until the asker has used them. So two jobs never wait for each
-//! other's lines, however small the cache is. Jobs are granted in the order in which they came. A job is found by asker and
-//! by line: no list of all of them is walked.
+//! An asker that needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in
+//! the cache side by side; its lines stay in the cache from then on until the asker has used them. So two jobs never
+//! wait for each other's lines, however small the cache is. Jobs are granted in the order in which they came. A job is
+//! found by asker and by line: no list of all of them is walked.
 
 use std::collections::VecDeque;
 

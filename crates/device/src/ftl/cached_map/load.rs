@@ -29,7 +29,7 @@ enum Room {
     None,
 }
 
-/// Lines that are loaded before somebody asks for them at most.
+/// Most lines that are loaded before they are asked for.
 const AHEAD: u32 = 512;
 
 /// Pages that are looked at for companions of one that leaves.

@@ -1,8 +1,8 @@
 //! The log of map changes that relocation makes: the map log table (MLT) of the SHRD paper, section 4.5.
 //!
 //! Relocation puts the new entry of a unit here if its map page is not cached, and goes on. The entry is newer than the map page
-//! on flash. Whoever loads the page applies its entries, and they leave the log; the page is dirty then. So what is not cached
-//! equals what is on flash with the log's entries in it.
+//! on flash. A load of the page applies its entries, and they leave the log; the page is dirty then. So what is not
+//! cached equals what is on flash with the log's entries in it.
 //!
 //! When the log is full it is flushed: the map pages of all its entries are loaded, one after the other in the order of units.
 //! Until then no map page says where the copies are. So their blocks stay active (`flush.rs`), and recovery finds the copies
@@ -188,7 +188,7 @@ impl MapCache {
         }
         self.begin_log_flush();
         self.log.before_change = true;
-        // It goes on when nobody is about to use what is cached.
+        // It goes on when no asker is about to use what is cached.
         media.map_has_room = true;
         None
     }

@@ -113,7 +113,7 @@ struct PageState {
     flushed_for: Option<MapUser>,
     /// It is to be programmed while it stays in the cache.
     flush: bool,
-    /// ... as soon as it is settled: what the host writes waits until then.
+    /// It is to be programmed as soon as it is settled: what the host writes waits until then.
     held: bool,
     /// Commands wait for the program that has its trims, and none is in flight yet.
     promised: bool,
@@ -144,7 +144,7 @@ struct LineState {
     pins: u16,
     /// A load of it is due or in flight.
     loading: bool,
-    /// It was loaded before somebody asked for it, and counted then.
+    /// It was loaded before it was asked for, and counted then.
     ahead: bool,
     /// Who asked first for the load that is due or in flight.
     loaded_for: MapUser,
@@ -218,7 +218,7 @@ pub(super) struct MapCache {
     read_only: bool,
     /// Lines that wait for a place in the cache, for one in a map block, or for a program of their page.
     waiting: VecDeque<u32>,
-    /// Lines that nobody has asked for yet, and that are loaded when no other waits.
+    /// Lines that have not been asked for yet, and that are loaded when no other waits.
     ahead: VecDeque<u32>,
     /// Who needs them.
     ahead_for: MapUser,
@@ -256,7 +256,7 @@ pub(super) struct MapCache {
     settled_logs: Vec<Life>,
     /// All such, also before, that were not erased since: to recovery they are data blocks already.
     data_on_flash: Vec<Life>,
-    /// A page settled, and nobody went on since.
+    /// A page settled, and no waiter went on since.
     any_settled: bool,
     pub(super) counters: MapCacheStats,
 }
@@ -304,7 +304,8 @@ impl MapCache {
         }
     }
 
-    /// As [`super::CachedMap::request`], of lines: distinct ones, at most as many as are cached.
+    /// Whether all `lines` are cached, for [`super::CachedMap::request`]. They stay so until the next call; if they are
+    /// not, they will be. The lines are distinct, and at most as many as the cache holds.
     pub(super) fn request(&mut self, data: &mut PageFtl, media: &mut Media, asker: Asker, lines: &[u32]) -> bool {
         if self.jobs.is_empty() && lines.iter().all(|line| self.is_at_hand(asker, *line)) {
             self.count(asker, lines);
@@ -360,7 +361,7 @@ impl MapCache {
         media.map_has_room = true;
     }
 
-    /// The same, if all that it asked for is cached.
+    /// The asker's job ends as in [`MapCache::let_go`], if all that it asked for is cached.
     pub(super) fn let_go_served(&mut self, media: &mut Media, asker: Asker) {
         if self.jobs.of(asker).is_some_and(|job| job.granted && job.missing == 0) {
             self.let_go(media, asker);
@@ -479,7 +480,8 @@ impl MapCache {
         std::mem::take(&mut self.settled_logs)
     }
 
-    /// As [`super::CachedMap::set_read_only`].
+    /// The drive takes no more writes: lines that can never leave the cache may be kept beside it, as
+    /// [`super::CachedMap::set_read_only`] says.
     pub(super) fn set_read_only(&mut self) {
         self.read_only = true;
     }
@@ -570,7 +572,7 @@ impl MapCache {
         }
     }
 
-    /// Somebody has used what was cached for him: others may have the places.
+    /// An asker has used what was cached for it: others may have the places.
     pub(super) fn has_room(&mut self, data: &mut PageFtl, media: &mut Media) {
         self.grant(data, media);
         self.load_waiting(data, media);
@@ -641,8 +643,9 @@ impl MapCache {
         clean.map(Lpn).all(|lpn| self.equals_flash_in(data, media, page, lpn..lpn + 1))
     }
 
-    /// The same of a line, as far as each load and each eviction looks: at a whole page in a debug build and where the map is
-    /// small, else at a part that moves on, since all pages are compared when a run ends.
+    /// Whether what is on flash of a line, with what the log has of it, says what the map says, as far as each load and
+    /// each eviction looks: at a whole page in a debug build and where the map is small, else at a part that moves on,
+    /// since all pages are compared when a run ends.
     fn seems_equal_to_flash(&self, data: &PageFtl, media: &Media, line: u32) -> bool {
         let page = self.shape.page_of_line(line);
         if self.shape.by_entry {

@@ -13,7 +13,8 @@ use crate::media::{Media, Place};
 pub(super) enum Role {
     /// A logical block, each page at its place.
     Data,
-    /// The same, of a merge that says nothing new: what it copies is where it was, too, until all of it is written.
+    /// A logical block, each page at its place, of a merge that says nothing new: what it copies is where it was, too,
+    /// until all of it is written.
     Copy,
     /// Pages in the order in which they were written.
     Log,

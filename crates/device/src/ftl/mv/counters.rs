@@ -23,20 +23,21 @@ pub(super) enum Completed {
 pub(super) struct Counters {
     /// Partial pages that came from the host or the buffer (Figure 11).
     pub(super) partial_page_writes: u64,
-    /// ... of them to pages that held nothing.
+    /// Partial page writes to pages that held nothing.
     pub(super) partial_first_writes: u64,
-    /// ... that became a version without a read, by pattern; the last is a mask that is no pattern.
+    /// Partial page writes that became a version without a read, by pattern; the last is a mask that is no pattern.
     by_pattern: Vec<u64>,
-    /// ... that were merged with the compacted version they overwrite.
+    /// Partial page writes that were merged with the compacted version they overwrite.
     pub(super) compacted_overwrites: u64,
-    /// ... that were completed from flash because their mask is no pattern, ...
+    /// Partial page writes that were completed from flash because their mask is no pattern.
     pub(super) no_pattern: u64,
-    /// ... because the chain is as long as it may be, ...
+    /// Partial page writes that were completed from flash because the chain is as long as it may be.
     pub(super) at_bound: u64,
-    /// ... because the group has no slot, the pointer reaches no page that is free, or versions have all the spare pages
-    /// that they may take, ...
+    /// Partial page writes that were completed from flash because the group has no slot, the pointer reaches no page
+    /// that is free, or versions have all the spare pages that they may take.
     pub(super) no_page: u64,
-    /// ... or because with the compacted version they overwrite they are a full page, or all that the page holds.
+    /// Partial page writes that were completed from flash because with the compacted version they overwrite they are a
+    /// full page, or all that the page holds, or cannot be one version.
     pub(super) with_compacted: u64,
     /// Reads that partial writes waited for.
     pub(super) additional_reads_at_write: u64,

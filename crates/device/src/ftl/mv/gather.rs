@@ -64,7 +64,8 @@ impl MvFtl {
         parts
     }
 
-    /// As [`MvFtl::parts`], but only as far as it takes to have all of `wanted`: what a host read reads, in order.
+    /// Appends the versions that a host read of `wanted` reads, in order: those of [`MvFtl::parts`], but only as far as
+    /// it takes to have all of `wanted`.
     pub(super) fn parts_to_read(&self, media: &Media, lpn: Lpn, wanted: u64, out: &mut Vec<VersionPart>) {
         let chain = self.map.chain(lpn);
         let mut left = wanted;
@@ -125,7 +126,7 @@ impl MvFtl {
         sources
     }
 
-    /// As [`MvFtl::collect`], of one page and all that is current in it.
+    /// Starts the read that a program of one page and all that is current in it waits for.
     pub(super) fn collect_page(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Sources {
         let mut sources = Sources::default();
         match self.held(media, ppn, bytes, cause) {

@@ -117,7 +117,7 @@ impl Groups {
         (pointers + self.slots * SLOT_BYTES, pointers + self.slots_most * SLOT_BYTES)
     }
 
-    /// The same, counted by walking all tables.
+    /// Modelled RAM now, in bytes, counted by walking all tables.
     pub(super) fn bytes_counted(&self) -> u64 {
         let slots: usize = self.groups.iter().flatten().map(|group| group.slots.len()).sum();
         self.groups.len() as u64 * POINTER_BYTES + slots as u64 * SLOT_BYTES

@@ -120,7 +120,7 @@ pub(super) struct Versions {
     pub(super) masks: VersionMasks,
     /// Versions are merged while the drive is idle.
     pub(super) idle_merge: bool,
-    /// ... or has at most so many commands in flight.
+    /// Most commands in flight with which the drive counts as idle for merging.
     pub(super) merge_load: u32,
     /// Small partial pages of a region are compacted into one physical page.
     pub(super) compaction: bool,

@@ -205,7 +205,8 @@ impl MvFtl {
         self.invalidate(media, ppn, by);
     }
 
-    /// As [`MvFtl::release`], of all versions of a chain; the blocks they are in, each once, are added to `pins`.
+    /// Releases all versions of a chain, superseded by the page at `by`; the blocks they are in, each once, are added
+    /// to `pins`.
     fn supersede(&mut self, media: &mut Media, chain: &[Ppn], by: Place, pins: &mut Vec<BlockId>) {
         for ppn in chain {
             let block = media.block_of_page(*ppn);

@@ -118,7 +118,7 @@ impl VersionSpace {
         self.held[domain] + self.leaving[domain] < limit
     }
 
-    /// As [`VersionSpace::admits`], without forgetting anything.
+    /// Whether one more version may go to `plane`, as [`VersionSpace::admits`] says, without forgetting anything.
     pub(super) fn has_room(&self, media: &Media, plane: u32) -> bool {
         let domain = if self.by_plane { plane as usize } else { 0 };
         let (held, limit) = (self.held[domain], self.limit(media, domain));

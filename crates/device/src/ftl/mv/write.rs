@@ -286,7 +286,7 @@ impl MvFtl {
                 self.counters.chain_of(length);
             }
         }
-        // The layout's sector counts as padding, too: nobody asked for it.
+        // The layout's sector counts as padding, too: the host did not ask for it.
         media.padding_bytes += u64::from(self.sectors - (offset - self.index.head)) * 512;
         self.counters.layout_bytes += u64::from(IDENTIFIER_BYTES);
         self.counters.compacted_pages += 1;

@@ -1,4 +1,4 @@
-//! The same relocation for the common case, a page a unit and nothing in its OOB but the map: one pass over the victim's bits.
+//! Relocation for the common case, a page a unit and nothing in its OOB but the map: one pass over the victim's bits.
 //!
 //! Nearly all time of a long replay goes by here, so it touches each table once. What is moved was current, so its map
 //! entry is stored without being read, and counts are kept a run at a time. `relocation.rs` says the same at length; a

@@ -1,4 +1,4 @@
-//! The same relocation without time where blocks are tied into superblocks and a page's OOB holds nothing but the map.
+//! Relocation without time where blocks are tied into superblocks and a page's OOB holds nothing but the map.
 //!
 //! The valid units of a victim come in the order in which its pages were given out, from all members in turn, and go to
 //! the relocation frontier page by page. As in `units.rs` the map entries of the next [`AHEAD`] units are loaded side by

@@ -1,4 +1,4 @@
-//! The same relocation without time where several units share a page and a page's OOB holds nothing but the map.
+//! Relocation without time where several units share a page and a page's OOB holds nothing but the map.
 //!
 //! Preconditioning a large drive spends most of its time here, waiting for map entries that no cache holds. So this
 //! knows the units of a victim before it moves them: the entries of the next [`AHEAD`] units are loaded side by side, and

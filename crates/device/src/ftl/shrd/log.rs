@@ -51,7 +51,8 @@ pub(super) struct Rwlb {
     due: Vec<Life>,
     /// The pool's number of changes when these were looked at last.
     looked_at: Option<u64>,
-    /// The same when no closed block was settled that was not known to be, if nothing else that counts has changed since.
+    /// The pool's number of changes when no closed block was settled that was not known to be, if nothing else that
+    /// counts has changed since.
     nothing_settled_at: Cell<Option<u64>>,
     /// Map pages that oLPNs in log blocks are of.
     copies: FxHashSet<u32>,

@@ -85,8 +85,8 @@ impl Shrd {
 
     /// Whether what a tLPN holds is on flash or on its way there. A drive that takes no more writes keeps a page whose
     /// program failed in RAM. If that moved what the host had written, the copy that it was moved from is on flash
-    /// still, since the host was told so. If it brought what the host wrote, nobody was, and it must not supersede what
-    /// is on flash.
+    /// still, since the host was told so. If it brought what the host wrote, the host was not, and it must not
+    /// supersede what is on flash.
     fn will_stay(&self, media: &Media, tlpn: u32) -> bool {
         let is_written = |held| Rwlb::is_on_flash(media, held);
         !self.base.map.is_read_only()
@@ -156,8 +156,8 @@ impl Shrd {
         let Some(origin) = origin else { return Ok(()) };
         let from = self.rwlb.lpn(step.tlpn);
         let Some(unit) = self.unit_of(media, step.tlpn, origin) else {
-            // Its data took effect and is in the write buffer alone: the drive takes no more writes, and nobody was told that it
-            // is there.
+            // Its data took effect and is in the write buffer alone: the drive takes no more writes, and the host was
+            // not told that it is there.
             assert!(self.rwlb.promised() > 0, "tLPN {} holds unit {}, and is not mapped", step.tlpn, origin.lpn);
             return Ok(());
         };

@@ -42,7 +42,7 @@ pub(in crate::ftl::mv) struct VersionMap {
     odd: BTreeMap<Lpn, Vec<Ppn>>,
     /// Logical pages that are not one full page each.
     chains: u64,
-    /// ... of them those that are one compacted version each.
+    /// Logical pages that are one compacted version each; `chains` counts them, too.
     alone: u64,
 }
 
@@ -93,7 +93,7 @@ impl VersionMap {
         self.entries.len() as u32
     }
 
-    /// The same, one after another.
+    /// Logical pages, metadata included, one after another.
     pub(in crate::ftl::mv) fn lpns(&self) -> impl Iterator<Item = Lpn> + use<> {
         Lpn::each(Lpn(0)..Lpn(self.len()))
     }
@@ -103,7 +103,7 @@ impl VersionMap {
         self.chains
     }
 
-    /// ... of them those of several versions: merging gives pages back.
+    /// Logical pages of several versions: merging gives pages back.
     pub(in crate::ftl::mv) const fn mergeable(&self) -> u64 {
         assert!(self.alone <= self.chains, "compacted versions alone are chains, too");
         self.chains - self.alone
@@ -142,7 +142,7 @@ impl VersionMap {
         self.checked_chain(lpn).expect("an entry leads to pages")
     }
 
-    /// As [`VersionMap::chain`], of entries that may be damaged: `None` if they lead nowhere.
+    /// The pages of all versions, newest first, of entries that may be damaged: `None` if they lead nowhere.
     pub(in crate::ftl::mv) fn checked_chain(&self, lpn: Lpn) -> Option<Vec<Ppn>> {
         if let Some(odd) = self.odd.get(&lpn) {
             return Some(odd.clone());
