@@ -1,4 +1,4 @@
-//! What somebody meant who wrote a name that does not exist.
+//! Finds the name that was meant by one that does not exist.
 
 use crate::renamed;
 

@@ -40,7 +40,7 @@ pub enum AddressSpace {
 pub enum Merging {
     /// None.
     Never,
-    /// The same command where the addresses follow one another; their words follow one another, too.
+    /// Commands of one opcode whose addresses follow one another; their words follow one another, too.
     Neighbours,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! This crate knows nothing of drives. It promises that a quantity carries its
 //! unit in its type or its name, and that a random number always comes from a
-//! seed that somebody handed down.
+//! seed that the caller handed down.
 
 mod closest;
 pub mod command_set;

@@ -62,7 +62,7 @@ impl Nanos {
     }
 }
 
-/// A time that does not fit is a bug in whoever let it come to that: a wrapped one would pass for a result.
+/// A time that does not fit is a bug in the code that computed it: a wrapped one would pass for a result.
 #[cold]
 #[inline(never)]
 const fn overflow() -> ! {

@@ -103,7 +103,8 @@ impl Host {
         Ok(Host::parse_with(&text, &path.display().to_string(), drives)?)
     }
 
-    /// The same, of a text that names no drives; `file` is what errors call it.
+    /// Reads a description from a text that names no drives: TOML with a `[[layer]]` for each layer, the topmost first.
+    /// `file` is what errors call it.
     ///
     /// # Errors
     /// Everything that is wrong: file, line, column and key, what was found and what was expected.
@@ -111,10 +112,11 @@ impl Host {
         Host::parse_with(text, file, &|name| Err(UnknownDrive(format!("'{name}' is no drive that is known here"))))
     }
 
-    /// The same, of a text.
+    /// Reads a description from a text: TOML with a `[[layer]]` for each layer, the topmost first. `drives` finds
+    /// drives by name, and `file` is what errors call the text.
     ///
     /// # Errors
-    /// As [`Host::parse`].
+    /// Everything that is wrong: file, line, column and key, what was found and what was expected.
     pub fn parse_with(text: &str, file: &str, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
         Tree::parse(text, file).and_then(|tree| read(&tree, drives))
     }
@@ -177,10 +179,11 @@ impl Host {
         self.above(drives.into_iter().map(|drive| Box::new(drive.for_a_new_host()) as Box<dyn Device>).collect())
     }
 
-    /// The same above other devices than drives of a description.
+    /// Puts the layers above other devices than drives of a description, one for each drive, in the order of
+    /// [`Host::drives`].
     ///
     /// # Errors
-    /// As [`Host::build`].
+    /// A layer cannot stand on what is below it.
     pub fn above(&self, devices: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, StackError> {
         let mut devices = devices.into_iter();
         let device = self.root.build(&mut devices)?;

@@ -6,10 +6,9 @@
 //!   Power             cuts, and what a served device keeps when the process ends
 //! ```
 //!
-//! A drive in a stack ([`Member`]) is all three, and so is every layer; [`Device`] is their sum. A bare [`Drive`] has the
-//! first two, so that a replay of one drive calls it directly. Whoever runs, serves or checks
-//! a stack uses these alone: a drive inside one is reached as a [`Part`], by name, for its counters and its chips, never
-//! for data.
+//! A drive in a stack ([`Member`]) is all three, and so is every layer; [`Device`] is their sum. A bare [`Drive`] has
+//! the first two, so that a replay of one drive calls it directly. Code that runs, serves or checks a stack uses these
+//! alone: a drive inside one is reached as a [`Part`], by name, for its counters and its chips, never for data.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -49,8 +48,9 @@ impl Traffic {
     }
 }
 
-/// Answers of a device that go to their completions one by one. Whoever gives tags of its own keeps answers with the tags of
-/// above beside these, which have the device's: the two overlap, so a tag alone does not find an answer.
+/// Answers of a device that go to their completions one by one. A layer that gives tags of its own keeps answers with
+/// the tags from above beside these, which have the device's tags. The two overlap, so a tag alone does not find an
+/// answer.
 pub struct AnswersBelow(Peekable<IntoIter<Answer>>);
 
 impl AnswersBelow {
@@ -176,7 +176,9 @@ pub trait BlockDevice: Send {
         None
     }
 
-    /// As [`submit`](BlockDevice::submit), block I/O or a command of [`command_set`](BlockDevice::command_set).
+    /// Takes block I/O or a command of [`command_set`](BlockDevice::command_set) at `request.at`; events before that
+    /// time must have run, as for [`submit`](BlockDevice::submit). The payload has the data of a write and the words of
+    /// a command.
     ///
     /// # Panics
     /// A command of a set, where the device has none.
@@ -202,7 +204,7 @@ pub trait BlockDevice: Send {
         let _ = (sector, stamp, words);
     }
 
-    /// What this stamp means at `sector`; `None` if nobody said so.
+    /// What this stamp means at `sector`; `None` if no such meaning is kept.
     fn meaning(&self, sector: u64, stamp: u64) -> Option<Vec<u64>> {
         let _ = (sector, stamp);
         None
@@ -221,11 +223,12 @@ pub trait BlockDevice: Send {
 
     /// Runs events up to `until` but stops as soon as a completion, or an event for the host, is there; true if one is.
     /// Virtual time is that of the last event then. A loop that calls this takes the events as well as the completions:
-    /// an event that nobody takes stops every call at once.
+    /// an event that is not taken stops every call at once.
     fn run_to_completion(&mut self, until: Nanos) -> bool;
 
-    /// As [`run_to_completion`](BlockDevice::run_to_completion) for a host of block I/O alone: takes and drops the
-    /// events, and is true only if a completion is there.
+    /// Runs events up to `until` for a host of block I/O alone, and stops as soon as a completion is there; true only
+    /// if one is. It calls [`run_to_completion`](BlockDevice::run_to_completion), and takes and drops the events for
+    /// the host.
     ///
     /// # Panics
     /// The device stopped without a completion or an event.
@@ -295,7 +298,8 @@ pub struct Part<'a> {
     pub drive: &'a Drive,
 }
 
-/// The same, to attach observers and set clocks: its data belongs to the layers above.
+/// A drive at the bottom of a stack, borrowed mutably to attach observers and set clocks: its data belongs to the
+/// layers above.
 pub struct PartMut<'a> {
     /// What the stack calls it.
     pub name: String,
@@ -323,7 +327,7 @@ pub trait Administration {
     /// The drives at the bottom, from left to right.
     fn parts(&self) -> Vec<Part<'_>>;
 
-    /// The same, to change.
+    /// The drives at the bottom, from left to right, to change.
     fn parts_mut(&mut self) -> Vec<PartMut<'_>>;
 
     /// Forgets counters and virtual time, and keeps data, maps and wear. Only while nothing is outstanding.
@@ -398,8 +402,9 @@ pub trait Power: Administration {
     /// are left as they are, with what is in flight.
     fn into_members(self: Box<Self>) -> Vec<Member>;
 
-    /// Puts everything that has happened into the images' files, where there are any. Completions are told to nobody before. False
-    /// if one of them cannot take it: no answer may leave that promises anything of it.
+    /// Puts everything that has happened into the images' files, where there are any. A completion that promises any of
+    /// it is reported only afterwards. False if one of the files cannot take it: no answer may leave that promises
+    /// anything of it.
     fn persist(&mut self) -> bool {
         let mut all = true;
         for part in self.parts_mut() {

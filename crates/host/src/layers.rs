@@ -72,7 +72,7 @@ pub trait LayerConfig: Debug + Send + Sync {
     /// Why it cannot stand on them.
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError>;
 
-    /// The same once more.
+    /// Copies the layer's description into a box of its own.
     fn clone_box(&self) -> Box<dyn LayerConfig>;
 }
 

@@ -1,6 +1,6 @@
 //! What runs above drives, in the same virtual time: I/O schedulers, drivers, cache managers, arrays.
 //!
-//! A layer stands on one [`Device`] or several and is one itself, so layers make a tree, a *stack*, and whoever runs,
+//! A layer stands on one [`Device`] or several and is one itself, so layers make a tree, a *stack*, and code that runs,
 //! serves or tortures a drive does the same with a stack. To add a layer is to add its file or folder and its line in
 //! [`LAYERS`].
 

@@ -71,7 +71,7 @@ fn cut_all(device: Box<dyn Device>) -> Box<dyn Device> {
     let mut members = device.into_members();
     for member in &mut members {
         member.cycle(&mut |_| None);
-        // Nobody hears of what was in flight.
+        // Commands that were in flight are not answered.
         member.completions().clear();
     }
     host("").build(members).expect("it comes back")
@@ -270,7 +270,7 @@ fn without_contents_a_layer_begins_anew_and_foreign_data_is_refused() {
         device.completions().clear();
         let device = cut_all(device);
         assert_eq!(device.mapped_run(0, 64), (false, 64));
-        // Somebody else appends to a segment for data.
+        // A writer other than the layer appends to a segment for data.
         let mut member = member(target, Contents::Bytes);
         let segment = if target == ZONES { 256 } else { 16 * 8 };
         member.submit(&Request::new(Op::Write, 90 * segment, 8), Data::Bytes(&[1; 4096]));

@@ -309,7 +309,8 @@ fn a_place_that_cannot_be_read_is_kept_until_its_unit_is_written() {
     );
 }
 
-/// The same commands with contents of bytes, stamps and none take the same time and the same flash operations.
+/// Commands take the same time and the same flash operations whether contents are kept as bytes, as stamps or not at
+/// all.
 #[test]
 fn what_is_kept_of_contents_changes_nothing() {
     let ran = |contents| {

@@ -34,7 +34,7 @@ fn main() -> Result<(), Failed> {
             "--time-scale" => pace = value.parse()?,
             "--set" => settings.push(value),
             "--host" => host = Host::load(value.as_ref(), &|drive| Err(UnknownDrive(drive.to_string())))?,
-            // Nobody asks for metrics.
+            // No client asks for metrics.
             "--control" => {}
             _ => {
                 return Err(format!(

@@ -29,7 +29,7 @@ const LINE_MAX: u64 = 8 << 10;
 /// How long a silent asker is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Scrapes in progress at a time. Beyond that the oldest is hung up on, so that idle connections keep nobody out.
+/// Scrapes in progress at a time. Beyond that the oldest is hung up on, so that idle connections keep no client out.
 const SCRAPES_MAX: usize = 16;
 
 /// A listening control socket; its file goes with it.
@@ -40,11 +40,11 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens on `path`, readable and writable for its owner only. A socket that nobody listens on any more is
+    /// Listens on `path`, readable and writable for its owner only. A socket that no process listens on any more is
     /// replaced.
     ///
     /// # Errors
-    /// Somebody listens there, or the path cannot be had.
+    /// A server listens there, or the path cannot be had.
     pub fn listen(path: &Path, engine: &Arc<Engine>) -> io::Result<Control> {
         if let Ok(found) = std::fs::symlink_metadata(path) {
             if !found.file_type().is_socket() {
@@ -68,7 +68,7 @@ impl Control {
         Ok(Control { path: path.to_path_buf(), stop })
     }
 
-    /// Whether somebody asked the server to stop.
+    /// Whether a client of the socket asked the server to stop.
     pub fn stop_asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

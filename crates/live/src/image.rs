@@ -86,7 +86,7 @@ pub fn is_there(dir: &Path, host: &Host, config: &DriveConfig) -> bool {
 /// there. Layers find what they keep on the drives.
 ///
 /// # Errors
-/// As [`open`]; also where some images are there and others are not, and where a layer cannot stand on the drives.
+/// An image is refused by [`open`], some images are there and others are not, or a layer cannot stand on the drives.
 pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> Result<OpenedStack, OpenError> {
     let drives = host.drives(config);
     let several = drives.len() > 1;

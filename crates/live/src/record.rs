@@ -94,7 +94,8 @@ impl RecordingFile {
         if is_empty { options.open(path) } else { options.create_new(true).open(path) }.map(RecordingFile)
     }
 
-    /// As [`RecordingFile::create`], beside what was recorded before: `trace.csv`, `trace-2.csv`, `trace-3.csv`.
+    /// Makes the file beside what was recorded before, and returns its path, too: the first of `trace.csv`,
+    /// `trace-2.csv`, `trace-3.csv` and so on that [`RecordingFile::create`] takes.
     ///
     /// # Errors
     /// What the operating system says.
@@ -180,7 +181,7 @@ fn write(from: &Receiver<Heard>, set: Option<&CommandSet>, out: Box<dyn Write + 
                     flushed = Instant::now();
                 }
             }
-            // Whoever watches the file grow, or kills the server, has it up to here.
+            // The file is complete up to here for a reader that watches it grow, and if the server is killed.
             Err(RecvTimeoutError::Timeout) => writer.flush().map_err(io::Error::other)?,
             Err(RecvTimeoutError::Disconnected) => break,
         }

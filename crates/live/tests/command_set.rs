@@ -161,7 +161,7 @@ fn after_a_power_cut_the_sectors_are_there_and_events_are_numbered_from_one() {
     drop(engine);
     let engine = open();
     engine.attach_host();
-    // The event that nobody acknowledged was in RAM, and so were the tags.
+    // The event that no host acknowledged was in RAM, and so were the tags.
     assert_eq!(events(&engine), []);
     assert_eq!(status(&of_set(&engine, READ_TAGGED, (5, 1), &[], &[])), Status::Absent);
     let sectors = data.len() as u64 / 512;

@@ -137,7 +137,7 @@ fn serve_and_replay(config: &DriveConfig, pace: Pace) {
         again.run_to_completion(Nanos::MAX);
         again.completions().clear();
     }
-    // Erases may still be in flight at the last answer, and end while nobody asks.
+    // Erases may still be in flight at the last answer, and end while no command is outstanding.
     let at_last = format!("{:?}", again.counters().flash);
     while let Some(at) = again.next_event() {
         again.run_until(at);

@@ -42,7 +42,7 @@ fn idle_connections_do_not_block_scrapes_however_many_there_are() {
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{count} idle connections: {answer}");
         assert!(answer.contains("ssdlab_commands_total{command=\"read\"} 0"), "{answer}");
     }
-    // A silent asker is waited for for 10 s: nobody waited for one.
+    // The server waits 10 s for a silent client: no scrape waited for one.
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }
 

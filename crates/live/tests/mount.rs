@@ -442,7 +442,7 @@ fn a_killed_server_gives_errors_and_leaves_nothing_that_cannot_be_taken_down() {
             assert_nothing_left(&mountpoint);
             continue;
         }
-        // The next mount takes down what is left, also while somebody uses it.
+        // The next mount takes down what is left, also while it is in use.
         let directory = (round == 2).then(|| File::open(&mountpoint).expect("open"));
         let target = Arc::new(Ram::new(64 * MIB));
         let served = mounted(options(&mountpoint, Some(FileSystem::Ext4)), &target);

@@ -231,7 +231,7 @@ fn replies_without_data_are_bounded_as_well() {
     for _ in 0..2000 {
         assert_eq!(client.reply().outcome, Outcome::Done);
     }
-    // Nobody reads the answers to these, which are not the target's.
+    // The client does not read the answers to these at first; they are not the target's.
     let garbage: Vec<u8> = (0..60_000).flat_map(|handle| request_bytes(99, 0, handle, 0, 0)).collect();
     let mut writer = client.writer();
     std::thread::scope(|scope| {

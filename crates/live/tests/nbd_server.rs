@@ -122,7 +122,7 @@ fn a_dead_servers_socket_is_replaced_and_a_live_ones_refused() {
     client.handshake(true);
     client.disconnect();
 
-    // A socket that took the place is somebody else's.
+    // A socket that took the place belongs to another server.
     std::fs::remove_file(&path).expect("a file");
     let other = UnixListener::bind(&path).expect("a listener");
     server.stop();

@@ -18,7 +18,7 @@ fn cuts(name: &str, count: u64, cut: impl FnMut(&mut Subject, &mut ssdlab_base::
     cuts_of(name, count, |rng, drive| Subject::draw(rng, drive % 2 == 0), cut);
 }
 
-/// The same on what `draw` gives for each number.
+/// `cut` again and again on what `draw` gives for each drive's number, `count` cuts in all.
 fn cuts_of(
     name: &str,
     count: u64,

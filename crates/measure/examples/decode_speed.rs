@@ -41,7 +41,7 @@ fn write_vcd(path: &Path, count: u64) {
     writer.finish(Nanos::ZERO).expect("written");
 }
 
-/// The same at 1 MHz, which is what a logic analyser needs for lows of 50 us and more.
+/// Writes the edges as a sigrok session of 1 MHz, which is what a logic analyser needs for lows of 50 us and more.
 fn write_sigrok(path: &Path, count: u64) {
     let mut archive = zip::ZipWriter::new(File::create(path).expect("room in the temporary directory"));
     let options = zip::write::SimpleFileOptions::default().compression_level(Some(1)).large_file(true);

@@ -35,8 +35,8 @@ impl Window {
         Nanos(self.below.0.saturating_sub(self.above.0))
     }
 
-    /// Whether somebody who samples each `interval` is too slow for it. A low is measured wrong by up to an interval, so
-    /// of durations spread evenly over the window each end loses about a sixth of an interval.
+    /// Whether a recorder that samples each `interval` is too slow for it. A low is measured wrong by up to an
+    /// interval, so of durations spread evenly over the window each end loses about a sixth of an interval.
     pub const fn is_narrow_for(&self, interval: Nanos) -> bool {
         interval.0.saturating_mul(SAMPLES_MIN) > self.width().0
     }

@@ -204,7 +204,7 @@ proptest! {
         prop_assert_eq!(read_all(text.into_bytes()), expected);
     }
 
-    /// Bytes nobody promised anything about are refused or read, and never more.
+    /// Arbitrary bytes are refused or read, and never cause a panic.
     #[test]
     fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0..4) {
         let head: &[u8] = match kind {

@@ -26,7 +26,7 @@ use crate::command_set::{AddressSpace, CommandSet, CommandSpec, DataPhase, Mergi
 
 /// Bytes of the block that says what is asked (section 4.2).
 pub const BLOCK_BYTES: usize = 4096;
-/// The same in words.
+/// Words of 64 bits of the block that says what is asked.
 pub const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 /// Most units of a twrite: 512 KB in units of 4 KB (section 4.2).
 pub const MOST_UNITS: u32 = 128;
@@ -45,11 +45,11 @@ pub const REMAP: Opcode = Opcode(4);
 pub const TRIM_LOG: Opcode = Opcode(5);
 /// Gives all that is in the log its own addresses back: of a host that lost its table.
 pub const RESTORE: Opcode = Opcode(6);
-/// As [`TWRITE_HEADER`], a vendor command.
+/// [`TWRITE_HEADER`] as a vendor command: says which units the next [`TWRITE_DATA`] from a tLPN on brings.
 pub const VENDOR_TWRITE_HEADER: Opcode = Opcode(7);
-/// As [`REMAP`], a vendor command.
+/// [`REMAP`] as a vendor command: moves entries of the map from tLPNs to oLPNs.
 pub const VENDOR_REMAP: Opcode = Opcode(8);
-/// As [`TRIM_LOG`], a vendor command.
+/// [`TRIM_LOG`] as a vendor command: says that tLPNs are not needed any more.
 pub const VENDOR_TRIM_LOG: Opcode = Opcode(9);
 
 /// The block's numbers cannot be: none or too many units or entries, or bytes behind them that are not 0.

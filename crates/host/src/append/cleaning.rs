@@ -336,7 +336,7 @@ impl Append {
         self.log.add(Entry::Mapped { unit, place });
     }
 
-    /// Segments whose commit has ended are trimmed when nobody reads them.
+    /// Segments whose commit has ended are trimmed when no command reads them.
     pub(super) fn trim_cleaned(&mut self) {
         if self.to_trim.is_empty() {
             return;

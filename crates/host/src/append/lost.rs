@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever hears all entries, or those of the end alone, knows the same.
+    /// A reader of all entries and a reader of those of the end alone know the same.
     #[test]
     fn entries_tell_what_is_lost() {
         let mut rng = rng(1, "lost");

@@ -18,7 +18,7 @@ pub(crate) trait OverArray {
     /// Its devices.
     fn array(&mut self) -> &mut Array;
 
-    /// Whether it has answered a command that nobody has taken yet.
+    /// Whether it holds an answer that the caller has not taken yet.
     fn has_answered(&self) -> bool;
 
     /// Takes what has ended below, sends what waited for it, and answers; until there is no more to do now.
@@ -38,7 +38,7 @@ pub(crate) trait OverArray {
         }
     }
 
-    /// The same, but stops at the first answer; true if there is one.
+    /// Runs step by step up to `until`, but stops at the first answer; true if there is one.
     fn step_to_answer(&mut self, until: Nanos) -> bool {
         loop {
             while !self.has_answered() && self.array().step(until) {

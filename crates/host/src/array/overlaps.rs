@@ -71,7 +71,8 @@ impl Overlaps {
         self.add_passing(number, slot, request, false)
     }
 
-    /// The same, of a command that may pass others.
+    /// A command arrives, and with `passes` it may pass earlier ones. `next_ready` names its slot when it need not wait
+    /// any longer.
     pub(crate) fn add_passing(&mut self, number: u64, slot: u32, request: &Request, passes: bool) -> Turn {
         let (op, sector, end) = (request.op, request.sector, request.end());
         if op == Op::Flush || request.sectors == 0 {

@@ -153,12 +153,12 @@ impl Array {
         self.devices().flat_map(|device| device.parts()).collect()
     }
 
-    /// The same, to change.
+    /// The drives of all devices, from left to right, to change.
     pub(crate) fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
         self.devices_mut().flat_map(|device| device.parts_mut()).collect()
     }
 
-    /// The same, without the devices' layers.
+    /// Takes the drives out of all devices, from left to right, and drops the devices' layers.
     pub(crate) fn into_members(self) -> Vec<Member> {
         self.below.into_iter().flat_map(|below| below.device.into_members()).collect()
     }
@@ -168,7 +168,7 @@ impl Array {
         self.records_paths
     }
 
-    /// The same, from now on.
+    /// Sets whether paths are recorded from now on, here and in the devices.
     pub(crate) fn record_paths(&mut self, on: bool) {
         self.records_paths = on;
         self.below.iter_mut().for_each(|below| below.device.record_paths(on));
@@ -189,7 +189,8 @@ impl Array {
         self.send_of_set(index, request, cells, &[], owner);
     }
 
-    /// The same of a command of the device's own set, which words go with.
+    /// Sends block I/O or a command of the device's own set to a device now. `words` go with a command of the set;
+    /// `cells` is what a write brings, empty where contents are not kept.
     pub(crate) fn send_of_set(&mut self, index: usize, request: Request, cells: &[u8], words: &[u64], owner: u64) {
         let below = &mut self.below[index];
         if below.device.now() < self.now {
@@ -215,7 +216,8 @@ impl Array {
         self.end_of_only_command()
     }
 
-    /// The same of a command of the device's own set, which words go with; how it ended, and its answer.
+    /// Runs one command of the device's own set, with its words, on the only device, which holds no other; how it
+    /// ended, and its answer.
     ///
     /// # Errors
     /// The device never answers.
@@ -248,8 +250,8 @@ impl Array {
         !self.below[index].device.completions().is_empty()
     }
 
-    /// The same of any device: one that is brought to the time of the others may find something to do although it has
-    /// no event.
+    /// Whether something has ended in any device that [`take`](Array::take) has not given. A device that is brought to
+    /// the time of the others may find something to do although it has no event.
     pub(crate) fn any_has_ended(&mut self) -> bool {
         (0..self.below.len()).any(|index| self.has_ended(index))
     }

@@ -107,7 +107,7 @@ impl Mirror {
             self.send_read(slot);
         } else if changes(request.op) && request.sectors > 0 {
             self.intent.begin(&range, now);
-            // Where changes are refused it is sent to nobody, and waits for no bit.
+            // Where changes are refused, the command is sent to no side and waits for no bit.
             if self.refused.is_some() || self.intent.is_durable(&range) || seeded(LayerBug::BitAfterWrite) {
                 self.send_change(slot);
             } else {

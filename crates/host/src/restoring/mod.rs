@@ -319,7 +319,7 @@ impl Restoring {
         self.has_ended = true;
     }
 
-    /// Of changes that ended before a device lost its power, and of which nobody has heard, nobody can say that they are lost.
+    /// Changes that ended before a device lost its power but were not acknowledged may or may not survive.
     fn unheard_is_lost(&mut self) {
         self.array.take(&mut self.ended);
         for part in &mut self.ended {

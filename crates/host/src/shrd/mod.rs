@@ -63,7 +63,7 @@ pub struct Shrd {
     /// Sectors of the user's, and of a unit.
     capacity: u64,
     per_unit: u64,
-    /// The same as a power of two.
+    /// Binary logarithm of the sectors of a unit.
     unit_shift: u32,
     /// Bytes kept of a sector.
     cell: usize,
@@ -232,7 +232,8 @@ impl Shrd {
         }
     }
 
-    /// The same for a command that accesses sectors one behind the other.
+    /// Puts a command that accesses sectors one behind the other on the list for results, if there is one and it is not
+    /// full.
     fn list_run(&mut self, kind: &str, request: &Request) {
         if self.config.list_commands > 0 && request.sectors > 0 {
             let (first, end) = (request.sector / self.per_unit, request.end().div_ceil(self.per_unit));
@@ -507,7 +508,7 @@ impl Power for Shrd {
 }
 
 impl Shrd {
-    /// Of changes that ended before the drive lost its power, and of which nobody has heard, nobody can say that they are lost.
+    /// Changes that ended before the drive lost its power but were not acknowledged may or may not survive.
     fn unheard_is_lost(&mut self) {
         self.array.take(&mut self.ended);
         for part in &mut self.ended {

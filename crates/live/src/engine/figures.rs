@@ -87,7 +87,8 @@ pub struct Figures {
     pub latency: [Spread; 4],
     /// How much later than the model says answers were handed to their connection; empty without pacing.
     pub lateness: Spread,
-    /// The same since the start of serving, whoever looked in between.
+    /// How much later than the model says answers were handed to their connection since the start of serving, no matter
+    /// how often the figures were read in between; empty without pacing.
     pub lateness_in_all: Spread,
     /// Bytes of a flash page.
     pub page_bytes: u32,

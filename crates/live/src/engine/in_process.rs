@@ -34,8 +34,8 @@ impl Engine {
         self.shared.lock().device.command_set()
     }
 
-    /// A host of the command set starts: from now on the engine keeps events for it, first of all those that nobody has
-    /// acknowledged. Before, events are taken from the device and dropped.
+    /// A host of the command set starts: from now on the engine keeps events for it, first of all those that no host
+    /// has acknowledged. Before, events are taken from the device and dropped.
     pub fn attach_host(&self) {
         let mut state = self.shared.lock();
         state.has_host = true;

@@ -1,8 +1,8 @@
 //! The drive behind a transport: commands in, virtual time bound to the wall clock, answers out when the model says so.
 //!
-//! Whoever brings a command takes the lock, runs the drive up to now, and submits it. With pacing a thread of its own
-//! waits for the drive's next event and hands out what has completed; without, the bringer runs the drive until all of
-//! its commands have completed, and answers them itself: no thread is woken.
+//! The thread that brings a command takes the lock, runs the drive up to now, and submits it. With pacing a thread of
+//! its own waits for the drive's next event and hands out what has completed; without, the thread that brings commands
+//! runs the drive until all of them have completed, and answers them itself: no thread is woken.
 
 mod clock;
 mod figures;
@@ -65,7 +65,7 @@ struct State {
     device: Box<dyn Device>,
     /// Nothing where answers leave at once.
     clock: Option<Clock>,
-    /// Completed, and nobody knows.
+    /// Completed, and not answered yet.
     completions: Vec<Completion>,
     /// Tags and bytes of reads among them.
     read_data: Vec<(u32, Vec<u8>)>,
@@ -90,7 +90,7 @@ struct State {
     sleeps_until: Option<Instant>,
     latency: [Times; 4],
     lateness: Times,
-    /// The same since the start.
+    /// How late answers were since the start of serving; reading the figures does not clear it.
     lateness_in_all: Times,
     /// Requests that broke a rule of a drive with segments and did not reach it, by reason.
     refused_by_transport: [u64; REFUSALS_MAX],
@@ -453,7 +453,7 @@ impl Shared {
         let now = self.paced.then(Instant::now);
         for completion in &completions {
             state.latency[completion.op.class()].record((completion.at - completion.submitted).0);
-            // At the end nobody waits for the clock any more.
+            // At the end no answer waits for the clock any more.
             if let (Some(clock), Some(now)) = (state.clock, now)
                 && !state.stopping
             {
@@ -558,7 +558,8 @@ impl State {
         self.device.next_event().map(|at| clock.instant_of(at))
     }
 
-    /// What the answer to a command promises; the engine's own flush at the end is nobody's.
+    /// What the answer to a command promises. The engine's own flush at the end has no waiter; it promises all that was
+    /// answered.
     fn promise_of(&self, completion: &Completion) -> Promise {
         let pending = self.pending.get(completion.tag as usize).and_then(Option::as_ref);
         pending.map_or(Promise::AllAnswered, |pending| pending.promise)

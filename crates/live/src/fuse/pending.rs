@@ -44,7 +44,8 @@ fn errno(failure: Failure) -> Errno {
 
 /// The requests that a target has not answered yet; a request's cookie is its place.
 ///
-/// Whoever brings an answer sends the reply: no thread waits for it, and the lock is never held over a system call.
+/// The thread that brings an answer sends the reply: no thread waits for it, and the lock is never held over a system
+/// call.
 #[derive(Default)]
 pub(super) struct Pending {
     slots: Mutex<Slots>,

@@ -56,7 +56,7 @@ pub enum FuseError {
     },
 }
 
-/// What whoever waits for the end of the serving waits for.
+/// What a thread that waits for the end of the serving waits for.
 #[derive(Default)]
 pub(crate) struct End {
     state: Mutex<EndState>,
@@ -67,7 +67,7 @@ pub(crate) struct End {
 struct EndState {
     /// The session with the kernel is over.
     ended: bool,
-    /// Somebody in this process wants it to end.
+    /// The end was asked for in this process.
     asked: bool,
 }
 
@@ -153,7 +153,7 @@ impl FuseFile {
         self.directory.join(FILE_NAME)
     }
 
-    /// Waits until the file is unmounted, by whomever.
+    /// Waits until the file is unmounted, no matter by which process.
     pub fn wait(&self) {
         self.end.wait();
     }
@@ -211,7 +211,7 @@ pub(crate) fn unmount(directory: &Path, by_force: bool) -> Result<(), FuseError>
     let deadline = Instant::now() + BUSY_PATIENCE;
     loop {
         let error = match rustix::mount::unmount(directory, flags | UnmountFlags::NOFOLLOW) {
-            // Not mounted any more: somebody else was faster.
+            // Not mounted any more: another unmount was faster.
             Ok(()) | Err(Errno::INVAL) => return Ok(()),
             Err(error) => error,
         };

@@ -158,7 +158,7 @@ pub enum MountError {
         /// Why not.
         source: io::Error,
     },
-    /// Somebody uses it.
+    /// It is in use.
     #[error("{} is in use: close what uses it (`fuser -vm {}` lists it)", path.display(), path.display())]
     Busy {
         /// What is in use: a mountpoint or a loop device.

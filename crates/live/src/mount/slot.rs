@@ -5,7 +5,7 @@
 //! /run/ssdlab/              root; others $XDG_RUNTIME_DIR/ssdlab, else /tmp/ssdlab-UID; mode 0700
 //!   mnt-drive/              one mountpoint, /mnt/drive
 //!     lock                  locked while its server lives: the kernel lets go of it when the process is killed
-//!     mount.json            what is served, for whoever takes it down
+//!     mount.json            what is served, for the process that takes it down
 //!     fuse/drive            the drive as a file
 //! ```
 
@@ -25,7 +25,7 @@ use super::MountError;
 
 const NAME_BYTES_MAX: usize = 200;
 
-/// What is written about a mount for whoever takes it down.
+/// What is written about a mount for the process that takes it down.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The layout of this file.
@@ -179,7 +179,7 @@ fn remove_files(directory: &Path) -> Result<(), MountError> {
         let path = directory.join(name);
         gone(&path, fs::remove_file(&path))?;
     }
-    // Somebody else may have begun to use it.
+    // Another process may have begun to use it.
     let _ = fs::remove_dir(directory);
     Ok(())
 }
@@ -198,7 +198,7 @@ fn read_record(directory: &Path) -> Result<Option<Record>, MountError> {
     Ok(Some(record))
 }
 
-/// The slot of a mountpoint as somebody else sees it.
+/// The slot of a mountpoint as a process that does not hold it sees it.
 pub(super) struct Seen {
     directory: PathBuf,
     lock: File,

@@ -182,7 +182,7 @@ impl Share {
         }
     }
 
-    /// A request's reply is out, or nobody will take it.
+    /// A request's reply is out, or no client will take it.
     pub(super) fn give(&self, cost: u64) {
         let mut held = self.held.load(Ordering::Relaxed);
         loop {
@@ -288,7 +288,7 @@ mod tests {
             assert!(share.take(OWN + 500, NEVER));
         }
         let (waiter, _) = share(&budget);
-        // Nobody waits: everybody may take all the time there is.
+        // No connection waits: each may take all the time there is.
         thread::sleep(Duration::from_millis(100));
         assert!(!ended.load(Ordering::Relaxed));
         stuck.waits_for_client.store(1, Ordering::Relaxed);

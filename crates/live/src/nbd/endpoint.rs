@@ -44,7 +44,7 @@ pub enum EndpointError {
     /// Something else than a socket is in its place.
     #[error("found {0}, which is not a socket, expected a free path or a socket that is not in use")]
     NotASocket(String),
-    /// Somebody else listens there.
+    /// Another server listens there.
     #[error("another server is listening there")]
     InUse,
     /// Not an address and a port.
@@ -175,7 +175,7 @@ impl Listener {
         }
     }
 
-    /// Wakes whoever accepts: Linux ends a listening socket's `accept` when it is shut down.
+    /// Wakes the thread that accepts: Linux ends a listening socket's `accept` when it is shut down.
     pub(super) fn stop(&self) {
         let descriptor = match self {
             Listener::Unix { listener, .. } => listener.as_fd(),
@@ -190,7 +190,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let Listener::Unix { path, inode, .. } = self else { return };
         if inode_of(path).is_ok_and(|now| now == *inode) {
-            // Nobody is there to hear that it failed, and the next server replaces what is left.
+            // No caller is there to be told of a failure, and the next server replaces what is left.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -218,7 +218,7 @@ fn open_unix(path: &Path) -> io::Result<Listener> {
 
     let socket = stream_socket(SocketFlags::empty())?;
     bind(&socket, &address)?;
-    // Nobody can connect before `listen`, so nobody gets in before the mode is set.
+    // No client can connect before `listen`, so none gets in before the mode is set.
     let prepared = chmodat(CWD, path, Mode::RUSR | Mode::WUSR, rustix::fs::AtFlags::empty())
         .and_then(|()| listen(&socket, BACKLOG))
         .map_err(io::Error::from)
@@ -232,7 +232,7 @@ fn open_unix(path: &Path) -> io::Result<Listener> {
     }
 }
 
-/// Whether somebody listens on a socket's file.
+/// Whether a server listens on a socket's file.
 fn is_served(path: &Path) -> bool {
     let Ok(address) = SocketAddrUnix::new(path) else { return false };
     stream_socket(SocketFlags::NONBLOCK).is_ok_and(|socket| is_there(connect(&socket, &address)))
@@ -243,7 +243,7 @@ const fn is_there(connected: Result<(), Errno>) -> bool {
     matches!(connected, Ok(()) | Err(Errno::AGAIN))
 }
 
-/// Removes a socket on which nobody listens; anything else in the way is an error.
+/// Removes a socket on which no server listens; anything else in the way is an error.
 fn remove_dead(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,

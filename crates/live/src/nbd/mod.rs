@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Each connection has a thread that reads; it hands all requests that have arrived to the target in one batch. Answers
-//! are sent by whoever brings them, without ever blocking; what a slow client does not take is sent by a second thread
-//! of the connection. A client that never reads stalls its own connection only: nothing more is read from it while
-//! [`Limits::pending_bytes`] are unanswered or unsent.
+//! are sent by the thread that brings them, without ever blocking; what a slow client does not take is sent by a second
+//! thread of the connection. A client that never reads stalls its own connection only: nothing more is read from it
+//! while [`Limits::pending_bytes`] are unanswered or unsent.
 //!
 //! A request that breaks the rules is answered with the protocol's error and the connection goes on; only what loses
 //! the framing (a wrong magic) ends it.

@@ -1,9 +1,9 @@
 //! What a connection owes its client: requests on their way through the target, and replies on their way out.
 //!
-//! Whoever brings answers sends them, never blocking and never holding the lock while in the kernel: replies that come
-//! meanwhile are left for the one who is sending. When the client takes no more, the rest is handed to the connection's
-//! writer thread, which waits. Every request counts its bytes against a limit from when it was read until its reply is
-//! out, so that neither a deep queue nor a client that never reads makes memory grow.
+//! The thread that brings answers sends them, never blocking and never holding the lock while in the kernel: replies
+//! that come meanwhile are left for the thread that is sending. When the client takes no more, the rest is handed to
+//! the connection's writer thread, which waits. Every request counts its bytes against a limit from when it was read
+//! until its reply is out, so that neither a deep queue nor a client that never reads makes memory grow.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -57,7 +57,7 @@ struct State {
     spare: VecDeque<Reply>,
     /// How much of the queue's first reply is out already.
     front_sent: usize,
-    /// Somebody is in the kernel with what was in the queue, or the writer thread has been called.
+    /// A thread is in the kernel with what was in the queue, or the writer thread has been called.
     sending: bool,
     /// The client took no more: the queue is the writer thread's.
     blocked: bool,
@@ -167,7 +167,7 @@ impl<S: Stream> Outbox<S> {
         }
     }
 
-    /// Sends what is queued unless somebody else is at it, without blocking.
+    /// Sends what is queued without blocking, unless another thread is sending.
     fn send<'a>(&'a self, mut state: MutexGuard<'a, State>) {
         if state.sending {
             return;
@@ -227,7 +227,7 @@ impl<S: Stream> Outbox<S> {
         self.share.give(dropped);
         state.queue.clear();
         state.front_sent = 0;
-        // Whoever reads or writes on this connection learns of it.
+        // The threads that read or write on this connection learn of it.
         self.stream.shutdown();
         self.reader.notify_all();
         self.writer.notify_all();
@@ -305,7 +305,7 @@ impl<S: Stream> Sink for Outbox<S> {
             let reply = self.reply(&pending, answer.result);
             state.queue.push_back(reply);
         }
-        // Whoever ends up sending wakes a reader that waits.
+        // The thread that ends up sending wakes a reader that waits.
         self.send(state);
     }
 }

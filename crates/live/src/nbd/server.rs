@@ -65,7 +65,7 @@ struct Peer {
 }
 
 impl Server {
-    /// Listens, and serves whoever connects from now on.
+    /// Listens, and serves the clients that connect from now on.
     ///
     /// # Errors
     /// The address cannot be had (another server listens there, no such directory, no right), or there is no thread.

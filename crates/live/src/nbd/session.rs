@@ -17,7 +17,8 @@ pub trait Stream: Send + Sync + 'static {
     /// Appends exactly so many bytes to a vector.
     ///
     /// # Errors
-    /// As [`Stream::receive`], and `UnexpectedEof` if the stream ends before.
+    /// What the operating system says; after [`Stream::set_timeout`], `WouldBlock` or `TimedOut` when the time is up;
+    /// `UnexpectedEof` if the stream ends before.
     fn receive_exact(&self, into: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
         let mut filled = into.len();
         into.resize(filled + bytes, 0);

@@ -59,7 +59,7 @@ impl Stream for Socket {
     }
 
     fn receive_exact(&self, into: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
-        // Reads into the vector's spare room, which nobody has to clear before.
+        // Reads into the vector's spare room, which need not be cleared before.
         let count = match self {
             Socket::Unix(stream) => stream.take(bytes as u64).read_to_end(into)?,
             Socket::Tcp(stream) => stream.take(bytes as u64).read_to_end(into)?,

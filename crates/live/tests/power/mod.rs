@@ -25,7 +25,7 @@ type Version = (u64, bool);
 pub(crate) struct Oracle {
     /// The durable version first, then all later ones that were sent.
     may: Vec<Vec<Version>>,
-    /// Answered, and promised by nobody yet: first sector, count, version.
+    /// Answered, and promised by no answer yet: first sector, count, version.
     answered: Vec<(u64, u64, u64)>,
     versions: u64,
 }

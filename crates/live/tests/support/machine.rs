@@ -95,7 +95,7 @@ pub(crate) fn why_no_mount() -> Option<String> {
 pub(crate) fn why_no_file_system(name: &str, checker: &str) -> Option<String> {
     let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     if !known.lines().any(|line| line.trim_start_matches("nodev").trim() == name) {
-        // It may be a module that nobody has asked for yet.
+        // It may be a module that no program has asked for yet.
         if !program(&[&"modprobe", &name]).0 {
             return Some(format!("this kernel has no {name}"));
         }

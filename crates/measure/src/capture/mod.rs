@@ -187,10 +187,10 @@ impl Capture {
         Capture::from_source(name, Box::new(file), select)
     }
 
-    /// The same from bytes in memory; `name` is for errors.
+    /// Takes a capture from bytes in memory, recognises its format and finds the wanted lines; `name` is for errors.
     ///
     /// # Errors
-    /// As [`Capture::open`].
+    /// The bytes cannot be read, are in no known format, or have no such lines.
     pub fn from_bytes(name: &str, bytes: Vec<u8>, select: &Select) -> Result<Capture, CaptureError> {
         Capture::from_source(name.to_string(), Box::new(Cursor::new(bytes)), select)
     }

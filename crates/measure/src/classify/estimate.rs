@@ -6,7 +6,8 @@ use crate::{Model, Window};
 /// Standard deviations of an interval that holds the truth 95 times in a hundred.
 const DEVIATIONS: f64 = 1.96;
 
-/// The same where the scatter itself is known from a few lines only: Student's t for so many degrees of freedom.
+/// Standard deviations of an interval that holds the truth 95 times in a hundred where the scatter itself is known from
+/// a few lines only: Student's t for so many degrees of freedom.
 fn student(freedom: usize) -> f64 {
     const TABLE: [f64; 20] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

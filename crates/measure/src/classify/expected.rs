@@ -39,11 +39,11 @@ impl Expected {
 
 /// The window (a, b) of a recorder for a described drive.
 ///
-/// An end that belongs to a range of times is where the description has it, as in the paper (Table I, "tested"). A program
-/// that always takes the same time would leave no room: whoever samples measures it a sample too short or too long. Such an end
-/// goes half way to the nearest time of another operation. Half way as a difference, not as a ratio: what sampling does to a
-/// duration is added to it, less than an interval in either direction however long it is, so in the middle the slowest loop
-/// that can tell the two at all still does.
+/// An end that belongs to a range of times is where the description has it, as in the paper (Table I, "tested"). A
+/// program that always takes the same time would leave no room: a recorder that samples measures it a sample too short
+/// or too long. Such an end goes half way to the nearest time of another operation. Half way as a difference, not as a
+/// ratio: what sampling does to a duration is added to it, less than an interval in either direction however long it
+/// is, so in the middle the slowest loop that can tell the two at all still does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramWindow {
     /// The window.
@@ -87,7 +87,7 @@ impl ProgramWindow {
         Some(decided)
     }
 
-    /// Whether somebody who samples each `interval` is too slow for it.
+    /// Whether a recorder that samples each `interval` is too slow for it.
     pub fn is_narrow_for(&self, interval: Nanos) -> bool {
         self.room.is_some_and(|room| interval > room) || self.window.is_narrow_for(interval)
     }

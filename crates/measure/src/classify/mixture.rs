@@ -21,8 +21,9 @@ const SIGMA_MIN: f64 = 0.0005;
 const WIDTHS: [f64; 3] = [SIGMA_MIN, 0.03, 0.3];
 /// A log-normal narrower than this is a spike.
 const SPIKE: f64 = 0.12;
-/// Shorter lows are reads, where nobody says how long a read lasts: between the longest read (75 us) and the shortest
-/// program (200 us) of the paper's Table I. QLC chips have longer reads (228 us, the preset's): theirs have to be said.
+/// Shorter lows are reads, where the expected durations say nothing of reads: between the longest read (75 us) and the
+/// shortest program (200 us) of the paper's Table I. QLC chips have longer reads (228 us, the preset's): theirs have to
+/// be said.
 const READ_MAX_NS: f64 = 150_000.0;
 
 /// What a low was.

@@ -255,7 +255,7 @@ fn amplification(
     Some(Amplification { value, least: value, most: value, from: "pages programmed, all by those for the host" })
 }
 
-/// Why there is no write amplification, in the words of somebody who wants it.
+/// Why there is no write amplification, in words for a user who wants it.
 fn why_not(before: &Snapshot, after: &Snapshot, report: &Report, says: &str) -> String {
     if report.host.is_some_and(|host| host.bytes == 0) {
         return "the host wrote nothing that the drive's units show in this time: there is no write amplification"

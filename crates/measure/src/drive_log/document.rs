@@ -176,7 +176,8 @@ pub(super) fn count(document: &Value, keys: [&str; 2]) -> Result<Option<u128>, S
     number(Some(value)).map(Some).ok_or_else(|| not_a_count(key, value))
 }
 
-/// The same where 64 bits hold it.
+/// The count under the first of the keys that is there, as 64 bits. A count that does not fit is an error, as is what
+/// is no count.
 fn small(document: &Value, keys: [&str; 2]) -> Result<Option<u64>, String> {
     count(document, keys)?.map(|value| u64::try_from(value).map_err(|_| too_large(keys[0], value))).transpose()
 }
