@@ -37,7 +37,7 @@ pub(crate) fn segment_figures() -> Vec<Figure> {
     best.into_iter().flatten().chain(overwrites(&page, &segmented(SEGMENTS * segment))).collect()
 }
 
-/// The same flash with the design `aftl`, all planes to write to, and so many bytes for the user.
+/// The drive `bench-32g` with the design `aftl`, all planes to write to, and so many bytes for the user.
 fn segmented(user: u64) -> DriveConfig {
     let sets = [
         "ftl.design=aftl",

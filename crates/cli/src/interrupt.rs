@@ -15,7 +15,8 @@ pub(crate) fn listen() -> Result<&'static AtomicBool, Failure> {
     listen_saying("interrupted: finishing with the results so far; once more ends at once")
 }
 
-/// The same, with what is said the first time.
+/// From here on, SIGINT, SIGTERM and SIGHUP set the flag that is given back, and `sentence` is said; coming again, they
+/// end the process. An empty sentence is not said.
 pub(crate) fn listen_saying(sentence: &'static str) -> Result<&'static AtomicBool, Failure> {
     ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::Relaxed) {

@@ -10,8 +10,8 @@ pub(crate) fn install_hook() {
     std::panic::set_hook(Box::new(report));
 }
 
-/// From here on a panic in any thread ends the process: a drive that broke inside must serve nobody, and for its image
-/// the end of the process is a power cut.
+/// From here on a panic in any thread ends the process: a drive that broke inside must serve no client, and for its
+/// image the end of the process is a power cut.
 pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|info| {
         report(info);

@@ -122,7 +122,7 @@ pub(crate) struct Live {
     recorder: Option<(PathBuf, Recorder)>,
     pace: Pace,
     damage: DamageReport,
-    /// Somebody wants the server to end.
+    /// Set when the server is to end.
     stop: &'static AtomicBool,
     /// Memory that `--memory` leaves for clients, in bytes.
     left: u64,
@@ -278,7 +278,7 @@ impl Live {
         }
     }
 
-    /// Whether somebody wants the server to end: also while the drive was recovering.
+    /// Whether the server is to end: also while the drive was recovering.
     pub(crate) fn is_to_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.control.as_ref().is_some_and(Control::stop_asked)
     }
@@ -309,7 +309,7 @@ impl Live {
     }
 }
 
-/// An address that cannot be listened on: somebody else's server is not the input's fault.
+/// An address that cannot be listened on: another server there is not the input's fault.
 fn unusable(option: &str, text: &str, error: &EndpointError) -> Failure {
     let sentence = format!("{option} {text}: {error}");
     match error {

@@ -61,7 +61,7 @@ pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
         .map_err(Failure::input)
 }
 
-/// The same, of a text; `name` is what errors call it.
+/// The host that a text describes; drives in it are named as `--device` names them. Errors call the text `name`.
 pub(crate) fn host_of(text: &str, name: &str) -> Result<Host, Failure> {
     Host::parse_with(text, name, &|device| open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence())))
         .map_err(Failure::input)

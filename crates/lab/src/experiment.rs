@@ -192,7 +192,7 @@ pub fn run(
     run_in_lanes(experiment, observe, None, control)
 }
 
-/// As [`run`], with a look at every request.
+/// Runs the experiment as [`run`] does; `lanes` makes what takes every request of a drive's measured run.
 fn run_in_lanes(
     experiment: &Experiment<'_>,
     mut observe: Option<&mut Observe<'_>>,
@@ -307,7 +307,7 @@ pub fn run_into(
     run_into_observed(experiment, folder, window, None, control)
 }
 
-/// The same with an observer for each drive.
+/// Runs the experiment and writes its files as [`run_into`] does; `observe` makes an observer for each drive.
 pub fn run_into_observed(
     experiment: &Experiment<'_>,
     folder: &Path,

@@ -60,7 +60,7 @@ impl Staging {
         Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new(), outdated: Vec::new() })
     }
 
-    /// The same in a folder that is there, for single files: a folder that nobody asked for is a slip of the pen.
+    /// Stages single files in a folder that exists already. A missing one is not made: its name is probably mistyped.
     ///
     /// # Errors
     /// There is no such folder.
@@ -95,7 +95,7 @@ impl Staging {
             self.made.push(folder.clone());
         }
         let temporary = folder.join(format!(".{file}.{}.part", std::process::id()));
-        // What a killed run of the same number left; and a link that somebody put there is not followed.
+        // Removes what a killed run of the same process number left. A link that was put there is not followed.
         let _ = fs::remove_file(&temporary);
         match File::options().write(true).create_new(true).open(&temporary) {
             Ok(file) => {

@@ -97,7 +97,7 @@ impl<'a> Age<'a> {
             Age::Fill => Some("fill".to_string()),
             Age::Touched => Some(format!("footprint {}", measured.identity())),
             Age::Steady => Some(format!("steady {}", measured.identity())),
-            // The same age, whichever of the two asks for it.
+            // `Steady` and `SteadyUnder` of one workload are one age, so both give the same text.
             Age::SteadyUnder(source) => Some(format!("steady {}", source.identity())),
             Age::Workload(source) => Some(format!("workload {}", source.identity())),
             Age::FilledThen(source) => Some(format!("fill, workload {}", source.identity())),
@@ -841,7 +841,7 @@ mod tests {
         }
     }
 
-    /// A drive stops for an event as for a completion; an event that nobody takes stops it for ever.
+    /// A drive stops for an event as for a completion; an event that no host takes stops it for ever.
     #[test]
     fn a_drive_that_sends_events_is_preconditioned() {
         let text = include_str!("../tests/common/small.toml");

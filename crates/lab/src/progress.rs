@@ -40,9 +40,9 @@ impl Phase {
     }
 }
 
-/// Somebody who shows progress. Called often; it must be quick and thin out by itself what it draws.
+/// A display of progress. Called often; it must be quick and thin out by itself what it draws.
 pub trait Progress: Sync {
-    /// Somebody who shows one of several drives that are at work at the same time.
+    /// A display of one of several drives that are at work at the same time.
     fn beside(&self) -> Box<dyn Progress + '_> {
         Box::new(Quiet)
     }
@@ -66,7 +66,7 @@ pub trait Progress: Sync {
     fn finish(&self) {}
 }
 
-/// Nobody watches.
+/// A display that shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
@@ -79,7 +79,7 @@ pub struct Control<'a> {
     pub stop: &'a AtomicBool,
     /// Who watches.
     pub progress: &'a dyn Progress,
-    /// Set when nobody wants the results any more.
+    /// Set when the results are not wanted any more.
     cancelled: Option<&'a AtomicBool>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Control<'a> {
         Control { stop, progress, cancelled: None }
     }
 
-    /// A part of the work, which `cancelled` ends as well, and which somebody else watches.
+    /// A part of the work, which `cancelled` ends as well, and which has its own display, `progress`.
     #[must_use]
     pub const fn part<'b>(&self, progress: &'b dyn Progress, cancelled: &'b AtomicBool) -> Control<'b>
     where

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The loop allocates nothing and draws nothing. It stops the drive at every completion, because the workload may
-//! send at that very moment, and at the ends of the timeline's intervals. It trusts nobody: what was sent and what
+//! send at that very moment, and at the ends of the timeline's intervals. It trusts no count: what was sent and what
 //! came back, the time spent in the drive and the sum of latencies are counted apart, and `checks` compares them.
 
 use std::collections::VecDeque;

@@ -32,7 +32,7 @@ pub struct RunResult {
     pub complete: bool,
     /// The seed of everything random.
     pub seed: u64,
-    /// What somebody called the run.
+    /// The title that the user gave the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The command line, where there was one.
@@ -510,13 +510,13 @@ pub struct MapCache {
     pub hits: u64,
     /// Map pages asked for that were not.
     pub misses: u64,
-    /// Hits by hits and misses; `null` where nobody asked.
+    /// Hits by hits and misses; `null` where no map page was asked for.
     pub hit_ratio: Option<f64>,
     /// Map pages read from flash.
     pub loads: u64,
     /// Map pages programmed since something changed in them.
     pub flushes: u64,
-    /// The same by who asked: `host`, `buffer`, `gc`, `log`.
+    /// Hits, misses, loads and flushes by requester: `host`, `buffer`, `gc`, `log`.
     pub by_asker: BTreeMap<String, MapRequests>,
     /// Dirty map pages that stayed and were programmed with one that left.
     pub flushed_with_others: u64,
@@ -546,14 +546,14 @@ pub struct MapCache {
     pub wait_mean_ns: Option<f64>,
 }
 
-/// What somebody asked the cache of a map for, and what that took.
+/// What a requester asked the cache of a map for, and what that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MapRequests {
     /// Map pages that were cached.
     pub hits: u64,
     /// Map pages that were not.
     pub misses: u64,
-    /// Hits by hits and misses; `null` where nobody asked.
+    /// Hits by hits and misses; `null` where no map page was asked for.
     pub hit_ratio: Option<f64>,
     /// Map pages read from flash.
     pub loads: u64,
@@ -607,7 +607,7 @@ pub struct Capacity {
 pub struct OverProvisioning {
     /// (physical - user) / user.
     pub nominal: f64,
-    /// The same without what GC's reserve, the open blocks and bad blocks take.
+    /// (physical - user) / user, with physical less what GC's reserve, the open blocks and bad blocks take.
     pub effective: f64,
 }
 
@@ -781,7 +781,7 @@ pub struct Commands {
     pub by_name: BTreeMap<String, CommandCount>,
     /// Events that the drive sent.
     pub events: u64,
-    /// ... of them not acknowledged at the end.
+    /// Events that were sent and not acknowledged at the end.
     pub events_unacknowledged: u64,
 }
 
@@ -790,9 +790,9 @@ pub struct Commands {
 pub struct CommandCount {
     /// In all.
     pub completed: u64,
-    /// ... of them refused for a reason of the set's.
+    /// Completed commands that were refused for a reason of the set's.
     pub refused: u64,
-    /// ... of them with any status but success.
+    /// Completed commands with any status but success.
     pub failed: u64,
 }
 

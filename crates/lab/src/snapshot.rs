@@ -167,19 +167,19 @@ impl SnapshotCache {
         }
     }
 
-    /// The same cache with another limit for all files together, in bytes.
+    /// Sets the limit for all files of the cache together, in bytes.
     #[must_use]
     pub fn limit_bytes(self, limit_bytes: u64) -> SnapshotCache {
         SnapshotCache { limit_bytes, ..self }
     }
 
-    /// The same cache, keeping what took at least this long to make.
+    /// Keeps snapshots only of drives whose ageing took at least this long.
     #[must_use]
     pub fn worth_keeping(self, worth_keeping: Duration) -> SnapshotCache {
         SnapshotCache { worth_keeping, ..self }
     }
 
-    /// The same cache, with a checkpoint of a drive that is being preconditioned so often.
+    /// Sets how often the cache gets a checkpoint of a drive that is being preconditioned.
     #[must_use]
     pub fn checkpoint_every(self, checkpoint_every: Duration) -> SnapshotCache {
         SnapshotCache { checkpoint_every, ..self }

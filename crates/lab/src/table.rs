@@ -363,7 +363,7 @@ fn stalled(device: &DeviceResult) -> Option<u64> {
     Some(device.gc.stalled_commands).filter(|&commands| commands > 0)
 }
 
-/// The cache of its map, if somebody asked it for something.
+/// The cache of its map, if a map page was asked for.
 fn mapped(device: &DeviceResult) -> Option<&MapCache> {
     device.map_cache.as_ref().filter(|map| map.hit_ratio.is_some())
 }

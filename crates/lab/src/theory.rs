@@ -218,7 +218,7 @@ mod tests {
             let of = |writes: f64, space| fifo_of_classes(a, &[(writes, space), (1.0 - writes, 1.0 - space)]);
             assert!(of(0.8, 0.2).expect("a > 1") > uniform);
             assert!(of(0.9, 0.1).expect("a > 1") > of(0.8, 0.2).expect("a > 1"));
-            // Data that nobody writes goes round with the rest.
+            // Data that is never overwritten goes round with the rest.
             assert!(of(1.0, 0.1).is_some_and(|wa| wa > 1.0 && wa.is_finite()));
         }
         assert_eq!(fifo_of_classes(1.1, &[(0.5, 0.5)]), None, "half of the writes are missing");

@@ -15,7 +15,7 @@ use crate::result::{OpTimeline, Timeline};
 /// Samples at which neighbours are merged; even.
 const SAMPLES_MAX: usize = 1024;
 
-/// The same where an interval was asked for.
+/// Samples at which neighbours are merged where an interval was asked for; even.
 const ASKED_MAX: usize = 65_536;
 
 /// The first interval: a microsecond.

@@ -109,7 +109,8 @@ fn files_of_drives_that_only_the_earlier_run_had_are_removed_and_nothing_else() 
 fn every_key_of_a_result_is_documented() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md");
     let docs = fs::read_to_string(docs).expect("docs/results.md");
-    // These hold names that somebody else gives: a description's keys, a design's figures, names of memory, the parts of docs/latency.md.
+    // These hold names that are given elsewhere: a description's keys, a design's figures, names of memory, the
+    // parts of docs/latency.md.
     let foreign = ["configuration", "design", "memory", "parts_ns"];
     let value = serde_json::to_value(result()).expect("JSON");
     let mut missing = BTreeSet::new();
@@ -183,7 +184,7 @@ fn the_timeline_as_a_table_is_the_timeline() {
     assert!(rows.next().is_none());
 }
 
-/// What somebody reads into a table has the types of what it is, and the numbers of the text beside it.
+/// What a user reads into a table has the types of what it is, and the numbers of the text beside it.
 #[test]
 fn the_summary_as_a_table_is_the_summary_with_types() {
     let mut result = result();

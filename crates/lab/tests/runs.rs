@@ -354,7 +354,7 @@ fn verified_drives_of_all_kinds_give_back_what_was_written() {
     }
 }
 
-/// Somebody who is told.
+/// Keeps the notes that it is told.
 struct Notes(Mutex<Vec<String>>);
 
 impl Progress for Notes {
@@ -469,7 +469,7 @@ fn the_variation_of_the_rate_is_that_of_the_timeline_in_the_same_intervals() {
     assert!((cv / (variance.sqrt() / mean) - 1.0).abs() < 1e-9, "{cv} against {}", variance.sqrt() / mean);
     assert!(cv > 0.01, "collection is felt: {cv}");
 
-    // The same run with the timeline's own intervals: the same but for those, and the variation is over 100 ms.
+    // A run with the timeline's own intervals is the same but for those, and its variation is over 100 ms.
     let plain = run(&experiment(&drives, &workload, Age::Steady));
     assert_eq!(plain.devices[0].rate_variation.interval_ns, 100_000_000);
     assert_eq!(plain.devices[0].latency_ns, device.latency_ns);

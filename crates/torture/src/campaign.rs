@@ -66,7 +66,7 @@ impl Campaign {
         self.run_each(stop, watch, &|seed, totals, over| Ok(run(&draw_until(seed, &self.scope, over)?, totals)?))
     }
 
-    /// The same, where `one` runs a seed.
+    /// Runs the seeds as [`Campaign::run`] does, where `one` runs a seed.
     pub fn run_each(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync), one: &OneSeed<'_>) -> Outcome {
         let start = Instant::now();
         let next = AtomicU64::new(0);

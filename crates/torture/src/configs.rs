@@ -113,7 +113,8 @@ pub fn most_user_units(config: &DriveConfig) -> Option<u64> {
     Some(good * step)
 }
 
-/// As [`random`], of one unit's capacity and without a look whether it is accepted.
+/// A drive drawn from everything that [`random`] draws from, with a user capacity of one mapping unit. It is not tried
+/// whether the drive is accepted.
 pub fn draw(rng: &mut Rng) -> DriveConfig {
     let free_blocks = one_of(rng, &[2, 2, 3, 3, 4]);
     let streams = one_of(rng, &[1, 1, 1, 2, 3]);

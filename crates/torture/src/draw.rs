@@ -124,10 +124,10 @@ pub fn draw(seed: u64, scope: &Scope) -> Result<Case, NotDrawn> {
     draw_until(seed, scope, &|| false)
 }
 
-/// As [`draw`], which ends when `over` says so.
+/// The case of a seed, as [`draw`] gives it; drawing ends when `over` says so.
 ///
 /// # Errors
-/// No drive that was drawn was accepted.
+/// No drive that was drawn was accepted, or drawing was ended before one was.
 pub fn draw_until(seed: u64, scope: &Scope, over: &dyn Fn() -> bool) -> Result<Case, NotDrawn> {
     let mut rng = rng(seed, "torture");
     let turn = |names: &[String], rng: &mut Rng| (!names.is_empty()).then(|| one_of(rng, names));

@@ -396,7 +396,8 @@ impl Durable {
         self.begin_life(next);
     }
 
-    /// As [`found`](Durable::found), of a device that refused to flush before: it need not be on flash.
+    /// All sectors of a device that refused to flush before were read: `found` is what they hold, and it need not be on
+    /// flash. The next command will take effect as number `next` of this life.
     pub fn seen(&mut self, found: &[Result<u64, Status>], next: u64, context: &str) {
         for (number, found) in (0..).zip(found) {
             match found {

@@ -37,12 +37,13 @@ pub fn run(case: &Case, totals: &mut Totals) -> Result<(), Finding> {
     run_with_faults(case, totals, &mut Vec::new())
 }
 
-/// As [`run`], with a sentence for each fault of the case that never struck, if it came to its end.
+/// Runs a case as [`run`] does. `unstruck` gets a sentence for each fault of the case that never struck, if the case
+/// came to its end.
 pub fn run_telling(case: &Case, totals: &mut Totals, unstruck: &mut Vec<String>) -> Result<(), Finding> {
     run_watched(case, totals, &mut Vec::new(), unstruck)
 }
 
-/// As [`run`], with the faults that struck, as far as the case went.
+/// Runs a case as [`run`] does. `struck` gets the faults that struck, as far as the case went.
 pub(crate) fn run_with_faults(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>) -> Result<(), Finding> {
     run_watched(case, totals, struck, &mut Vec::new())
 }

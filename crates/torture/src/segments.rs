@@ -47,7 +47,7 @@ struct Modelled {
     lives: Vec<Life>,
     /// Lives before this one ended with a trim that completed.
     trimmed: usize,
-    /// ... that a flush covered, or FUA.
+    /// Lives before this one ended with a trim that completed and that a flush covered, or FUA.
     durable: usize,
     /// Of a zone.
     state: ZoneState,

@@ -42,7 +42,7 @@ pub fn shrink(case: &Case, finding: &Finding) -> Shrunk {
     shrink_until(case, finding, &AtomicBool::new(false))
 }
 
-/// As [`shrink`], until `stop` is set: what was found up to then.
+/// Shrinks a case that fails with `finding` until `stop` is set; gives back what was found up to then.
 pub fn shrink_until(case: &Case, finding: &Finding, stop: &AtomicBool) -> Shrunk {
     let mut shrinker = Shrinker { best: case.clone(), finding: finding.clone(), tries: 0, began: Instant::now(), stop };
     shrinker.cut_tail();

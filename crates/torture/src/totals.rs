@@ -29,9 +29,9 @@ pub struct Totals {
     pub commands: u64,
     /// Power cuts.
     pub cuts: u64,
-    /// The same by [`CutKind`].
+    /// Power cuts by [`CutKind`], without those of stacks.
     pub cuts_by_kind: [u64; 4],
-    /// The same by the kinds of the design's own work that were under way.
+    /// Power cuts by the kinds of the design's own work that were under way; a cut counts for each of them.
     pub cuts_by_work: BTreeMap<&'static str, u64>,
     /// Of stacks: crashes of the host alone, power cuts of one drive, and of everything.
     pub stack_cuts: [u64; 3],

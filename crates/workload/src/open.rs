@@ -91,8 +91,8 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Box<dyn Workload>, Work
 /// Opens the trace that `text` names, or the model; a model that gives no seed is drawn from seed 1.
 ///
 /// # Errors
-/// As [`Trace::open`]; and where `text`, or the file it names, is rather something for fio, the error says how to write
-/// that.
+/// A trace that [`Trace::open`] refuses, or a model that cannot be read. Where `text`, or the file it names, is rather
+/// something for fio, the error says how to write that.
 pub fn open_trace(text: &str) -> Result<Trace, WorkloadError> {
     open_seeded(text, 1)
 }
@@ -129,7 +129,7 @@ fn meant_for_fio(text: &str) -> Option<WorkloadError> {
         };
     }
     if !path.is_file() {
-        // Opening a named pipe would wait for somebody to write to it.
+        // Opening a named pipe would wait for a process that writes to it.
         return None;
     }
     let mut head = Vec::new();

@@ -1,4 +1,5 @@
-//! The same jobs through fio itself, with its `null` engine and its log of requests; skipped where fio is missing.
+//! Jobs as this crate sends them, beside the same jobs through fio itself, with its `null` engine and its log of
+//! requests; skipped where fio is missing.
 
 mod fio_support;
 

@@ -78,7 +78,7 @@ pub(super) fn drive(args: &DriveArgs) -> Result<(), Failure> {
     if args.json { stdout::print_json(&as_json(&report)) } else { show(&report, last, snapshots.len() == 1) }
 }
 
-/// The folder of the logs of a run whose results somebody took for a log.
+/// The folder of the logs of a run whose results the user took for a log.
 fn logs_beside(path: &Path) -> Option<PathBuf> {
     let logs = path.parent()?.join("smart");
     (path.file_name()? == "result.json" && logs.is_dir()).then_some(logs)

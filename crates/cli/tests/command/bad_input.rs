@@ -299,7 +299,7 @@ fn a_folder_and_a_named_pipe_are_no_traces() {
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "."], &[". is a folder"]);
     let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().expect("mkfifo");
     assert!(made.success());
-    // Nobody ever writes to it: opening it would wait for ever.
+    // No process ever writes to it: opening it would wait for ever.
     bench.refuses(&["run", "-d", "tiny.toml", "-w", "pipe"], &["pipe is not a regular file", "-w - < pipe"]);
 }
 

@@ -56,7 +56,7 @@ fn a_run_prints_a_table_and_writes_every_file_and_no_other() {
     assert!(bench.read("deep/out/report.html").starts_with("<!doctype html>"));
 }
 
-/// A run of some seconds said nothing at all in a pipe: whoever looked at a log did not know whether it went on.
+/// A run of some seconds said nothing at all in a pipe: the reader of a log did not know whether it went on.
 #[test]
 fn in_a_pipe_progress_is_lines_unless_it_is_to_be_quiet() {
     let bench = Bench::new();

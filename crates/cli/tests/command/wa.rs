@@ -46,7 +46,7 @@ fn a_run_s_waveform_holds_every_program_that_the_drive_counted() {
         let ratio = device["write_amplification"]["total"].as_f64().expect("a ratio");
         assert!((all["write_amplification"].as_f64().expect("a ratio") - ratio).abs() < 1e-9);
     }
-    // The same from the drive's own log.
+    // The drive's own log gives the same write amplification.
     let report =
         json(&bench.succeeds(&["wa", "drive", "out/smart/before.json", "out/smart/after.json", "--json"]).stdout);
     let result = json(&bench.read("out/result.json"));

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! It promises that times are those of the model: nothing here adds latencies up. Peak rates are bounds for data that flash
-//! serves: no run is faster but by what the buffer absorbs or nobody wrote; collection and waiting make it slower.
+//! serves: no run is faster but by data that the buffer absorbs or that was never written; collection and waiting make
+//! it slower.
 
 mod die;
 mod text;

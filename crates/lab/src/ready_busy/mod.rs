@@ -27,7 +27,7 @@ pub use result::{Estimated, LevelFactors, ReadyBusy, Real, Recorded, SubtestCoun
 pub(crate) use text::render;
 use truth::Truth;
 
-/// Of the planes that the model pairs, the share that has to be paired before nobody is warned.
+/// Of the planes that the model pairs, the least share that has to be paired. The run has a warning if it is less.
 const PAIRED: f64 = 0.9;
 
 /// Sampling intervals at which the watched line is recorded side by side. The first is the one that stands for the

@@ -130,7 +130,7 @@ pub struct SubtestCount {
     pub programs: u64,
     /// Equation 2 from these programs; nothing when the host wrote nothing.
     pub counted: Option<f64>,
-    /// The same from the pages that were really programmed.
+    /// Equation 2 from the pages that were really programmed; nothing when the host wrote nothing.
     pub real: Option<f64>,
 }
 

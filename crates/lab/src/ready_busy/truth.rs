@@ -1,4 +1,4 @@
-//! What was really programmed while somebody watched: from the chips' operations, by die, cause and test.
+//! What was really programmed while a run was watched: from the chips' operations, by die, cause and test.
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, OpKind, Resource, Span};

@@ -34,7 +34,7 @@ pub(crate) struct Fake {
     done: Vec<Completion>,
     busy_until: Nanos,
     served: u64,
-    /// Events sent, and those that nobody has taken.
+    /// Events sent, and those that the host has not taken.
     told: u64,
     events: Vec<Event>,
     pub(crate) counters: Counters,

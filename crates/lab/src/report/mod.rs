@@ -133,7 +133,7 @@ fn map_hits(run: &RunResult) -> String {
     )
 }
 
-/// What was asked of the drives: of a path, which says where somebody keeps a trace, the last part.
+/// What was asked of the drives: of a path, which says where the user keeps a trace, the last part.
 fn workload(run: &RunResult) -> &str {
     match run.workload.rsplit_once('/') {
         Some((_, name)) if !name.is_empty() && !ssdlab_workload::fio::is_spec(&run.workload) => name,

@@ -6,7 +6,7 @@ use crate::breakdown::OPS;
 use crate::breakdown::text::{columns, label, parts_in, plural, waits};
 use crate::result::{DeviceResult, LatencySplit, OpBreakdown, RunResult};
 
-/// The section, or nothing of a run of which nobody asked.
+/// The section, or nothing of a run for which no latency breakdown was asked.
 pub(super) fn section(run: &RunResult) -> String {
     let drives: String = run.devices.iter().enumerate().map(|(index, device)| of_drive(index, device)).collect();
     if drives.is_empty() {

@@ -8,7 +8,7 @@ use super::tables::chip;
 use crate::ready_busy::ReadyBusy;
 use crate::result::RunResult;
 
-/// The section, or nothing of a run that nobody watched.
+/// The section, or nothing of a run that was not watched.
 pub(super) fn section(run: &RunResult) -> String {
     let drives = run.devices.iter().enumerate();
     let watched: String = drives

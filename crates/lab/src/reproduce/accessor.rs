@@ -59,7 +59,7 @@ impl Measured {
         self.at(path)?.as_object()?.values().map(Value::as_f64).sum()
     }
 
-    /// The same of those entries whose names are asked for; 0 if there is none of these.
+    /// The sum of those entries of a table of numbers whose names are asked for; 0 if there is none of these.
     pub fn total_of(&self, path: &str, asked: impl Fn(&str) -> bool) -> Option<f64> {
         let entries = self.at(path)?.as_object()?.iter();
         entries.filter(|(name, _)| asked(name)).map(|(_, value)| value.as_f64()).sum()

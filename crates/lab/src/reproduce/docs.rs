@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <!-- ssdlab figure08 -->
-//! ...replaced...
+//! lines that the command replaces
 //! <!-- /ssdlab -->
 //! ```
 //!

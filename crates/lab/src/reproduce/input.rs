@@ -39,7 +39,7 @@ pub struct Input {
     pub about: String,
     /// The workload's text, with full paths.
     pub text: String,
-    /// The same as a report names it: of paths the last part.
+    /// The workload's text as a report names it: of paths the last part.
     pub shown: String,
     /// The file that it takes from the folders of traces, if any.
     #[serde(skip)]

@@ -37,7 +37,7 @@ pub struct Settings<'a> {
     pub watch: &'a dyn Watch,
 }
 
-/// Somebody who watches the runs, from any thread.
+/// Watches the runs, from any thread.
 pub trait Watch: Sync {
     /// So many runs are to be done, beside so many that were kept from before.
     fn planned(&self, runs: usize, kept: usize) {
@@ -161,7 +161,7 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
     let order: Vec<Run> = runs.into_iter().filter(|run| seen.insert(run.clone())).collect();
     let mut outcomes = HashMap::new();
     let mut waiting: Vec<Ready> = Vec::new();
-    // The same drive and requests in other words are the same run.
+    // Runs by their key: two runs of the same drive and requests in other words are one run.
     let mut alike: HashMap<String, Vec<Run>> = HashMap::new();
     let mut kept = HashSet::new();
     for run in &order {

@@ -66,7 +66,7 @@ enum Kind {
     Model(Model),
     Fio {
         job: FioJob,
-        /// The same jobs with no seed of their own: see [`TextSource::job`].
+        /// The jobs without the seeds that they state, for all passes but pass 0: see [`TextSource::job`].
         unseeded: FioJob,
         /// The options, where the jobs are one line.
         line: Option<String>,
@@ -106,10 +106,10 @@ impl TextSource {
         TextSource::open_with(text, sending, seed, &Variables::of_environment())
     }
 
-    /// As [`TextSource::open`], with values for the variables of job files.
+    /// Finds out what `text` is, as [`TextSource::open`] does, with the values that `variables` has for job files.
     ///
     /// # Errors
-    /// As [`TextSource::open`], and a variable without a value.
+    /// Text that cannot be read or understood, a way of sending that it does not take, and a variable without a value.
     pub fn open_with(
         text: &str,
         sending: Sending,

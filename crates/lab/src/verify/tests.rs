@@ -112,7 +112,7 @@ fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
     assert!(check.held, "{}", check.detail);
 }
 
-/// A drive stops for an event as for a completion; an event that nobody takes stops it for ever.
+/// A drive stops for an event as for a completion; an event that no host takes stops it for ever.
 #[test]
 fn a_drive_is_read_back_while_an_event_waits_for_its_host() {
     let mut config = config();
@@ -123,7 +123,7 @@ fn a_drive_is_read_back_while_an_event_waits_for_its_host() {
         let at = drive.now();
         let write = Request { at, opcode: WRITE_TAGGED, ..Request::new(Op::Write, 0, 8) };
         verifier.submit(&mut drive, &write, &[tag]);
-        // Nobody takes the event that the second of them sends.
+        // No host takes the event that the second of them sends.
         drive.run_until(at + Nanos(1_000_000_000));
         let ended = verifier.collect(&mut drive).pop().expect("the command has ended");
         assert_eq!(ended.status, Status::Success);

@@ -22,7 +22,7 @@ const DEPTHS: [u32; 2] = [1, 4];
 pub struct Sequences<'a> {
     /// The layers.
     pub host: &'a Host,
-    /// The same as text.
+    /// The layers as text.
     pub text: &'a str,
     /// The drive below.
     pub drive: &'a DriveConfig,

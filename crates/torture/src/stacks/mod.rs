@@ -183,7 +183,7 @@ pub fn shrink(case: &StackCase, host: &Host, tries: u32) -> (StackCase, Option<F
     shrink_until(case, host, tries, &AtomicBool::new(false))
 }
 
-/// As [`shrink`], until `stop` is set: what was found up to then.
+/// Leaves out steps of a failing case as [`shrink`] does, until `stop` is set; gives back what was found up to then.
 pub fn shrink_until(case: &StackCase, host: &Host, tries: u32, stop: &AtomicBool) -> (StackCase, Option<Finding>) {
     let mut small = case.clone();
     let mut found = None;

@@ -274,7 +274,7 @@ impl System {
     }
 }
 
-/// A drive does what it has taken; nobody hears of it.
+/// A drive does what it has taken; no host hears of it.
 fn finish(member: &mut Member) {
     while member.outstanding() > 0 {
         assert!(member.wait_for_completion(Nanos::MAX), "a drive does what it has taken");

@@ -1,7 +1,7 @@
 //! Which files there are, which exist, and who gets the next one.
 //!
 //! Files are taken in rotation, as Filebench does: the next that exists, or the next that does not, behind the one that
-//! was taken last by anyone. A file that somebody has open is not deleted; Filebench leaves out the operation, here the
+//! was taken last by anyone. A file that a thread has open is not deleted; Filebench leaves out the operation, here the
 //! next file is taken instead, so that the mix stays the published one. Postmark takes any file that exists, uniformly.
 
 use std::collections::BTreeSet;
@@ -247,7 +247,7 @@ impl FileSets {
         Some(FileId { set: name, index })
     }
 
-    /// The next file that does not exist: from now on nobody else gets it.
+    /// The next file that does not exist: from now on no other thread gets it.
     pub(super) fn take_absent(&mut self, name: SetName) -> Option<FileId> {
         let set = self.set(name);
         let index = FileSet::next(&set.absent, set.absent_rotor, |_| true)?;
@@ -257,7 +257,7 @@ impl FileSets {
         Some(FileId { set: name, index })
     }
 
-    /// The next file that exists and is not pinned: from now on nobody else gets it.
+    /// The next file that exists and is not pinned: from now on no other thread gets it.
     pub(super) fn take_to_delete(&mut self, name: SetName) -> Option<FileId> {
         let set = self.set(name);
         let index = set.take_present(|entry| entry.pins == 0)?;
@@ -272,7 +272,7 @@ impl FileSets {
         Some(FileId { set: name, index })
     }
 
-    /// Any file that exists and is not pinned, uniformly: from now on nobody else gets it.
+    /// Any file that exists and is not pinned, uniformly: from now on no other thread gets it.
     pub(super) fn take_any_to_delete(&mut self, name: SetName, rng: &mut Rng) -> Option<FileId> {
         let set = self.set(name);
         let index = set.any(rng, |entry| entry.pins == 0)?;
@@ -290,7 +290,7 @@ impl FileSets {
         entry.length = entry.length.max(bytes);
     }
 
-    /// A file was made, `length` bytes long; it is pinned by whoever made it.
+    /// A file was made, `length` bytes long; it is pinned by the thread that made it.
     pub(super) fn created(&mut self, id: FileId, length: u64) {
         let set = self.set(id.set);
         let entry = &mut set.entries[id.index as usize];

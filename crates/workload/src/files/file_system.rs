@@ -1,4 +1,4 @@
-//! What a workload needs of a file system, whoever it is: a real directory, a model, a simulated file system.
+//! What a workload needs of a file system, whichever it is: a real directory, a model, a simulated file system.
 
 use std::fmt;
 use std::io;

@@ -19,7 +19,7 @@ pub enum OpKind {
     Open,
     /// Closes.
     Close,
-    /// Removes the next file that exists and that nobody has open.
+    /// Removes the next file that exists and that no thread has open.
     Delete,
     /// Asks for the size of the next file that exists.
     Stat,

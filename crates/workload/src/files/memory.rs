@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::file_system::{Access, FileSystem, FsError, FsErrorKind, Status};
 
-/// A file's content, which lives as long as somebody has it open.
+/// A file's content, which lives as long as a handle has it open.
 type Content = Arc<Mutex<Vec<u8>>>;
 
 #[derive(Clone, Debug)]

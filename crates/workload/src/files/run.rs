@@ -20,7 +20,7 @@ use super::thread::{Next, Thread};
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Somebody who shows progress.
+/// A display of progress.
 pub trait Watch: Sync {
     /// A phase begins.
     fn begin(&self, phase: Phase) {
@@ -33,7 +33,7 @@ pub trait Watch: Sync {
     }
 }
 
-/// Nobody watches.
+/// A display that shows nothing.
 impl Watch for () {}
 
 /// What a run came to.

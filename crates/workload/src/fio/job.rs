@@ -552,7 +552,8 @@ impl JobRun {
         }
     }
 
-    /// As [`JobRun::next_pass`] at the end of the region, or of what can be read.
+    /// Begins another pass, if there is one, at the end of the region or of what can be read. The writes until one
+    /// resets its zone are counted anew.
     fn next_zone_pass(&mut self) -> bool {
         let is_next = self.next_pass(true);
         if is_next {

@@ -60,7 +60,7 @@ pub struct FioJob {
     variables: Vec<variables::Used>,
 }
 
-/// The same, by the name of its one-line form: `FioSpec::parse_line("rw=randwrite,bs=4k")`.
+/// [`FioJob`] by the name of its one-line form: `FioSpec::parse_line("rw=randwrite,bs=4k")`.
 pub type FioSpec = FioJob;
 
 impl FioJob {
@@ -98,7 +98,7 @@ impl FioJob {
     /// Reads the text of a job file with values for its variables.
     ///
     /// # Errors
-    /// As [`FioJob::parse_text`], and a variable without a value.
+    /// The first line that is wrong, with its key, what was found and what was expected; a variable without a value.
     pub fn parse_text_with(text: &str, source: &str, variables: &Variables) -> Result<FioJob, WorkloadError> {
         let mut used = Vec::new();
         let sections = ini::parse_file(text, source, variables, &mut used)?;
@@ -118,7 +118,7 @@ impl FioJob {
     /// Reads one line of options with values for its variables.
     ///
     /// # Errors
-    /// As [`FioJob::parse_line`], and a variable without a value.
+    /// The first key that is wrong, with what was found and what was expected; and a variable without a value.
     pub fn parse_line_with(text: &str, variables: &Variables) -> Result<FioJob, WorkloadError> {
         let mut used = Vec::new();
         let section = ini::parse_line(text, variables, &mut used)?;
@@ -134,7 +134,8 @@ impl FioJob {
         self.generator_on(capacity_bytes, None, seed)
     }
 
-    /// The same on a drive that may have zones; `capacity_bytes` are those that a host addresses.
+    /// The workload on a drive that may have zones, with everything random drawn from `seed` (or from a job's own
+    /// `randseed`); `capacity_bytes` are those that a host addresses.
     ///
     /// # Errors
     /// A job that does not fit the drive or its zones.

@@ -444,7 +444,7 @@ impl JobSettings {
         Ok(())
     }
 
-    /// The same job with its numbers of zones as bytes.
+    /// A copy of the job with its numbers of zones as bytes, at `zone_size` bytes a zone.
     pub(crate) fn with_zones_of(&self, zone_size: u64) -> JobSettings {
         let mut job = self.clone();
         let in_bytes = |extent: Extent| extent.with_zones_of(zone_size);

@@ -32,7 +32,7 @@ impl Extent {
         }
     }
 
-    /// The same in bytes, where it is zones of so many bytes.
+    /// The extent in bytes where it is a number of zones, of `zone_size` bytes each; any other extent as it is.
     pub(crate) fn with_zones_of(self, zone_size: u64) -> Extent {
         match self {
             Extent::Zones(zones) => Extent::Bytes(zones.saturating_mul(zone_size)),

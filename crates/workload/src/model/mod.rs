@@ -148,7 +148,7 @@ impl Model {
         Ok(Model { text: text.to_string(), kind: Kind::Described(Arc::new(description)), requests, seed })
     }
 
-    /// The same model with other draws.
+    /// This model with its requests drawn from `seed`.
     pub fn reseeded(&self, seed: u64) -> Model {
         Model { seed, ..self.clone() }
     }
@@ -177,7 +177,7 @@ impl Model {
     /// The model as a trace.
     ///
     /// # Errors
-    /// As [`Trace::open`].
+    /// The text of the requests is refused for a reason for which [`Trace::open`] refuses a file.
     pub fn trace(&self) -> Result<Trace, WorkloadError> {
         let model = self.clone();
         Trace::generated(&self.text, Arc::new(move || Box::new(model.text())))

@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 
-/// Fewer requests may lie on whole seconds by chance, or because somebody wrote them so.
+/// Fewer requests may lie on whole seconds by chance, or because the trace was written so.
 const REQUESTS_TO_JUDGE: u64 = 8;
 
 /// What the stamps of a trace have in common.

@@ -62,7 +62,7 @@ pub struct TraceStats {
     /// Bytes written between two writes to the same page, for every page written again. Exact to a page and modulo
     /// 16 TiB; percentiles at most an eighth too high.
     pub overwrite_distance_bytes: Distribution,
-    /// The same by powers of two.
+    /// Bytes written between two writes to the same page, counted by powers of two.
     pub overwrite_distance_histogram: Vec<Bar>,
     /// Writes for each flush; 0 where nothing is flushed.
     pub writes_per_flush: f64,

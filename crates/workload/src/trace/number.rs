@@ -96,12 +96,12 @@ pub(super) fn word64(bytes: &[u8], at: usize, big_endian: bool) -> u64 {
     fold(&bytes[at..at + 8], big_endian)
 }
 
-/// As [`word64`], 32 bits.
+/// A 32-bit little- or big-endian number at `at` in a record that is known to be long enough.
 pub(super) fn word32(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
     fold(&bytes[at..at + 4], big_endian) as u32
 }
 
-/// As [`word64`], 16 bits.
+/// A 16-bit little- or big-endian number at `at` in a record that is known to be long enough.
 pub(super) fn word16(bytes: &[u8], at: usize, big_endian: bool) -> u16 {
     fold(&bytes[at..at + 2], big_endian) as u16
 }

@@ -59,7 +59,7 @@ pub(crate) struct CommandRecord {
 pub(crate) struct Flaw {
     pub(super) found: String,
     pub(super) expected: String,
-    /// It is the time that is wrong: whoever knows the line says in which column.
+    /// It is the time that is wrong: the caller, which knows the line, says in which column.
     pub(super) of_time: bool,
 }
 

@@ -63,7 +63,7 @@ impl Origin {
         let fail = |what: &str, error: io::Error| WorkloadError(format!("{name}: {what}: {error}"));
         match self {
             Origin::File(path) => {
-                // Looked at before it is opened: opening a named pipe waits until somebody writes to it.
+                // Looked at before it is opened: opening a named pipe waits for a process that writes to it.
                 let kind = std::fs::metadata(path).map_err(|error| fail("the trace cannot be opened", error))?;
                 if kind.is_dir() {
                     return Err(WorkloadError(format!("{name} is a folder; expected a trace, which is a file")));

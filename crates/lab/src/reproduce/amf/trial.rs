@@ -147,7 +147,8 @@ impl Trial {
         places(&self.drive.power_cut(), self.page_bytes)
     }
 
-    /// As [`Trial::places`], with the way of each sector to the flash, in the order in which they were sent.
+    /// Cuts the power when all is done, and looks at the chips: each sector that lies there, with its way to the flash,
+    /// in the order in which they were sent.
     ///
     /// # Errors
     /// A sector without its operations, as a sentence.

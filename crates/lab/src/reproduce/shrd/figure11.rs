@@ -44,7 +44,7 @@ fn is_map_wait(part: &str) -> bool {
     part.starts_with("map/")
 }
 
-/// It waited for a die or a channel that worked on the map for somebody else.
+/// The read waited for a die or a channel that worked on the map, but not for this read.
 fn is_behind_map(part: &str) -> bool {
     !part.contains('/') && part.ends_with("_mapping")
 }

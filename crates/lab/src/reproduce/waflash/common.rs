@@ -61,7 +61,7 @@ pub(super) fn sent(scene: &Scene) -> Vec<(&Input, String, &'static str)> {
     workloads(scene).flat_map(each).collect()
 }
 
-/// The same without excerpts, for figures that vary something else as well.
+/// Every workload but the excerpts, with each way of sending it: for figures that vary something else as well.
 pub(super) fn sent_papers(scene: &Scene) -> Vec<(&Input, String, &'static str)> {
     sent(scene).into_iter().filter(|(input, _, _)| input.group == "paper").collect()
 }
