@@ -143,7 +143,7 @@ impl Restoring {
         let mut array = Array::new(vec![below]);
         array.advance(array.now());
         let keeps_table = config.table == TableIn::Drive;
-        let Found { records, stuck } =
+        let Found { records, header_is_stale, stuck } =
             if keeps_table { start::find(&mut array, &layout, cell)? } else { Found::nothing(&layout) };
         let places_of = |bytes: u64| bytes / u64::from(identity.unit_bytes);
         let pack_units = places_of(config.pack).clamp(1, u64::from(u32::MAX)) as u32;
@@ -186,7 +186,7 @@ impl Restoring {
             is_blocked: false,
             stuck,
             records,
-            header_is_stale: false,
+            header_is_stale,
             pending: FxHashMap::default(),
             flushing: FxHashMap::default(),
             commit: None,

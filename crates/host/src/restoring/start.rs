@@ -15,6 +15,8 @@ const MOST_SECTORS: u64 = 1024;
 /// What the device has.
 pub(super) struct Found {
     pub(super) records: Records,
+    /// Whether the device has a header that frees fewer places, or may have after a power cut.
+    pub(super) header_is_stale: bool,
     /// Why the device does not take records, if it does not.
     pub(super) stuck: Option<Status>,
 }
@@ -22,7 +24,7 @@ pub(super) struct Found {
 impl Found {
     /// An empty log.
     pub(super) fn nothing(layout: &Layout) -> Found {
-        Found { records: Records::new(layout, 0, None), stuck: None }
+        Found { records: Records::new(layout, 0, None), header_is_stale: false, stuck: None }
     }
 }
 
@@ -35,7 +37,13 @@ pub(super) fn find(array: &mut Array, layout: &Layout, cell: usize) -> Result<Fo
             return Err(LayerError::OtherLog { found: places, expected: u64::from(layout.places) });
         }
         let found = read_words(array, layout.slots, u64::from(layout.places), cell)?;
-        return Ok(Found { records: Records::new(layout, freed, Some(found)), stuck: None });
+        let mut records = Records::new(layout, freed, Some(found));
+        // A device that refused a record returns it until its power is cut: only a flush says that what was read is on flash.
+        let (status, _) = array.alone(Request::new(Op::Flush, 0, 0), &[])?;
+        if status.is_error() {
+            records.are_stale(0..layout.places);
+        }
+        return Ok(Found { records, header_is_stale: status.is_error(), stuck: None });
     }
     // The header comes last: without it there is no table.
     let slots = Request::new(Op::WriteZeroes, layout.slots, layout.header - layout.slots);
