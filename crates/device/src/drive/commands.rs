@@ -211,7 +211,14 @@ impl Drive {
         if !of_set.carried_out {
             let asker = Asker::Command(command);
             let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words, asker };
-            let outcome = self.execute(asked)?;
+            let outcome = match self.execute(asked) {
+                // A drive that became read-only has no more space later: what the command needs does not come.
+                Err(Stall::NoSpace) if self.failures.read_only => {
+                    self.commands[command].status = Status::ReadOnly;
+                    return Ok(());
+                }
+                outcome => outcome?,
+            };
             of_set.answer.words = outcome.words;
             of_set.answer.bytes = outcome.bytes;
             of_set.carried_out = !seeded(Bug::ExecutedTwice);
