@@ -27,6 +27,9 @@ pub(in crate::ftl) const LOG_ENTRY_BYTES: u32 = 8;
 pub(super) struct Log {
     /// Where units are; the map page of none of them is cached.
     pub(super) entries: BTreeMap<Lpn, UnitId>,
+    /// Earlier copies that only the log had, of units whose copy in `entries` need not be on flash yet: a power cut leaves the newest
+    /// of these.
+    older: BTreeMap<Lpn, Vec<UnitId>>,
     /// Map pages that a flush has yet to load, the first of them last.
     flushing: Vec<u32>,
     /// Groups whose relocation waits for room, in order.
@@ -106,7 +109,10 @@ impl MapCache {
             return self.changed(lpn, unsettled);
         }
         let unit = data.unit_of(lpn).unwrap_or_else(|| panic!("unit {lpn} was moved, and is mapped nowhere"));
-        self.log.entries.insert(lpn, unit);
+        match self.log.entries.insert(lpn, unit) {
+            Some(before) if unsettled => self.log.older.entry(lpn).or_default().push(before),
+            _ => {}
+        }
         self.counters.log_entries += 1;
         self.pages[page as usize].unsettled += u32::from(unsettled);
         let (held, fit) = (self.log.entries.len(), self.shape.log_entries);
@@ -159,6 +165,7 @@ impl MapCache {
         for (lpn, unit) in &units {
             assert_eq!(data.unit_of(*lpn), Some(*unit), "the log says where unit {lpn} is, and the map says otherwise");
             self.log.entries.remove(lpn);
+            self.log.older.remove(lpn);
         }
         self.counters.log_entries_applied += units.len() as u64;
         !units.is_empty()
@@ -182,7 +189,10 @@ impl MapCache {
         if self.log.before_change {
             return None;
         }
-        let blocks: BTreeSet<BlockId> = self.log.entries.values().map(|unit| media.block_of(*unit)).collect();
+        let Log { entries, older, .. } = &mut self.log;
+        older.retain(|lpn, _| !entries.get(lpn).is_some_and(|unit| media.is_on_flash(*unit)));
+        let copies = entries.values().chain(older.values().flatten());
+        let blocks: BTreeSet<BlockId> = copies.map(|unit| media.block_of(*unit)).collect();
         if blocks.len() <= (media.unit_bytes / ENTRY_BYTES / 2) as usize {
             return Some(blocks);
         }

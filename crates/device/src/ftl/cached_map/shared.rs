@@ -192,10 +192,7 @@ impl MapCache {
         }
         for superseded in std::mem::take(&mut self.shared.failed) {
             let newer = data.unit_of(self.shape.shared_lpn(superseded.newer));
-            let is_on_flash = newer.is_none_or(|unit| {
-                let place = media.place_of(unit);
-                media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(media.page_of(unit))
-            });
+            let is_on_flash = newer.is_none_or(|unit| media.is_on_flash(unit));
             if is_on_flash {
                 self.release(data, media, superseded.older);
             } else {
