@@ -135,6 +135,33 @@ def test_full_goes_on_without_restart(bench):
     return f"{refused} commands refused, then none"
 
 
+def test_stop_on_a_full_disk(bench):
+    """A server that cannot flush when it is stopped says so with status 1; what a flush covered is there at the next start."""
+    disk = small_disk(bench, 24)
+    server = bench.serve("small", image=disk / "image")
+    oracle = Oracle(nbd.Client(server.socket).size // SECTOR)
+    client = nbd.Client(server.socket)
+    check(fill(oracle, client, 2) == (2 * MIB, None), "two megabytes fit")
+    check(flush(oracle, client) is None, "the flush fits")
+    ballast = Ballast(disk)
+    ballast.fill()
+    fill(oracle, client, 8)
+    check(flush(oracle, client) == errno.ENOSPC, "the disk is full")
+    server.process.terminate()
+    status = server.process.wait(timeout=60)
+    check(status == 1, f"expected status 1, found {status}: {server.said()}")
+    check("could not be flushed: no space left for the image" in server.said(), f"it is not said: {server.said()}")
+    oracle.cut()
+    ballast.free()
+    ballast.close()
+    server.start()
+    client = nbd.Client(server.socket)
+    oracle.look_all(client, cut=True)
+    client.write(0, b"\x11" * 4096)
+    client.flush()
+    server.stop()
+
+
 class Ballast:
     """A file that takes all the space of a disk, or none."""
 

@@ -38,6 +38,47 @@ def test_second_server(bench):
     server.stop()
 
 
+def test_other_layers(bench):
+    """An image is served under the layers that it was made under; others, which keep data elsewhere, leave it as it is."""
+    hosts = {
+        "stripe": 'kind = "stripe"\ndrives = 2\nchunk = "64k"\n', "chunks": 'kind = "stripe"\ndrives = 2\nchunk = "16k"\n',
+        "mirror": 'kind = "mirror"\ndrives = 2\nregion = "64k"\n', "restoring": 'kind = "restoring"\nlog = "256k"\n',
+        "scheduler": 'kind = "scheduler"\ndepth = 4\n',
+    }
+    host = {name: bench.path(f"{name}.toml") for name in hosts}
+    for name, text in hosts.items():
+        host[name].write_text(f"[[layer]]\n{text}", encoding="utf-8")
+    stack = bench.serve("tiny", image="stack", options=["--host", host["stripe"]])
+    stack.stop()
+    folders = sorted(folder for folder in stack.image.iterdir() if folder.is_dir())
+    check(len(folders) == 2, f"a folder for each drive: {folders}")
+    before = [sums(folder) for folder in folders]
+    for name in ("chunks", "mirror"):
+        refused(bench, stack, "layers", "chunk 64 KiB", host=host[name])
+    # The drives' folders in each other's place.
+    spare = stack.image / "spare"
+    for order in (0, 1):
+        folders[0].rename(spare)
+        folders[1].rename(folders[0])
+        spare.rename(folders[1])
+        if order == 0:
+            refused(bench, stack, "this is drive 1", "this is drive 0")
+    stack.options = []
+    refused(bench, stack, "images of several drives", folders[0].name)
+    check([sums(folder) for folder in folders] == before, "a refused image was changed")
+    alone = bench.serve("tiny", image="alone")
+    alone.stop()
+    before = sums(alone.image)
+    for name, words in (("restoring", "without layers"), ("mirror", "the image of one drive")):
+        alone.options = ["--host", host[name]]
+        refused(bench, alone, words)
+    check(sums(alone.image) == before, "a refused image was changed")
+    # A scheduler keeps every sector where it is.
+    alone.options = ["--host", host["scheduler"]]
+    alone.start()
+    alone.stop()
+
+
 def test_other_description(bench):
     """An image of another description is refused with the first difference."""
     server = bench.serve("tiny")

@@ -217,7 +217,7 @@ impl Live {
             let wrong = |error| unusable("--control", &path.display().to_string(), &error);
             Endpoint::Unix(path.clone()).check().map_err(wrong)?;
         }
-        let stop = interrupt::listen_saying("stopping: the drive is flushed; once more cuts its power")?;
+        let stop = interrupt::listen_saying("stopping: flushing the drive; a second signal cuts its power")?;
         if image::is_there(&args.image, &host, &config) {
             say(&format!("{}: recovering the drive from its image, {}", config.name, args.image.display()))?;
         }
@@ -288,10 +288,10 @@ impl Live {
         self.damage.look(&self.engine, false);
     }
 
-    /// Flushes the drive, ends the recording, and says what was served.
+    /// Flushes the drive, ends the recording, and says what was served; fails where the drive did not take all that was written.
     pub(crate) fn finish(mut self) -> Result<ExitCode, Failure> {
         drop(self.control.take());
-        self.engine.stop();
+        let flushed = self.engine.stop();
         self.damage.look(&self.engine, true);
         let figures = self.engine.figures(false);
         if let Some((path, recorder)) = self.recorder.take() {
@@ -305,6 +305,10 @@ impl Live {
             return Err(Failure::work(format!("the image could not be written: {broken}"))
                 .hint("clients were told of every write that failed; the image is what a power cut would have left"));
         }
+        flushed.map_err(|why| {
+            Failure::work(format!("the drive could not be flushed: {why}"))
+                .hint("what no flush covered is lost, as in a power cut")
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -366,6 +370,9 @@ fn refused(error: OpenError) -> Failure {
         OpenError::Description { .. } => Failure::input(&error).hint(
             "serve it with the description it was made from (description.toml in the image), or make a new image",
         ),
+        OpenError::Layers { found, .. } if found.is_empty() => Failure::input(&error)
+            .hint("layers would write over what is there: copy the data to a new image, or serve it without --host"),
+        OpenError::Layers { .. } => Failure::input(&error).hint("serve it with the host description it was made with"),
         _ => Failure::input(&error),
     }
 }

@@ -156,6 +156,12 @@ impl Host {
         }
     }
 
+    /// What decides where data is on the drives: the layers that move it, from the top, with the drives by number. Empty where
+    /// every sector is that of the only drive.
+    pub fn places(&self) -> String {
+        if self.is_transparent() { String::new() } else { self.root.places(&mut 0) }
+    }
+
     /// The command sets of which a layer needs one of the drive below it; none where layers send block I/O alone.
     pub fn commands(&self) -> &'static [&'static CommandSet] {
         let mut nodes = vec![&self.root];
@@ -197,6 +203,24 @@ impl Node {
         match self {
             Node::Drive(config) => to.push(config.as_deref().unwrap_or(named).clone()),
             Node::Layer(layer) => layer.below.iter().for_each(|node| node.drives(named, to)),
+        }
+    }
+
+    fn places(&self, drives: &mut usize) -> String {
+        match self {
+            Node::Drive(_) => {
+                *drives += 1;
+                format!("drive {}", *drives - 1)
+            }
+            Node::Layer(layer) => {
+                let below: Vec<String> = layer.below.iter().map(|node| node.places(drives)).collect();
+                if layer.config.is_transparent() && layer.below.len() == 1 {
+                    return below.concat();
+                }
+                let (kind, places) = (layer.config.kind(), layer.config.places());
+                let of = if places.is_empty() { String::new() } else { format!(" ({places})") };
+                format!("{kind}{of} over [{}]", below.join(", "))
+            }
         }
     }
 

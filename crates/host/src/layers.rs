@@ -61,6 +61,11 @@ pub trait LayerConfig: Debug + Send + Sync {
         false
     }
 
+    /// The settings that decide where data is on the devices below, in words; empty where the layer finds that there itself.
+    fn places(&self) -> String {
+        String::new()
+    }
+
     /// The command sets of which the drives below it have to know one; none where it sends block I/O.
     fn commands(&self) -> &'static [&'static CommandSet] {
         &[]

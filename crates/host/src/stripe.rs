@@ -66,6 +66,10 @@ impl LayerConfig for StripeConfig {
         LAYER.name
     }
 
+    fn places(&self) -> String {
+        format!("chunk {}", format_size(self.chunk_bytes))
+    }
+
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         let chunk = self.chunk_bytes / SECTOR_BYTES;
         let least = below.iter().map(|below| below.sectors).min().unwrap_or(0);

@@ -28,6 +28,26 @@ pub enum OpenError {
         /// The first line that differs, and how.
         difference: String,
     },
+    /// The image was made under other layers, which keep data elsewhere.
+    #[error("{path}: the image was made {}, and is to be served {}", under(found), under(expected))]
+    Layers {
+        /// The description in the image.
+        path: PathBuf,
+        /// The layers that it was made under.
+        found: String,
+        /// The layers that are asked for.
+        expected: String,
+    },
+    /// The folder holds images of several drives, or of one.
+    #[error("{path}: found {found}, expected {expected}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What is asked for.
+        expected: String,
+    },
     /// Images of other drives of the stack are there.
     #[error("{path}: there is no image here, but there are images of the stack's other drives")]
     Missing {
@@ -45,6 +65,14 @@ pub enum OpenError {
         /// What it said.
         error: std::io::Error,
     },
+}
+
+/// What precedes, in an image's description, the layers that the image is under.
+const LAYERS: &str = "# layers: ";
+
+/// Layers in a sentence.
+fn under(layers: &str) -> String {
+    if layers.is_empty() { "without layers".to_string() } else { format!("under layers: {layers}") }
 }
 
 /// A drive over the image in a directory.
@@ -94,10 +122,14 @@ pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> R
         // The drives' folders are in it: another user must not put others in their place.
         Folder::open(dir)?;
     }
+    is_of_as_many(dir, &drives)?;
+    let layers = host.places();
     let (mut members, mut recovery, mut ages) = (Vec::new(), Recovery::default(), Vec::new());
     for (index, (name, config)) in drives.into_iter().enumerate() {
         let dir = if several { dir.join(&name) } else { dir.to_path_buf() };
-        let opened = open(&dir, &config, seed_of(seed, index))?;
+        // Folders of drives that changed places are refused, too.
+        let layers = if several { format!("{layers}; this is drive {index}") } else { layers.clone() };
+        let opened = open_under(&dir, &config, seed_of(seed, index), &layers)?;
         recovery.pages_read += opened.recovery.pages_read;
         recovery.blocks_erased += opened.recovery.blocks_erased;
         recovery.time = recovery.time.max(opened.recovery.time);
@@ -114,12 +146,40 @@ pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> R
     Ok(OpenedStack { device, recovery, fresh })
 }
 
-/// Opens the image in `dir` for a drive of `config`, or makes a new one. There is no other saved state than the chips:
+/// Refuses a folder with the image of one drive where a stack has several, and the other way round.
+fn is_of_as_many(dir: &Path, drives: &[(String, DriveConfig)]) -> Result<(), OpenError> {
+    let refuse = |found: String, expected: String| Err(OpenError::Folder { path: dir.to_path_buf(), found, expected });
+    let names: Vec<&str> = drives.iter().map(|(name, _)| name.as_str()).collect();
+    if names.len() > 1 {
+        return match dir.join(DESCRIPTION).is_file() {
+            true => refuse("the image of one drive".to_string(), format!("a folder for each of {}", names.join(", "))),
+            false => Ok(()),
+        };
+    }
+    let entries = std::fs::read_dir(dir).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
+    let images = entries.iter().filter(|entry| entry.path().join(DESCRIPTION).is_file());
+    let mut found: Vec<String> = images.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    found.sort_unstable();
+    match found.is_empty() || dir.join(DESCRIPTION).is_file() {
+        true => Ok(()),
+        false => refuse(
+            format!("images of several drives ({})", found.join(", ")),
+            "the image of one drive, or a host with layers above so many".to_string(),
+        ),
+    }
+}
+
+/// Opens the image in `dir` for a drive of `config` that no layer stands on, or makes a new one. There is no other saved state than the chips:
 /// an old image goes through the drive's own recovery, as after a power cut. It is locked until the drive is dropped.
 ///
 /// # Errors
 /// The image is in use, of another version or description, truncated or damaged; nothing is repaired silently.
 pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenError> {
+    open_under(dir, config, seed, "")
+}
+
+/// Opens an image as [`open`] does; `layers` is what decides where data is on the drive.
+fn open_under(dir: &Path, config: &DriveConfig, seed: u64, layers: &str) -> Result<Opened, OpenError> {
     let path = dir.join(DESCRIPTION);
     let io = |error| OpenError::Io { path: path.clone(), error };
     let expected = to_toml(config);
@@ -128,10 +188,15 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
     let fresh = image.is_fresh();
     if fresh {
         // Before the image counts as whole, so that no whole image is without it.
-        image.folder().empty_file(DESCRIPTION)?.write_all(expected.as_bytes()).map_err(io)?;
+        let above = if layers.is_empty() { String::new() } else { format!("{LAYERS}{layers}\n") };
+        image.folder().empty_file(DESCRIPTION)?.write_all((above + &expected).as_bytes()).map_err(io)?;
     } else {
         let mut found = String::new();
         image.folder().file(DESCRIPTION, false)?.read_to_string(&mut found).map_err(io)?;
+        let above = found.lines().next().and_then(|line| line.strip_prefix(LAYERS)).unwrap_or_default();
+        if above != layers {
+            return Err(OpenError::Layers { path, found: above.to_string(), expected: layers.to_string() });
+        }
         if let Some(difference) = difference(&in_full(&found), &in_full(&expected)) {
             return Err(OpenError::Description { path, difference });
         }

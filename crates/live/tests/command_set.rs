@@ -81,7 +81,7 @@ fn parameters_words_bytes_and_refusals_cross_the_engine() {
         assert_eq!(of_set(&engine, WRITE_TAGGED, (3, 2), &[1, 1], &[0; 7]), Err(Failure::Invalid));
         let read = of_set(&engine, READ_TAGGED, (3, 2), &[], &[]).expect("the drive executes it");
         assert_eq!((read.words, read.data), (vec![7, 9], data));
-        engine.stop();
+        assert_eq!(engine.stop(), Ok(()), "an idle drive is flushed");
         assert_eq!(of_set(&engine, FIND_TAG, (0, 0), &[9], &[]), Err(Failure::Shutdown));
     });
 }

@@ -193,7 +193,7 @@ fn a_stopped_engine_has_answered_all_and_refuses_the_rest() {
     let engine = Engine::new(Member::alone(drive, OPTIONS), Pace::Model { slower: 1e6 }).expect("an engine");
     let inbox = Arc::new(Inbox::default());
     engine.submit(&mut random_commands(&inbox, 3, 50, sectors));
-    engine.stop();
+    assert_eq!(engine.stop(), Ok(()), "it is flushed");
     inbox.wait_for(50);
     assert!(inbox.answers.lock().expect("the test holds").iter().all(|(_, result, _)| result.is_ok()));
     engine.submit(&mut vec![command(&inbox, 77, Request::new(Op::Read, 0, 1), Vec::new())]);

@@ -128,7 +128,7 @@ impl Rig {
     pub(super) fn down(mut self) -> Result<(), Failure> {
         self.engine.set_slower(PREPARING);
         self.mounted.take_down().map_err(Failure::work)?;
-        self.engine.stop();
+        let _ = self.engine.stop();
         DamageReport::default().look(&self.engine, true);
         match self.engine.figures(false).broken {
             Some(broken) => Err(Failure::work(format!("{}: {broken}", self.folder.0.display()))),

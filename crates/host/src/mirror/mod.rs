@@ -91,6 +91,10 @@ impl LayerConfig for MirrorConfig {
         LAYER.name
     }
 
+    fn places(&self) -> String {
+        format!("region {}", format_size(self.region_bytes))
+    }
+
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         self.layout(below).map(|layout| layout.sectors)
     }

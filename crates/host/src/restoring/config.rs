@@ -207,6 +207,10 @@ impl LayerConfig for RestoringConfig {
         LAYER.name
     }
 
+    fn places(&self) -> String {
+        format!("log {}, table {}", format_size(self.log), word(self.table))
+    }
+
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         let Below { sectors, unit_bytes, .. } = *below.first().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
         self.layout(sectors, unit_bytes).map(|layout| layout.sectors)

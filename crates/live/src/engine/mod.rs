@@ -86,6 +86,8 @@ struct State {
     taps: Vec<(u64, Box<dyn Tap>)>,
     next_tap: u64,
     stopping: bool,
+    /// How the flush of a stop ended.
+    last_flush: Option<Status>,
     /// Until when the pacing thread sleeps.
     sleeps_until: Option<Instant>,
     latency: [Times; 4],
@@ -151,6 +153,7 @@ impl Engine {
                 taps: Vec::new(),
                 next_tap: 0,
                 stopping: false,
+                last_flush: None,
                 sleeps_until: None,
                 latency: std::array::from_fn(|_| Times::new()),
                 lateness: Times::new(),
@@ -280,23 +283,34 @@ impl Engine {
 
     /// Takes no more commands, answers those that are in the drive, and flushes it; virtual time does not wait for the
     /// clock any more. Called again it does nothing.
-    pub fn stop(&self) {
+    ///
+    /// # Errors
+    /// The drive, or the host under its image, did not take all that was written: the image is as a power cut leaves it.
+    pub fn stop(&self) -> Result<(), Failure> {
         let mut outgoing = Outgoing::new();
+        let flushed;
         {
             let mut state = self.shared.lock();
             if std::mem::replace(&mut state.stopping, true) {
-                return;
+                return Ok(());
             }
             self.shared.run_all(&mut state, &mut outgoing);
             let at = state.device.now();
             state.device.submit(&Request { at, tag: u32::MAX, ..Request::new(Op::Flush, 0, 0) }, Data::Nothing);
             self.shared.run_all(&mut state, &mut outgoing);
+            let kept = state.persist();
+            flushed = match state.last_flush {
+                Some(Status::Success) | None if kept => Ok(()),
+                Some(Status::ReadOnly) => Err(Failure::ReadOnly),
+                _ => Err(state.why_not_kept()),
+            };
             // A caller whose command never ends waits no longer.
             state.pending.clear();
             state.free.clear();
         }
         deliver(outgoing);
         self.end_pacer();
+        flushed
     }
 
     fn end_pacer(&self) {
@@ -311,7 +325,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.stop();
+        let _ = self.stop();
     }
 }
 
@@ -452,6 +466,9 @@ impl Shared {
         let mut answers = std::mem::take(&mut state.answers);
         let now = self.paced.then(Instant::now);
         for completion in &completions {
+            if completion.tag == u32::MAX {
+                state.last_flush = Some(completion.status);
+            }
             state.latency[completion.op.class()].record((completion.at - completion.submitted).0);
             // At the end no answer waits for the clock any more.
             if let (Some(clock), Some(now)) = (state.clock, now)
