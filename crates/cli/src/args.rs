@@ -486,7 +486,7 @@ Examples:
   ssdlab torture --exhaustive 4
   ssdlab torture --replay torture-17.toml
 
-Exit status: 0 nothing found; 1 something was found; 2 the input was wrong.")]
+Exit status: 0 nothing found; 1 something was found, or it was interrupted; 2 the input was wrong.")]
 pub(crate) struct Torture {
     /// Your own drive, FILE or NAME; a small drive of its kind if it is large. By default torture draws small drives
     #[arg(long, short, value_name = "FILE|NAME")]

@@ -10,6 +10,11 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// The status that shells give a command that SIGINT ended.
 const INTERRUPTED: i32 = 130;
 
+/// Whether a signal has asked the work to end.
+pub(crate) fn was_asked_for() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// From here on, SIGINT, SIGTERM and SIGHUP set the flag that is given back; coming again, they end the process.
 pub(crate) fn listen() -> Result<&'static AtomicBool, Failure> {
     listen_saying("interrupted: finishing with the results so far; once more ends at once")

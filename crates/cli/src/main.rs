@@ -19,6 +19,7 @@ mod files;
 mod interrupt;
 mod memory;
 mod mount;
+mod outputs;
 mod panic;
 mod progress;
 mod report;

@@ -29,7 +29,7 @@ use crate::memory::allowed;
 use crate::reproduce::cores;
 use crate::trace::variables;
 use crate::waveform::Waveform;
-use crate::{interrupt, progress, shipped, stderr, stdout};
+use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 
 /// The kinds of preconditioning that have a name.
 const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
@@ -108,6 +108,10 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let recording = args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?;
     let progress = progress::shown(args.quiet)?;
     let control = Control::new(interrupt::listen()?, &*progress);
+    if let Some(path) = &args.vcd {
+        let files = args.device.iter().chain([&args.workload, &args.precondition]).map(Path::new);
+        outputs::is_not_read("--vcd ", path, files.chain(args.host.as_deref()))?;
+    }
     let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;
     let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);
     if let Some(folder) = args.out.as_ref().filter(|_| args.repeat > 1) {

@@ -18,7 +18,7 @@ use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, NotAccepted, NotDrawn,
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::memory::allowed;
-use crate::{interrupt, shipped, stderr, stdout};
+use crate::{interrupt, outputs, shipped, stderr, stdout};
 
 mod of_set;
 mod stacks;
@@ -28,6 +28,10 @@ const SEEDS: u64 = 1000;
 
 /// Does what was asked for; status 1 if anything was found.
 pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.save {
+        let device = args.device.as_deref().map(Path::new);
+        outputs::is_not_read("--save ", path, device.into_iter().chain(args.host.as_deref()))?;
+    }
     match &args.replay {
         Some(file) => replay(args, file),
         None if args.command_sets => of_set::campaign(args),
@@ -109,18 +113,26 @@ fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
         return Err(cannot_be_drawn(args, &why));
     }
     let wall = start.elapsed();
-    let Some((case, finding)) = failed else {
-        if args.json {
-            stdout::print_json(&json!({ "totals": totals_json(&totals, Some(wall)), "failed": null }))?;
-        } else {
-            stdout::print(|to| to.write_all(table(&totals, wall, true).as_bytes()))?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    };
+    let Some((case, finding)) = failed else { return nothing_found(args, &totals, wall, &table(&totals, wall, true)) };
     let shrunk = ssdlab_torture::shrink_until(&case, &finding, stop);
     let command = (args.exhaustive.is_none()).then(|| repeat(args, case.seed));
     report(args, &totals, wall, &case, &finding, &shrunk, command.as_deref())?;
     Ok(ExitCode::FAILURE)
+}
+
+/// A campaign found nothing: it ran to its end, or was interrupted, which is no success.
+fn nothing_found(args: &Torture, totals: &Totals, wall: Duration, counted: &str) -> Result<ExitCode, Failure> {
+    let interrupted = interrupt::was_asked_for();
+    if args.json {
+        let totals = totals_json(totals, Some(wall));
+        stdout::print_json(&json!({ "totals": totals, "failed": null, "interrupted": interrupted }))?;
+    } else {
+        stdout::print(|to| {
+            to.write_all(counted.as_bytes())?;
+            if interrupted { writeln!(to, "interrupted: nothing was found so far") } else { Ok(()) }
+        })?;
+    }
+    Ok(if interrupted { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// No drive was accepted for a seed.

@@ -1,6 +1,5 @@
 //! `ssdlab trace`: what a trace is made of, its first requests, and the same requests in another format.
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use ssdlab_workload::{Workload, WorkloadError, WorkloadKind, open_trace};
 
 use crate::args::{self, TraceConvert, TraceFormat, TraceHead};
 use crate::failure::Failure;
-use crate::{stderr, stdout};
+use crate::{outputs, stderr, stdout};
 
 /// The name that stands in every line of an iolog; fio's `replay_redirect` puts the real device in its place.
 const IOLOG_FILE: &str = "ssdlab";
@@ -90,11 +89,11 @@ fn copy_head(trace: &mut Trace, count: u64, to: impl Write) -> Result<(), Worklo
 fn write_converted(args: &TraceConvert) -> Result<(), Failure> {
     let target = target(args)?;
     let mut requests = Requests::open(args)?;
-    let same = |path: &Path| fs::canonicalize(path).ok();
-    if same(&args.output).is_some() && same(&args.output) == same(Path::new(&requests.name())) {
-        return Err(Failure::input(format!("'{}' would be written over itself", args.output.display()))
-            .hint("name another file to write"));
+    if args.output == Path::new("-") {
+        return Err(Failure::input("found '-', expected a file's name: a converted trace is not printed")
+            .hint("`ssdlab trace head` prints the first requests"));
     }
+    outputs::is_not_read("", &args.output, [Path::new(&requests.name())])?;
     let name = args
         .output
         .file_name()

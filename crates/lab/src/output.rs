@@ -73,7 +73,18 @@ impl Staging {
     }
 
     /// Tries whether a run's files can be made in the folder at all.
+    ///
+    /// # Errors
+    /// They cannot, or another program's `result.json` would be replaced.
     pub fn try_out(&mut self) -> Result<(), OutputError> {
+        let path = self.folder.join("result.json");
+        if let Ok(text) = fs::read(&path)
+            && !text.is_empty()
+            && serde_json::from_slice::<Format>(&text).is_err()
+        {
+            let what = "it is no result of ssdlab, which would replace it: name another folder";
+            return Err(OutputError { path, source: io::Error::new(io::ErrorKind::AlreadyExists, what) });
+        }
         for trial in ["result.json", &format!("{SMART}/before.json")] {
             self.open(trial)?;
             if let Some((temporary, _)) = self.staged.pop() {
@@ -93,6 +104,10 @@ impl Staging {
         if !folder.exists() {
             fs::create_dir(&folder).map_err(|source| OutputError { path: folder.clone(), source })?;
             self.made.push(folder.clone());
+        }
+        if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
+            let what = "a device, pipe, link or folder has this name, expected a file or a name that is free";
+            return Err(OutputError { path, source: io::Error::new(io::ErrorKind::AlreadyExists, what) });
         }
         let temporary = folder.join(format!(".{file}.{}.part", std::process::id()));
         // Removes what a killed run of the same process number left. A link that was put there is not followed.

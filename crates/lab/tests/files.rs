@@ -272,8 +272,9 @@ fn every_writer_reports_a_disk_that_fills_up_at_any_point() {
 
 #[test]
 fn files_that_could_not_be_written_whole_leave_the_folder_as_it_was() {
+    const EARLIER: &str = "{\"format\": 1}";
     let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("result.json"), "of an earlier run").expect("written");
+    fs::write(folder.path().join("result.json"), EARLIER).expect("written");
     let mut staging = Staging::new(folder.path()).expect("made");
     staging.write("latency.csv", |to| to.write_all(b"whole")).expect("written");
     let error = staging.write("result.json", |to| {
@@ -290,7 +291,7 @@ fn files_that_could_not_be_written_whole_leave_the_folder_as_it_was() {
     staging.write("smart/before.json", |to| to.write_all(b"{}")).expect("written");
     drop(staging);
     assert_eq!(names(folder.path()), ["result.json".to_string()].into());
-    assert_eq!(fs::read_to_string(folder.path().join("result.json")).expect("text"), "of an earlier run");
+    assert_eq!(fs::read_to_string(folder.path().join("result.json")).expect("text"), EARLIER);
 }
 
 #[test]

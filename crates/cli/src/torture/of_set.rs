@@ -8,7 +8,7 @@ use serde_json::json;
 use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
-use super::{Failed, Line, SEEDS, finding_json, jobs, report_failed, table, totals_json, until};
+use super::{Failed, Line, SEEDS, finding_json, jobs, nothing_found, report_failed, table, totals_json, until};
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::{interrupt, stdout};
@@ -29,12 +29,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     line.clear();
     let (totals, wall) = (&outcome.totals, start.elapsed());
     let Some((seed, finding, case)) = outcome.failed.and_then(|(seed, found)| Some((seed, found, draw(seed)?))) else {
-        if args.json {
-            stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": null }))?;
-        } else {
-            stdout::print(|to| to.write_all(table(totals, wall, true).as_bytes()))?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        return nothing_found(args, totals, wall, &table(totals, wall, true));
     };
     let (small, shrunk) = case.shrink(&finding);
     let command = format!("ssdlab torture --command-sets --seed {seed} --seeds 1 --ops {}", args.ops);

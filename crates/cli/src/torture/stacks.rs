@@ -9,7 +9,8 @@ use ssdlab_torture::stacks::{self, StackCase, StackScope};
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
 use super::{
-    Failed, Line, SEEDS, cannot_be_drawn, finding_json, jobs, report_failed, small_drive, table, totals_json, until,
+    Failed, Line, SEEDS, cannot_be_drawn, finding_json, jobs, nothing_found, report_failed, small_drive, table,
+    totals_json, until,
 };
 use crate::args::Torture;
 use crate::failure::Failure;
@@ -60,12 +61,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let totals = &outcome.totals;
     let again = |(seed, finding)| stacks::draw(seed, &scope).ok().map(|drawn| (seed, finding, drawn));
     let Some((seed, finding, (case, host))) = outcome.failed.and_then(again) else {
-        if args.json {
-            stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": null }))?;
-        } else {
-            stdout::print(|to| to.write_all(told_of(totals, wall).as_bytes()))?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        return nothing_found(args, totals, wall, &told_of(totals, wall));
     };
     let (small, shrunk) = stacks::shrink_until(&case, &host, TRIES, stop);
     let shrunk = shrunk.unwrap_or_else(|| finding.clone());

@@ -11,7 +11,7 @@ use ssdlab_measure::drive_log::{LifeLeft, Report, Snapshot, Span, attributes, co
 
 use super::grouped;
 use crate::failure::Failure;
-use crate::stdout;
+use crate::{outputs, stdout};
 
 /// Compute a drive's write amplification, wear and remaining life between two snapshots of its log.
 ///
@@ -60,6 +60,7 @@ pub(super) fn drive(args: &DriveArgs) -> Result<(), Failure> {
     for path in paths {
         let text = text_of(path)?;
         if let (Some(save), true) = (&args.save, is_device(path)) {
+            outputs::is_not_read("--save ", save, args.before.iter().chain(&args.after).map(PathBuf::as_path))?;
             std::fs::write(save, &text)
                 .map_err(|error| Failure::input(format!("--save {}: {error}", save.display())))?;
         }

@@ -8,6 +8,7 @@ mod limits;
 mod memory;
 mod messages;
 mod names;
+mod outputs;
 mod recordings;
 mod reproduce;
 mod run;

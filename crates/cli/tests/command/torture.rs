@@ -1,8 +1,11 @@
 //! `torture`: campaigns, what they print, cases from files, and wrong input.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::support::Bench;
+use crate::support::{Bench, done};
 
 /// A case that nothing is wrong with.
 const CASE: &str = r#"
@@ -188,5 +191,27 @@ fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
     for (from, to, expected) in wrong {
         bench.write("wrong.toml", &CASE.replacen(from, to, 1));
         bench.refuses(&["torture", "--replay", "wrong.toml"], &["wrong.toml", expected]);
+    }
+}
+
+/// A campaign that a signal ends has not passed, whatever it found so far.
+#[test]
+fn an_interrupted_campaign_is_no_success() {
+    let bench = Bench::new();
+    for kind in [&[][..], &["--stacks"], &["--command-sets"], &["--exhaustive", "4"]] {
+        for signal in ["-INT", "-TERM"] {
+            let arguments = [&["torture", "--json"], kind].concat();
+            let endless = ["--seeds", "1000000000"];
+            let arguments =
+                if kind.contains(&"--exhaustive") { arguments } else { [&arguments[..], &endless].concat() };
+            let child = bench.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+            let child = child.expect("ssdlab starts");
+            std::thread::sleep(Duration::from_millis(1500));
+            let kill = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+            assert!(kill.expect("kill").success());
+            let ended = done(child.wait_with_output().expect("ssdlab ends"));
+            assert_eq!(ended.status, 1, "{arguments:?}: {}{}", ended.stdout, ended.stderr);
+            assert!(ended.stdout.contains("\"interrupted\": true"), "{arguments:?}: {}", ended.stdout);
+        }
     }
 }
