@@ -637,8 +637,10 @@ const IDLE_BELOW: f64 = 0.5;
 /// Writes that waited for room in the buffer while the chips could have made some. All that the dies did in the run is
 /// counted as if it had been done in that time, so the share that is told is the most it can have been.
 fn full_buffer(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
-    let full = result.buffer.full_ns as f64 / result.virtual_time_ns.max(1) as f64;
     let dies = &result.utilization.dies;
+    // Drives of a stack are full side by side.
+    let drives = (dies.len() as u32 / config.flash.geometry.dies().max(1)).max(1);
+    let full = result.buffer.full_ns as f64 / f64::from(drives) / result.virtual_time_ns.max(1) as f64;
     let busy = dies.iter().sum::<f64>() / dies.len().max(1) as f64;
     if full < FULL_TO_MENTION || busy >= IDLE_BELOW * full {
         return;
@@ -689,10 +691,9 @@ fn planes_apart(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<
     if !can_change && !has_segments && config.ftl.superblock == Superblock::None {
         return;
     }
-    let mut advice = vec!["larger writes (bs)"];
-    if can_change {
-        advice.push("superblocks (ftl.superblock = \"drive\")");
-    }
+    // What tells for certain comes first: of collection, larger writes and a buffer change nothing.
+    let mut advice = if can_change { vec!["superblocks (ftl.superblock = \"drive\")"] } else { Vec::new() };
+    advice.push("larger writes (bs)");
     if config.buffer.policy == "none" && !has_segments {
         advice.push("a write buffer (buffer.policy)");
     }

@@ -35,6 +35,15 @@ const NAME_MAX: usize = 60;
 /// Share of the time from which chips count as always at work.
 const BUSY: f64 = 0.9;
 
+/// Percent of all requests from which a tail is most of them.
+const MOST: f64 = 50.0;
+
+/// Write amplification of a cause from which it costs something.
+const COSTS: f64 = 0.1;
+
+/// Commands that SATA's native command queueing holds.
+const SATA_QUEUE: u64 = 32;
+
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
 
@@ -166,8 +175,10 @@ fn busy(drive: &Drive<'_>) -> String {
     let sum = |of: &dyn Fn(&DeviceResult) -> f64| drive.repetitions.iter().map(|device| of(device)).sum::<f64>();
     let latencies = sum(&|device| device.latency_ns.all.map_or(0.0, |all| all.mean * all.count as f64));
     let share = |ns: f64| if latencies > 0.0 { ns / latencies } else { 0.0 };
+    // Below layers a request is several commands, on several drives: their waits are no parts of its own.
+    let stall = |device: &DeviceResult| if device.host_layers.is_empty() { device.gc.stall_ns as f64 } else { 0.0 };
     let waits = [
-        (share(sum(&|device| device.gc.stall_ns as f64)), "for a free block"),
+        (share(sum(&stall)), "for a free block"),
         (
             share(sum(&|device| device.map_cache.as_ref().map_or(0.0, |map| map.wait_ns as f64))),
             "for a page of the map",
@@ -206,7 +217,7 @@ fn writes(drives: &[Drive<'_>]) -> Option<String> {
     Some(match drives.len() {
         1 => format!("Write amplification is {highest:.3}: {of}{theory}."),
         _ if highest / lowest < APART => {
-            format!("Write amplification is {highest:.3} on all drives within 5 %: {of}{theory}.")
+            format!("Write amplification is {highest:.3} on all drives within 5 %; on {}: {of}{theory}.", most.name())
         }
         _ => format!(
             "Write amplification is between {lowest:.3} on {} and {highest:.3} on {}: there {of}{theory}.",
@@ -321,11 +332,12 @@ fn tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, String)> {
         Some((part, split)) => {
             // Many requests may take as long as the percentile: then the tail is more than its name says.
             let really = split.requests as f64 / all.requests.max(1) as f64 * 100.0;
-            let part = if really < 2.0 * part { part.to_string() } else { three_digits(really) };
-            (
-                format!("The slowest {part} % of the {}{whose} take {} or longer,", plural(op), Nanos(split.from_ns)),
-                split,
-            )
+            let who = match really {
+                _ if really < 2.0 * part => format!("The slowest {part} %"),
+                _ if really < MOST => format!("The slowest {} %", three_digits(really)),
+                _ => format!("{} %", three_digits(really)),
+            };
+            (format!("{who} of the {}{whose} take {} or longer,", plural(op), Nanos(split.from_ns)), split)
         }
         // There are few flushes and trims, but each may take long.
         None if !moves_data(op) && all.mean_ns > 0.0 => match all.requests {
@@ -359,10 +371,10 @@ fn unexplained_tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, St
         let has_tail = count >= 1_000 * TAIL_REQUESTS && median > 0.0 && tail >= TAIL_TO_NAME * median;
         let sentence = has_tail.then(|| {
             format!(
-                "The slowest 0.1 % of the {}{whose} take {} or longer, {:.0} times the median",
+                "The slowest 0.1 % of the {}{whose} take {} or longer, {} times the median",
                 plural(op),
                 time(tail),
-                tail / median
+                crate::table::count((tail / median).round() as u64)
             )
         });
         (tail, sentence?)
@@ -374,10 +386,10 @@ fn unexplained_tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, St
             .max_by(|(_, a), (_, b)| a.total_cmp(b))
             .filter(|(_, beside)| *beside > 0.0 && takes >= TAIL_TO_NAME * beside)?;
         let sentence = format!(
-            "The {}{whose} take {} on average, {:.0} times as long as the {}",
+            "The {}{whose} take {} on average, {} times as long as the {}",
             plural(op),
             time(takes),
-            takes / beside,
+            crate::table::count((takes / beside).round() as u64),
             plural(other)
         );
         (takes, sentence)
@@ -414,7 +426,12 @@ const REMEDIES: [Remedy; 8] = [
     Remedy {
         parts: |part| part.starts_with("no_free_block/"),
         op: "",
-        change: |_| said("more capacity.over_provisioning leaves less to move for each free block"),
+        change: |drive| {
+            // Where nothing is moved, more space changes nothing.
+            let moved = drive.write_amplification.as_ref().and_then(|of| of.by_cause.get("gc").copied());
+            let moves = moved.is_some_and(|moved| moved >= COSTS);
+            moves.then(|| "more capacity.over_provisioning leaves less to move for each free block".to_string())
+        },
     },
     Remedy {
         parts: |part| part.starts_with("buffer_full/"),
@@ -444,7 +461,12 @@ const REMEDIES: [Remedy; 8] = [
     Remedy {
         parts: |part| part == "arbitration",
         op: "",
-        change: |_| said("a larger interface.queue_depth takes more requests at a time"),
+        change: |drive| {
+            let depth = drive.configuration.pointer("/interface/queue_depth").and_then(Value::as_u64);
+            let at_most = word(drive, "/interface/kind") == "sata" && depth >= Some(SATA_QUEUE);
+            let change = "a larger interface.queue_depth takes more requests at a time";
+            (!at_most).then(|| change.to_string())
+        },
     },
 ];
 
@@ -487,12 +509,12 @@ fn remedy(split: &LatencySplit, op: &str, drive: &DeviceResult) -> Option<String
     found.into_iter().find_map(|(_, remedy)| (remedy.change)(drive))
 }
 
-/// How long the drives last: the one that lasts longest, and the one that lasts shortest.
+/// How long the drives last, by what the host may write: the one that lasts longest, and the one that lasts shortest. Years at
+/// the run's rate would call a faster drive the one that lasts shorter.
 fn lasts(drives: &[Drive<'_>]) -> Option<String> {
     let mut lasting: Vec<(&Drive<'_>, Lasting)> =
         drives.iter().filter_map(|drive| Some((drive, Lasting::of(drive)?))).collect();
-    let has_years = lasting.iter().all(|(_, lasts)| lasts.years.is_some());
-    let span = |lasts: &Lasting| if has_years { lasts.years.unwrap_or(0.0) } else { lasts.written_bytes };
+    let span = |lasts: &Lasting| lasts.written_bytes;
     lasting.sort_by(|(_, a), (_, b)| span(a).total_cmp(&span(b)));
     let ((shortest, least), (longest, most)) = (lasting.first()?, lasting.last()?);
     Some(match lasting.len() {
@@ -502,43 +524,61 @@ fn lasts(drives: &[Drive<'_>]) -> Option<String> {
             format!("All {count} drives last as long within 5 %: {}.", least.in_words())
         }
         _ => format!(
-            "{} lasts longest, {}; {} shortest, {}.",
+            "{} lasts longest, {}; {} shortest, {}{}.",
             longest.name(),
             most.in_words(),
             shortest.name(),
-            least.in_words()
+            least.in_words(),
+            by_worst(&lasting, longest)
         ),
     })
+}
+
+/// That another drive lasts longest by its most worn block, where one does.
+fn by_worst(lasting: &[(&Drive<'_>, Lasting)], longest: &Drive<'_>) -> String {
+    let worst = lasting.iter().filter_map(|(drive, lasts)| Some((drive, lasts.worst_written_bytes?)));
+    match worst.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
+        Some((drive, bytes)) if drive.name != longest.name => {
+            format!("; by the most worn block {} lasts longest, {}", drive.name(), volume(bytes))
+        }
+        _ => String::new(),
+    }
 }
 
 /// How long a drive lasts, over its repetitions.
 struct Lasting {
     years: Option<f64>,
     written_bytes: f64,
+    worst_written_bytes: Option<f64>,
     drive_writes_per_day: f64,
 }
 
 impl Lasting {
+    /// Nothing where the drive erased nothing: what a written byte costs in the end is not known then.
     fn of(drive: &Drive<'_>) -> Option<Lasting> {
+        if drive.repetitions.iter().any(|device| device.gc.foreground_victims + device.gc.background_victims == 0) {
+            return None;
+        }
         Some(Lasting {
             years: drive.mean(|device| device.lifetime?.years),
             written_bytes: drive.mean(|device| Some(device.lifetime?.written_bytes))?,
+            worst_written_bytes: drive.mean(|device| device.lifetime?.worst_written_bytes),
             drive_writes_per_day: drive.mean(|device| Some(device.lifetime?.drive_writes_per_day))?,
         })
     }
 
-    /// Years as the table has them, and days where they are few.
+    /// What the host may write first; years as the table has them, and days where they are few.
     fn in_words(&self) -> String {
         let days = |years: f64| match years {
             _ if years < 1.0 => format!(" ({} days)", three_digits(years * 365.25)),
             _ => String::new(),
         };
-        let span = |years: f64| format!("{} years{} at this rate, ", three_digits(years), days(years));
+        let span = |years: f64| format!(", {} years{} at this rate", three_digits(years), days(years));
         format!(
-            "{}{} written by the host, {} drive writes a day over five years",
-            self.years.map_or_else(String::new, span),
+            "{} written by the host, {} drive writes a day over five years{}",
             volume(self.written_bytes),
-            three_digits(self.drive_writes_per_day)
+            three_digits(self.drive_writes_per_day),
+            self.years.map_or_else(String::new, span)
         )
     }
 }

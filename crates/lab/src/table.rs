@@ -374,9 +374,12 @@ fn misses(map: &MapCache, askers: [&str; 2]) -> String {
     format!("{one} / {other}")
 }
 
-/// Commands that can wait for garbage collection.
+/// Commands that can wait for garbage collection: below layers those that the drives took.
 fn not_reads(device: &DeviceResult) -> u64 {
-    device.requests.write + device.requests.trim + device.requests.flush
+    match device.host_layers.last() {
+        Some(layer) => [Op::Write, Op::Trim, Op::Flush].iter().map(|op| layer.below.requests[op.class()]).sum(),
+        None => device.requests.write + device.requests.trim + device.requests.flush,
+    }
 }
 
 fn part(part: u64, whole: u64) -> Option<String> {
