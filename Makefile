@@ -24,12 +24,11 @@ SEED ?= $(or $(shell git rev-parse --short HEAD 2>/dev/null),1)
 # Cases that `make properties` draws for each property.
 CASES ?= 5000
 
-# Drives and servers with seeded bugs, built once for all tests that look for them. With `--workspace`, here and below, cargo resolves
-# the features of dependencies as `test-rust` does, and builds none of them again.
-SEEDED := --workspace --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
+# Test programs have the seeded bugs in them, each off until a test turns it on: so all that tests need is built once.
+SEEDED := --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-report test-live torture-live test-torture test-systems torture properties test-recorded test-docs test-docs-long try test-fuzz fuzz test-results bench bench-serve build fmt lint deps clean need-rust need-python
+.PHONY: help demo build try check test test-build test-rust test-recorded test-docs test-docs-long test-systems test-report test-live torture-live test-torture torture properties test-fuzz fuzz bench bench-serve fmt deps clean need-rust need-python
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -54,17 +53,30 @@ try: need-rust ## Build quickly after an edit and run the command: make try ARGS
 	@$(CARGO) build --profile try --locked -p ssdlab-cli
 	@$(if $(ARGS),$(TARGET)/try/ssdlab $(ARGS),echo "built $(TARGET)/try/ssdlab; ARGS=\"run ...\" runs it")
 
+check: need-rust need-python ## Check format, invariants, types of errors, words of comments, lints, the API's documentation, dependencies, and run the unit tests of base, flash and device: a few minutes
+	@$(CARGO) fmt --all --check
+	@$(PYTHON) scripts/assertions
+	@$(PYTHON) scripts/errors
+	@$(PYTHON) scripts/words
+	@$(TIMED) "lints" $(CARGO) clippy --workspace --all-targets --locked $(SEEDED) -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" $(TIMED) "documentation of the API" $(CARGO) doc --workspace --no-deps --locked --quiet
+	@CARGO="$(CARGO)" $(TIMED) "dependencies" scripts/deps
+	@$(TIMED) "unit tests" $(CARGO) test --locked -p ssdlab-base -p ssdlab-flash -p ssdlab-device --lib \
+		--features ssdlab-flash/seeded-bugs,ssdlab-device/seeded-bugs
+
 test: test-rust test-recorded test-docs test-systems test-report test-live test-torture test-fuzz ## Run all tests: Rust, recorded results, numbers of the documentation, whole systems, the report in headless Chromium, served drives, power cuts, the fuzz targets
 
-test-rust: need-rust
-	@$(TIMED) "building the Rust tests" $(CARGO) test --workspace --locked --no-run
-	@$(TIMED) "the Rust tests" $(CARGO) test --workspace --locked
+# What all suites use: the test programs, and the command in their profile.
+test-build: need-rust need-python
+	@CARGO="$(CARGO)" $(TIMED) "building the Rust tests" $(PYTHON) scripts/rust-tests --build $(SEEDED)
 
-# The command that `cargo test` has just built: no second build for this, nor for the next.
-test-recorded: test-rust need-python
+test-rust: test-build ## Run the Rust tests of all crates, those that look for seeded bugs among them
+	@CARGO="$(CARGO)" $(TIMED) "the Rust tests" $(PYTHON) scripts/rust-tests $(SEEDED)
+
+test-recorded: test-build ## Hold the results of many small runs against the recorded ones, to the nanosecond
 	@$(TIMED) "recorded results" $(PYTHON) tests/results/run.py $(TARGET)/debug/ssdlab
 
-test-docs: test-rust need-python
+test-docs: test-build ## Hold the cheapest numbers of the documentation against what the commands find now
 	@$(TIMED) "numbers of the documentation: products" $(PYTHON) scripts/products $(TARGET)/debug/ssdlab --check --quick
 	@$(TIMED) "numbers of the documentation: dram-less" $(PYTHON) scripts/dram-less $(TARGET)/debug/ssdlab --check --quick
 	@$(TIMED) "numbers of the documentation: transcripts" $(PYTHON) scripts/transcripts $(TARGET)/debug/ssdlab --quick
@@ -76,25 +88,22 @@ test-docs-long: build need-python ## Hold all numbers of the documentation that 
 	$(PYTHON) scripts/victims $(SSDLAB) --check
 	$(PYTHON) scripts/shrd-pays $(SSDLAB) --check
 
-test-systems: test-rust need-python ## Draw 2,000 whole systems and run the command on them (after the Rust tests)
+test-systems: test-build ## Draw 2,000 whole systems and run the command on them
 	@$(TIMED) "whole systems" $(PYTHON) tests/systems/run.py $(TARGET)/debug/ssdlab --systems $(SYSTEMS) --save $(OUT)/systems
 
-test-report: test-rust need-python
+test-report: test-build ## Probe the report in headless Chromium
 	@$(TIMED) "the report in a browser" $(PYTHON) tests/report/chromium.py $(TARGET)/debug/ssdlab
 
-test-live: test-rust need-python ## Serve drives to real programs and cut their power (after the Rust tests)
-	@$(TIMED) "building with seeded bugs" $(CARGO) build --profile test --locked $(SEEDED) --example seeded_server
+test-live: test-build ## Serve drives to real programs and cut their power
 	@$(TIMED) "served drives" $(PYTHON) tests/live/run.py $(TARGET)/debug/ssdlab --seeded $(TARGET)/debug/examples/seeded_server
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
 	$(CARGO) build --release --locked -p ssdlab-cli
 	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill stacks/kill full_disk/kill segments/kill filesystems databases fio_jobs
 
-# In the tests' own profile: what they have built is used again.
-test-torture: test-rust ## Cut the power of small drives more than 100,000 times, and look for seeded bugs
+test-torture: test-build ## Cut the power of small drives more than 100,000 times
 	@SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(TIMED) "power cuts" \
-		$(CARGO) test --workspace --locked --test campaign -- --nocapture drives_survive
-	@$(TIMED) "seeded bugs" $(CARGO) test --locked $(SEEDED) --test seeded --test seeded_layers -- --nocapture
+		$(CARGO) test --workspace --locked $(SEEDED) --test campaign -- --nocapture drives_survive
 
 torture: build need-python ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, and run whole systems, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too; then test-docs-long
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
@@ -120,9 +129,6 @@ test-fuzz: need-rust
 fuzz: need-rust ## Run every fuzz target for SECONDS=600, with another seed each time
 	@CARGO="$(CARGO)" scripts/fuzz $(SECONDS_LONG) 0
 
-test-results: build need-python ## Hold the results of many small runs against the recorded ones, to the nanosecond
-	$(PYTHON) tests/results/run.py $(SSDLAB)
-
 bench: need-rust need-python ## Measure requests a second and bytes a page, beside the last recorded figures
 	@CARGO="$(CARGO)" benches/run
 
@@ -131,12 +137,6 @@ bench-serve: build need-python ## Measure a served drive beside nbdkit's memory 
 
 fmt: need-rust ## Format all code
 	$(CARGO) fmt --all
-
-lint: need-rust need-python ## Check format, lints (warnings as errors), that invariants are asserted and errors have types
-	$(CARGO) fmt --all --check
-	$(PYTHON) scripts/assertions
-	$(PYTHON) scripts/errors
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 deps: need-rust ## Check licences, versions and sources of the dependencies (deny.toml)
 	@CARGO="$(CARGO)" scripts/deps

@@ -111,6 +111,50 @@ impl LayerBug {
         LayerBug::FlushOfNothing,
         LayerBug::LaterWriteFirst,
     ];
+
+    /// What goes wrong, in one line of the table of docs/torture.md.
+    #[must_use]
+    pub const fn story(self) -> &'static str {
+        match self {
+            LayerBug::BitAfterWrite => "a mirror's write does not wait for the bits of its regions",
+            LayerBug::BitClearedUnflushed => "a region's bit is cleared before what was written is flushed",
+            LayerBug::RecordForgotten => "nothing records that a side was left behind",
+            LayerBug::ReadFromBehind => "reads go to sides that are left behind",
+            LayerBug::CopyIgnoresWrites => "a copy does not wait for writes to the same sectors",
+            LayerBug::ResyncUnflushed => "a side counts as in sync before what was copied is flushed",
+            LayerBug::LastSideForgotten => "what the last side in sync lost in flight is not written again",
+            LayerBug::FlushOfOneDevice => "a stripe's flush goes to the first device alone",
+            LayerBug::LostPartUnnoticed => "a stripe's command ends well although a device lost its part",
+            LayerBug::TableBeforeData => "`shrd` reads from the log before the data is there",
+            LayerBug::NewCopyTrimmed => "`shrd` trims the new copy of a unit in the log",
+            LayerBug::ReadOvertaken => "`shrd` remaps or trims a unit in the log that is being read",
+            LayerBug::FirstUnitDecides => "`shrd` reads all of a request where its first unit is",
+            LayerBug::PartOverOldCopy => "`shrd` sends a write of part of a unit home while the unit is in the log",
+            LayerBug::OldEntryKept => "`shrd` reads a unit from the log after it was written or trimmed elsewhere",
+            LayerBug::RemapNotWaitedFor => "`shrd` lets commands touch units that a remap moves",
+            LayerBug::RemapOverChange => "`shrd` remaps a unit while a change of its own address is in the drive",
+            LayerBug::PlacesFreedEarly => "`shrd` gives places out again before what is in them was remapped",
+            LayerBug::TableKeptAfterCut => "`shrd` keeps its table when the drive has lost its power",
+            LayerBug::LogNotRestored => "`shrd` does not restore what another host left in the log",
+            LayerBug::TableUnflushed => "`restoring` writes table entries of data that no flush has covered",
+            LayerBug::FreedUnflushed => "`restoring` frees places before the copies of what is in them are flushed",
+            LayerBug::RemovalNotWritten => "`restoring` does not write that a unit has left the log",
+            LayerBug::CopyOverChange => "`restoring` copies a unit home while a change of it is below",
+            LayerBug::PartOverHome => "`restoring` writes a part of a unit at home while the unit is in the log",
+            LayerBug::TableKeptAfterLoss => {
+                "`restoring` keeps its table when a device below has lost what was not flushed"
+            }
+            LayerBug::TrimBeforeCommit => "`append` trims a cleaned segment before a commit says where its units are",
+            LayerBug::CopyOverWrite => {
+                "`append` takes a copy for the newest although the host has written the unit meanwhile"
+            }
+            LayerBug::EdgesNotRead => "`append` writes a part of a unit without reading the rest",
+            LayerBug::CheckpointForgets => "`append` ends a checkpoint without what was committed since it began",
+            LayerBug::TrimNotLogged => "`append` does not write to the log what the host trims",
+            LayerBug::FlushOfNothing => "`append` answers a flush before the commit on its way has ended",
+            LayerBug::LaterWriteFirst => "`append` lets a write take effect before earlier ones to the same units",
+        }
+    }
 }
 
 #[cfg(feature = "seeded-bugs")]

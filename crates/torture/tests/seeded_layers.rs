@@ -2,6 +2,8 @@
 //!
 //! `cargo test --release -p ssdlab-torture --features seeded-bugs --test seeded_layers -- --nocapture`
 
+mod page;
+
 use ssdlab_host::seeded::{LayerBug, seed};
 use ssdlab_torture::Totals;
 use ssdlab_torture::stacks::{StackScope, draw, run};
@@ -49,8 +51,7 @@ const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 2] =
 
 #[test]
 fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
-    println!("| seeded bug | seeds needed | allowed |\n| --- | --- | --- |");
-    let mut wrong = Vec::new();
+    let (mut wrong, mut rows) = (Vec::new(), Vec::new());
     assert_eq!(ALLOWED.map(|(bug, _)| bug), LayerBug::ALL);
     for (bug, allowed) in ALLOWED {
         let drivers = OF_DRIVERS.iter().any(|bugs| bugs.contains(&bug));
@@ -63,10 +64,13 @@ fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
         };
         let found = (1..=allowed).find(fails);
         seed(None);
-        println!("| {bug:?} | {} | {allowed} |", found.map_or("not found".to_string(), |seed| seed.to_string()));
+        let needed = found.map_or("not found".to_string(), |seed| seed.to_string());
+        rows.push(format!("| {} | {needed} | {allowed} |", bug.story()));
+        println!("{}", rows[rows.len() - 1]);
         if found.is_none() {
             wrong.push(bug);
         }
     }
     assert!(wrong.is_empty(), "not found: {wrong:?}");
+    page::hold("| seeded bug | seeds needed | allowed |", &rows);
 }

@@ -14,7 +14,7 @@
 //!
 //! - `bast.rs`, `fast.rs`: the log block that a write goes to, and the one that is merged.
 //! - `merge.rs`: switch, partial and full merges.
-//! - `header.rs`: what a block says of itself; `program.rs`: pages on their way to flash.
+//! - `header.rs`: what a block says of itself.
 //! - `recovery.rs`: the map from headers and OOB areas; `saved.rs`: snapshots; `keys.rs`: keys and drawn drives.
 
 mod bast;

@@ -1,4 +1,4 @@
-//! FTL design `shrd`: SHRD-FTL (Kim et al., FAST 2015; sections 4.1, 4.4 and 4.5), a demand-loading FTL with the commands of the
+//! FTL design `shrd`: SHRD-FTL (Kim et al., FAST 2017; sections 4.1, 4.4 and 4.5), a demand-loading FTL with the commands of the
 //! set `shrd`.
 //!
 //! Behind the user's units are those of the *random-write log buffer* (RWLB), the tLPNs. What the host writes there goes to log
