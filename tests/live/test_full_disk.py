@@ -49,6 +49,14 @@ def flush(oracle, client):
     return None
 
 
+def look_again(server, oracle):
+    """Starts the server after a cut, and looks at every sector; returns the client that did."""
+    server.start()
+    client = nbd.Client(server.socket)
+    oracle.look_all(client, cut=True)
+    return client
+
+
 def test_full_and_grown(bench):
     """Writes end with ENOSPC or EIO, reads go on, a restart finds all that was flushed, and with space it goes on."""
     disk = small_disk(bench, 20)
@@ -75,9 +83,7 @@ def test_full_and_grown(bench):
     client.close()
     server.kill()
     oracle.cut()
-    server.start()
-    client = nbd.Client(server.socket)
-    oracle.look_all(client, cut=True)
+    client = look_again(server, oracle)
 
     # More space, the same server: writing goes on.
     bench.run("mount", "-o", "remount,size=200m", disk)
@@ -93,9 +99,7 @@ def test_full_and_grown(bench):
     client.close()
     server.kill()
     oracle.cut()
-    server.start()
-    client = nbd.Client(server.socket)
-    oracle.look_all(client, cut=True)
+    client = look_again(server, oracle)
     client.close()
     server.stop()
     return f"full after {figures['bytes']['write'] // MIB} MB"
@@ -127,9 +131,7 @@ def test_full_goes_on_without_restart(bench):
     oracle.look_all(clients[1], cut=False)
     server.kill()
     oracle.cut()
-    server.start()
-    client = nbd.Client(server.socket)
-    oracle.look_all(client, cut=True)
+    client = look_again(server, oracle)
     client.close()
     server.stop()
     return f"{refused} commands refused, then none"
@@ -154,9 +156,7 @@ def test_stop_on_a_full_disk(bench):
     oracle.cut()
     ballast.free()
     ballast.close()
-    server.start()
-    client = nbd.Client(server.socket)
-    oracle.look_all(client, cut=True)
+    client = look_again(server, oracle)
     client.write(0, b"\x11" * 4096)
     client.flush()
     server.stop()
@@ -251,9 +251,7 @@ def test_kill_full(bench):
         else:
             ballast.free()
         try:
-            server.start()
-            client = nbd.Client(server.socket)
-            oracle.look_all(client, cut=True)
+            client = look_again(server, oracle)
             ballast.free()
             version = oracle.sent(0, 64, False)
             client.write(0, b"".join(pattern(sector, version) for sector in range(64)))
@@ -319,9 +317,7 @@ def test_records_on_a_full_disk(bench):
     client.close()
     server.kill()
     oracle.cut()
-    server.start()
-    client = nbd.Client(server.socket)
-    oracle.look_all(client, cut=True)
+    client = look_again(server, oracle)
     client.close()
     server.stop()
     return f"{refused} commands refused"

@@ -116,7 +116,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);
     if let Some(folder) = args.out.as_ref().filter(|_| args.repeat > 1) {
         // A wrong folder does not cost a run.
-        Staging::new(folder)?.try_out()?;
+        Staging::of_run(folder)?;
     }
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = ssdlab_lab::utc(SystemTime::now());

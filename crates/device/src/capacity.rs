@@ -5,7 +5,7 @@ use ssdlab_base::SECTOR_BYTES;
 use ssdlab_base::command_sets::zoned::ZoneShape;
 
 use crate::ftl::DESIGNS;
-use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, Spare, Superblock};
+use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, SATA_QUEUE_DEPTH, Spare, Superblock};
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
 const MAX_UNIT_BYTES: u32 = 32 << 10;
@@ -194,9 +194,10 @@ impl DriveConfig {
         if self.interface.queues == 0 || self.interface.queue_depth == 0 {
             return refuse("interface.queue_depth", "queues and depth are at least 1".to_string());
         }
-        if self.interface.kind == InterfaceKind::Sata && (self.interface.queues > 1 || self.interface.queue_depth > 32)
+        if self.interface.kind == InterfaceKind::Sata
+            && (self.interface.queues > 1 || self.interface.queue_depth > SATA_QUEUE_DEPTH)
         {
-            return refuse("interface.queue_depth", "SATA has one queue of at most 32".to_string());
+            return refuse("interface.queue_depth", format!("SATA has one queue of at most {SATA_QUEUE_DEPTH}"));
         }
         if self.buffer.policy != "none" && self.buffer.bytes < u64::from(unit) {
             return refuse("buffer.size", format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes));

@@ -37,12 +37,15 @@ pub enum ReadUnwritten {
     Zeroes,
 }
 
+/// Commands that the queue of a SATA drive holds at most (native command queueing).
+pub const SATA_QUEUE_DEPTH: u32 = 32;
+
 /// The two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceKind {
     /// Several queues, round-robin arbitration, full-duplex link.
     Nvme,
-    /// One queue of at most 32; non-queued commands (flush, trim) drain it; half-duplex link.
+    /// One queue of at most [`SATA_QUEUE_DEPTH`]; non-queued commands (flush, trim) drain it; half-duplex link.
     Sata,
 }
 

@@ -34,7 +34,7 @@ mod zones;
 pub use block_pool::PoolView;
 pub use config::{
     Allocation, BufferConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Pacing, Parity, ReadUnwritten, Superblock,
+    Level, Pacing, Parity, ReadUnwritten, SATA_QUEUE_DEPTH, Superblock,
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{

@@ -357,10 +357,11 @@ impl Media {
         Ppn(self.by_units_per_page.div(unit.0))
     }
 
-    /// Whether a physical unit's program has ended well: a power cut leaves it.
-    pub(crate) fn is_on_flash(&self, unit: UnitId) -> bool {
-        let place = self.place_of(unit);
-        self.flash.is_written(place.block, place.page) && self.flash.blocks.readable(self.page_of(unit))
+    /// Whether a physical page's program has ended well: a power cut leaves it.
+    #[inline]
+    pub(crate) fn is_on_flash(&self, ppn: Ppn) -> bool {
+        let place = self.place_of_page(ppn);
+        self.flash.is_written(place.block, place.page) && self.flash.blocks.readable(ppn)
     }
 
     /// The block of a physical unit.

@@ -348,7 +348,7 @@ fn holes(result: &DeviceResult, circumstances: Circumstances, warnings: &mut Vec
 
 /// Jobs that keep to planes of their own, where collection has to work for it.
 fn kept_apart(result: &DeviceResult, circumstances: Circumstances, warnings: &mut Vec<String>) {
-    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let victims = result.gc.victims();
     let Some(InStep { groups: (what, count), classes }) = circumstances.in_step else { return };
     if victims == 0 || !circumstances.collects_by_policy || result.read_only {
         return;
@@ -415,7 +415,7 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
         return;
     }
     let user = config.user_bytes;
-    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let victims = result.gc.victims();
     if config.segment_units().is_some() {
         // Who writes to segments collects them.
         return;
@@ -473,7 +473,7 @@ fn is_too_short_for_balance(
     after: FreeSpace,
     warnings: &mut Vec<String>,
 ) -> bool {
-    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let victims = result.gc.victims();
     let Some(measured) = result.write_amplification.as_ref().filter(|wa| wa.total > 0.0) else { return false };
     if result.read_only || victims == 0 || result.precondition.steady != Some(true) || result.requests.write == 0 {
         return false;
@@ -544,7 +544,7 @@ pub(crate) fn unstruck(unstruck: &[Unstruck], struck_before: &[ScriptedFault]) -
 
 /// Whether collection did what its policy's name promises; of a run that is too short theory says nothing.
 fn collection(result: &DeviceResult, config: &DriveConfig, is_short: bool, warnings: &mut Vec<String>) {
-    let victims = result.gc.foreground_victims + result.gc.background_victims;
+    let victims = result.gc.victims();
     let guarded = result.design.get("victims_by_guard").copied().unwrap_or(0.0) as u64;
     if guarded > 0 {
         warnings.push(format!(

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use ssdlab_base::{Nanos, Op};
+use ssdlab_device::SATA_QUEUE_DEPTH;
 use ssdlab_host::COPIED_BYTES;
 
 use crate::breakdown::OPS;
@@ -40,9 +41,6 @@ const MOST: f64 = 50.0;
 
 /// Write amplification of a cause from which it costs something.
 const COSTS: f64 = 0.1;
-
-/// Commands that SATA's native command queueing holds.
-const SATA_QUEUE: u64 = 32;
 
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
@@ -208,8 +206,8 @@ fn writes(drives: &[Drive<'_>]) -> Option<String> {
     let most = writing.clone().max_by(|a, b| a.amplification().total_cmp(&b.amplification()))?;
     let least = writing.min_by(|a, b| a.amplification().total_cmp(&b.amplification()))?;
     // Theory is of a drive that collects.
-    let collects = |device: &DeviceResult| device.gc.foreground_victims + device.gc.background_victims > 0;
-    let theory = |device: &DeviceResult| Some(device.theory.as_ref().filter(|_| collects(device))?.write_amplification);
+    let theory =
+        |device: &DeviceResult| Some(device.theory.as_ref().filter(|_| device.gc.victims() > 0)?.write_amplification);
     let model = most.any().theory.as_ref().map_or("", |theory| theory.model.as_str());
     let theory = most.mean(theory).map_or_else(String::new, |theory| format!("; theory has {theory:.3} ({model})"));
     let of = causes(most);
@@ -251,7 +249,7 @@ fn causes(drive: &Drive<'_>) -> String {
 fn by_layers(device: &DeviceResult) -> Vec<(f64, String)> {
     let own = device.bytes.write as f64;
     let mut parts = Vec::new();
-    for layer in device.host_layers.iter().filter(|_| own > 0.0) {
+    for layer in &device.host_layers {
         let [sent, taken] = [&layer.sent, &layer.taken].map(|traffic| traffic.bytes[Op::Write.class()] as f64);
         let (added, kind) = ((sent - taken) / own, &layer.kind);
         match layer.figures.get(COPIED_BYTES) {
@@ -463,7 +461,7 @@ const REMEDIES: [Remedy; 8] = [
         op: "",
         change: |drive| {
             let depth = drive.configuration.pointer("/interface/queue_depth").and_then(Value::as_u64);
-            let at_most = word(drive, "/interface/kind") == "sata" && depth >= Some(SATA_QUEUE);
+            let at_most = word(drive, "/interface/kind") == "sata" && depth >= Some(SATA_QUEUE_DEPTH.into());
             let change = "a larger interface.queue_depth takes more requests at a time";
             (!at_most).then(|| change.to_string())
         },
@@ -556,7 +554,7 @@ struct Lasting {
 impl Lasting {
     /// Nothing where the drive erased nothing: what a written byte costs in the end is not known then.
     fn of(drive: &Drive<'_>) -> Option<Lasting> {
-        if drive.repetitions.iter().any(|device| device.gc.foreground_victims + device.gc.background_victims == 0) {
+        if drive.repetitions.iter().any(|device| device.gc.victims() == 0) {
             return None;
         }
         Some(Lasting {

@@ -316,8 +316,7 @@ pub fn run_into_observed(
     control: &Control<'_>,
 ) -> Result<Outcome, RunIntoError> {
     const TRACE: &str = "trace.json";
-    let mut staging = Staging::new(folder)?;
-    staging.try_out()?;
+    let mut staging = Staging::of_run(folder)?;
     let Some(window) = window else {
         let result = run(experiment, observe, control)?;
         let written = if result.devices.is_empty() { Ok(()) } else { write_results(staging, &result) };

@@ -60,6 +60,24 @@ impl Staging {
         Ok(Staging { folder: folder.to_path_buf(), made, staged: Vec::new(), outdated: Vec::new() })
     }
 
+    /// Stages a run's files.
+    ///
+    /// # Errors
+    /// They cannot be made in the folder, or another program's `result.json` would be replaced.
+    pub fn of_run(folder: &Path) -> Result<Staging, OutputError> {
+        let mut staging = Staging::new(folder)?;
+        let path = folder.join("result.json");
+        if let Ok(text) = fs::read(&path)
+            && !text.is_empty()
+            && serde_json::from_slice::<Format>(&text).is_err()
+        {
+            let what = "it is no result of ssdlab, which would replace it: name another folder";
+            return Err(OutputError { path, source: io::Error::new(io::ErrorKind::AlreadyExists, what) });
+        }
+        staging.try_out()?;
+        Ok(staging)
+    }
+
     /// Stages single files in a folder that exists already. A missing one is not made: its name is probably mistyped.
     ///
     /// # Errors
@@ -73,18 +91,7 @@ impl Staging {
     }
 
     /// Tries whether a run's files can be made in the folder at all.
-    ///
-    /// # Errors
-    /// They cannot, or another program's `result.json` would be replaced.
     pub fn try_out(&mut self) -> Result<(), OutputError> {
-        let path = self.folder.join("result.json");
-        if let Ok(text) = fs::read(&path)
-            && !text.is_empty()
-            && serde_json::from_slice::<Format>(&text).is_err()
-        {
-            let what = "it is no result of ssdlab, which would replace it: name another folder";
-            return Err(OutputError { path, source: io::Error::new(io::ErrorKind::AlreadyExists, what) });
-        }
         for trial in ["result.json", &format!("{SMART}/before.json")] {
             self.open(trial)?;
             if let Some((temporary, _)) = self.staged.pop() {

@@ -582,6 +582,13 @@ pub struct Gc {
     pub grown_bad_blocks: u64,
 }
 
+impl Gc {
+    /// Blocks that were collected for their space.
+    pub fn victims(&self) -> u64 {
+        self.foreground_victims + self.background_victims
+    }
+}
+
 /// Busy time as a share of virtual time, 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilization {

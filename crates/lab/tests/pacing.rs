@@ -74,8 +74,7 @@ fn a_drive_that_collects_nothing_stalls_nobody() {
             assert_checks_hold(&result);
             result.devices.remove(0)
         });
-        let victims = on.gc.foreground_victims + on.gc.background_victims;
-        assert_eq!((victims, on.gc.stalled_commands, on.gc.stall_ns), (0, 0, 0), "{superblock:?}");
+        assert_eq!((on.gc.victims(), on.gc.stalled_commands, on.gc.stall_ns), (0, 0, 0), "{superblock:?}");
         assert_eq!(off.latency_ns.flush, on.latency_ns.flush, "{superblock:?}: flushes wait for their programs alone");
     }
 }

@@ -149,28 +149,26 @@ pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> R
 /// Refuses a folder with the image of one drive where a stack has several, and the other way round.
 fn is_of_as_many(dir: &Path, drives: &[(String, DriveConfig)]) -> Result<(), OpenError> {
     let refuse = |found: String, expected: String| Err(OpenError::Folder { path: dir.to_path_buf(), found, expected });
-    let names: Vec<&str> = drives.iter().map(|(name, _)| name.as_str()).collect();
-    if names.len() > 1 {
-        return match dir.join(DESCRIPTION).is_file() {
-            true => refuse("the image of one drive".to_string(), format!("a folder for each of {}", names.join(", "))),
-            false => Ok(()),
-        };
+    let is_of_one = dir.join(DESCRIPTION).is_file();
+    if drives.len() > 1 {
+        let names: Vec<&str> = drives.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = || format!("a folder for each of {}", names.join(", "));
+        return if is_of_one { refuse("the image of one drive".to_string(), expected()) } else { Ok(()) };
     }
-    let entries = std::fs::read_dir(dir).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
-    let images = entries.iter().filter(|entry| entry.path().join(DESCRIPTION).is_file());
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let images = entries.filter(|entry| entry.path().join(DESCRIPTION).is_file());
     let mut found: Vec<String> = images.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    found.sort_unstable();
-    match found.is_empty() || dir.join(DESCRIPTION).is_file() {
-        true => Ok(()),
-        false => refuse(
-            format!("images of several drives ({})", found.join(", ")),
-            "the image of one drive, or a host with layers above so many".to_string(),
-        ),
+    if is_of_one || found.is_empty() {
+        return Ok(());
     }
+    found.sort_unstable();
+    let expected = "the image of one drive, or a host with layers above so many";
+    refuse(format!("images of several drives ({})", found.join(", ")), expected.to_string())
 }
 
-/// Opens the image in `dir` for a drive of `config` that no layer stands on, or makes a new one. There is no other saved state than the chips:
-/// an old image goes through the drive's own recovery, as after a power cut. It is locked until the drive is dropped.
+/// Opens the image in `dir` for a drive of `config` that no layer stands on, or makes a new one. There is no other saved
+/// state than the chips: an old image goes through the drive's own recovery, as after a power cut. It is locked until the
+/// drive is dropped.
 ///
 /// # Errors
 /// The image is in use, of another version or description, truncated or damaged; nothing is repaired silently.

@@ -31,7 +31,7 @@ pub struct Totals {
     pub cuts: u64,
     /// Power cuts by [`CutKind`], without those of stacks.
     pub cuts_by_kind: [u64; 4],
-    /// Power cuts by the kinds of the design's own work that were under way; a cut counts for each of them.
+    /// Power cuts by the kinds of the design's own work that were in flight; a cut counts for each of them.
     pub cuts_by_work: BTreeMap<&'static str, u64>,
     /// Of stacks: crashes of the host alone, power cuts of one drive, and of everything.
     pub stack_cuts: [u64; 3],

@@ -11,7 +11,8 @@ use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use super::settings::Settings;
 use crate::{
-    Allocation, BufferConfig, DestageConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, Superblock,
+    Allocation, BufferConfig, DestageConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
+    SATA_QUEUE_DEPTH, Superblock,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -59,7 +60,7 @@ pub(super) fn interface(root: &Section<'_>, errors: &mut Errors) -> Option<Inter
     let kind = errors.keep(interface.choice("kind"))?;
     let (most_queues, deepest) = match kind {
         InterfaceKind::Nvme => (65_535, 65_536),
-        InterfaceKind::Sata => (1, 32),
+        InterfaceKind::Sata => (1, SATA_QUEUE_DEPTH),
     };
     let limited = |key, most: u32, what: &str| match interface.get(key) {
         Some(field) => {

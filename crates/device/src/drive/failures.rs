@@ -132,10 +132,7 @@ impl Drive {
         let trimmed = self.ftl.whereabouts(&self.media, place, &mut pages);
         pages.sort_unstable();
         pages.dedup();
-        pages.retain(|page| {
-            let at = self.media.place_of_page(*page);
-            !(self.media.flash.is_written(at.block, at.page) && self.media.flash.blocks.readable(*page))
-        });
+        pages.retain(|page| !self.media.is_on_flash(*page));
         (pages, trimmed)
     }
 

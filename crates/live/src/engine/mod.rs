@@ -86,8 +86,6 @@ struct State {
     taps: Vec<(u64, Box<dyn Tap>)>,
     next_tap: u64,
     stopping: bool,
-    /// How the flush of a stop ended.
-    last_flush: Option<Status>,
     /// Until when the pacing thread sleeps.
     sleeps_until: Option<Instant>,
     latency: [Times; 4],
@@ -153,7 +151,6 @@ impl Engine {
                 taps: Vec::new(),
                 next_tap: 0,
                 stopping: false,
-                last_flush: None,
                 sleeps_until: None,
                 latency: std::array::from_fn(|_| Times::new()),
                 lateness: Times::new(),
@@ -297,13 +294,12 @@ impl Engine {
             self.shared.run_all(&mut state, &mut outgoing);
             let at = state.device.now();
             state.device.submit(&Request { at, tag: u32::MAX, ..Request::new(Op::Flush, 0, 0) }, Data::Nothing);
-            self.shared.run_all(&mut state, &mut outgoing);
-            let kept = state.persist();
-            flushed = match state.last_flush {
-                Some(Status::Success) | None if kept => Ok(()),
-                Some(Status::ReadOnly) => Err(Failure::ReadOnly),
-                _ => Err(state.why_not_kept()),
-            };
+            state.run_all();
+            let lost = (!state.persist()).then(|| state.why_not_kept());
+            // Nothing else was in the drive.
+            let flush = state.completions.last();
+            flushed = flush.map_or(lost.map_or(Ok(()), Err), |flush| result_of(flush, lost, state.set));
+            self.shared.collect(&mut state, &mut outgoing);
             // A caller whose command never ends waits no longer.
             state.pending.clear();
             state.free.clear();
@@ -444,10 +440,8 @@ impl Shared {
 
     /// Runs until no command is in the drive, whatever the clock says.
     fn run_all(&self, state: &mut State, outgoing: &mut Outgoing) {
+        state.run_all();
         // Their completions are collected together: the image's files are written once for all of them.
-        while state.device.outstanding() > 0 && state.device.run_to_completion(Nanos::MAX) {
-            state.gather();
-        }
         self.collect(state, outgoing);
     }
 
@@ -466,9 +460,6 @@ impl Shared {
         let mut answers = std::mem::take(&mut state.answers);
         let now = self.paced.then(Instant::now);
         for completion in &completions {
-            if completion.tag == u32::MAX {
-                state.last_flush = Some(completion.status);
-            }
             state.latency[completion.op.class()].record((completion.at - completion.submitted).0);
             // At the end no answer waits for the clock any more.
             if let (Some(clock), Some(now)) = (state.clock, now)
@@ -580,6 +571,13 @@ impl State {
     fn promise_of(&self, completion: &Completion) -> Promise {
         let pending = self.pending.get(completion.tag as usize).and_then(Option::as_ref);
         pending.map_or(Promise::AllAnswered, |pending| pending.promise)
+    }
+
+    /// Runs until no command is in the drive, whatever the clock says; what completes is to be answered later.
+    fn run_all(&mut self) {
+        while self.device.outstanding() > 0 && self.device.run_to_completion(Nanos::MAX) {
+            self.gather();
+        }
     }
 
     /// Moves what has completed out of the drive, to be answered later.

@@ -190,7 +190,7 @@ impl MapCache {
             return None;
         }
         let Log { entries, older, .. } = &mut self.log;
-        older.retain(|lpn, _| !entries.get(lpn).is_some_and(|unit| media.is_on_flash(*unit)));
+        older.retain(|lpn, _| !entries.get(lpn).is_some_and(|unit| media.is_on_flash(media.page_of(*unit))));
         let copies = entries.values().chain(older.values().flatten());
         let blocks: BTreeSet<BlockId> = copies.map(|unit| media.block_of(*unit)).collect();
         if blocks.len() <= (media.unit_bytes / ENTRY_BYTES / 2) as usize {

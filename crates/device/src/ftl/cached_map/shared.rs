@@ -192,7 +192,7 @@ impl MapCache {
         }
         for superseded in std::mem::take(&mut self.shared.failed) {
             let newer = data.unit_of(self.shape.shared_lpn(superseded.newer));
-            let is_on_flash = newer.is_none_or(|unit| media.is_on_flash(unit));
+            let is_on_flash = newer.is_none_or(|unit| media.is_on_flash(media.page_of(unit)));
             if is_on_flash {
                 self.release(data, media, superseded.older);
             } else {

@@ -24,10 +24,7 @@ impl DurableTrims for PageFtl {
 
     fn is_settled(&self, media: &Media, lpn: Lpn) -> bool {
         let unit = self.map.get(lpn.index());
-        unit == UNMAPPED || {
-            let place = media.place_of(unit);
-            media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(media.page_of(unit))
-        }
+        unit == UNMAPPED || media.is_on_flash(media.page_of(unit))
     }
 
     fn unmap(&mut self, media: &mut Media, lpn: Lpn) {
