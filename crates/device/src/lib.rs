@@ -44,7 +44,7 @@ pub use ftl::{
     design_commands, design_with, draw_design, draw_user_units, draw_zone_limits, drawn_designs, handful_for_design,
     has_own_campaign, partial_write_cost,
 };
-pub use gc::victim::VictimPolicy;
+pub use gc::victim::{BROKEN_CONTRACT, VictimPolicy};
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};
 pub use registry::{Registered, registered};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

@@ -1,22 +1,29 @@
 //! Collection where a policy may name any block: it stops when nothing can be gained, and wear levelling moves full blocks.
 
 use rand::RngExt;
-use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::{Description, Drive, Options};
+use ssdlab_base::{Nanos, Op, Request, Rng, rng};
+use ssdlab_device::{
+    BROKEN_CONTRACT, Completion, Description, Drive, DriveConfig, Options, PoolView, Status, VictimPolicy,
+};
 use ssdlab_flash::{Cause, Contents, OpKind};
 
 const BLOCKS: u64 = 64;
 const PAGES: u64 = 16;
 
-fn drive(timing: &str, gc: &str) -> Drive {
+fn config(timing: &str, gc: &str) -> DriveConfig {
     let text = format!(
         "flash = {{ channels = 1, chips_per_channel = 1, dies_per_chip = 1, planes_per_die = 2, blocks_per_plane = {BLOCKS}, \
          pages_per_block = {PAGES}, page_size = \"4k\", timing = {timing} }}\n\
          capacity = {{ over_provisioning = \"28%\" }}\nftl = {{ design = \"page\" }}\ngc = {{ {gc} }}\n"
     );
     let config = Description::parse(&text, "small").and_then(|description| description.resolve());
-    let options = Options { seed: 1, contents: Contents::Nothing };
-    Drive::new(&config.expect("a valid description"), options).expect("an accepted drive")
+    config.expect("a valid description")
+}
+
+const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
+
+fn drive(timing: &str, gc: &str) -> Drive {
+    Drive::new(&config(timing, gc), OPTIONS).expect("an accepted drive")
 }
 
 fn figure(drive: &Drive, name: &str) -> u64 {
@@ -24,12 +31,14 @@ fn figure(drive: &Drive, name: &str) -> u64 {
 }
 
 fn write(drive: &mut Drive, page: u64) {
+    let completion = written(drive, page);
+    assert_eq!(completion.status, Status::Success, "page {page}");
+}
+
+fn written(drive: &mut Drive, page: u64) -> Completion {
     drive.submit(&Request { at: drive.now(), ..Request::new(Op::Write, page * 8, 8) });
-    while drive.completions().is_empty() {
-        let next = drive.next_event().expect("the write is in the drive");
-        drive.run_until(next);
-    }
-    drive.completions().clear();
+    assert!(drive.run_to_completion(Nanos::MAX), "the write of page {page} never ends");
+    drive.completions().pop().expect("the write has completed")
 }
 
 /// What the drive does by itself, until it does nothing more.
@@ -114,5 +123,67 @@ fn erases_are_booked_under_what_the_block_was_emptied_for() {
         assert!(levelling > 20 && foreground > 200, "{:?}", counters.victims);
         assert_eq!(counters.flash.get(OpKind::Erase, Cause::WearLevelling), levelling);
         assert_eq!(counters.flash.get(OpKind::Erase, Cause::Gc), foreground + background);
+    }
+}
+
+/// A policy that names the first block of a kind, or one beyond the plane, or none.
+#[derive(Clone, Copy, Debug)]
+enum Bad {
+    NotClosed,
+    Beyond,
+    None,
+}
+
+impl VictimPolicy for Bad {
+    fn name(&self) -> &'static str {
+        "bad"
+    }
+
+    fn choose(&mut self, pool: &PoolView<'_>, _: &mut Rng) -> Option<u32> {
+        match self {
+            Bad::NotClosed => (0..pool.blocks()).find(|block| !pool.is_closed(*block)),
+            Bad::Beyond => Some(u32::MAX),
+            Bad::None => None,
+        }
+    }
+}
+
+/// Timed and not, with collection at the host's pace and at a threshold.
+fn drives_of(policy: Bad) -> impl Iterator<Item = Drive> {
+    let kinds =
+        ["\"slc\"", "\"none\""].into_iter().flat_map(|timing| ["proportional", "off"].map(|pacing| (timing, pacing)));
+    kinds.map(move |(timing, pacing)| {
+        let config = config(timing, &format!("pacing = \"{pacing}\""));
+        Drive::with_victim(&config, OPTIONS, Box::new(policy)).expect("an accepted drive")
+    })
+}
+
+#[test]
+fn a_policy_that_chooses_no_victim_of_its_plane_is_told_its_contract() {
+    for (policy, returned) in
+        [(Bad::NotClosed, "which is "), (Bad::Beyond, "block 4294967295 of 64, which is not there")]
+    {
+        for mut drive in drives_of(policy) {
+            let pages = drive.user_sectors() / 8;
+            let run = || (0..4 * pages).for_each(|index| write(&mut drive, index % pages));
+            let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).expect_err("a wrong choice");
+            let said = panic.downcast_ref::<String>().expect("a sentence");
+            let head = format!("the victim policy bad {BROKEN_CONTRACT}VictimPolicy::choose: it returned block ");
+            assert!(said.starts_with(&head), "{said}");
+            assert!(said.contains(returned) && said.contains("allowed are") && said.contains("is_closed"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_drive_whose_policy_chooses_nothing_becomes_read_only_and_says_why() {
+    for mut drive in drives_of(Bad::None) {
+        let pages = drive.user_sectors() / 8;
+        let refused = (0..4 * pages).find(|index| written(&mut drive, index % pages).status == Status::ReadOnly);
+        assert!(refused.is_some(), "writes go on without collection");
+        let reason = drive.read_only_reason().expect("a read-only drive");
+        let blocks = reason.strip_prefix("the victim policy bad chose no block although ").expect(&reason);
+        let blocks: u64 = blocks.strip_suffix(" blocks hold invalid pages").expect(&reason).parse().expect(&reason);
+        assert!((1..=2 * BLOCKS).contains(&blocks), "{reason}");
     }
 }

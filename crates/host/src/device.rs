@@ -344,7 +344,12 @@ pub trait Administration {
 
     /// Whether a drive has run out of spare blocks and refuses writes.
     fn is_read_only(&self) -> bool {
-        self.parts().iter().any(|part| part.drive.is_read_only())
+        self.read_only_reason().is_some()
+    }
+
+    /// Why the first drive that refuses writes does so, as a clause.
+    fn read_only_reason(&self) -> Option<String> {
+        self.parts().iter().find_map(|part| part.drive.read_only_reason())
     }
 
     /// What the drives hold against themselves; a name is preceded by the drive's where there are several.

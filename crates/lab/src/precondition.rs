@@ -499,10 +499,9 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
     fn tell_refusals(&mut self) {
         if self.refused > 0 {
             let (requests, verb) = if self.refused == 1 { ("request", "was") } else { ("requests", "were") };
-            let why = if self.drive.is_read_only() {
-                "the drive became read-only, since it ran out of spare blocks"
-            } else {
-                "operations of the chips failed"
+            let why = match self.drive.read_only_reason() {
+                Some(reason) => format!("the drive became read-only, since {reason}"),
+                None => "operations of the chips failed".to_string(),
             };
             self.record.notes.push(format!(
                 "{} {requests} of preconditioning {verb} refused, the first after {} had been sent: {why}, so the drive is not \

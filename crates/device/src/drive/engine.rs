@@ -166,7 +166,8 @@ impl Drive {
     }
 
     /// Commands wait but nothing is in flight. Garbage collection looks at every group once more; if even that sets
-    /// nothing going, no block can be freed any more, and only faults can bring a drive here. True if anything changed.
+    /// nothing going, no block can be freed any more, and only faults, or a victim policy that chooses nothing, can
+    /// bring a drive here. True if anything changed.
     pub(super) fn break_deadlock(&mut self) -> bool {
         let pending = if self.commands.outstanding > 0 {
             self.failures.pending_rewrites.len() + self.failures.retirements.len()
@@ -196,6 +197,7 @@ impl Drive {
                 self.give_up_stalled(Status::StorageFull);
             } else {
                 self.failures.read_only = true;
+                self.failures.idle_policy = self.gc.idle_policy(&self.media);
                 self.tell_zones_if_read_only();
                 self.give_up_pending_pages(Status::ReadOnly);
                 self.map_is_read_only();

@@ -290,6 +290,13 @@ impl Drive {
         self.failures.read_only
     }
 
+    /// Why it is read-only, as a clause; `None` while it takes writes.
+    pub fn read_only_reason(&self) -> Option<String> {
+        let reason =
+            self.failures.idle_policy.map_or_else(|| "it ran out of spare blocks".to_string(), |idle| idle.to_string());
+        self.is_read_only().then_some(reason)
+    }
+
     /// Completions since the last drain; the caller clears it.
     pub fn completions(&mut self) -> &mut Vec<Completion> {
         &mut self.host.completions

@@ -14,6 +14,7 @@ use super::rebuild::Rebuild;
 use super::versions::{IdlePace, VersionRead};
 use super::{Eviction, PendingRewrite, ReadToKeep, Retirement, Timer};
 use crate::buffer::{Slot, WriteBuffer};
+use crate::gc::IdlePolicy;
 use crate::interface::Interface;
 use crate::slots::Slots;
 use crate::{Completion, Status};
@@ -240,6 +241,8 @@ pub(super) struct Failures {
     pub(super) retirements: Vec<Retirement>,
     /// The over-provisioning is gone: reads go on, writes are refused.
     pub(super) read_only: bool,
+    /// The over-provisioning is there, and the victim policy let it be.
+    pub(super) idle_policy: Option<IdlePolicy>,
 }
 
 /// Reads that take more than one step.

@@ -36,7 +36,7 @@
 //! (`victims_by_guard`). Two blocks of reserve stand the loss of one; losses that come faster than collection wins blocks
 //! back end in a drive that is read-only, as `break_deadlock` finds.
 
-use super::victim::VictimPolicy;
+use super::victim::{BROKEN_CONTRACT, VictimPolicy};
 use super::{RELOCATIONS_IN_FLIGHT, pages_needed};
 use crate::block_pool::BlockState;
 use crate::media::Media;
@@ -52,15 +52,46 @@ pub(super) struct Pick {
     pub(super) guarded: bool,
 }
 
-/// The next victim of a group whose free blocks are too few, and whose last `full_in_a_row` victims were full; `None` to
-/// wait.
-pub(super) fn pick(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32, full_in_a_row: u32) -> Option<Pick> {
+/// The block of a group that the policy names, in the drive's numbering; `None` to wait.
+///
+/// # Panics
+/// The policy named a block that is no victim.
+pub(super) fn ask(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32) -> Option<u32> {
+    let view = media.pool.view(group, media.data_units_per_superblock());
+    let named = policy.choose(&view, &mut media.rng)?;
+    let (blocks, first) = (view.blocks(), group * media.pool.per_group);
+    let name = policy.name();
+    assert!(
+        named < blocks && view.is_closed(named),
+        "the victim policy {name} {BROKEN_CONTRACT}VictimPolicy::choose: it returned block {named} of {blocks}, {}; \
+         allowed are a block below {blocks} for which PoolView::is_closed is true, and None",
+        why_no_victim(media, named, group)
+    );
+    Some(first + named)
+}
+
+/// What keeps a block of a group, in the policy's numbering, from being a victim.
+#[cold]
+fn why_no_victim(media: &Media, named: u32, group: u32) -> &'static str {
+    if named >= media.pool.per_group {
+        return "which is not there";
+    }
+    match media.pool.state(group * media.pool.per_group + named) {
+        BlockState::Free => "which is free",
+        BlockState::Open => "which is open",
+        BlockState::Full => "whose last programs are in flight",
+        BlockState::Closed => "which holds no user data",
+        BlockState::Collecting => "which is being emptied",
+        BlockState::Erasing => "which waits for its erase",
+        BlockState::Bad => "which is bad",
+    }
+}
+
+/// The victim of a group whose free blocks are too few, and whose last `full_in_a_row` victims were full, where the
+/// policy named block `named`; `None` to wait.
+pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32) -> Option<Pick> {
     let first = group * media.pool.per_group;
     let pages = media.data_pages_per_superblock();
-    let view = media.pool.view(group, media.data_units_per_superblock());
-    let named = first + policy.choose(&view, &mut media.rng)?;
-    assert!(named - first < media.pool.per_group, "policy {} chose block {named}, not of group {group}", policy.name());
-    assert_eq!(media.pool.state(named), BlockState::Closed, "policy {} chose an open block", policy.name());
     let patience = 2 * media.pool.per_group;
     let block = if full_in_a_row < patience && has_room_for(media, group, pages_needed(media, named)) {
         named

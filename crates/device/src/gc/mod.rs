@@ -8,6 +8,8 @@
 mod choice;
 pub(crate) mod victim;
 
+use std::fmt;
+
 use ssdlab_base::Nanos;
 use ssdlab_flash::{BlockId, Cause, Class, NONE, OpKind, Ppn, Submit};
 
@@ -40,6 +42,22 @@ struct Job {
     cause: Cause,
     /// Pages that its valid units filled when it was chosen.
     valid_pages: u32,
+}
+
+/// A victim policy that chose nothing although collection needed a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdlePolicy {
+    name: &'static str,
+    /// Blocks with invalid pages that it could have chosen.
+    blocks: usize,
+}
+
+impl fmt::Display for IdlePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let blocks =
+            if self.blocks == 1 { "1 block holds".to_string() } else { format!("{} blocks hold", self.blocks) };
+        write!(f, "the victim policy {} chose no block although {blocks} invalid pages", self.name)
+    }
 }
 
 /// The jobs of all groups.
@@ -78,6 +96,8 @@ pub(crate) struct Gc {
     pub(crate) empty_pages: u64,
     /// Victims of each group that were valid from end to end since the last that was not.
     full_in_a_row: Vec<u32>,
+    /// The policy named no block of a group when it was asked last.
+    declined: Vec<bool>,
     /// Victims that were valid from end to end.
     pub(crate) full_victims: u64,
     /// Victims that the guard took in place of the policy's.
@@ -110,6 +130,7 @@ impl Gc {
             valid_in_victims: 0,
             empty_pages: 0,
             full_in_a_row: vec![0; groups],
+            declined: vec![false; groups],
             full_victims: 0,
             guarded_victims: 0,
             grown_bad: 0,
@@ -177,6 +198,20 @@ impl Gc {
     /// Groups that are short of free blocks are collected whatever the pace.
     pub(crate) fn set_urgent(&mut self, on: bool) {
         self.urgent = on;
+        if on {
+            self.declined.fill(false);
+        }
+    }
+
+    /// Whether the policy let blocks with invalid pages be since collection became urgent.
+    pub(crate) fn idle_policy(&self, media: &Media) -> Option<IdlePolicy> {
+        let mut blocks = 0;
+        for group in (0..media.pool.groups()).filter(|group| self.declined[*group as usize]) {
+            let view = media.pool.view(group, media.data_units_per_superblock());
+            let invalid = |block: &u32| view.is_closed(*block) && view.valid(*block) < view.units_per_block();
+            blocks += (0..view.blocks()).filter(invalid).count();
+        }
+        (blocks > 0).then(|| IdlePolicy { name: self.policy.name(), blocks })
     }
 
     /// Whether collection keeps pace with the host, which it does in time only.
@@ -392,7 +427,9 @@ impl Gc {
             return Some((cold, Cause::WearLevelling));
         }
         let in_a_row = self.full_in_a_row[group as usize];
-        let pick = choice::pick(&mut *self.policy, media, group, in_a_row)?;
+        let named = choice::ask(&mut *self.policy, media, group);
+        self.declined[group as usize] = named.is_none();
+        let pick = choice::pick(media, group, named?, in_a_row)?;
         if pick.full && paced && free >= self.config.free_blocks {
             // Ahead of need collection takes what gives something; `choice` shows that a round of full blocks ends below.
             return None;

@@ -76,7 +76,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
     let counters = device.counters();
     let virtual_time_ns = if config.timed { now } else { 0 };
     let space_after = FreeSpace::of(device);
-    let read_only = device.parts().iter().any(|part| part.drive.is_read_only());
+    let read_only = device.read_only_reason();
     let unstruck: Vec<_> = device.parts().iter().flat_map(|part| part.drive.faults_unstruck()).collect();
     let requests = per_op(recorder.completed);
     let bytes = per_op(recorder.succeeded_bytes());
@@ -145,7 +145,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
         repetition: None,
         complete: ended == Ended::Done,
         timed: config.timed,
-        read_only,
+        read_only: read_only.is_some(),
         requests,
         bytes,
         requests_digest: format!("{:016x}", recorder.digest),
@@ -158,7 +158,11 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
         outstanding,
         flash: flash(&counters),
         write_amplification: amplification,
-        theory: if uniform && !read_only { overwrites(entrant, &spare, spare_at_collection, &counters) } else { None },
+        theory: if uniform && read_only.is_none() {
+            overwrites(entrant, &spare, spare_at_collection, &counters)
+        } else {
+            None
+        },
         erases,
         erases_in_run,
         lifetime,
@@ -193,10 +197,10 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
     };
     let circumstances = Circumstances { in_step, ..circumstances };
     result.warnings = checks::warnings(&result, config, circumstances, space_after);
-    if result.read_only {
+    if let Some(reason) = read_only {
         let when = if circumstances.was_read_only { " before the run" } else { "" };
         let warning = format!(
-            "the drive became read-only{when}, since it ran out of spare blocks: commands that ended with an error are counted \
+            "the drive became read-only{when}, since {reason}: commands that ended with an error are counted \
              in rates and latencies"
         );
         result.warnings.insert(0, warning);

@@ -309,7 +309,9 @@ fn outcome(ready: &Ready, store: &Store, settings: &Settings<'_>) -> Outcome {
         Err(panic) => {
             let said =
                 panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-            failed(format!("a bug of ssdlab: {}", said.unwrap_or("a panic without words")))
+            let said = said.unwrap_or("a panic without words");
+            let whose = if said.contains(ssdlab_device::BROKEN_CONTRACT) { "" } else { "a bug of ssdlab: " };
+            failed(format!("{whose}{said}"))
         }
         Ok(Err(reason)) => failed(reason),
         Ok(Ok(None)) => Outcome::Stopped,

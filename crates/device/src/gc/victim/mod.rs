@@ -15,12 +15,19 @@ use ssdlab_base::Rng;
 use crate::block_pool::PoolView;
 use crate::{DriveConfig, registry};
 
+/// Words of a panic that is the fault of a policy and not of the engine: the trait and the method that forbid what it
+/// did follow.
+pub const BROKEN_CONTRACT: &str = "broke the contract of ";
+
 /// A victim policy. Those that descriptions name are registered here; [`crate::Drive::with_victim`] takes one from outside.
 pub trait VictimPolicy: Send {
-    /// The name a description uses.
+    /// The name a description uses, and messages.
     fn name(&self) -> &'static str;
 
-    /// A closed block of the plane, or `None` to wait.
+    /// A block of the plane that may be a victim ([`PoolView::is_closed`]), or `None` to wait.
+    ///
+    /// The drive panics with [`BROKEN_CONTRACT`] where it is another block, and becomes read-only where the answer is
+    /// `None` although nothing else can free a block.
     fn choose(&mut self, pool: &PoolView<'_>, rng: &mut Rng) -> Option<u32>;
 }
 
