@@ -91,6 +91,26 @@ def test_fails_with_the_servers_error(bench):
     kill(process, signal.SIGTERM)
 
 
+def test_a_refused_server_leaves_the_log_of_the_first(bench):
+    """A second server on an image says on its own standard error that it is refused; the log is the first one's."""
+    process, first = started(bench, command(bench))
+    log = bench.path("image.log")
+    before = log.read_text()
+    check(before and first.startswith(before), f"the log of the first has {before!r}, and it said {first!r}")
+    words = [*command(bench), "--control", bench.path("second.ctl")]
+    words[words.index("--nbd") + 1] = f"unix:{bench.path('second.sock')}"
+    for more in ([], ["--log", log], ["--log", bench.path("second.log")]):
+        done = bench.attempt(*words, *more)
+        check(done.returncode == 2 and not done.stdout, f"{done.returncode}: {done.stdout}{done.stderr}")
+        check("the image is in use by another process" in done.stderr, f"it is not said: {done.stderr}")
+        check("control: " not in done.stderr, f"words of the first server: {done.stderr}")
+        check(log.read_text() == before, f"the log of the first server: {log.read_text()}")
+    check(not bench.path("second.log").exists(), "a log is left")
+    nbd.Client(bench.path("image.sock")).close()
+    kill(process, signal.SIGTERM)
+    check("served " in log.read_text().removeprefix(before), f"the first server's end is not in the log: {log.read_text()}")
+
+
 def test_an_occupied_address_makes_no_image(bench):
     """A socket or port on which another server listens is refused before an image is made, in the foreground too."""
     server = bench.serve("tiny")

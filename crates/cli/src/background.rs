@@ -1,17 +1,21 @@
 //! `--background`: a server that is started, waited for until it is ready, and left alone.
 //!
 //! ```text
-//!   the command      starts itself again, a socket as standard input and the log as output; waits for a byte, or for the end
-//!   the server       leaves the session and what it inherited, serves, sends the byte, and takes /dev/null in the socket's place
+//!   the command      starts itself again, a socket as standard input and a file in memory as output
+//!   the server       leaves the session and what it inherited, and opens the image
+//!                    takes the log in the place of the file, and tells where its words begin there
+//!                    serves, sends a byte, and takes /dev/null in the socket's place
 //! ```
 //!
 //! The byte means that clients can connect, or that the file system is mounted. If the socket ends without it, the server has failed:
-//! the command says what the log has, and ends with the server's status.
+//! the command says what the server said, and ends with its status. A server writes into the log when the image is its
+//! own: of two on one image, the second is refused, and the log is the first one's.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -59,9 +63,11 @@ impl Background {
         if self.is_server {
             return leave().map(|()| None);
         }
-        let mut log = Log::open(self.log.clone(), image)?;
+        // What is wrong with it is told before there is an image.
+        let log = Log::open(self.log.clone(), image)?;
         let failed = |error| Failure::work(format!("--background: {error}"));
         let (mut socket, theirs) = UnixStream::pair().map_err(failed)?;
+        let early = early_words().map_err(failed)?;
         let mut server = {
             let mut command = Command::new("/proc/self/exe");
             let mut words: Vec<OsString> = std::env::args_os().collect();
@@ -69,22 +75,41 @@ impl Background {
             let at = words.iter().position(|word| word == subcommand).map_or(0, |index| index + 1);
             words.insert(at, SERVER.into());
             command.arg0(name).args(words);
-            let (out, err) = log.writers().map_err(failed)?;
-            command.stdin(OwnedFd::from(theirs)).stdout(out).stderr(err);
+            command.stdin(OwnedFd::from(theirs));
+            command.stdout(early.try_clone().map_err(failed)?).stderr(early.try_clone().map_err(failed)?);
             // With the command goes the last of the socket's other ends that is not the server's.
             command.spawn().map_err(failed)?
         };
-        let is_ready = matches!(socket.read(&mut [0]), Ok(1));
-        if !is_ready {
-            let status = server.wait().map_err(failed)?;
-            return Ok(Some(log.of_failure(status)));
+        let mut from = [0; 8];
+        let has_log = socket.read_exact(&mut from).is_ok();
+        let is_ready = has_log && socket.read_exact(&mut [0]).is_ok();
+        let status = if is_ready { None } else { Some(server.wait().map_err(failed)?) };
+        let said = if has_log { read_from(&log.file, u64::from_le_bytes(from)) } else { read_from(&early, 0) };
+        stderr::say(String::from_utf8_lossy(&said).trim_end());
+        if let Some(status) = status {
+            return Ok(Some(log.of_failure(has_log, status)));
         }
         let process = server.id();
-        stderr::say(log.said().trim_end());
         stderr::say(format_args!("log: {}; to stop the server: {}", log.path.display(), stop(process)));
         // Alone, so that a script can take it: server=$(ssdlab serve ... --background)
         say(&process.to_string())?;
         Ok(Some(ExitCode::SUCCESS))
+    }
+
+    /// The image is this server's: what it has said and will say goes into the log.
+    pub(crate) fn owns(&self, image: &Path) -> Result<(), Failure> {
+        if !self.is_server {
+            return Ok(());
+        }
+        let mut log = Log::open(self.log.clone(), image)?;
+        let mut take_over = || {
+            let early = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+            rustix::stdio::dup2_stdout(&log.file)?;
+            rustix::stdio::dup2_stderr(&log.file)?;
+            log.file.write_all(&read_from(&early, 0))?;
+            File::from(std::io::stdin().as_fd().try_clone_to_owned()?).write_all(&log.from.to_le_bytes())
+        };
+        take_over().map_err(|error: std::io::Error| Failure::work(format!("--log {}: {error}", log.path.display())))
     }
 
     /// The server is ready; false if the command that started it is not there any more, which ends the server, too.
@@ -110,6 +135,21 @@ fn leave() -> Result<(), Failure> {
         let _ = nix::unistd::close(number);
     }
     rustix::process::setsid().map(drop).map_err(|error| failed(&error))
+}
+
+/// A file in memory for what a server says before the image is its own.
+fn early_words() -> std::io::Result<File> {
+    Ok(File::from(rustix::fs::memfd_create("ssdlab", rustix::fs::MemfdFlags::CLOEXEC)?))
+}
+
+/// What is in a file from a place on; its own place, which processes share, stays. What cannot be read stays unsaid.
+fn read_from(file: &File, mut at: u64) -> Vec<u8> {
+    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = file.read_at(&mut piece, at) {
+        text.extend_from_slice(&piece[..count]);
+        at += count as u64;
+    }
+    text
 }
 
 /// What the server says.
@@ -150,24 +190,10 @@ impl Log {
         Ok(Log { path, file, from, is_new })
     }
 
-    /// For standard output and standard error of the server.
-    fn writers(&self) -> std::io::Result<(File, File)> {
-        Ok((self.file.try_clone()?, self.file.try_clone()?))
-    }
-
-    /// What this server has said.
-    fn said(&mut self) -> String {
-        let mut said = Vec::new();
-        // What cannot be read is in the log still.
-        let _ = self.file.seek(SeekFrom::Start(self.from)).and_then(|_| self.file.read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
-    }
-
-    /// Says why there is no server; the status of the command.
-    fn of_failure(&mut self, status: ExitStatus) -> ExitCode {
-        let said = self.said();
-        stderr::say(said.trim_end());
-        if self.is_new {
+    /// There is no server, which has written into the log or has not: the status of the command.
+    fn of_failure(&self, is_written: bool, status: ExitStatus) -> ExitCode {
+        // Another server may have begun to write into it.
+        if self.is_new && (is_written || self.file.metadata().is_ok_and(|found| found.len() == 0)) {
             let _ = std::fs::remove_file(&self.path);
         }
         match status.code() {

@@ -106,7 +106,7 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
     let wants = if args.file && args.fs.is_none() { Wants::Commands } else { Wants::BlockIo };
     // A new image is not left behind for a mistake in the mountpoint.
     mount::check_mountpoint(&args.mountpoint).map_err(failed)?;
-    let mut live = Live::start(served, wants)?;
+    let mut live = Live::start(served, &args.background, wants)?;
     if live.is_to_stop() {
         return live.finish();
     }

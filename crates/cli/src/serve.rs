@@ -146,7 +146,7 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
     let endpoint = Endpoint::parse(&args.nbd, args.served.allow_remote)
         .and_then(|endpoint| endpoint.check().map(|()| endpoint))
         .map_err(|error| unusable("--nbd", &args.nbd, &error))?;
-    let mut live = Live::start(&args.served, Wants::Commands)?;
+    let mut live = Live::start(&args.served, background, Wants::Commands)?;
     if live.is_to_stop() {
         return live.finish();
     }
@@ -169,7 +169,7 @@ pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
 
 impl Live {
     /// Opens the image, recovers the drive, and makes it ready for a transport.
-    pub(crate) fn start(args: &Served, wants: Wants) -> Result<Live, Failure> {
+    pub(crate) fn start(args: &Served, background: &Background, wants: Wants) -> Result<Live, Failure> {
         panic::end_the_process();
         let mut description = shipped::open(&args.device)?;
         for assignment in &args.set {
@@ -223,6 +223,7 @@ impl Live {
         }
         let OpenedStack { device, recovery, fresh } =
             image::open_stack(&args.image, &host, &config, args.seed).map_err(refused)?;
+        background.owns(&args.image)?;
         // A drive that is refused leaves an earlier recording as it is.
         let recording = args.record.as_deref().map(recording_beside).transpose()?;
         let gigabytes = device.sectors() as f64 * 512.0 / 1e9;
