@@ -7,15 +7,15 @@ import threading
 import time
 
 import nbd
-from harness import MIB, Failed, Skipped, check, need_root
+from harness import MIB, Failed, Skipped, check, need_root, wait_for
 from oracle import SECTOR, Oracle, Writer, pattern
 
 
-def small_disk(bench, size):
+def small_disk(bench, size, name="disk"):
     """A tmpfs of some megabytes."""
     need_root()
-    disk = bench.path("disk")
-    disk.mkdir()
+    disk = bench.path(name)
+    disk.mkdir(parents=True)
     done = bench.attempt("mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", disk)
     if done.returncode != 0:
         raise Skipped(f"no tmpfs can be mounted: {done.stderr.strip()}")
@@ -116,6 +116,12 @@ def test_full_goes_on_without_restart(bench):
     writer.run(lambda: not writer.refused and time.monotonic() < until)
     check(writer.refused, "a disk of 12 MB was never full")
     check({wrong for _, wrong in writer.refused} <= {errno.ENOSPC, errno.EIO}, f"refused with {writer.refused[:5]}")
+    full, space = "warning: small: the disk under its image is full", "note: small: the disk under its image has space again"
+    wait_for(lambda: full in server.said(), "the server to say that the disk is full")
+    conditions = [(one["of"], one["what"]) for one in server.figures()["conditions"]]
+    check(len(conditions) == 1 and conditions[0][1].startswith("the disk under its image is full"), f"{conditions}")
+    shown = bench.run(bench.ssdlab, "stat", "-n", "1", "-i", "0.1", server.control)
+    check("\n  small: the disk under its image is full" in shown, f"stat shows {shown}")
     # Still full: more is refused, nothing is lost, reads are good.
     stop = time.monotonic() + 0.5
     writer.run(lambda: time.monotonic() < stop)
@@ -127,6 +133,9 @@ def test_full_goes_on_without_restart(bench):
     stop = time.monotonic() + 1.0
     writer.run(lambda: time.monotonic() < stop)
     check(not writer.refused, f"there is space, and commands are refused: {writer.refused[:5]}")
+    wait_for(lambda: space in server.said(), "the server to say that there is space")
+    check(server.said().index(full) < server.said().index(space), f"out of order: {server.said()}")
+    check(server.figures()["conditions"] == [], f"{server.figures()['conditions']}")
     check(flush(oracle, clients[0]) is None, "the last flush was refused")
     oracle.look_all(clients[1], cut=False)
     server.kill()
@@ -135,6 +144,35 @@ def test_full_goes_on_without_restart(bench):
     client.close()
     server.stop()
     return f"{refused} commands refused, then none"
+
+
+def test_a_mirror_drops_a_full_side(bench):
+    """The disk under one side is full: clients hear nothing of it, and the log and `stat` say which side was dropped and why."""
+    host = bench.path("mirror.toml")
+    host.write_text('[[layer]]\nkind = "mirror"\ndrives = 2\n', encoding="utf-8")
+    small_disk(bench, 12, "image/small.1")
+    server = bench.serve("small", options=["--host", str(host)])
+    client = nbd.Client(server.socket)
+    oracle = Oracle(client.size // SECTOR)
+    for megabytes in range(4, 33, 4):
+        check(fill(oracle, client, megabytes) == (megabytes * MIB, None), f"{megabytes} MB: {server.said()}")
+        check(flush(oracle, client) is None, f"a flush fails at {megabytes} MB: {server.said()}")
+    dropped = "mirror: degraded: side small.1 was dropped: there was no space for its image"
+    wait_for(lambda: f"warning: {dropped}" in server.said(), "the server to say that a side was dropped")
+    check("warning: small.1: the disk under its image is full" in server.said(), f"the disk is not told: {server.said()}")
+    shown = bench.run(bench.ssdlab, "stat", "-n", "1", "-i", "0.1", server.control)
+    check(f"\n  {dropped}\n" in shown, f"stat shows {shown}")
+    oracle.look_all(client, cut=False)
+    # Started anew with space the side is made equal again.
+    bench.run("mount", "-o", "remount,size=200m", bench.path("image") / "small.1")
+    client.close()
+    server.stop()
+    server.start()
+    client = nbd.Client(server.socket)
+    oracle.look_all(client, cut=False)
+    wait_for(lambda: (server.figures()["conditions"], client.flush())[0] == [], "the side to be in sync again")
+    client.close()
+    server.stop()
 
 
 def test_stop_on_a_full_disk(bench):

@@ -10,6 +10,7 @@
 mod args;
 mod background;
 mod catalogue;
+mod conditions;
 mod damage;
 mod devices;
 mod escaping;

@@ -19,6 +19,7 @@ use ssdlab_live::record::{Recorder, RecordingFile};
 use ssdlab_live::{Engine, Figures, Pace, Target};
 
 use crate::background::Background;
+use crate::conditions::ConditionReport;
 use crate::damage::DamageReport;
 use crate::failure::Failure;
 use crate::memory::allowed;
@@ -122,6 +123,7 @@ pub(crate) struct Live {
     recorder: Option<(PathBuf, Recorder)>,
     pace: Pace,
     damage: DamageReport,
+    conditions: ConditionReport,
     /// Set when the server is to end.
     stop: &'static AtomicBool,
     /// Memory that `--memory` leaves for clients, in bytes.
@@ -263,15 +265,18 @@ impl Live {
             recorder,
             pace: args.time_scale,
             damage: DamageReport::default(),
+            conditions: ConditionReport::default(),
             stop,
             left,
         })
     }
 
-    /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`, and names damaged pages meanwhile.
+    /// Waits for Ctrl-C, SIGTERM, a `stop` on the control socket, or `over`; meanwhile names damaged pages, and says
+    /// what is not as it should be.
     pub(crate) fn wait(&mut self, over: impl Fn() -> bool) {
         loop {
             self.name_damage();
+            self.conditions.look(&self.engine);
             if self.is_to_stop() || over() {
                 break;
             }

@@ -205,7 +205,7 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
                 say_bold(&heading(&now))?;
             }
             say(&row(before, &now))?;
-            for line in layers(before, &now).into_iter().chain(sets(before, &now)) {
+            for line in layers(before, &now).into_iter().chain(sets(before, &now)).chain(conditions(&now)) {
                 say(&line)?;
             }
             shown += 1;
@@ -284,6 +284,13 @@ fn layers(before: &Value, now: &Value) -> Vec<String> {
         line
     };
     now["host_layers"].as_array().into_iter().flatten().enumerate().map(line).collect()
+}
+
+/// A line for each drive or layer that is not as it should be.
+fn conditions(now: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("").to_string();
+    let line = |condition: &Value| format!("  {}: {}", text(&condition["of"]), text(&condition["what"]));
+    now["conditions"].as_array().into_iter().flatten().map(line).collect()
 }
 
 /// A line for each drive with segments: how many of each state, and what it refused since the line before.

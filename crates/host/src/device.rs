@@ -100,6 +100,9 @@ pub struct LayerMetrics {
     /// Its own counters; results call them `metrics`.
     #[serde(rename = "metrics")]
     pub figures: BTreeMap<String, f64>,
+    /// What is not as it should be, a sentence each: a side of a mirror that was dropped, or is behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
     /// The commands that it sent, where its description asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<CommandList>,

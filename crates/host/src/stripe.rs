@@ -418,6 +418,7 @@ impl Administration for Stripe {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: [("waited_for_overlaps".to_string(), self.waited as f64)].into(),
+            degraded: Vec::new(),
             commands: None,
         };
         self.array.layers(own)

@@ -330,6 +330,8 @@ fn a_side_that_refuses_writes_is_given_up() {
     }
     settle(&mut *device);
     assert_eq!(sides_in_sync(&*device), 1.0, "the drive did not run out of spare blocks");
+    let dropped = format!("side {} was dropped: it became read-only", device.parts()[0].name);
+    assert_eq!(device.layers()[0].degraded, [dropped]);
     assert_eq!(alone(&mut *device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
     // A cut of the side that was given up changes nothing.
     assert_eq!(device.cut(0, &mut |_| None), Loss::Nothing);

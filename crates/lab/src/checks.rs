@@ -862,6 +862,7 @@ mod tests {
             sent,
             below,
             figures: Default::default(),
+            degraded: Vec::new(),
             commands: None,
         };
         let held = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).held;

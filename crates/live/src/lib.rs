@@ -17,6 +17,6 @@ pub mod segments;
 pub mod target;
 mod tools;
 
-pub use engine::{Engine, Executed, Figures, Pace, Promise};
+pub use engine::{Condition, Engine, Executed, Figures, Pace, Promise};
 pub use target::{Answer, Appends, Command, Extent, Failure, Sink, Target};
 pub use tools::ToolError;

@@ -8,7 +8,7 @@ use ssdlab_base::command_sets::segments::SegmentState;
 use ssdlab_device::{MapCacheStats, MapRequests, MapUser};
 use ssdlab_flash::{Cause, OpKind};
 
-use crate::engine::{Figures, Spread};
+use crate::engine::{Condition, Figures, Spread};
 use crate::segments::set_json;
 
 /// The kinds of commands, in the order of [`Figures::latency`].
@@ -71,6 +71,8 @@ pub fn figures_json(figures: &Figures) -> String {
         .collect();
     let latency: serde_json::Map<String, Value> =
         CLASSES.iter().zip(&figures.latency).map(|(name, spread)| ((*name).to_string(), spread_json(spread))).collect();
+    let told = |condition: &Condition| json!({ "of": condition.of, "what": condition.what });
+    let conditions: Vec<Value> = figures.conditions.iter().map(told).collect();
     json!({
         "format": 1,
         "name": figures.name,
@@ -98,6 +100,7 @@ pub fn figures_json(figures: &Figures) -> String {
         "command_sets": figures.sets.iter().map(set_json).collect::<Vec<_>>(),
         "grown_bad_blocks": counters.grown_bad_blocks,
         "read_only": figures.read_only,
+        "conditions": conditions,
         "image": { "bytes": figures.image_bytes, "broken": figures.broken },
     })
     .to_string()
@@ -220,6 +223,12 @@ pub fn prometheus(figures: &Figures) -> String {
         "gauge",
         "1 if the drive has run out of spare blocks.",
         &one(f64::from(u8::from(figures.read_only))),
+    );
+    metric(
+        "conditions",
+        "gauge",
+        "Full disks, broken images, read-only drives and degraded layers.",
+        &one(figures.conditions.len() as f64),
     );
     metric("image_bytes", "gauge", "Bytes that the image takes on its file system.", &one(figures.image_bytes as f64));
     let latency: Vec<(String, f64)> = CLASSES

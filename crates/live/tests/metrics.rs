@@ -121,6 +121,7 @@ fn what_a_driver_above_the_drive_did_is_told() {
         let told = engine.figures(false);
         let json: serde_json::Value = serde_json::from_str(&figures_json(&told)).expect("JSON");
         let driver = &json["host_layers"][0];
+        assert_eq!(json["conditions"], serde_json::json!([]), "{json}");
         assert_eq!(driver["kind"], "shrd", "{driver}");
         assert_eq!(driver["taken"]["requests"], serde_json::json!([0, 7, 0, 0]), "{driver}");
         assert_eq!(
@@ -132,6 +133,7 @@ fn what_a_driver_above_the_drive_did_is_told() {
         for line in [
             "ssdlab_layer_requests_total{layer=\"shrd\",number=\"0\",way=\"taken\",command=\"write\"} 7",
             "ssdlab_layer_metric{layer=\"shrd\",number=\"0\",metric=\"packed_requests\"} 7",
+            "ssdlab_conditions 0\n",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

@@ -94,6 +94,8 @@ struct Space {
     records: u64,
     /// The host's file system was full when a block was to be opened.
     full: bool,
+    /// It had no space for the block that was asked for last.
+    refused: bool,
 }
 
 /// What an image tells of the chips' state when it is opened.
@@ -126,6 +128,7 @@ impl Image {
                 held: VecDeque::new(),
                 records: 0,
                 full: false,
+                refused: false,
             }),
             behind: Behind::default(),
             substitutes: BTreeMap::new(),
@@ -171,6 +174,11 @@ impl Image {
     /// Whether a block was refused since the last call because the host's file system is full.
     pub fn take_full(&self) -> bool {
         std::mem::take(&mut self.space.borrow_mut().full)
+    }
+
+    /// Whether the host's file system had no space when the image last asked for some.
+    pub fn is_full(&self) -> bool {
+        self.full || self.space.borrow().refused
     }
 
     /// Damaged pages that were found since the last call. Each page is named once until its block is erased, and only so many;
@@ -672,6 +680,7 @@ impl Image {
         // Whatever the host's reason, nothing was written yet: the drive has no block to open.
         space.provided[number.index()] = already || provided.is_ok();
         space.full |= provided.is_err();
+        space.refused = provided.is_err();
         provided.is_ok()
     }
 

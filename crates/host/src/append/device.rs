@@ -108,6 +108,7 @@ impl Administration for Append {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: self.figures(),
+            degraded: Vec::new(),
             commands: None,
         })
     }

@@ -202,7 +202,7 @@ impl Mirror {
                 }
             }
             _ => {
-                if !self.give_up(side) {
+                if !self.give_up(side, status) {
                     self.command(slot).status = status;
                     // Sides that were left behind may have taken it: what was copied to them there is no longer equal.
                     self.resync_anew();

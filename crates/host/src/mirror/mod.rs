@@ -134,6 +134,8 @@ pub struct Mirror {
     in_sync: u64,
     /// Sides that refuse writes: they are left alone.
     failed: u64,
+    /// What each of them answered first.
+    failures: Vec<(usize, Status)>,
     /// The last side in sync refused a record or a word of the bitmap: nothing can be changed any more, since a mirror that
     /// begins anew would not know of it.
     refused: Option<Status>,
@@ -207,6 +209,7 @@ impl Mirror {
             cell,
             in_sync: record.in_sync & known,
             failed: 0,
+            failures: Vec::new(),
             refused: None,
             record: Record { generation: record.generation.wrapping_add(1), ..record },
             record_left: 0,
@@ -365,22 +368,48 @@ impl Mirror {
     /// A side took a record or a word of the bitmap, or refused it.
     fn was_told(&mut self, part: &Ended) {
         let (side, status) = (part.device, part.completion.status);
-        if status != Status::Success && !self.give_up(side) && self.in_sync >> side & 1 == 1 {
+        if status != Status::Success && !self.give_up(side, status) && self.in_sync >> side & 1 == 1 {
             self.refused = Some(status);
         }
     }
 
-    /// A side that refuses writes is left alone, as long as there is another one.
-    fn give_up(&mut self, side: usize) -> bool {
+    /// A side that refuses writes with `status` is left alone, as long as there is another one.
+    fn give_up(&mut self, side: usize, status: Status) -> bool {
         let others = self.in_sync & !(1 << side);
         if others == 0 {
             return false;
         }
         if self.failed >> side & 1 == 0 {
             self.failed |= 1 << side;
+            self.failures.push((side, status));
             self.put_out_of_sync(side);
         }
         true
+    }
+
+    /// What is not as it should be, a sentence each.
+    fn degraded(&self) -> Vec<String> {
+        let name = |side: usize| {
+            let names: Vec<String> = self.array.device(side).parts().into_iter().map(|part| part.name).collect();
+            names.join(" and ")
+        };
+        let why = |status: Status| match status {
+            Status::StorageFull => "there was no space for its image".to_string(),
+            Status::ReadOnly => "it became read-only".to_string(),
+            other => format!("it answered a write with {other:?}"),
+        };
+        let dropped = |(side, status): &(usize, Status)| format!("side {} was dropped: {}", name(*side), why(*status));
+        let is_stuck = self.resync.as_ref().is_some_and(Resync::is_stuck);
+        let behind = |side: usize| {
+            let what =
+                if is_stuck { "a region of the others cannot be read" } else { "regions are being copied to it" };
+            format!("side {} is behind: {what}", name(side))
+        };
+        let refused = self
+            .refused
+            .map(|status| format!("it takes no writes: the last side in sync refused one, since {}", why(status)));
+        let is_behind = |side: &usize| self.in_sync >> side & 1 == 0;
+        self.failures.iter().map(dropped).chain(self.writable().filter(is_behind).map(behind)).chain(refused).collect()
     }
 
     /// A side is no longer in sync; there is another one that is.
@@ -559,6 +588,7 @@ impl Administration for Mirror {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
+            degraded: self.degraded(),
             commands: None,
         };
         self.array.layers(own)

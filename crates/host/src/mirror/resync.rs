@@ -35,6 +35,10 @@ impl Resync {
     pub(super) fn new() -> Resync {
         Resync { position: 0, step: Step::Rest }
     }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        self.step == Step::Stuck
+    }
 }
 
 impl Mirror {
@@ -104,7 +108,7 @@ impl Mirror {
     pub(super) fn last_flush_ended(&mut self, part: &Ended) {
         if !matches!(part.completion.status, Status::Success | Status::Aborted) {
             // To ask again would not help.
-            self.give_up(part.device);
+            self.give_up(part.device, part.completion.status);
         }
         let (everyone, epoch) = (self.everyone(), self.epoch);
         let Some(Resync { step: Step::Flush(left, good), .. }) = &mut self.resync else {

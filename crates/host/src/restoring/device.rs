@@ -128,6 +128,7 @@ impl Administration for Restoring {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: self.figures(),
+            degraded: Vec::new(),
             commands: None,
         })
     }

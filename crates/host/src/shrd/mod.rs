@@ -436,6 +436,7 @@ impl Administration for Shrd {
             sent: Traffic::default(),
             below: Traffic::default(),
             figures: self.figures(),
+            degraded: Vec::new(),
             commands: (self.config.list_commands > 0).then(|| self.sent.clone()),
         })
     }

@@ -6,7 +6,7 @@ use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
-use ssdlab_host::Administration;
+use ssdlab_host::{Administration, LayerMetrics};
 use ssdlab_measure::{Lifetime, Usage};
 
 use super::stack::Stack;
@@ -205,6 +205,11 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
         );
         result.warnings.insert(0, warning);
     }
+    let of_layer = |layer: &LayerMetrics| {
+        let told = |sentence: &String| format!("the layer {} is degraded: {sentence}", layer.kind);
+        layer.degraded.iter().map(told).collect::<Vec<_>>()
+    };
+    result.warnings.splice(0..0, result.host_layers.iter().flat_map(of_layer));
     if let Some(set) = stack.parts().first().and_then(|part| part.drive.command_set()) {
         let reasons = set.refusals.iter().zip(counters.refused).filter(|(_, count)| *count > 0);
         let told: Vec<String> = reasons.map(|(reason, count)| format!("{reason} {count}")).collect();

@@ -5,7 +5,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::Counters;
 use ssdlab_host::LayerMetrics;
 
-use super::SetFigures;
+use super::{Condition, SetFigures};
 
 /// Longest time told apart, in nanoseconds; longer ones count as this.
 const HIGHEST_NS: u64 = 1 << 44;
@@ -79,6 +79,8 @@ pub struct Figures {
     pub erases: (u32, f64, u32),
     /// Spares are gone, and writes are refused.
     pub read_only: bool,
+    /// What is not as it should be with the drives, their images and the layers.
+    pub conditions: Vec<Condition>,
     /// Why the image takes no more, if so.
     pub broken: Option<String>,
     /// Bytes that the image takes on its host's file system.

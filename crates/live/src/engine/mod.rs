@@ -5,6 +5,7 @@
 //! runs the drive until all of them have completed, and answers them itself: no thread is woken.
 
 mod clock;
+mod conditions;
 mod figures;
 mod in_process;
 mod sets;
@@ -26,6 +27,8 @@ use crate::seeded::{Bug, seeded};
 use crate::target::{Answer, Appends, Command, Extent, Failure, Sink, Target};
 use clock::Clock;
 pub use clock::{Pace, PaceError};
+pub use conditions::Condition;
+use conditions::conditions_of;
 use figures::Times;
 pub use figures::{Figures, Spread};
 pub use in_process::Executed;
@@ -193,6 +196,7 @@ impl Engine {
             blocks: all_blocks,
             erases: (least, mean, most),
             read_only: parts.iter().any(|part| part.drive.is_read_only()),
+            conditions: conditions_of(&*state.device),
             broken: state.device.broken_image(),
             image_bytes: parts.iter().filter_map(|part| part.drive.image()).map(Image::bytes_on_disk).sum(),
             latency: std::array::from_fn(|class| state.latency[class].spread()),
@@ -216,6 +220,11 @@ impl Engine {
             [only] => SmartLog::of(only.drive).to_json(),
             parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
         }
+    }
+
+    /// What is not as it should be with the drives, their images and the layers, at this moment.
+    pub fn conditions(&self) -> Vec<Condition> {
+        conditions_of(&*self.shared.lock().device)
     }
 
     /// Damaged pages of the images that were found since the last call, as [`Image::take_damage`] has them, and how many pages were
