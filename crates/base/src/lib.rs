@@ -13,6 +13,7 @@ mod quantity;
 mod renamed;
 mod request;
 mod rng;
+mod text_file;
 mod time;
 
 pub use closest::closest;
@@ -23,4 +24,5 @@ pub use quantity::{Amount, QuantityError, format_size, grouped, parse_amount, pa
 pub use renamed::{RENAMED, renamed};
 pub use request::{Op, Request, SECTOR_BYTES};
 pub use rng::{RNG_BYTES, Rng, fnv1a, rng, rng_at, rng_state};
+pub use text_file::{TextError, other_encoding, read_text};
 pub use time::Nanos;

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use ssdlab_base::closest;
+use ssdlab_base::{closest, read_text};
+use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DescriptionError};
 use ssdlab_host::{Host, UnknownDrive};
 
@@ -16,9 +17,9 @@ pub(crate) const DESCRIPTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"
 pub(crate) fn text(device: &str) -> Result<Cow<'static, str>, Failure> {
     match find(device)? {
         Found::Shipped(_, text) => Ok(Cow::Borrowed(text)),
-        Found::File(path) => std::fs::read_to_string(path)
+        Found::File(path) => read_text(path, BYTES_MAX, "a description")
             .map(Cow::Owned)
-            .map_err(|cause| Failure::input(format!("{device}: cannot be read: {cause}"))),
+            .map_err(|cause| Failure::input(format!("{device}: {cause}"))),
     }
 }
 

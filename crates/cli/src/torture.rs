@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use ssdlab_base::{closest, grouped, parse_duration};
+use ssdlab_base::{closest, grouped, parse_duration, read_text};
+use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::stacks::StackCase;
@@ -40,10 +41,14 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     }
 }
 
+/// The text of a saved case, or of a host's description.
+fn case_text(file: &Path) -> Result<String, Failure> {
+    read_text(file, BYTES_MAX, "a description").map_err(|error| Failure::input(format!("{}: {error}", file.display())))
+}
+
 fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     let name = file.display().to_string();
-    let text =
-        std::fs::read_to_string(file).map_err(|error| Failure::input(format!("{name}: cannot be read: {error}")))?;
+    let text = case_text(file)?;
     if StackCase::is_meant(&text) {
         return stacks::replay(args, &text, &name);
     }

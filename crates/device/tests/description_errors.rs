@@ -293,7 +293,11 @@ fn files_that_are_missing_enormous_or_not_text_are_refused() {
     assert!(load(&folder).contains("cannot be read:"));
     let binary = folder.join("binary.toml");
     std::fs::write(&binary, b"name = \"\xff\"").expect("written");
-    assert!(load(&binary).contains("not a description: binary data at byte 8"));
+    assert!(load(&binary).contains("byte 8 is not text in UTF-8, expected a description"));
+    let encoded = folder.join("encoded.toml");
+    std::fs::write(&encoded, "name = \"a\"".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
+        .expect("written");
+    assert!(load(&encoded).contains("found text in UTF-16 (little-endian), expected a description in UTF-8"));
     let enormous = folder.join("enormous.toml");
     std::fs::write(&enormous, vec![b'#'; 2 << 20]).expect("written");
     assert!(load(&enormous).contains("found more than 1048576 bytes"));

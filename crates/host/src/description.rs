@@ -6,8 +6,10 @@
 
 use std::path::Path;
 
-use ssdlab_base::{CommandSet, SECTOR_BYTES};
-use ssdlab_device::description::{Default, DescriptionError, Errors, Family, Field, Key, Kind, Place, Section, Tree};
+use ssdlab_base::{CommandSet, SECTOR_BYTES, read_text};
+use ssdlab_device::description::{
+    BYTES_MAX, Default, DescriptionError, Errors, Family, Field, Key, Kind, Place, Section, Tree,
+};
 use ssdlab_device::{Description, DriveConfig, design_commands};
 
 use crate::layers::{Below, LAYERS, LayerConfig, LayerKind};
@@ -97,9 +99,8 @@ impl Host {
     /// # Errors
     /// The file cannot be read, or as [`Host::parse`].
     pub fn load(path: &Path, drives: &Drives<'_>) -> Result<Host, HostError> {
-        let unreadable = |source| HostError::Unreadable { file: path.to_path_buf(), source };
-        let text = String::from_utf8(std::fs::read(path).map_err(unreadable)?)
-            .map_err(|cause| HostError::Binary { file: path.to_path_buf(), byte: cause.utf8_error().valid_up_to() })?;
+        let text = read_text(path, BYTES_MAX, "a description")
+            .map_err(|source| HostError::Unreadable { file: path.to_path_buf(), source })?;
         Ok(Host::parse_with(&text, &path.display().to_string(), drives)?)
     }
 

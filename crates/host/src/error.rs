@@ -2,27 +2,20 @@
 
 use std::path::PathBuf;
 
+use ssdlab_base::TextError;
 use ssdlab_device::Status;
 use ssdlab_device::description::DescriptionError;
 
 /// Why the description of a host is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// Its file cannot be read.
-    #[error("--host {}: cannot be read: {source}", file.display())]
+    /// Its file cannot be read, or is no text.
+    #[error("--host {}: {source}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// Its file is not text.
-    #[error("--host {}: not a description: binary data at byte {byte}, expected TOML", file.display())]
-    Binary {
-        /// The file.
-        file: PathBuf,
-        /// The first byte that is not text, from 0.
-        byte: usize,
+        /// Why.
+        source: TextError,
     },
     /// What it says: file, line, column and key, what was found and what was expected.
     #[error(transparent)]

@@ -342,6 +342,9 @@ fn read_log(folder: &Path, name: &str) -> io::Result<serde_json::Value> {
 pub fn read_results(folder: &Path) -> Result<RunResult, ReadError> {
     let path = folder.join("result.json");
     let read = || -> io::Result<RunResult> {
+        if !fs::metadata(&path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
         let text = fs::read_to_string(&path)?;
         let Format { format } = serde_json::from_str(&text)?;
         if format != FORMAT {

@@ -9,8 +9,8 @@ use ssdlab_torture::stacks::{self, StackCase, StackScope};
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
 use super::{
-    Failed, Line, SEEDS, cannot_be_drawn, finding_json, jobs, nothing_found, report_failed, small_drive, table,
-    totals_json, until,
+    Failed, Line, SEEDS, cannot_be_drawn, case_text, finding_json, jobs, nothing_found, report_failed, small_drive,
+    table, totals_json, until,
 };
 use crate::args::Torture;
 use crate::failure::Failure;
@@ -24,8 +24,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     let host = match &args.host {
         Some(file) => {
             let host = shipped::host(file)?;
-            let unreadable = |error| Failure::input(format!("{}: cannot be read: {error}", file.display()));
-            Some((std::fs::read_to_string(file).map_err(unreadable)?, host))
+            Some((case_text(file)?, host))
         }
         None => None,
     };

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
+use ssdlab_base::read_text;
 use ssdlab_lab::table;
 use ssdlab_measure::drive_log::{LifeLeft, Report, Snapshot, Span, attributes, compare, whole_life};
 
@@ -106,13 +107,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     if metadata.is_dir() {
         return Err(wrong(&"this is a directory; expected a file with a snapshot, or a device such as /dev/nvme0"));
     }
-    let length = metadata.len();
-    if length > TEXT_MAX {
-        return Err(wrong(&format!("{} bytes; expected a snapshot of at most {TEXT_MAX}", grouped(length.into()))));
-    }
-    let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
-    String::from_utf8(bytes)
-        .map_err(|error| wrong(&format!("byte {}: not UTF-8; expected JSON", error.utf8_error().valid_up_to())))
+    read_text(path, TEXT_MAX, "a snapshot in JSON").map_err(|error| wrong(&error))
 }
 
 /// What a program printed, or nothing if it is not installed.

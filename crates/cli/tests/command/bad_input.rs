@@ -475,3 +475,62 @@ fn block_io_to_append_only_segments_is_refused_with_the_place_of_the_design() {
         &["capacity.user", "expected whole segments"],
     );
 }
+
+/// Devices without an end, and what only looks like a file: each is refused with what was expected.
+#[test]
+fn descriptions_without_an_end_are_refused() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("results")).expect("a folder for the test");
+    for name in ["zero.fio", "zero.toml", "results/result.json"] {
+        std::os::unix::fs::symlink("/dev/zero", bench.path(name)).expect("a link for the test");
+    }
+    let description = "/dev/zero: found more than 1048576 bytes, expected a description";
+    let job = "zero.fio: found more than 16777216 bytes, expected a fio job file";
+    let run = ["run", "-d", "tiny.toml", "-w"];
+    for (arguments, expected) in [
+        (&[&run[..], &[SPEC, "--host", "/dev/zero"]].concat()[..], &format!("--host {description}")[..]),
+        (&["run", "-d", "/dev/zero", "-w", SPEC], description),
+        (&["devices", "--toml", "/dev/zero"], description),
+        (&["torture", "--replay", "/dev/zero"], description),
+        (&["torture", "--host", "/dev/zero"], description),
+        (
+            &["serve", "-d", "tiny.toml", "--host", "/dev/zero", "--image", "image", "--nbd", "unix:nbd.sock"],
+            description,
+        ),
+        (&[&run[..], &["zero.fio"]].concat(), job),
+        (&[&run[..], &[SPEC, "-p", "zero.fio"]].concat(), job),
+        (&[&run[..], &["model:zero.toml"]].concat(), "zero.toml: found more than 1048576 bytes, expected a model"),
+        (&[&run[..], &["/dev/zero"]].concat(), "/dev/zero is not a regular file"),
+        (&["files", "./zero.toml", "--dir", "."], "zero.toml: found more than 1048576 bytes, expected a personality"),
+        (&["report", "results"], "results/result.json could not be read: it is not a regular file"),
+    ] {
+        bench.refuses(arguments, &[expected]);
+    }
+    assert!(!bench.path("image").exists(), "a server that is refused leaves no image");
+}
+
+#[test]
+fn text_in_utf_16_is_named_and_utf_8_is_expected() {
+    let bench = Bench::new();
+    let wide = |name: &str, text: &str| {
+        let words = text.encode_utf16().flat_map(u16::to_le_bytes);
+        std::fs::write(bench.path(name), [0xff, 0xfe].into_iter().chain(words).collect::<Vec<u8>>()).expect("written");
+    };
+    wide("wide.toml", TINY);
+    wide("host.toml", "[[layer]]\nkind = \"scheduler\"\n");
+    wide("job.fio", "[job]\nrw=write\n");
+    wide("trace.csv", "time_us,op,offset_bytes,length_bytes\n0,W,0,4096\n");
+    for (arguments, file, expected) in [
+        (&["run", "-d", "wide.toml", "-w", SPEC][..], "wide.toml", "a description"),
+        (&["devices", "--toml", "wide.toml"], "wide.toml", "a description"),
+        (&["run", "-d", "tiny.toml", "-w", SPEC, "--host", "host.toml"], "host.toml", "a description"),
+        (&["run", "-d", "tiny.toml", "-w", "job.fio"], "job.fio", "a fio job file"),
+        (&["run", "-d", "tiny.toml", "-w", "trace.csv"], "trace.csv", "a trace"),
+    ] {
+        let expected = format!("{file}: found text in UTF-16 (little-endian), expected {expected} in UTF-8");
+        bench.refuses(arguments, &[&expected]);
+    }
+    // Editors of other systems put a mark before UTF-8.
+    bench.write("job.fio", "\u{feff}[job]\nrw=write\nbs=4k\nsize=64k\n");
+    bench.succeeds(&["run", "-d", "tiny.toml", "-w", "job.fio"]);
+}

@@ -30,10 +30,9 @@ mod schema;
 mod settings;
 mod tree;
 
-use std::io::Read;
 use std::path::Path;
 
-use ssdlab_base::format_size;
+use ssdlab_base::{format_size, read_text};
 
 pub use error::{DescriptionError, Place};
 pub use errors::Errors;
@@ -53,7 +52,7 @@ use tree::{Origin, Table, Value};
 use crate::{DriveConfig, DriveError, InterfaceKind};
 
 /// The longest description, in bytes.
-const LONGEST_TEXT: u64 = 1 << 20;
+pub const BYTES_MAX: u64 = 1 << 20;
 
 /// A description as it was written, with its overrides.
 ///
@@ -97,23 +96,17 @@ impl Description {
             reason,
             others: Vec::new(),
         };
-        let mut bytes = Vec::new();
-        std::fs::File::open(path)
-            .and_then(|file| file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
-            .map_err(|cause| error(format!("cannot be read: {cause}")))?;
-        let text = String::from_utf8(bytes).map_err(|cause| {
-            error(format!("not a description: binary data at byte {}, expected TOML", cause.utf8_error().valid_up_to()))
-        })?;
+        let text = read_text(path, BYTES_MAX, "a description").map_err(|cause| error(cause.to_string()))?;
         Description::parse(&text, &file)
     }
 
     /// Reads text; `file` is what messages call it, and its stem is the drive's name if the text gives none.
     pub fn parse(text: &str, file: &str) -> Result<Description, DescriptionError> {
-        if text.len() as u64 > LONGEST_TEXT {
+        if text.len() as u64 > BYTES_MAX {
             return Err(DescriptionError {
                 place: Place::Whole { file: file.to_string() },
                 key: String::new(),
-                reason: format!("found more than {LONGEST_TEXT} bytes, expected a description"),
+                reason: format!("found more than {BYTES_MAX} bytes, expected a description"),
                 others: Vec::new(),
             });
         }

@@ -128,9 +128,8 @@ impl TextSource {
                 }
             }
             WorkloadKind::JobFile => {
-                let job = FioJob::parse_file(Path::new(text), variables).map_err(SourceError::plain)?;
-                let whole =
-                    std::fs::read_to_string(text).map_err(|error| SourceError::plain(format!("{text}: {error}")))?;
+                let whole = FioJob::read_file(Path::new(text)).map_err(SourceError::plain)?;
+                let job = FioJob::parse_text_with(&whole, text, variables).map_err(SourceError::plain)?;
                 Kind::Fio { job, unseeded: unseeded(&whole, text, variables)?, line: None }
             }
             WorkloadKind::Trace if is_model(text) => Kind::Model(Model::parse(text, seed).map_err(SourceError::plain)?),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use ssdlab_base::closest;
+use ssdlab_base::{closest, read_text};
 use toml::Value;
 
 use super::flowop::{self, Flowop, FlowopText};
@@ -106,14 +106,7 @@ impl Personality {
             )));
         }
         let failed = |why: String| WorkloadError(format!("{text}: {why}"));
-        let length = std::fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?.len();
-        if length > LONGEST_TEXT {
-            return Err(failed(format!("found {length} bytes, expected a personality of at most {LONGEST_TEXT}")));
-        }
-        let content = std::fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-        let content = String::from_utf8(content).map_err(|error| {
-            failed(format!("byte {} is no UTF-8, expected a personality in TOML", error.utf8_error().valid_up_to()))
-        })?;
+        let content = read_text(path, LONGEST_TEXT, "a personality").map_err(|error| failed(error.to_string()))?;
         if let Some((line, word)) = filebench(&content) {
             let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
             let stem = path.file_stem().and_then(|stem| stem.to_str());

@@ -38,8 +38,8 @@ mod zones;
 
 use std::path::Path;
 
-use ssdlab_base::SECTOR_BYTES;
 use ssdlab_base::command_sets::zoned::ZoneShape;
+use ssdlab_base::{SECTOR_BYTES, read_text};
 
 pub use generator::FioWorkload;
 pub use keys::{KEYS, Key, Support};
@@ -69,22 +69,16 @@ impl FioJob {
     /// # Errors
     /// A file that cannot be read, and everything that [`FioJob::parse_text`] refuses.
     pub fn parse_file(path: &Path, variables: &Variables) -> Result<FioJob, WorkloadError> {
-        let shown = path.display();
-        let failed = |error: std::io::Error| WorkloadError(format!("{shown}: cannot be read: {error}"));
-        let length = std::fs::metadata(path).map_err(failed)?.len();
-        if length > FILE_BYTES_MAX {
-            return Err(WorkloadError(format!(
-                "{shown}: {length} bytes are too many for a job file, expected at most {FILE_BYTES_MAX}"
-            )));
-        }
-        let bytes = std::fs::read(path).map_err(failed)?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            WorkloadError(format!(
-                "{shown}: byte {} is not text in UTF-8, expected a fio job file",
-                error.utf8_error().valid_up_to()
-            ))
-        })?;
-        FioJob::parse_text_with(&text, &shown.to_string(), variables)
+        FioJob::parse_text_with(&FioJob::read_file(path)?, &path.display().to_string(), variables)
+    }
+
+    /// The text of a job file, for [`FioJob::parse_text`].
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no text.
+    pub fn read_file(path: &Path) -> Result<String, WorkloadError> {
+        read_text(path, FILE_BYTES_MAX, "a fio job file")
+            .map_err(|error| WorkloadError(format!("{}: {error}", path.display())))
     }
 
     /// Reads the text of a job file that has no variables; `source` names it in messages.

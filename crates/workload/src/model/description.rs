@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use ssdlab_base::{Op, SECTOR_BYTES, parse_size};
+use ssdlab_base::{Op, SECTOR_BYTES, parse_size, read_text};
 
 use super::arrivals::Arrivals;
 use crate::WorkloadError;
@@ -150,11 +150,7 @@ pub(super) fn open(text: &str) -> Result<Option<Description>, WorkloadError> {
         return Ok(None);
     }
     let failed = |why: String| WorkloadError(format!("{text}: {why}"));
-    let length = std::fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?.len();
-    if length > LONGEST_TEXT {
-        return Err(failed(format!("found {length} bytes, expected a model of at most {LONGEST_TEXT}")));
-    }
-    let content = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let content = read_text(path, LONGEST_TEXT, "a model").map_err(|error| failed(error.to_string()))?;
     Description::parse(&content, text).map(Some)
 }
 

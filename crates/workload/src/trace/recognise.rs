@@ -5,6 +5,8 @@
 //! request, is out. A malformed line is therefore an error at that line later on, not a trace of no known format.
 //! The five-column formats, which no single line tells apart, have rules of their own.
 
+use ssdlab_base::other_encoding;
+
 use super::format::{CSV_HEADER, TraceFormat, is_blktrace, recognise_five_columns, vscsi_version};
 use super::options::{Event, Options};
 use super::record::{Decoded, quote};
@@ -29,6 +31,9 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
         return Ok((TraceFormat::Vscsi, Vec::new()));
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    if let Some(encoding) = other_encoding(&head) {
+        return Err(WorkloadError(format!("{name}: found text in {encoding}, expected a trace in UTF-8")));
+    }
     if let Some(at) = memchr::memchr(0, text) {
         return Err(WorkloadError(format!(
             "{name} is in no binary format known here: it begins with {}, and byte {at} is zero, so it is no text; {}",
