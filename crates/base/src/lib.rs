@@ -20,7 +20,9 @@ pub use closest::closest;
 pub use command_set::{Answer, CommandSet, CommandSpec, Event, EventKind, Opcode, Refusal};
 pub use command_sets::COMMAND_SETS;
 pub use divider::Divider;
-pub use quantity::{Amount, QuantityError, format_size, grouped, parse_amount, parse_duration, parse_size};
+pub use quantity::{
+    Amount, QuantityError, format_size, grouped, is_negative, parse_amount, parse_duration, parse_size,
+};
 pub use renamed::{RENAMED, renamed};
 pub use request::{Op, Request, SECTOR_BYTES};
 pub use rng::{RNG_BYTES, Rng, fnv1a, rng, rng_at, rng_state};

@@ -18,8 +18,17 @@ pub struct QuantityError {
 
 impl QuantityError {
     fn new(found: &str, expected: &'static str) -> QuantityError {
-        QuantityError { found: found.to_string(), expected: Cow::Borrowed(expected), ambiguous: false }
+        let expected = match is_negative(found) {
+            true => Cow::Owned(format!("at least 0, expected {expected}")),
+            false => Cow::Borrowed(expected),
+        };
+        QuantityError { found: found.to_string(), expected, ambiguous: false }
     }
+}
+
+/// Whether text begins as a number below 0 does.
+pub fn is_negative(text: &str) -> bool {
+    text.trim_start().strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// A size in bytes or a share of something larger.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ssdlab_base::{Nanos, renamed};
+use ssdlab_base::{Nanos, is_negative, renamed};
 use ssdlab_lab::text::{is_unprintable, printable_lines};
 
 use crate::failure::Failure;
@@ -59,6 +59,14 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         stderr::say(crate::reproduce::what_is_missing());
         std::process::exit(2);
     }
+    if let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && is_negative(found)
+        && let Some((option, value)) = negative_value(found)
+    {
+        stderr::say(format_args!("error: {option}: found '{value}', expected at least 0"));
+        std::process::exit(2);
+    }
     let said = error.to_string();
     if error.use_stderr() && printable_lines(&said) != said {
         // What was given stands in it.
@@ -66,6 +74,14 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         std::process::exit(error.exit_code());
     }
     error.exit()
+}
+
+/// The option before the word of the command line that begins with `found`, and the word: no option takes a number
+/// below 0.
+fn negative_value(found: &str) -> Option<(String, String)> {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let is_it = |pair: &&[String]| pair[0].starts_with('-') && pair[1].starts_with(found);
+    words.windows(2).find(is_it).map(|pair| (pair[0].clone(), pair[1].clone()))
 }
 
 /// The numbers that an option takes, told where it was given something else.
@@ -78,7 +94,6 @@ pub(crate) struct ExpectedNumber {
 impl std::fmt::Display for ExpectedNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.least, self.most) {
-            (0, u64::MAX) => write!(f, "expected a whole number"),
             (least, u64::MAX) => write!(f, "expected a whole number of at least {least}"),
             (least, most) => write!(f, "expected a whole number from {least} to {most}"),
         }
@@ -540,7 +555,7 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1024))]
     pub(crate) jobs: Option<u64>,
 
-    /// Memory for all threads, such as 4g; by default three quarters of what is available
+    /// Memory for drives of --device or --replay on all threads, such as 4g; by default 3/4 of what is available
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 

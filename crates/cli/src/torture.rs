@@ -33,6 +33,10 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
         let device = args.device.as_deref().map(Path::new);
         outputs::is_not_read("--save ", path, device.into_iter().chain(args.host.as_deref()))?;
     }
+    if args.memory.is_some() && args.device.is_none() && args.replay.is_none() {
+        return Err(Failure::input("--memory: it limits the drives of --device and --replay, and there is neither")
+            .hint("without them torture draws drives of less than a megabyte"));
+    }
     match &args.replay {
         Some(file) => replay(args, file),
         None if args.command_sets => of_set::campaign(args),
@@ -161,17 +165,25 @@ fn cannot_be_drawn(args: &Torture, why: &NotDrawn) -> Failure {
 
 /// Refuses drives of which `jobs` at a time take more than is allowed.
 fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), Failure> {
+    check_memory_of(args, std::slice::from_ref(config), jobs)
+}
+
+/// Refuses stacks of these drives of which `jobs` at a time take more than is allowed.
+fn check_memory_of(args: &Torture, drives: &[DriveConfig], jobs: u64) -> Result<(), Failure> {
     let allowed = allowed(args.memory.as_deref())?;
-    let one = ssdlab_torture::simulator_bytes(config).map_err(Failure::input)?;
+    let mut one = 0_u64;
+    for config in drives {
+        one = one.saturating_add(ssdlab_torture::simulator_bytes(config).map_err(Failure::input)?);
+    }
+    let name = match drives {
+        [config] => config.name.clone(),
+        _ => format!("a stack of {} drives", drives.len()),
+    };
     let mut hints = Vec::new();
     if jobs > 1 && one + BESIDES <= allowed.bytes {
         hints.push(format!("--jobs {} fits", (allowed.bytes - BESIDES) / one));
     }
-    let what = if jobs > 1 {
-        format!("{}: torture on {jobs} threads", config.name)
-    } else {
-        format!("{}: torture", config.name)
-    };
+    let what = if jobs > 1 { format!("{name}: torture on {jobs} threads") } else { format!("{name}: torture") };
     allowed.check(&what, one.saturating_mul(jobs).saturating_add(BESIDES), hints)
 }
 

@@ -13,7 +13,7 @@ use ssdlab_base::SECTOR_BYTES;
 use crate::fio::{FioJob, Variables, is_direction, is_key, is_spec};
 use crate::model::{Model, is_model};
 use crate::replay::{Discipline, Fit, ReplaySettings, TraceReplay};
-use crate::trace::Trace;
+use crate::trace::{DASH, Trace, standard_input};
 use crate::{Workload, WorkloadError};
 
 /// What a workload is opened for.
@@ -115,6 +115,25 @@ fn meant_for_fio(text: &str) -> Option<WorkloadError> {
     /// So much of a file tells a job file.
     const HEAD_BYTES: u64 = 4096;
     let path = Path::new(text);
+    if text == DASH {
+        let mut head = Vec::new();
+        standard_input().ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+        let head = String::from_utf8_lossy(&head);
+        let line = first_line(&head)?;
+        return if is_section(line) {
+            Some(WorkloadError(format!(
+                "standard input is no trace: its first line, '{line}', is that of a fio job file, and one is not read \
+                 from standard input: write it to a file whose name ends in .fio"
+            )))
+        } else if is_spec(line) {
+            Some(WorkloadError(format!(
+                "standard input is no trace: its first line, '{line}', is a line of fio's options, which stands in the \
+                 place of the `-`"
+            )))
+        } else {
+            None
+        };
+    }
     if !path.exists() {
         let first = text.split(',').next().unwrap_or_default();
         let key = first.split_once('=').map(|(key, _)| key.trim());
@@ -135,12 +154,22 @@ fn meant_for_fio(text: &str) -> Option<WorkloadError> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     let head = String::from_utf8_lossy(&head);
-    let line = head.lines().map(str::trim).find(|line| !(line.is_empty() || line.starts_with(['#', ';'])))?;
-    (line.starts_with('[') && line.ends_with(']')).then(|| {
+    let line = first_line(&head)?;
+    is_section(line).then(|| {
         WorkloadError(format!(
             "{text} is no trace: its first line, '{line}', is that of a fio job file, and the name of one ends in .fio: \
              call it {}",
             path.with_extension("fio").display()
         ))
     })
+}
+
+/// The first line that says something, in a job file.
+fn first_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| !(line.is_empty() || line.starts_with(['#', ';'])))
+}
+
+/// Whether a line begins a section of a job file.
+fn is_section(line: &str) -> bool {
+    line.starts_with('[') && line.ends_with(']')
 }

@@ -8,7 +8,9 @@ use serde_json::json;
 use ssdlab_torture::tags::TagCase;
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
-use super::{Failed, Line, SEEDS, finding_json, jobs, nothing_found, report_failed, table, totals_json, until};
+use super::{
+    Failed, Line, SEEDS, check_memory, finding_json, jobs, nothing_found, report_failed, table, totals_json, until,
+};
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::{interrupt, stdout};
@@ -49,6 +51,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
 /// Runs the case of a file; `name` is what messages call it.
 pub(super) fn replay(args: &Torture, text: &str, name: &str) -> Result<ExitCode, Failure> {
     let case = TagCase::parse(text, name).map_err(Failure::input)?;
+    check_memory(args, &case.config, 1)?;
     case.accepted().map_err(|why| Failure::input(format!("{name}: {why}")))?;
     let mut totals = Totals::default();
     let found = case.run(&mut totals);

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::json;
+use ssdlab_device::DriveConfig;
+use ssdlab_host::Host;
 use ssdlab_torture::stacks::{self, StackCase, StackScope};
 use ssdlab_torture::{Campaign, Finding, Scope, Totals};
 
 use super::{
-    Failed, Line, SEEDS, cannot_be_drawn, case_text, finding_json, jobs, nothing_found, report_failed, small_drive,
-    table, totals_json, until,
+    Failed, Line, SEEDS, cannot_be_drawn, case_text, check_memory_of, finding_json, jobs, nothing_found, report_failed,
+    small_drive, table, totals_json, until,
 };
 use crate::args::Torture;
 use crate::failure::Failure;
@@ -39,6 +41,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
     };
     if let (Some(file), Some((_, host)), Some(drive)) = (&args.host, &host, &drive) {
         host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
+        check_memory_of(args, &drives_of(host, drive), jobs(args) as u64)?;
     }
     let scope = StackScope { host, drive, commands: args.ops, drivers: args.drivers, faults: true };
     let until = until(args)?;
@@ -86,6 +89,7 @@ pub(super) fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
 pub(super) fn replay(args: &Torture, text: &str, name: &str) -> Result<ExitCode, Failure> {
     let case = StackCase::parse(text, name).map_err(Failure::input)?;
     let host = shipped::host_of(&case.host, &format!("{name}: torture.host"))?;
+    check_memory_of(args, &drives_of(&host, &case.drive), 1)?;
     stacks::accepted(&case, &host).map_err(|error| Failure::input(format!("{name}: {error}")))?;
     let mut totals = Totals::default();
     let found = stacks::run(&case, &host, &mut totals);
@@ -99,6 +103,11 @@ pub(super) fn replay(args: &Torture, text: &str, name: &str) -> Result<ExitCode,
         })?;
     }
     Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The drives of a stack above drives of one kind.
+fn drives_of(host: &Host, drive: &DriveConfig) -> Vec<DriveConfig> {
+    host.drives(drive).into_iter().map(|(_, config)| config).collect()
 }
 
 /// A failing case as a list that a person reads.

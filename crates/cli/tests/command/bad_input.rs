@@ -1,8 +1,9 @@
 //! Whatever is wrong with the input: a sentence that names it, status 2, and nothing half-written.
 
 use std::io::Write as _;
+use std::process::Stdio;
 
-use crate::support::{Bench, TINY};
+use crate::support::{Bench, TINY, done};
 
 const SPEC: &str = "rw=randwrite,bs=4k,iodepth=4,io_size=1m";
 
@@ -533,4 +534,38 @@ fn text_in_utf_16_is_named_and_utf_8_is_expected() {
     // Editors of other systems put a mark before UTF-8.
     bench.write("job.fio", "\u{feff}[job]\nrw=write\nbs=4k\nsize=64k\n");
     bench.succeeds(&["run", "-d", "tiny.toml", "-w", "job.fio"]);
+}
+
+#[test]
+fn a_job_on_standard_input_is_told_where_it_belongs() {
+    let bench = Bench::new();
+    for (input, expected) in [
+        ("; of a colleague\n[global]\nrw=write\n[job]\n", "its first line, '[global]', is that of a fio job file"),
+        ("rw=write,bs=4k\n", "its first line, 'rw=write,bs=4k', is a line of fio's options"),
+        ("hello\n", "standard input: the trace format is not recognised"),
+    ] {
+        let mut command = bench.command(&["run", "-d", "tiny.toml", "-w", "-"]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ssdlab starts");
+        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+        let ended = done(child.wait_with_output().expect("ssdlab ends"));
+        assert_eq!(ended.status, 2, "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn numbers_below_0_are_told_what_is_expected() {
+    let bench = Bench::new();
+    let set = |assignment| ["--set", assignment];
+    for (words, expected) in [
+        (&["--seed", "-1"][..], "error: --seed: found '-1', expected at least 0"),
+        (&["--memory", "-4g"], "error: --memory: found '-4g', expected at least 0"),
+        (&["--seed=-1"], "'-1' for '--seed <N>': expected a whole number of at least 0"),
+        (&["--memory=-4g"], "--memory: '-4g' is not at least 0, expected a size such as"),
+        (&set("capacity.user=-1m"), "found \"-1m\", expected at least 0: a size such as"),
+        (&set("flash.timing.read=-1us"), "found \"-1us\", expected at least 0: a time with its unit"),
+        (&set("gc.free_blocks=-1"), "found -1, expected a whole number of at least 2"),
+    ] {
+        bench.refuses(&[&["run", "-d", "tiny.toml", "-w", SPEC][..], words].concat(), &[expected]);
+    }
 }

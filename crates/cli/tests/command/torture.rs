@@ -174,6 +174,13 @@ fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
     bench.refuses(&["torture", "--buffer", "lur"], &["--buffer: 'lur' is not known", "lru"]);
     bench.refuses(&["torture", "--device", "nothing"], &["'nothing' is neither a file nor a drive"]);
     bench.refuses(&["torture", "--set", "gc.victim=fifo"], &["without --device"]);
+    bench.refuses(&["torture", "--memory", "4g"], &["--memory: it limits the drives of --device and --replay"]);
+    bench.write("mirror.toml", "[[layer]]\nkind = \"mirror\"\ndrives = 2\n");
+    let stack =
+        ["torture", "-d", "tiny.toml", "--host", "mirror.toml", "--seeds", "1", "--jobs", "1", "--memory", "1k"];
+    let done = bench.ssdlab(&stack);
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("a stack of 2 drives: torture needs up to"), "{}", done.stderr);
     bench.refuses(&["torture", "--until", "5"], &["--until", "a time with its unit"]);
     bench.refuses(&["torture", "--replay", "missing.toml"], &["missing.toml: cannot be read"]);
     bench.refuses(&["torture", "--replay", "tiny.toml"], &["tiny.toml: found no table [torture]"]);

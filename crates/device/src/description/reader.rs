@@ -1,7 +1,7 @@
 //! Typed access to the tree by the tables of keys: every value is read through here, so every refusal names its place, its
 //! key, what was found and what was expected. Descriptions of hosts are read in the same way.
 
-use ssdlab_base::{Nanos, QuantityError, closest, parse_duration, parse_size};
+use ssdlab_base::{Nanos, QuantityError, closest, is_negative, parse_duration, parse_size};
 use ssdlab_flash::Latency;
 
 use super::controller::allocation;
@@ -232,7 +232,15 @@ impl<'t> Field<'t> {
             Value::List(list) => format!("a list of {}", list.len()),
             Value::Table(_) => "a table".to_string(),
         };
-        self.error(format!("found {found}, expected {expected}"))
+        let is_negative = match &self.node.value {
+            Value::Text(text) => is_negative(text),
+            Value::Integer(integer) => integer.is_some_and(|integer| integer < 0),
+            Value::Float(float) => *float < 0.0,
+            _ => false,
+        };
+        let is_told = expected.contains("at least") || expected.contains("from");
+        let at_least = if is_negative && !is_told { "at least 0: " } else { "" };
+        self.error(format!("found {found}, expected {at_least}{expected}"))
     }
 
     /// A table with the keys that its own table of keys names.

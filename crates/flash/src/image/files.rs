@@ -139,6 +139,14 @@ pub enum ImageError {
         /// What the host's file system said.
         error: io::Error,
     },
+    /// A file of the image is not there.
+    #[error("{path}: the file is missing: it holds {holds}, and the image is of no use without it")]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is in it.
+        holds: &'static str,
+    },
     /// Another process has it open.
     #[error("{path}: the image is in use by another process")]
     Locked {
@@ -149,6 +157,18 @@ pub enum ImageError {
 
 fn magic_text(magic: &[u8]) -> String {
     String::from_utf8_lossy(magic).trim_end_matches(['\n', '\0']).to_string()
+}
+
+/// A file of the image is not there.
+pub(super) fn missing(path: PathBuf, name: &str) -> ImageError {
+    let holds = match name {
+        "pages" => "the data of all pages",
+        "oob" => "what each page holds and whether its program ended",
+        "blocks" => "the header and the state of each block",
+        "records" => "the metadata that the drive wrote",
+        _ => "the description of the drive that the image was made for",
+    };
+    ImageError::Missing { path, holds }
 }
 
 /// The open files of an image.
@@ -195,16 +215,19 @@ impl Files {
         };
         let fresh = !folder.has("blocks");
         if fresh {
+            // An interrupted start leaves the unfinished file, which is the first that is made. Without it these belong
+            // to an image that has lost its header, and their data must not be thrown away.
+            let others = ["pages", "oob", "records"].map(|name| folder.has(name));
+            let is_lost = |others: bool| match others && !folder.has(UNFINISHED) {
+                true => Err(missing(folder.path().join("blocks"), "blocks")),
+                false => Ok(()),
+            };
+            is_lost(!others.contains(&false))?;
             let names = folder.names().map_err(io("."))?;
             if names.iter().any(|name| !OURS.iter().any(|ours| name == *ours)) {
                 return Err(ImageError::NotAnImage { path: folder.path().to_path_buf() });
             }
-            // An interrupted start leaves the unfinished file, which is the first that is made. Without it these belong to
-            // an image that has lost its header, and their data must not be thrown away.
-            if !folder.has(UNFINISHED) && ["pages", "oob", "records"].iter().any(|name| folder.has(name)) {
-                let what = "it is missing, and the image's other files are there".to_string();
-                return Err(ImageError::Damaged { path: folder.path().join("blocks"), what });
-            }
+            is_lost(others.contains(&true))?;
         }
         // The lock ends with the process, however that ends.
         let blocks = folder.file(if fresh { UNFINISHED } else { "blocks" }, fresh)?;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::ImageError;
+use super::{ImageError, files::missing};
 
 /// Who serves a drive, and no other user, reads what is on it.
 const DIR_MODE: u32 = 0o700;
@@ -99,6 +99,7 @@ impl Folder {
         let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(FILE_MODE));
         let file = File::from(opened.map_err(|error| match error {
             Errno::LOOP => ImageError::Link { path: path.clone() },
+            Errno::NOENT if !make => missing(path.clone(), name),
             error => ImageError::Io { path: path.clone(), error: error.into() },
         })?);
         let found = fstat(&file).map_err(|error| ImageError::Io { path: path.clone(), error: error.into() })?;

@@ -32,6 +32,7 @@ use ssdlab_base::{Request, format_size};
 pub use arrange::{TraceCounts, TraceDevice};
 pub use convert::{Converted, Target, TraceWriter, convert};
 pub use format::{CSV_HEADER, TraceFormat};
+pub(crate) use standard_input::DASH;
 pub use standard_input::standard_input;
 
 use arrange::{Arrange, Chooser, Extent, Layout, Packed};

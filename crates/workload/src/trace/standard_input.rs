@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use crate::WorkloadError;
 
 /// What standard input is called in a trace's specification, and in messages.
-pub(super) const DASH: &str = "-";
+pub(crate) const DASH: &str = "-";
 pub(super) const NAME: &str = "standard input";
 
 /// Standard input from its start, packed or not: all who read it read the same.
