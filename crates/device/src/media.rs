@@ -434,6 +434,19 @@ impl Media {
         allowed && self.host_has_room(group, slot, free) && (open || self.can_open(group))
     }
 
+    /// Whether the host would have a page if collection did not keep pace with it.
+    pub(crate) fn only_pace_holds_back(&self) -> bool {
+        let has_page = |group: u32| {
+            let (free, row) = (self.pool.free_blocks(group), (group * self.row) as usize);
+            let has_room = |slot: usize| {
+                let open = self.frontiers[slot].block != NONE;
+                self.host_has_room(group, slot, free) && (open || self.can_open(group))
+            };
+            self.host_pace.allowed[group as usize] == 0 && (row..row + self.streams as usize).any(has_room)
+        };
+        self.host_pace.on && (0..self.host_pace.allowed.len() as u32).any(has_page)
+    }
+
     /// Whether relocation keeps what it needs though the host takes a page from a frontier, or opens a superblock for it.
     #[inline]
     fn host_has_room(&self, group: u32, slot: usize, free: u32) -> bool {

@@ -15,6 +15,8 @@ pub enum Stage {
     BufferFull,
     /// A free block, which garbage collection has to erase.
     NoFreeBlock,
+    /// Garbage collection, which is paced: free pages are there, and relocation has to go on before the host takes them.
+    Pace,
     /// An earlier request to the same sectors, which waits itself.
     Overlap,
     /// A mapping page.
@@ -26,8 +28,14 @@ pub enum Stage {
 /// What a stretch was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// In the host's layers above the drive.
+    /// In the host's layers above the drive, but for the three that follow.
     HostLayers,
+    /// In a layer, behind an earlier command on the same sectors.
+    LayerOverlap,
+    /// In a layer, for space that its cleaning, copies or remaps free.
+    LayerSpace,
+    /// In a layer, for a copy or a remap of the same sectors.
+    LayerCopy,
     /// In its submission queue, as the drive takes no more commands.
     Arbitration,
     /// The controller's time for a command.
@@ -70,8 +78,15 @@ pub struct Path {
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    pub const ALL: [Stage; 6] =
-        [Stage::Request, Stage::BufferFull, Stage::NoFreeBlock, Stage::Overlap, Stage::Map, Stage::Records];
+    pub const ALL: [Stage; 7] = [
+        Stage::Request,
+        Stage::BufferFull,
+        Stage::NoFreeBlock,
+        Stage::Pace,
+        Stage::Overlap,
+        Stage::Map,
+        Stage::Records,
+    ];
 
     /// The stage of an operation that a request waits for itself.
     pub(crate) const fn of(cause: Cause) -> Stage {
@@ -88,6 +103,7 @@ impl Stage {
             Stage::Request => "",
             Stage::BufferFull => "buffer_full/",
             Stage::NoFreeBlock => "no_free_block/",
+            Stage::Pace => "gc_pace/",
             Stage::Overlap => "overlap/",
             Stage::Map => "map/",
             Stage::Records => "records/",
@@ -96,7 +112,7 @@ impl Stage {
 }
 
 /// Parts outside the chips.
-const OUTSIDE: [Part; 8] = [
+const OUTSIDE: [Part; 11] = [
     Part::HostLayers,
     Part::Arbitration,
     Part::Controller,
@@ -105,6 +121,9 @@ const OUTSIDE: [Part; 8] = [
     Part::Link,
     Part::BufferLatency,
     Part::Other,
+    Part::LayerOverlap,
+    Part::LayerSpace,
+    Part::LayerCopy,
 ];
 
 const CHANNEL: usize = OUTSIDE.len() + 3;
@@ -126,6 +145,9 @@ impl Part {
             Part::Link => 5,
             Part::BufferLatency => 6,
             Part::Other => 7,
+            Part::LayerOverlap => 8,
+            Part::LayerSpace => 9,
+            Part::LayerCopy => 10,
             Part::Flash(Stay::Order) => OUTSIDE.len(),
             Part::Flash(Stay::Suspend) => OUTSIDE.len() + 1,
             Part::Flash(Stay::Transfer) => OUTSIDE.len() + 2,
@@ -168,6 +190,9 @@ impl Part {
             Part::Link => "link".to_string(),
             Part::BufferLatency => "buffer_latency".to_string(),
             Part::Other => "other".to_string(),
+            Part::LayerOverlap => "layer_overlap".to_string(),
+            Part::LayerSpace => "layer_space".to_string(),
+            Part::LayerCopy => "layer_copy".to_string(),
             Part::Flash(Stay::Order) => "page_order".to_string(),
             Part::Flash(Stay::Suspend) => "suspend".to_string(),
             Part::Flash(Stay::Transfer) => "transfer".to_string(),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, DriveConfig, InterfaceKind};
+use ssdlab_device::{Completion, DriveConfig, InterfaceKind, Pacing};
 use ssdlab_flash::{Cause, MultiPlane, OpKind, SchedulerKind};
 use timing_support::*;
 
@@ -302,6 +302,18 @@ fn what_garbage_collection_costs_is_booked_to_it() {
     let erases: u64 = stalls.iter().map(|path| total(path, |part| part == "no_free_block/array_erase")).sum();
     assert!((erases..counters.gc_stall.0).contains(&counters.gc_stall_erase.0), "{counters:?}");
     assert_eq!(recorded.completed, plain.completed);
+}
+
+#[test]
+fn waits_for_paced_collection_are_told_from_those_for_a_free_block() {
+    let mut config = drive(1, 1, 1);
+    config.user_bytes = config.user_bytes * 5 / 4;
+    config.gc.pacing = Pacing::Proportional;
+    let (paced, paths) = collecting(&config, true);
+    let sum = |prefix: &str| paths.iter().map(|path| total(path, |part| part.starts_with(prefix))).sum::<u64>();
+    let (waits, stalls) = (sum("gc_pace/"), sum("no_free_block/"));
+    assert!(waits > 0, "the host is held back while pages are free");
+    assert_eq!(waits + stalls, paced.drive.counters().gc_stall.0);
 }
 
 /// Blocks that were overwritten whole are erased, and nothing is relocated: what is left is the host's own programs, which empty

@@ -12,7 +12,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Counters, Data, Payload};
 
-use crate::array::{completion as completion_of, waited_around};
+use crate::array::{Waits, completion as completion_of, waited_around};
 use crate::device::Again;
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::{
@@ -243,7 +243,8 @@ impl Scheduler {
                     has_answer: completion.has_answer,
                     ..completion_of(part, completion.status, completion.at, order)
                 });
-                self.paths.extend(path.as_ref().map(|path| waited_around(part, path, completion.at)));
+                self.paths
+                    .extend(path.as_ref().map(|path| waited_around(part, &Waits::default(), path, completion.at)));
                 self.outstanding -= 1;
                 self.taken.add(part);
             }

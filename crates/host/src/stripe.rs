@@ -12,10 +12,10 @@
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
-use ssdlab_device::path::Path;
+use ssdlab_device::path::{self, Path};
 use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, Turn, completion, path_of, turned_away};
+use crate::array::{Array, Ended, OverArray, Overlaps, Turn, Waits, completion, path_of, turned_away};
 use crate::device::Again;
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
@@ -103,6 +103,7 @@ struct Command {
     status: Status,
     /// Of the part that ended last.
     path: Option<Path>,
+    waits: Waits,
 }
 
 /// Sectors dealt over devices.
@@ -247,14 +248,14 @@ impl Stripe {
     }
 
     fn answer(&mut self, command: Command) {
-        let Command { request, order, cells, status, path, .. } = command;
+        let Command { request, order, cells, status, path, waits, .. } = command;
         self.outstanding -= 1;
         self.taken.add(&request);
         if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
         if self.array.records_paths() {
-            self.paths.push(path_of(&request, path.as_ref(), self.array.now()));
+            self.paths.push(path_of(&request, &waits, path.as_ref(), self.array.now()));
         }
         self.completions.push(completion(&request, status, self.array.now(), order));
     }
@@ -315,8 +316,16 @@ impl BlockDevice for Stripe {
         }
         let cells = if self.cell > 0 && request.op == Op::Write { data.cells(request, self.cell) } else { Vec::new() };
         let number = self.numbers;
-        let command =
-            Command { request: *request, number, order: 0, cells, left: 0, status: Status::Success, path: None };
+        let command = Command {
+            request: *request,
+            number,
+            order: 0,
+            cells,
+            left: 0,
+            status: Status::Success,
+            path: None,
+            waits: Waits::default(),
+        };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.commands.push(None);
             self.commands.len() as u32 - 1
@@ -326,6 +335,10 @@ impl BlockDevice for Stripe {
             self.send(slot);
         } else {
             self.waited += 1;
+            if self.array.records_paths() {
+                let command = self.commands[slot as usize].as_mut().expect("it has just come");
+                command.waits.begin(path::Part::LayerOverlap, request.at);
+            }
         }
         self.work();
     }

@@ -45,6 +45,9 @@ const COSTS: f64 = 0.1;
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
 
+/// What a write waits for where pages are free and `gc.pacing` keeps them back.
+const PACED: &str = "for garbage collection to keep pace";
+
 /// A drive of the run with its repetitions: a run that was not repeated has one of each.
 struct Drive<'a> {
     name: &'a str,
@@ -156,10 +159,19 @@ fn time_by_part<'a>(drive: &Drive<'a>) -> Option<Vec<(&'a str, f64)>> {
 
 /// A part of a latency, with what the request waited for at its end.
 fn in_a_sentence(key: &str) -> String {
-    let Some((stage, part)) = key.split_once('/') else { return label(key) };
+    let Some((stage, part)) = key.split_once('/') else {
+        return match key {
+            "host_layers" => "in the host's layers".to_string(),
+            "layer_overlap" => "in a layer, behind an earlier request to the same sectors".to_string(),
+            "layer_space" => "in a layer, for space that it has to free".to_string(),
+            "layer_copy" => "in a layer, for a copy of the same sectors".to_string(),
+            _ => label(key),
+        };
+    };
     let what = match stage {
         "buffer_full" => "for space in the write buffer",
         "no_free_block" => "for a free block",
+        "gc_pace" => PACED,
         "overlap" => "behind an earlier request to the same sectors",
         "map" => "for a page of the map",
         "records" => "for the drive's records",
@@ -175,8 +187,9 @@ fn busy(drive: &Drive<'_>) -> String {
     let share = |ns: f64| if latencies > 0.0 { ns / latencies } else { 0.0 };
     // Below layers a request is several commands, on several drives: their waits are no parts of its own.
     let stall = |device: &DeviceResult| if device.host_layers.is_empty() { device.gc.stall_ns as f64 } else { 0.0 };
+    let is_paced = word(drive.any(), "/gc/pacing") != "off";
     let waits = [
-        (share(sum(&stall)), "for a free block"),
+        (share(sum(&stall)), if is_paced { PACED } else { "for a free block" }),
         (
             share(sum(&|device| device.map_cache.as_ref().map_or(0.0, |map| map.wait_ns as f64))),
             "for a page of the map",
@@ -405,7 +418,7 @@ struct Remedy {
     change: fn(&DeviceResult) -> Option<String>,
 }
 
-const REMEDIES: [Remedy; 8] = [
+const REMEDIES: [Remedy; 9] = [
     Remedy {
         parts: |part| part.starts_with("behind_erase"),
         op: "read",
@@ -422,13 +435,26 @@ const REMEDIES: [Remedy; 8] = [
         },
     },
     Remedy {
-        parts: |part| part.starts_with("no_free_block/"),
+        parts: |part| part.starts_with("no_free_block/") || part.starts_with("gc_pace/"),
         op: "",
         change: |drive| {
             // Where nothing is moved, more space changes nothing.
             let moved = drive.write_amplification.as_ref().and_then(|of| of.by_cause.get("gc").copied());
             let moves = moved.is_some_and(|moved| moved >= COSTS);
             moves.then(|| "more capacity.over_provisioning leaves less to move for each free block".to_string())
+        },
+    },
+    Remedy {
+        parts: |part| part == "layer_space",
+        op: "",
+        change: |drive| {
+            let key = |kind: &str| match kind {
+                "append" => Some("over_provisioning"),
+                "restoring" => Some("log"),
+                _ => None,
+            };
+            let found = drive.host_layers.iter().find_map(|layer| Some((layer, key(&layer.kind)?)));
+            found.map(|(layer, key)| format!("a larger {key} of the layer {} frees space for less work", layer.kind))
         },
     },
     Remedy {

@@ -115,8 +115,19 @@ fn the_parts_of_requests_through_every_layer_add_up() {
         assert_checks_hold(&result);
         let checks = &result.devices[0].checks;
         assert!(checks.iter().any(|check| check.name == "latency_parts_equal_latency"), "{layer}: {checks:?}");
-        let write = &result.devices[0].latency_breakdown.as_ref().expect("it was asked for").ops["write"].mean;
-        assert!(write.parts_ns["host_layers"] > 0.0, "{layer}: {write:?}");
+        let ops = &result.devices[0].latency_breakdown.as_ref().expect("it was asked for").ops;
+        let waited = |part: &str| ops.values().any(|of| of.mean.parts_ns.get(part).is_some_and(|ns| *ns > 0.0));
+        // What the layer counts is what its requests waited for.
+        let metrics = &result.devices[0].host_layers[0].figures;
+        for (part, counts) in [
+            ("layer_overlap", ["waited_for_overlaps"].as_slice()),
+            ("layer_space", ["waited_for_places", "waited_for_room"].as_slice()),
+            ("layer_copy", ["waited_for_copies", "waited_for_remaps"].as_slice()),
+        ] {
+            let counted = counts.iter().any(|name| metrics.get(*name).is_some_and(|count| *count > 0.0));
+            assert_eq!(waited(part), counted, "{layer}: {part}; {metrics:?}; {ops:?}");
+        }
+        assert!(waited("layer_overlap"), "{layer}: 256 requests at a time overlap");
         // Over time too, bytes are those of the workload, not those that the layer sends.
         let timeline = &result.devices[0].timeline;
         assert_eq!(timeline.write_bytes.iter().sum::<u64>(), result.devices[0].bytes.write, "{layer}");

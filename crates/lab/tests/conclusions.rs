@@ -4,7 +4,7 @@ mod common;
 
 use common::{Random, drive, entrants, experiment, run};
 use ssdlab_base::Nanos;
-use ssdlab_device::{Allocation, DriveConfig, Superblock};
+use ssdlab_device::{Allocation, DriveConfig, Pacing, Superblock};
 use ssdlab_flash::{Latency, SchedulerKind};
 use ssdlab_host::Host;
 use ssdlab_lab::conclusions::conclusions;
@@ -45,6 +45,19 @@ fn the_slowest_drive_is_named_with_what_makes_it_slow() {
     let twin = DriveConfig { name: "twin".to_string(), ..quick.clone() };
     let sentence = conclusions(&run(&experiment(&entrants(&[quick, twin]), &workload, Age::None))).remove(0);
     assert!(sentence.contains("on all 2 drives within 5 %"), "{sentence}");
+}
+
+#[test]
+fn waits_of_a_paced_drive_are_not_called_waits_for_a_free_block() {
+    let mut paced = drive("paced");
+    paced.gc.pacing = Pacing::Proportional;
+    let drives = entrants(&[paced]);
+    let workload = Random::writes(60_000);
+    for breakdown in [None, Some(Breakdown { slowest: 0 })] {
+        let said = conclusions(&run(&Experiment { breakdown, ..experiment(&drives, &workload, Age::Fill) }));
+        assert!(said[0].contains("for garbage collection to keep pace"), "{said:#?}");
+        assert!(!said[0].contains("for a free block"), "{said:#?}");
+    }
 }
 
 #[test]

@@ -190,7 +190,8 @@ impl Drive {
         if self.caches_map {
             self.map_wait_begins(command, why);
         }
-        self.wait_begins(command, why.stage());
+        let paced = why == Stall::NoSpace && self.media.only_pace_holds_back();
+        self.wait_begins(command, if paced { Stage::Pace } else { why.stage() });
     }
 
     /// What a command touches. A flush covers completed writes only: it touches nothing.

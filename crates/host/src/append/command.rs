@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::path::{Part, Path};
 use ssdlab_device::{Data, Status};
 
 use super::Append;
 use super::layout::NOWHERE;
 use super::log::Entry;
 use super::writes::{Span, Write};
-use crate::array::{Turn, completion, path_of, units_of, whole_units_of, widened};
+use crate::array::{Turn, Waits, completion, path_of, units_of, whole_units_of, widened};
 use crate::seeded::{LayerBug, seeded};
 
 /// An order of effect that was not given yet.
@@ -28,6 +28,7 @@ pub(super) struct Command {
     pub(super) left: u32,
     pub(super) status: Status,
     pub(super) path: Option<Path>,
+    pub(super) waits: Waits,
     /// Where the parts of a read begin in it, in sectors.
     pub(super) parts: Vec<u64>,
     /// Units that are to be written, and have no place.
@@ -70,6 +71,7 @@ impl Append {
             left: 0,
             status: Status::Success,
             path: None,
+            waits: Waits::default(),
             parts: Vec::new(),
             spans: Vec::new(),
             unreadable: Vec::new(),
@@ -84,8 +86,25 @@ impl Append {
         match self.overlaps.add_passing(number, slot, &self.whole(&request), passes) {
             Turn::Free => self.begin(slot),
             Turn::Passes => self.begin_early(slot),
-            Turn::Waits => self.counts.waited_for_overlaps += 1,
+            Turn::Waits => {
+                self.counts.waited_for_overlaps += 1;
+                self.waits(slot, Part::LayerOverlap);
+            }
         }
+    }
+
+    /// A command waits for this from now on.
+    pub(super) fn waits(&mut self, slot: u32, part: Part) {
+        if self.records_paths {
+            let now = self.array.now();
+            self.command(slot).waits.begin(part, now);
+        }
+    }
+
+    /// A command goes on that may have waited.
+    pub(super) fn goes_on(&mut self, slot: u32) {
+        let now = self.array.now();
+        self.command(slot).waits.end(now);
     }
 
     /// What a command may do now, because of earlier ones on the same units.
@@ -149,6 +168,7 @@ impl Append {
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
+        self.goes_on(slot);
         let command = self.command(slot);
         command.has_begun = true;
         let request = command.request;
@@ -209,7 +229,7 @@ impl Append {
     /// A command is done.
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
         self.take_effect(slot);
-        let Command { request, number, order, cells, path, held, .. } = self.commands.take(slot);
+        let Command { request, number, order, cells, path, waits, held, .. } = self.commands.take(slot);
         // What an unsuccessful write holds has no effect.
         held.iter().for_each(|write| self.release_room(write));
         self.overlaps.remove(number, &self.whole(&request));
@@ -221,7 +241,7 @@ impl Append {
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path_of(&request, path.as_ref(), now));
+            self.paths.push(path_of(&request, &waits, path.as_ref(), now));
         }
         self.completions.push(completion(&request, status, now, order));
     }

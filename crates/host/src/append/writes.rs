@@ -2,6 +2,7 @@
 
 use ssdlab_base::Op;
 use ssdlab_device::Status;
+use ssdlab_device::path::Part;
 
 use super::command::Command;
 use super::space::For;
@@ -33,6 +34,7 @@ impl Append {
         }
         if !self.for_room.is_empty() || !self.place_some(slot) {
             self.counts.waited_for_room += 1;
+            self.waits(slot, Part::LayerSpace);
             self.wait_for_room(slot);
         }
     }
@@ -73,6 +75,7 @@ impl Append {
                 return false;
             }
             let Some((place, count)) = self.take_places(For::Host, most) else { return false };
+            self.goes_on(slot);
             let command = self.command(slot);
             let queue = command.request.queue;
             let span = command.spans.last_mut().expect("it was there");

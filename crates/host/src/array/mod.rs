@@ -77,23 +77,50 @@ pub(crate) fn turned_away(request: &Request, sectors: u64) -> Option<Status> {
     }
 }
 
+/// What a command waited for in a layer: when each wait began, in order of time. One ends where the next begins; with
+/// [`Part::HostLayers`] the command went on.
+#[derive(Debug, Default)]
+pub(crate) struct Waits(Vec<(Nanos, Part)>);
+
+impl Waits {
+    /// The command waits for this from now on.
+    pub(crate) fn begin(&mut self, part: Part, now: Nanos) {
+        assert!(self.0.last().is_none_or(|(since, _)| *since <= now), "waits of a command are in order of time");
+        self.0.push((now, part));
+    }
+
+    /// The command goes on.
+    pub(crate) fn end(&mut self, now: Nanos) {
+        if self.0.last().is_some_and(|(_, part)| *part != Part::HostLayers) {
+            self.begin(Part::HostLayers, now);
+        }
+    }
+
+    /// The time between two instants, cut where waits began.
+    fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = Segment> {
+        let begins = [(from, Part::HostLayers)].into_iter().chain(self.0.iter().copied());
+        let ends = self.0.iter().map(|(since, _)| *since).chain([to]);
+        begins.zip(ends).map(move |((begin, part), end)| {
+            let within = |at: Nanos| at.max(from).min(to);
+            Segment { stage: Stage::Request, part, from: within(begin), to: within(end) }
+        })
+    }
+}
+
 /// The path of a command whose last part took this path: it waited in the layer until that part was sent, and from its end
 /// until `now`.
-pub(crate) fn waited_around(request: &Request, below: &Path, now: Nanos) -> Path {
+pub(crate) fn waited_around(request: &Request, waits: &Waits, below: &Path, now: Nanos) -> Path {
     let end = below.segments.last().map_or(below.request.at, |last| last.to);
-    let own = |from, to| Segment { stage: Stage::Request, part: Part::HostLayers, from, to };
-    let before = own(request.at, below.request.at);
-    let all = [before].into_iter().chain(below.segments.iter().copied()).chain([own(end, now)]);
+    let before = waits.between(request.at, below.request.at);
+    let all = before.chain(below.segments.iter().copied()).chain(waits.between(end, now));
     Path { request: *request, segments: all.filter(|segment| segment.to > segment.from).collect() }
 }
 
 /// The path of a command that ends now, `below` that of its last part: `None` where it had none.
-pub(crate) fn path_of(request: &Request, below: Option<&Path>, now: Nanos) -> Path {
-    below.map_or_else(|| waited(request, now), |path| waited_around(request, path, now))
-}
-
-/// The path of a command that did nothing but wait.
-fn waited(request: &Request, until: Nanos) -> Path {
-    let segment = Segment { stage: Stage::Request, part: Part::HostLayers, from: request.at, to: until };
-    Path { request: *request, segments: (until > request.at).then_some(segment).into_iter().collect() }
+pub(crate) fn path_of(request: &Request, waits: &Waits, below: Option<&Path>, now: Nanos) -> Path {
+    let waited = || Path {
+        request: *request,
+        segments: waits.between(request.at, now).filter(|segment| segment.to > segment.from).collect(),
+    };
+    below.map_or_else(waited, |path| waited_around(request, waits, path, now))
 }

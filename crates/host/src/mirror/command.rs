@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
-use ssdlab_device::path::Path;
+use ssdlab_device::path::{Part, Path};
 
 use super::Mirror;
-use crate::array::{Ended, Turn, changes, completion, path_of};
+use crate::array::{Ended, Turn, Waits, changes, completion, path_of};
 use crate::seeded::{LayerBug, seeded};
 
 /// A command from above, or a copy of the mirror's own.
@@ -24,6 +24,7 @@ pub(super) struct Command {
     tried: u64,
     status: Status,
     path: Option<Path>,
+    waits: Waits,
     /// The command copies its sectors from a side in sync to the others: it is none from above.
     pub(super) is_copy: bool,
     /// A copy has read, and writes.
@@ -60,6 +61,7 @@ impl Mirror {
             tried: 0,
             status: Status::Success,
             path: None,
+            waits: Waits::default(),
             is_copy,
             writes: false,
             epoch: self.epoch,
@@ -77,6 +79,10 @@ impl Mirror {
             self.begin(slot);
         } else {
             self.counts.waited += 1;
+            if self.array.records_paths() {
+                let now = self.array.now();
+                self.command(slot).waits.begin(Part::LayerOverlap, now);
+            }
         }
     }
 
@@ -94,7 +100,9 @@ impl Mirror {
     /// The command takes its place in the order of effect.
     fn begin(&mut self, slot: u32) {
         let (order, now) = (self.order, self.numbers);
+        let at = self.array.now();
         let command = self.command(slot);
+        command.waits.end(at);
         let (request, range) = (command.request, command.range());
         if !command.is_copy {
             command.order = order;
@@ -244,7 +252,7 @@ impl Mirror {
 
     /// A command is done, and so is all that its answer promises.
     pub(super) fn answer(&mut self, slot: u32) {
-        let Command { request, number, order, cells, mut status, path, .. } = self.retire(slot);
+        let Command { request, number, order, cells, mut status, path, waits, .. } = self.retire(slot);
         if request.op != Op::Read && status == Status::Success {
             status = self.refused.unwrap_or(status);
         }
@@ -258,7 +266,7 @@ impl Mirror {
             self.read_data.push((request.tag, cells));
         }
         if self.array.records_paths() {
-            self.paths.push(path_of(&request, path.as_ref(), self.array.now()));
+            self.paths.push(path_of(&request, &waits, path.as_ref(), self.array.now()));
         }
         self.completions.push(completion(&request, status, self.array.now(), order));
     }

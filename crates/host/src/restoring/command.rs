@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::path::{Part, Path};
 use ssdlab_device::{Data, Status};
 
 use super::restorer::Move;
 use super::{KIND, Restoring};
-use crate::array::{Ended, Turn, changes, completion, path_of, widened};
+use crate::array::{Ended, Turn, Waits, changes, completion, path_of, widened};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -29,6 +29,7 @@ pub(super) struct Command {
     was_refused: bool,
     status: Status,
     path: Option<Path>,
+    waits: Waits,
     /// Where the parts of a read that was split begin in it, in sectors.
     parts: Vec<u64>,
     /// It changes units that are in the log.
@@ -73,6 +74,7 @@ impl Restoring {
             was_refused: false,
             status: Status::Success,
             path: None,
+            waits: Waits::default(),
             parts: Vec::new(),
             is_changing: false,
             is_partial: false,
@@ -88,7 +90,22 @@ impl Restoring {
             self.begin(slot);
         } else {
             self.counts.waited_for_overlaps += 1;
+            self.waits(slot, Part::LayerOverlap);
         }
+    }
+
+    /// A command waits for this from now on.
+    pub(super) fn waits(&mut self, slot: u32, part: Part) {
+        if self.records_paths {
+            let now = self.array.now();
+            self.command(slot).waits.begin(part, now);
+        }
+    }
+
+    /// A command goes on that may have waited.
+    pub(super) fn goes_on(&mut self, slot: u32) {
+        let now = self.array.now();
+        self.command(slot).waits.end(now);
     }
 
     /// The request, as wide as the units that it touches.
@@ -108,6 +125,7 @@ impl Restoring {
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
+        self.goes_on(slot);
         let command = self.command(slot);
         let (request, was_refused) = (command.request, command.was_refused);
         if request.op == Op::Flush {
@@ -145,6 +163,7 @@ impl Restoring {
     /// It waits for a copy of its units, or for the flush of those that were copied; a flush, for copies that count for nothing.
     fn hold(&mut self, slot: u32) {
         self.counts.waited_for_copies += 1;
+        self.waits(slot, Part::LayerCopy);
         self.held.push(slot);
     }
 
@@ -343,7 +362,7 @@ impl Restoring {
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
         self.take_effect(slot);
         let command = self.commands[slot as usize].take().expect("a command ends once");
-        let Command { request, number, order, cells, path, is_changing, .. } = command;
+        let Command { request, number, order, cells, path, waits, is_changing, .. } = command;
         self.free.push(slot);
         self.overlaps.remove(number, &self.whole(&request));
         self.has_ended |= self.overlaps.any_waits();
@@ -358,7 +377,7 @@ impl Restoring {
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path_of(&request, path.as_ref(), now));
+            self.paths.push(path_of(&request, &waits, path.as_ref(), now));
         }
         self.completions.push(completion(&request, status, now, order));
     }

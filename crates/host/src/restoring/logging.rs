@@ -2,6 +2,7 @@
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
+use ssdlab_device::path::Part;
 
 use super::commit::Pending;
 use super::config::WhenFull;
@@ -33,6 +34,7 @@ impl Restoring {
         }
         self.wants_room = true;
         self.counts.waited_for_places += 1;
+        self.waits(slot, Part::LayerSpace);
         self.for_places.push_back(slot);
     }
 
@@ -44,6 +46,7 @@ impl Restoring {
         if self.ring.free() < count + self.reserve {
             return false;
         }
+        self.goes_on(slot);
         self.counts.small_writes += 1;
         self.begins_changing(slot);
         let before_end = count.min(self.ring.before_wrap());
@@ -78,6 +81,7 @@ impl Restoring {
         self.wants_room = false;
         for slot in std::mem::take(&mut self.for_places) {
             self.counts.direct_when_full += 1;
+            self.goes_on(slot);
             self.change(slot);
         }
     }

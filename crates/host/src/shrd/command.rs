@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use ssdlab_base::command_sets::shrd::READ_LOG;
 use ssdlab_base::{Op, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::path::{Part, Path};
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Shrd};
-use crate::array::{Ended, Turn, completion, path_of};
+use crate::array::{Ended, Turn, Waits, completion, path_of};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -39,6 +39,7 @@ pub(super) struct Command {
     next: Next,
     status: Status,
     path: Option<Box<Path>>,
+    waits: Waits,
     /// Where the parts of a read that was split begin in it, in sectors.
     parts: Vec<u64>,
     /// The drive has not taken all of it into the log.
@@ -67,6 +68,7 @@ impl Shrd {
             next: Next::Answer,
             status: Status::Success,
             path: None,
+            waits: Waits::default(),
             parts: Vec::new(),
             was_refused: false,
             is_changing: false,
@@ -82,7 +84,22 @@ impl Shrd {
             self.begin(slot);
         } else {
             self.counts.waited_for_overlaps += 1;
+            self.waits(slot, Part::LayerOverlap);
         }
+    }
+
+    /// A command waits for this from now on.
+    pub(super) fn waits(&mut self, slot: u32, part: Part) {
+        if self.records_paths {
+            let now = self.array.now();
+            self.command(slot).waits.begin(part, now);
+        }
+    }
+
+    /// A command goes on that may have waited.
+    pub(super) fn goes_on(&mut self, slot: u32) {
+        let now = self.array.now();
+        self.command(slot).waits.end(now);
     }
 
     /// The request, as wide as the units that it touches.
@@ -110,6 +127,7 @@ impl Shrd {
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
+        self.goes_on(slot);
         let request = self.command(slot).request;
         if request.op == Op::Flush {
             self.packing.close(Reason::Flush);
@@ -122,6 +140,7 @@ impl Shrd {
         let units = self.units_of(&request);
         if !seeded(LayerBug::RemapNotWaitedFor) && self.is_moving(&units) {
             self.counts.waited_for_remaps += 1;
+            self.waits(slot, Part::LayerCopy);
             self.held.push(slot);
         } else if request.op == Op::Read {
             self.read(slot, units);
@@ -326,7 +345,7 @@ impl Shrd {
     fn answer(&mut self, slot: u32, status: Status) {
         self.take_effect(slot);
         let command = self.commands[slot as usize].take().expect("a command ends once");
-        let Command { request, number, order, cells, path, was_refused, is_changing, covers, .. } = command;
+        let Command { request, number, order, cells, path, waits, was_refused, is_changing, covers, .. } = command;
         self.free.push(slot);
         let mut status = status;
         if was_refused && status.is_error() && status != Status::Aborted {
@@ -353,7 +372,7 @@ impl Shrd {
         }
         let now = self.array.now();
         if self.records_paths {
-            self.paths.push(path_of(&request, path.as_deref(), now));
+            self.paths.push(path_of(&request, &waits, path.as_deref(), now));
         }
         self.completions.push(completion(&request, status, now, order));
     }

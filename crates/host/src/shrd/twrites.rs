@@ -3,6 +3,7 @@
 use ssdlab_base::Request;
 use ssdlab_base::command_sets::shrd::{SHRD, TWRITE_DATA, TWRITE_HEADER, TwriteHeader};
 use ssdlab_device::Status;
+use ssdlab_device::path::Part;
 
 use super::config::{Ordering, WhenFull};
 use super::{DATA, HEADER, KIND, Shrd, Twrite};
@@ -30,6 +31,7 @@ impl Shrd {
         match self.config.when_full {
             WhenFull::Wait => {
                 self.counts.waited_for_places += 1;
+                self.waits(slot, Part::LayerSpace);
                 self.for_places.push_back(slot);
             }
             WhenFull::Direct => {
@@ -47,6 +49,7 @@ impl Shrd {
         if self.ring.free() < count {
             return false;
         }
+        self.goes_on(slot);
         self.counts.small_writes += 1;
         let before_end = count.min(self.ring.before_wrap());
         let unit_cells = self.per_unit as usize * self.cell;

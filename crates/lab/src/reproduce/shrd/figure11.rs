@@ -49,9 +49,9 @@ fn is_behind_map(part: &str) -> bool {
     !part.contains('/') && part.ends_with("_mapping")
 }
 
-/// It waited in the driver: for a command or a remap on its page.
+/// It waited in the driver, most of all for a command or a remap on its page.
 fn is_in_driver(part: &str) -> bool {
-    part == "host_layers"
+    part == "host_layers" || part.starts_with("layer_")
 }
 
 /// Commands that the driver held back for a remap of one of their pages, of all.
