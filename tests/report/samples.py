@@ -253,6 +253,14 @@ def repeated():
     return devices
 
 
+def set_alike(name, index):
+    """A drive of a run in which --set says the same of all drives, and their descriptions differ."""
+    drive = device(name, index)
+    drive["configuration"]["gc"]["victim"] = name
+    drive["overrides"] = {"gc.pacing": "off"}
+    return drive
+
+
 def run(devices, **keys):
     return {
         "format": 2, "version": "0.1.0", "complete": True, "seed": 1,
@@ -299,6 +307,7 @@ def samples():
         "narrow": (run([narrow("one", 0), narrow("two", 1)]), 8, 0),
         "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64", precondition="steady:../traces/rocksdb_fillrandom_overwrite_ext4.csv.zst"), 43, 41),
         "repeated": (run(repeated()), 25, 23),
+        "set-alike": (run([set_alike(name, index) for index, name in enumerate(("greedy", "fifo", "random"))]), 10, 0),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),
         "counting": (run([device("counts-only", timed=False), device("counts-too", 1, timed=False)]), 6, 3),

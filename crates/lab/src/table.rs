@@ -50,7 +50,7 @@ pub fn render(run: &RunResult) -> String {
         run.host.as_ref().map_or_else(String::new, |host| format!("host {}, ", printable(host))),
         run.seed
     );
-    if run.devices.len() > ABREAST_MAX || run.devices.iter().any(|device| device.repetition.is_some()) {
+    if run.devices.len() > ABREAST_MAX || repetitions(run).is_some() {
         text.push_str(&sideways(run));
     } else {
         text.push_str(&abreast(run));
@@ -95,9 +95,24 @@ fn abreast(run: &RunResult) -> String {
     columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1)
 }
 
-/// A row for each drive, with the metrics that it is judged by; of repetitions the mean and the half of its 95 % interval.
+/// A row for each drive, with the metrics that it is judged by.
 fn sideways(run: &RunResult) -> String {
     let metrics = metrics(run);
+    let row = |(of, cells): (&str, Vec<Option<String>>)| -> Vec<String> {
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_string()));
+        std::iter::once(clipped(of, NAME_MAX)).chain(cells).collect()
+    };
+    let heads = std::iter::once(String::new()).chain(metrics.iter().map(|metric| metric.head.to_string())).collect();
+    let rows = judged(run, &metrics).into_iter().map(row);
+    let mut text = columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1);
+    if let Some(said) = repetitions(run) {
+        let _ = writeln!(text, "\n{said}");
+    }
+    text
+}
+
+/// Every drive with what it has of `metrics`, in words; of repetitions the mean and half of its 95 % interval.
+pub(crate) fn judged<'a>(run: &'a RunResult, metrics: &[Metric]) -> Vec<(&'a str, Vec<Option<String>>)> {
     let cell = |metric: &Metric, spread: Spread| {
         let mean = in_unit(metric.unit, spread.mean);
         match spread.half_interval {
@@ -107,22 +122,17 @@ fn sideways(run: &RunResult) -> String {
             None => mean,
         }
     };
-    let row = |(of, devices): (&str, Vec<&DeviceResult>)| -> Vec<String> {
-        let cells = metrics
-            .iter()
-            .map(|metric| spread(metric, &devices).map_or_else(|| "-".to_string(), |spread| cell(metric, spread)));
-        std::iter::once(clipped(of, NAME_MAX)).chain(cells).collect()
+    let row = |(of, devices): (&'a str, Vec<&DeviceResult>)| {
+        let cells = metrics.iter().map(|metric| spread(metric, &devices).map(|spread| cell(metric, spread)));
+        (of, cells.collect())
     };
-    let heads = std::iter::once(String::new()).chain(metrics.iter().map(|metric| metric.head.to_string())).collect();
-    let rows = by_variant(run).into_iter().map(row);
-    let mut text = columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1);
-    if let Some(count) = run.devices.iter().filter_map(|device| device.repetition.as_ref()).map(|of| of.number).max() {
-        let _ = writeln!(
-            text,
-            "\n{count} repetitions, each with a seed of its own: the mean, and half of its 95 % interval"
-        );
-    }
-    text
+    by_variant(run).into_iter().map(row).collect()
+}
+
+/// What the metrics of a repeated run are; nothing of one that was not repeated.
+pub(crate) fn repetitions(run: &RunResult) -> Option<String> {
+    let count = run.devices.iter().filter_map(|device| device.repetition.as_ref()).map(|of| of.number).max()?;
+    Some(format!("{count} repetitions, each with a seed of its own: the mean, and half of its 95 % interval"))
 }
 
 fn in_unit(unit: Unit, value: f64) -> String {

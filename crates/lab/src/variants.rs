@@ -1,8 +1,9 @@
 //! Variants of drives: the cross product of values for keys of their descriptions, and repetitions with other seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::headline::Metric;
 use crate::result::{DeviceResult, RunResult};
@@ -242,6 +243,68 @@ pub(crate) fn by_variant(run: &RunResult) -> Vec<(&str, Vec<&DeviceResult>)> {
 pub(crate) fn spread(metric: &Metric, devices: &[&DeviceResult]) -> Option<Spread> {
     let values: Option<Vec<f64>> = devices.iter().map(|device| (metric.value)(device)).collect();
     Spread::of(&values?)
+}
+
+/// A key in which descriptions differ.
+pub(crate) struct Difference {
+    pub(crate) key: String,
+    /// Whether it was set over a description, by `--vary` or `--set`.
+    pub(crate) is_set: bool,
+    /// The text of each entry of the run: as set, or else as the description has it; nothing where it lacks the key.
+    pub(crate) values: Vec<Option<String>>,
+}
+
+/// Keys in which the descriptions of a run differ: those that were set first, since others may follow from them, as a
+/// capacity does from an over-provisioning.
+pub(crate) fn differences(run: &RunResult) -> Vec<Difference> {
+    let described: Vec<BTreeMap<String, String>> =
+        run.devices.iter().map(|device| flat(&device.configuration)).collect();
+    let set = |key: &String| run.devices.iter().any(|device| device.overrides.contains_key(key));
+    let keys: BTreeSet<&String> =
+        described.iter().flat_map(BTreeMap::keys).chain(run.devices.iter().flat_map(|d| d.overrides.keys())).collect();
+    let is_one = |values: &[Option<&String>]| values.windows(2).all(|pair| pair[0] == pair[1]);
+    let difference = |key: &String| {
+        let described: Vec<Option<&String>> = described.iter().map(|description| description.get(key)).collect();
+        let values = run.devices.iter().zip(&described).map(|(device, own)| device.overrides.get(key).or(*own));
+        let values: Vec<Option<&String>> = values.collect();
+        // What a description has in other words is no difference.
+        let differs = !is_one(&values) && (!is_one(&described) || described.iter().all(Option::is_none));
+        let values = values.into_iter().map(Option::<&String>::cloned).collect();
+        differs.then(|| Difference { key: key.clone(), is_set: set(key), values })
+    };
+    let mut differences: Vec<Difference> =
+        keys.into_iter().filter(|key| *key != "name").filter_map(difference).collect();
+    differences.sort_by_key(|difference| !difference.is_set);
+    differences
+}
+
+/// A description's keys as `--set` writes them: `gc.victim`. A list is one value.
+pub(crate) fn flat(configuration: &Value) -> BTreeMap<String, String> {
+    fn walk(prefix: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                    walk(&key, value, into);
+                }
+            }
+            _ => {
+                into.insert(prefix.to_string(), text(value));
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    walk("", configuration, &mut all);
+    all
+}
+
+/// A value without the quotes of JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        _ => value.to_string(),
+    }
 }
 
 #[cfg(test)]

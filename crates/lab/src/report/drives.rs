@@ -1,12 +1,11 @@
 //! What the drives are: a row for each, and where several stand beside each other, only what differs between them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
+use std::collections::BTreeMap;
 
 use super::html::{escape, percent, size};
 use super::tables::chip;
 use crate::result::{DeviceResult, RunResult};
+use crate::variants::{Difference, by_variant, flat};
 
 /// From more drives than this on, drives are rows of every table, and the script, which reads it from the page, draws no curves
 /// until some are chosen.
@@ -16,112 +15,102 @@ pub(super) const FEW: usize = 8;
 const ROWS: usize = 16;
 
 /// The section, or nothing of a run without drives.
-pub(super) fn section(run: &RunResult, differences: &Differences) -> String {
+pub(super) fn section(run: &RunResult, differences: &[Difference]) -> String {
     if run.devices.is_empty() {
         return String::new();
     }
-    let (what, differ) = (described(run), differing(run, differences));
+    let drives = drives(run);
+    let (what, differ) = (described(run, &drives), differing(&drives, differences));
     // Many variants of one drive are told apart by what differs; what each is repeats itself.
-    let what = match run.devices.len() > FEW {
-        true => format!("<details><summary>What each of the {} drives is</summary>{what}</details>", run.devices.len()),
+    let what = match drives.len() > FEW {
+        true => format!("<details><summary>What each of the {} drives is</summary>{what}</details>", drives.len()),
         false => what,
     };
     format!("<section class=\"card\" id=\"what\">\n<h2>What the drives are</h2>\n{what}\n{differ}</section>\n")
 }
 
-/// Keys of the configuration in which the drives differ, with the text of each drive: nothing where it lacks the key.
-pub(super) type Differences = BTreeMap<String, Vec<Option<String>>>;
-
-pub(super) fn differences(run: &RunResult) -> Differences {
-    let flat: Vec<BTreeMap<String, String>> = run.devices.iter().map(|device| flat(&device.configuration)).collect();
-    let keys: BTreeSet<&String> = flat.iter().flat_map(BTreeMap::keys).filter(|key| *key != "name").collect();
-    keys.into_iter()
-        .map(|key| (key.clone(), flat.iter().map(|drive| drive.get(key).cloned()).collect::<Vec<_>>()))
-        .filter(|(_, values)| values.windows(2).any(|pair| pair[0] != pair[1]))
-        .collect()
+/// A drive, of which a repeated run has several entries.
+struct Drive<'a> {
+    /// The place of the first of its entries.
+    index: usize,
+    name: &'a str,
+    /// The mark of its colour in the charts, where it has one of its own.
+    chip: String,
 }
 
-/// A description's keys as `--set` writes them: `gc.victim`. A list is one value.
-fn flat(configuration: &Value) -> BTreeMap<String, String> {
-    fn walk(prefix: &str, value: &Value, into: &mut BTreeMap<String, String>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                    walk(&key, value, into);
-                }
-            }
-            _ => {
-                into.insert(prefix.to_string(), text(value));
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    walk("", configuration, &mut all);
-    all
-}
-
-/// A value without the quotes of JSON.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
-        _ => value.to_string(),
-    }
+fn drives(run: &RunResult) -> Vec<Drive<'_>> {
+    let drive = |(name, repetitions): (_, Vec<&DeviceResult>)| {
+        let first = repetitions[0];
+        let index = run.devices.iter().position(|device| device.name == first.name).unwrap_or(0);
+        Drive { index, name, chip: if first.repetition.is_some() { String::new() } else { chip(index) } }
+    };
+    by_variant(run).into_iter().map(drive).collect()
 }
 
 /// The differences as a table: a column for each drive, or for many drives a row. The script reads from `data-parameters`
 /// which parameters a chart can be drawn by.
-fn differing(run: &RunResult, differences: &Differences) -> String {
-    if run.devices.len() < 2 {
+fn differing(drives: &[Drive<'_>], differences: &[Difference]) -> String {
+    if drives.len() < 2 {
         return String::new();
     }
     if differences.is_empty() {
         return "<p class=\"caption\">The descriptions of all drives are the same.</p>\n".to_string();
     }
-    let cell = |value: &Option<String>| match value {
+    let cell = |values: &[Option<String>], drive: &Drive<'_>| match &values[drive.index] {
         Some(value) => format!("<td>{}</td>", escape(value)),
         None => "<td class=\"none\">–</td>".to_string(),
     };
-    let drive = |index: usize, device: &DeviceResult, tag: &str, class: &str| {
-        let name = escape(&device.name);
-        format!("<{tag} class=\"{class}\" title=\"{name}\">{}{name}</{tag}>", chip(index))
+    let head = |Drive { name, chip, .. }: &Drive<'_>, tag: &str, class: &str| {
+        let name = escape(name);
+        format!("<{tag} class=\"{class}\" title=\"{name}\">{chip}{name}</{tag}>")
     };
-    let drives = run.devices.iter().enumerate();
-    let (heads, rows): (String, Vec<String>) = if run.devices.len() <= FEW {
-        let heads = drives.map(|(index, device)| drive(index, device, "th", "drive")).collect();
-        let row = |(key, values): (&String, &Vec<Option<String>>)| {
-            format!("<tr><td><code>{}</code></td>{}</tr>", escape(key), values.iter().map(cell).collect::<String>())
+    let (heads, rows): (String, Vec<String>) = if drives.len() <= FEW {
+        let row = |Difference { key, values, .. }: &Difference| {
+            let cells: String = drives.iter().map(|drive| cell(values, drive)).collect();
+            format!("<tr><td><code>{}</code></td>{cells}</tr>", escape(key))
         };
-        (heads, differences.iter().map(row).collect())
+        (drives.iter().map(|drive| head(drive, "th", "drive")).collect(), differences.iter().map(row).collect())
     } else {
-        let heads = differences.keys().map(|key| format!("<th><code>{}</code></th>", escape(key))).collect();
-        let row = |(index, device): (usize, &DeviceResult)| {
-            let cells: String = differences.values().map(|values| cell(&values[index])).collect();
-            format!("<tr>{}{cells}</tr>", drive(index, device, "td", "name"))
+        let row = |drive: &Drive<'_>| {
+            let cells: String = differences.iter().map(|of| cell(&of.values, drive)).collect();
+            format!("<tr>{}{cells}</tr>", head(drive, "td", "name"))
         };
-        (heads, drives.map(row).collect())
+        let heads = differences.iter().map(|of| format!("<th><code>{}</code></th>", escape(&of.key))).collect();
+        (heads, drives.iter().map(row).collect())
+    };
+    let set = differences.iter().filter(|of| of.is_set).count();
+    let order = match (set, differences.len() - set) {
+        (0, _) | (_, 0) => String::new(),
+        (_, others) => {
+            let follow = if others == 1 { "the other key" } else { "the other keys" };
+            format!(
+                "<p class=\"caption\">First what <code>--vary</code> and <code>--set</code> say; {follow} may follow from \
+                 that.</p>\n"
+            )
+        }
     };
     let tall = if rows.len() > ROWS { " tall" } else { "" };
-    let parameters = escape(&serde_json::to_string(differences).unwrap_or_default());
+    let parameters: BTreeMap<&str, &[Option<String>]> =
+        differences.iter().map(|of| (of.key.as_str(), &of.values[..])).collect();
+    let parameters = escape(&serde_json::to_string(&parameters).unwrap_or_default());
     format!(
-        "<h3>What differs</h3>\n<div class=\"scroll{tall}\" id=\"differences\" data-parameters=\"{parameters}\"><table>\
-         <thead><tr><th></th>{heads}</tr></thead><tbody>{}</tbody></table></div>\n",
+        "<h3>What differs</h3>\n{order}<div class=\"scroll{tall}\" id=\"differences\" data-parameters=\"{parameters}\">\
+         <table><thead><tr><th></th>{heads}</tr></thead><tbody>{}</tbody></table></div>\n",
         rows.concat()
     )
 }
 
 /// A row for each drive.
-fn described(run: &RunResult) -> String {
+fn described(run: &RunResult, drives: &[Drive<'_>]) -> String {
     let heads = ["Drive", "Capacity", "Flash", "Cell", "Over-provisioning", "FTL", "GC", "Buffer"];
     let heads: String = heads.map(|head| format!("<th>{head}</th>")).concat();
-    let rows: String = run.devices.iter().enumerate().map(|(index, device)| description(index, device)).collect();
+    let rows: String = drives.iter().map(|drive| description(drive, &run.devices[drive.index])).collect();
     format!(
         "<div class=\"scroll\"><table class=\"words\"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
 
-fn description(index: usize, device: &DeviceResult) -> String {
+fn description(drive: &Drive<'_>, device: &DeviceResult) -> String {
     let all = flat(&device.configuration);
     let get = |key: &str| all.get(key).map(String::as_str);
     // Words for the parts that are there, in order.
@@ -173,8 +162,8 @@ fn description(index: usize, device: &DeviceResult) -> String {
         said(&[buffer]),
     ];
     let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-    let name = escape(&device.name);
-    format!("<tr><td class=\"name\" title=\"{name}\">{}{name}</td>{cells}</tr>", chip(index))
+    let name = escape(drive.name);
+    format!("<tr><td class=\"name\" title=\"{name}\">{}{name}</td>{cells}</tr>", drive.chip)
 }
 
 /// Drives that differ in more keys than this are different drives, not variants of one.
@@ -182,8 +171,12 @@ const VARIANTS_DIFFER_IN: usize = 4;
 
 /// The place of the chart of a metric by a parameter: of two drives a table says as much, and between different drives no
 /// parameter is the reason.
-pub(super) fn by_parameter(run: &RunResult, differences: &Differences) -> String {
-    let differ = differences.len();
+pub(super) fn by_parameter(run: &RunResult, differences: &[Difference]) -> String {
+    let is_varied = |of: &&Difference| run.devices.iter().all(|device| device.overrides.contains_key(&of.key));
+    let differ = match differences.iter().filter(is_varied).count() {
+        0 => differences.len(),
+        varied => varied,
+    };
     if run.devices.len() < 3 || differ == 0 || (run.devices.len() <= FEW && differ > VARIANTS_DIFFER_IN) {
         return String::new();
     }

@@ -32,6 +32,7 @@ mod waited;
 mod watched;
 
 use crate::result::RunResult;
+use crate::variants::{by_variant, differences};
 use html::{escape, json_in_script};
 pub use reproduction::render_reproduction;
 
@@ -48,7 +49,7 @@ const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
 ///
 /// Any number of drives, with or without timelines; what is missing is said in words where its chart would be.
 pub fn render(run: &RunResult) -> String {
-    let (title, differences) = (title(run), drives::differences(run));
+    let (title, differences) = (title(run), differences(run));
     let result = match serde_json::to_string(run) {
         Ok(json) => json_in_script(&json),
         // Only a map with keys that are not strings cannot become JSON, and a result has none.
@@ -69,6 +70,7 @@ pub fn render(run: &RunResult) -> String {
             ("banners", &tables::banners(run)),
             ("conclusions", &tables::conclusions(run)),
             ("same", same(run)),
+            ("means", &tables::means(run)),
             ("summary", &tables::summary(run)),
             ("headline", &divided::headline(run)),
             ("what", &drives::section(run, &differences)),
@@ -95,7 +97,7 @@ fn title(run: &RunResult) -> String {
     if let Some(title) = &run.title {
         return title.clone();
     }
-    let names: Vec<&str> = run.devices.iter().map(|device| device.name.as_str()).collect();
+    let names: Vec<&str> = by_variant(run).into_iter().map(|(name, _)| name).collect();
     let drives = match names.as_slice() {
         [] => "No drive".to_string(),
         [one] => (*one).to_string(),

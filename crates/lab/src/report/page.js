@@ -481,12 +481,11 @@
   // A metric of every drive by a parameter in which they differ: metrics are the columns of the headline, parameters what
   // the command line varied, where it did, or else all that differs between the descriptions.
   const varied = (() => {
+    const several = (all) => Object.fromEntries(Object.entries(all).filter(([, values]) => new Set(values).size > 1));
     const overrides = drives.map((drive) => drive.overrides ?? {});
     const keys = [...new Set(overrides.flatMap(Object.keys))];
-    const all = keys.length > 0
-      ? Object.fromEntries(keys.map((key) => [key, overrides.map((own) => (own[key] === undefined ? null : String(own[key])))]))
-      : JSON.parse(document.getElementById("differences")?.dataset.parameters ?? "{}");
-    return Object.fromEntries(Object.entries(all).filter(([, values]) => new Set(values).size > 1));
+    const own = several(Object.fromEntries(keys.map((key) => [key, overrides.map((set) => (set[key] === undefined ? null : String(set[key])))])));
+    return Object.keys(own).length > 0 ? own : several(JSON.parse(document.getElementById("differences")?.dataset.parameters ?? "{}"));
   })();
   const metrics = [...document.querySelectorAll("#headline th[data-metric]")].map((head) => ({
     name: head.dataset.metric, kind: head.dataset.unit, column: head.cellIndex,

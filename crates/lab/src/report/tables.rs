@@ -4,6 +4,7 @@ use super::html::{bytes_per_second, escape, figure, nanos, percent, rate, senten
 use super::layers;
 use crate::headline::{Metric, Unit, metrics};
 use crate::result::{DeviceResult, RunResult};
+use crate::table;
 
 /// Drives that have a colour of their own.
 const COLOURS: usize = 12;
@@ -100,6 +101,30 @@ fn show(unit: Unit, value: f64) -> String {
         Unit::Share => percent(value),
         Unit::Count => whole(value as u64),
     }
+}
+
+/// Of repeated drives the means that the terminal shows, a row for each.
+pub(super) fn means(run: &RunResult) -> String {
+    let Some(said) = table::repetitions(run) else { return String::new() };
+    let columns = metrics(run);
+    let heads: String =
+        columns.iter().map(|Metric { head, name, .. }| format!("<th title=\"{name}\">{head}</th>")).collect();
+    let row = |(of, cells): (&str, Vec<Option<String>>)| {
+        let cells = cells.iter().map(|cell| match cell {
+            // A line may end between the two, and not before a unit.
+            Some(cell) => format!("<td>{}</td>", escape(&cell.replace(' ', "\u{a0}").replace("\u{a0}±", " ±"))),
+            None => "<td class=\"none\">–</td>".to_string(),
+        });
+        format!("<tr><td class=\"name\">{}</td>{}</tr>", escape(of), cells.collect::<String>())
+    };
+    let rows: Vec<String> = table::judged(run, &columns).into_iter().map(row).collect();
+    let tall = if rows.len() > 2 * super::drives::FEW { " tall" } else { "" };
+    format!(
+        "<h3>Means</h3>\n<p class=\"caption\">{}.</p>\n<div class=\"scroll{tall}\"><table id=\"means\"><thead><tr>\
+         <th>Drive</th>{heads}</tr></thead><tbody>{}</tbody></table></div>\n<h3>Each repetition</h3>",
+        escape(&said),
+        rows.concat()
+    )
 }
 
 /// The table that answers most questions: a row for each drive. The script sorts it by `data-value` and takes from it what

@@ -353,7 +353,7 @@ fn a_watched_run_shows_what_was_counted_and_what_was_there() {
 fn a_whole_run_has_neither_section() {
     let page = without_library(&render(&run(vec![device("one")])));
     assert!(!page.contains("<h2>Sub-tests</h2>") && !page.contains("<h2>Ready/Busy</h2>"));
-    assert!(!page.contains("class=\"caption quiet\""));
+    assert!(!page.contains("class=\"caption quiet\"") && !page.contains("id=\"means\""));
 }
 
 #[test]
@@ -422,6 +422,79 @@ fn the_page_says_what_each_drive_is_and_only_what_differs() {
     assert!(without_library(&render(&three)).contains("id=\"by-parameter\""));
     let same = render(&run(vec![variant("one", "greedy"), variant("two", "greedy")]));
     assert!(same.contains("The descriptions of all drives are the same."));
+}
+
+/// The value that follows from a key was shown in place of the key that was varied.
+#[test]
+fn what_was_set_stands_first_among_what_differs() {
+    let variant = |name: &str, over: &str, user: &str, cache: Option<&str>| DeviceResult {
+        configuration: serde_json::json!({
+            "name": name, "buffer": { "size": "32m" }, "capacity": { "user": user }, "gc": { "victim": "greedy" },
+        }),
+        overrides: BTreeMap::from_iter(
+            [("capacity.over_provisioning", Some(over)), ("gc.victim", Some("greedy")), ("ftl.cache", cache)]
+                .into_iter()
+                .filter_map(|(key, value)| Some((key.to_string(), value?.to_string()))),
+        ),
+        ..device(name)
+    };
+    let devices = vec![variant("one", "7%", "8g", None), variant("two", "<28%>", "6g", Some("4m"))];
+    let page = without_library(&render(&run(devices.clone())));
+    let (_, differ) = page.split_once("<h3>What differs</h3>").expect("what differs");
+    let (differ, _) = differ.split_once("</table>").expect("a table");
+    let rows: Vec<&str> = differ.split("<tr>").skip(2).collect();
+    let expected = [
+        "<td><code>capacity.over_provisioning</code></td><td>7%</td><td>&lt;28%&gt;</td>",
+        "<td><code>ftl.cache</code></td><td class=\"none\">–</td><td>4m</td>",
+        "<td><code>capacity.user</code></td><td>8g</td><td>6g</td>",
+    ];
+    assert_eq!(rows.len(), expected.len(), "{differ}");
+    for (row, expected) in rows.iter().zip(expected) {
+        assert!(row.starts_with(expected), "{row}");
+    }
+    assert!(differ.contains("; the other key may follow from that."), "{differ}");
+    // Set alike, or in other words than the description's, is no difference.
+    let mut same = devices;
+    same[1] = variant("two", "7%", "8g", None);
+    same[1].overrides.insert("buffer.size".to_string(), "32768k".to_string());
+    assert!(render(&run(same)).contains("The descriptions of all drives are the same."));
+}
+
+/// The terminal had means and intervals, and the page had each repetition alone.
+#[test]
+fn repetitions_have_the_means_of_the_terminal_and_are_one_drive() {
+    let repetition = |of: &str, number: u32, amplification: f64| DeviceResult {
+        repetition: Some(Repetition { of: of.to_string(), number, seed: u64::from(number) }),
+        write_amplification: Some(WriteAmplification { total: amplification, by_cause: BTreeMap::new() }),
+        overrides: BTreeMap::from([("gc.victim".to_string(), of.to_string())]),
+        ..device(&format!("{of} #{number}"))
+    };
+    let of = |of: &str, [first, second]: [f64; 2]| [repetition(of, 1, first), repetition(of, 2, second)];
+    let run = run([of("<fifo>", [3.0, 3.2]), of("greedy", [2.0, 2.0])].concat());
+    let page = without_library(&render(&run));
+    let (_, means) = page.split_once("<table id=\"means\">").expect("means");
+    let (means, _) = means.split_once("</table>").expect("its end");
+    let rows: Vec<&str> = means.split("<td class=\"name\">").skip(1).collect();
+    let metrics = crate::headline::metrics(&run);
+    let judged = crate::table::judged(&run, &metrics);
+    assert_eq!((rows.len(), judged.len()), (2, 2), "{means}");
+    let table = crate::table::render(&run);
+    for (row, (name, cells)) in rows.iter().zip(judged) {
+        assert!(row.starts_with(&format!("{}</td>", escape(name))), "{row}");
+        let line = table.lines().find(|line| line.starts_with(name)).expect(&table);
+        let row = row.replace('\u{a0}', " ");
+        for cell in cells.into_iter().flatten() {
+            assert!(row.contains(&format!("<td>{cell}</td>")) && line.contains(&cell), "{cell}: {row}, {line}");
+        }
+    }
+    // 12.706 times the deviation of two values by the root of two.
+    assert!(rows[0].contains("<td>3.100 ±1.271</td>") && rows[1].contains("<td>2.000 ±0</td>"), "{means}");
+    assert!(page.contains("<title>&lt;fifo&gt; and greedy under rw=randwrite</title>"));
+    assert!(page.contains("2 repetitions, each with a seed of its own: the mean, and half of its 95 % interval."));
+    let (_, differ) = page.split_once("<h3>What differs</h3>").expect("what differs");
+    let (differ, _) = differ.split_once("</table>").expect("a table");
+    assert!(differ.contains("<td><code>gc.victim</code></td><td>&lt;fifo&gt;</td><td>greedy</td></tr>"), "{differ}");
+    assert!(!differ.contains("#1"), "{differ}");
 }
 
 #[test]
