@@ -453,6 +453,32 @@ def long_names(browser, page, result):
     return wrong
 
 
+def bars_of_drives(browser, _, result):
+    """Below layers each drive has a bar, and those of a stack add up to the stack's."""
+    wrong = []
+    expected = []
+    for drive in result["devices"]:
+        below = drive["drives"]
+        expected.append(f"{drive['name']}, {len(below)} drives together" if below else drive["name"])
+        expected += [one["name"] for one in below]
+    for button, tolerance in (("Amplification", 1e-3), ("Programs", 20), ("Reads", 20), ("Erases", 20)):
+        press(browser, "causes", button)
+        names, series = of_chart(browser, "causes", "[option.yAxis[0].data, option.series.map((one) => one.data)]")
+        if names != expected:
+            return wrong + [f"{button}: the bars are {names}, expected {expected}"]
+        lengths = [sum(part) for part in zip(*series)]
+        place = 0
+        for drive in result["devices"]:
+            whole, parts = lengths[place], lengths[place + 1:place + 1 + len(drive["drives"])]
+            place += 1 + len(parts)
+            told = drive["write_amplification"]["total"]
+            if button == "Amplification" and abs(whole - told) > 1e-9:
+                wrong.append(f"the bar of {drive['name']} has {whole}, expected {told}")
+            if parts and (abs(sum(parts) - whole) > tolerance or min(parts) <= 0):
+                wrong.append(f"{button}: the bars {parts} of {drive['name']} do not add up to {whole}")
+    return wrong
+
+
 PROBES = {
     "one": [copying, themes, axes_of_latency],
     "three": [switching, axes_of_latency],
@@ -460,5 +486,6 @@ PROBES = {
     "narrow": [axes_of_latency],
     "spiky": [tooltips_of_time, tooltips_of_latency, axes_of_time, zoom, saving],
     "repeated": [repetitions, long_names],
+    "stacked": [bars_of_drives],
     "sweep": [sorting, switching, metric_by_parameter, on_a_phone],
 }

@@ -253,6 +253,19 @@ def repeated():
     return devices
 
 
+def stacked(name, index, shares):
+    """A stack of several drives, each of which has a share of all that its flash did."""
+    stack = device(name, index)
+    stack["drives"] = []
+    for place, share in enumerate(shares):
+        flash = {kind: {"total": 0, "by_cause": {cause: int(share * count) for cause, count in of["by_cause"].items()}} for kind, of in stack["flash"].items()}
+        for of in flash.values():
+            of["total"] = sum(of["by_cause"].values())
+        stack["drives"].append({"name": f"{name}.{place}", "flash": flash})
+    stack["host_layers"] = [{"kind": "stripe", "configuration": {}, "taken": {"requests": [0] * 4, "bytes": [0] * 4}, "sent": {"requests": [0] * 4, "bytes": [0] * 4}, "metrics": {}}]
+    return stack
+
+
 def set_alike(name, index):
     """A drive of a run in which --set says the same of all drives, and their descriptions differ."""
     drive = device(name, index)
@@ -307,6 +320,7 @@ def samples():
         "narrow": (run([narrow("one", 0), narrow("two", 1)]), 8, 0),
         "sweep": (run(sweep(), workload="rw=randwrite,bs=4k,iodepth=32,size=100%,io_size=2450%,norandommap,random_generator=tausworthe64", precondition="steady:../traces/rocksdb_fillrandom_overwrite_ext4.csv.zst"), 43, 41),
         "repeated": (run(repeated()), 25, 23),
+        "stacked": (run([stacked("two & two", 0, (0.25, 0.75)), stacked("alone", 1, ()), stacked("four", 2, (0.25,) * 4)], host="stripe.toml"), 9, 0),
         "set-alike": (run([set_alike(name, index) for index, name in enumerate(("greedy", "fifo", "random"))]), 10, 0),
         "short": (run([device("one-interval", intervals=1), device("two-intervals", 1, intervals=2)]), 8, 0),
         "no-timeline": (run([device("no-timeline", intervals=0)]), 7, 3),

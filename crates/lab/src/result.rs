@@ -150,6 +150,9 @@ pub struct DeviceResult {
     /// What stood above the drive, the topmost first: empty where requests went straight to it.
     #[serde(default)]
     pub host_layers: Vec<LayerMetrics>,
+    /// Each drive below the layers, where there are several; `flash` is their sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drives: Vec<DriveOfStack>,
     /// Commands of the drive's own set, by name, and its events; absent where it knows block I/O alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
@@ -177,6 +180,15 @@ pub struct DeviceResult {
     /// What was recorded from the Ready/Busy lines, where that was asked for.
     #[serde(default)]
     pub ready_busy: Option<ReadyBusy>,
+}
+
+/// One of several drives below host layers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveOfStack {
+    /// What the stack calls it.
+    pub name: String,
+    /// Operations of its flash.
+    pub flash: Flash,
 }
 
 /// A job of the workload, its clones together.

@@ -108,6 +108,15 @@ fn what_layers_add_is_said_layer_by_layer() {
         assert!((parts - total).abs() < 0.005, "{parts} of {total}: {sentence}");
         assert!(sentence.contains("1.000 for the workload"), "{sentence}");
     }
+    // Each side has its own entry, and together they are the stack's; a drive alone is the stack.
+    let sides = &mirror.devices[0].drives;
+    assert_eq!(sides.iter().map(|side| side.name.as_str()).collect::<Vec<_>>(), ["mirrored.0", "mirrored.1"]);
+    let (all, own) = (&mirror.devices[0].flash.programs, |side: usize| &sides[side].flash.programs);
+    assert_eq!((own(0).total + own(1).total, own(0).total > 0), (all.total, true));
+    for (cause, count) in &all.by_cause {
+        assert_eq!(own(0).by_cause[cause] + own(1).by_cause[cause], *count, "{cause}");
+    }
+    assert!(append.devices[0].drives.is_empty());
     // Its drives wait side by side, each for its own commands, longer than the requests take together.
     mirror.devices[0].gc.stall_ns = u64::MAX / 2;
     let said = conclusions(&mirror);

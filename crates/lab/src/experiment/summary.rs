@@ -6,7 +6,7 @@ use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
-use ssdlab_host::{Administration, LayerMetrics};
+use ssdlab_host::{Administration, LayerMetrics, Part};
 use ssdlab_measure::{Lifetime, Usage};
 
 use super::stack::Stack;
@@ -18,9 +18,9 @@ use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, Cdf, Check, DeviceResult, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, MapRequests, Outstanding,
-    OverProvisioning, PerOp, Precondition, RateVariation, Subtest, Theory, Throughput, Utilization, WearHistogram,
-    WriteAmplification,
+    Buffer, Cdf, Check, DeviceResult, DriveOfStack, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, MapRequests,
+    Outstanding, OverProvisioning, PerOp, Precondition, RateVariation, Subtest, Theory, Throughput, Utilization,
+    WearHistogram, WriteAmplification,
 };
 use crate::smart::SmartLogs;
 use crate::theory;
@@ -96,6 +96,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
     let utilization = utilization(device, virtual_time_ns);
     let memory = parts::memory(device);
     let design = parts::design(device);
+    let drives = drives(device);
     let erases = parts::erases(device);
     let erase_counts = parts::erase_counts(device);
     let erases_in_run = Some(parts::erases_between(&erases_before, &erase_counts));
@@ -183,6 +184,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
             padding_bytes: counters.padding_bytes,
         },
         host_layers: layers,
+        drives,
         commands,
         checks,
         warnings: Vec::new(),
@@ -251,6 +253,13 @@ fn latencies(kinds: &[Latencies; 4]) -> (crate::result::Latencies, std::collecti
     let cdf = cdf.map(|(name, latencies)| ((*name).to_string(), latencies.cdf())).collect();
     let [all, read, write, trim, flush] = summaries;
     (crate::result::Latencies { all, read, write, trim, flush }, cdf)
+}
+
+/// What each drive's flash did, where there are several.
+fn drives(device: &dyn Administration) -> Vec<DriveOfStack> {
+    let parts = device.parts();
+    let of = |part: Part<'_>| DriveOfStack { name: part.name, flash: flash(&part.drive.counters()) };
+    if parts.len() > 1 { parts.into_iter().map(of).collect() } else { Vec::new() }
 }
 
 fn flash(counters: &Counters) -> Flash {

@@ -336,8 +336,15 @@
     element.style.height = `${Math.max(240, around + labels.length * Math.max(row, 6 + 13 * lines))}px`;
     return { left: 10 + width, axisLabel: { color: css("--ink"), width, overflow: "break", lineHeight: 13, interval: 0 } };
   };
+  // A bar for each drive; of a stack of several a bar for all of them together, and then one for each.
+  const work = drives.flatMap((drive) => {
+    const below = drive.drives ?? [];
+    const together = below.length > 0 ? `${drive.name}, ${below.length} drives together` : drive.name;
+    return [{ name: together, flash: drive.flash, drive }, ...below.map(({ name, flash }) => ({ name, flash, drive }))];
+  });
   const byCause = (element, pick, name, kind) => {
-    const rows = drives.map((drive) => pick(drive) ?? {});
+    const labels = work.map((bar) => bar.name);
+    const rows = work.map((bar) => pick(bar) ?? {});
     const causes = Object.keys(titles).concat(rows.flatMap(Object.keys).filter((cause) => !(cause in titles)))
       .filter((cause, at, all) => all.indexOf(cause) === at && rows.some((row) => row[cause] > 0));
     if (causes.length === 0) return "There were none.";
@@ -345,9 +352,9 @@
     option.legend = { ...option.legend, show: true };
     const scaled = nice(kind, 0, Math.max(...rows.map((row) => sum(Object.values(row)))));
     const format = scaled.value;
-    const { left, axisLabel } = rowNames(element, names, 110, few ? 34 : 24);
+    const { left, axisLabel } = rowNames(element, labels, 110, work.length <= Number(body.dataset.few) ? 34 : 24);
     option.grid = { left, right: 56, top: 40, bottom: 46 };
-    option.yAxis = axis("", { type: "category", inverse: true, data: names, axisLabel, splitLine: { show: false } });
+    option.yAxis = axis("", { type: "category", inverse: true, data: labels, axisLabel, splitLine: { show: false } });
     option.xAxis = axis(name, { type: "value", min: 0, max: scaled.max, interval: scaled.interval, axisLabel: along(scaled.label) });
     option.tooltip = { ...option.tooltip, trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: css("--faint"), opacity: .6 } }, valueFormatter: shown(format) };
     option.series = causes.map((cause, at) => ({
@@ -364,11 +371,19 @@
     Object.entries(b).forEach(([cause, value]) => { total[cause] = (total[cause] ?? 0) + value; });
     return total;
   };
+  const programs = ({ flash }) => added(flash.programs.by_cause, flash.copybacks.by_cause);
+  // A drive of a stack has its part of the stack's write amplification: the parts add up to the whole.
+  const partOf = (bar) => {
+    const { write_amplification: whole, flash } = bar.drive;
+    if (!whole || bar.flash === flash) return whole?.by_cause;
+    const pages = sum(Object.values(programs({ flash })));
+    return Object.fromEntries(Object.entries(programs(bar)).map(([cause, count]) => [cause, pages > 0 ? whole.total * count / pages : 0]));
+  };
   const causes = {
-    amplification: (element) => byCause(element, (drive) => drive.write_amplification?.by_cause, "bytes programmed for each byte the host wrote", "ratio"),
-    programs: (element) => byCause(element, (drive) => added(drive.flash.programs.by_cause, drive.flash.copybacks.by_cause), "pages programmed or copied back", "count"),
-    reads: (element) => byCause(element, (drive) => drive.flash.reads.by_cause, "pages read from flash", "count"),
-    erases: (element) => byCause(element, (drive) => drive.flash.erases.by_cause, "blocks erased", "count"),
+    amplification: (element) => byCause(element, partOf, "write amplification", "ratio"),
+    programs: (element) => byCause(element, programs, "pages programmed or copied back", "count"),
+    reads: (element) => byCause(element, ({ flash }) => flash.reads.by_cause, "pages read from flash", "count"),
+    erases: (element) => byCause(element, ({ flash }) => flash.erases.by_cause, "blocks erased", "count"),
   };
 
   // What requests of a kind waited for: a bar for all of them and one for each tail of every drive.

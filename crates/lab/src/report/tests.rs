@@ -46,6 +46,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         precondition: Precondition::default(),
         host: Host::default(),
         host_layers: Vec::new(),
+        drives: Vec::new(),
         checks: vec![Check { name: "requests".into(), held: true, detail: "9 generated, 9 completed.".into() }],
         warnings: vec![],
         configuration: serde_json::json!({ "name": name }),
