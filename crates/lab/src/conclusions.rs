@@ -16,7 +16,7 @@ use crate::checks::percent;
 use crate::result::{DeviceResult, LatencyBreakdown, LatencySplit, LatencySummary, OpBreakdown, RunResult};
 use crate::table::{three_digits, volume};
 use crate::text::clipped;
-use crate::variants::{Spread, by_variant};
+use crate::variants::{Difference, Spread, by_variant, differences};
 
 /// Part of a latency from which it is named.
 const PART_TO_NAME: f64 = 0.1;
@@ -41,6 +41,9 @@ const MOST: f64 = 50.0;
 
 /// Write amplification of a cause from which it costs something.
 const COSTS: f64 = 0.1;
+
+/// The key of the victim policy.
+const VICTIM: &str = "gc.victim";
 
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
@@ -101,6 +104,7 @@ pub fn conclusions(run: &RunResult) -> Vec<String> {
         said.push(speed(slowest, fastest, drives.len()));
     }
     said.extend(writes(&drives));
+    said.extend(victims(run, &drives));
     if let Some(slowest) = slowest {
         said.extend(tails(slowest, drives.len() > 1));
     }
@@ -236,6 +240,33 @@ fn writes(drives: &[Drive<'_>]) -> Option<String> {
             most.name()
         ),
     })
+}
+
+/// Of drives that differ in nothing but their victim policy, how much of a victim is valid where write amplification is highest
+/// and where it is lowest: what is valid has to be moved.
+fn victims(run: &RunResult, drives: &[Drive<'_>]) -> Option<String> {
+    let differences = differences(run);
+    // Keys of one policy, such as gc.choices, are no keys of the others.
+    let is_of_policy =
+        |of: &Difference| of.key == VICTIM || of.key.starts_with("gc.") && of.values.iter().any(Option::is_none);
+    if !differences.iter().any(|of| of.key == VICTIM) || !differences.iter().all(is_of_policy) {
+        return None;
+    }
+    let most = drives.iter().max_by(|a, b| a.amplification().total_cmp(&b.amplification()))?;
+    let least = drives.iter().min_by(|a, b| a.amplification().total_cmp(&b.amplification()))?;
+    let share = |drive: &Drive<'_>| drive.mean(DeviceResult::victim_valid_share);
+    let (more, less) = (share(most)?, share(least)?);
+    if most.amplification() < APART * least.amplification() || more <= less {
+        return None;
+    }
+    Some(format!(
+        "The drives differ only in {VICTIM}: a victim of {} is {} valid when it is chosen, one of {} {}; what is valid has to \
+         be moved.",
+        most.name(),
+        percent(more),
+        least.name(),
+        percent(less)
+    ))
 }
 
 /// The parts of write amplification, the largest first.

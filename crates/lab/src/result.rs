@@ -768,6 +768,28 @@ impl Throughput {
     }
 }
 
+impl DeviceResult {
+    /// How much of a victim was valid when it was chosen, as a share of 1 and a mean over all victims, below layers of all
+    /// drives; nothing where none was collected.
+    pub fn victim_valid_share(&self) -> Option<f64> {
+        const SHARE: &str = "victim_valid_share";
+        if self.gc.victims() == 0 {
+            return None;
+        }
+        if let Some(&share) = self.design.get(SHARE) {
+            return Some(share);
+        }
+        // Of several drives each metric is preceded by its drive's name.
+        let of_drives = self.design.iter().filter_map(|(key, share)| Some((key.strip_suffix(SHARE)?, *share)));
+        let count = |drive: &str, what: &str| self.design.get(&format!("{drive}{what}")).copied().unwrap_or(0.0);
+        let (valid, victims) = of_drives.fold((0.0, 0.0), |(valid, all), (drive, share)| {
+            let victims = count(drive, "victims_foreground") + count(drive, "victims_background");
+            (valid + share * victims, all + victims)
+        });
+        (victims > 0.0).then(|| valid / victims)
+    }
+}
+
 impl RunResult {
     /// Whether every check of every drive held.
     pub fn checks_held(&self) -> bool {

@@ -209,6 +209,7 @@ fn rows() -> Vec<Row> {
             (d.bytes.write > 0 && copied > 0.0).then(|| format!("{:.3}", copied / d.bytes.write as f64))
         }),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
+        row("  victims, valid share", |d| d.victim_valid_share().map(checks::percent)),
         row("flash reads", |d| Some(count(d.flash.reads.total))),
         row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
         row(

@@ -79,6 +79,41 @@ fn what_a_written_byte_costs_is_said_by_cause_and_beside_theory() {
     assert!(said.iter().all(|sentence| !sentence.contains("amplification")), "{said:#?}");
 }
 
+/// Why one policy costs more than another was in result.json alone.
+#[test]
+fn drives_that_differ_by_their_victim_policy_are_told_how_valid_their_victims_were() {
+    let of_policy = |victim: &str| {
+        let mut config = drive(victim);
+        config.gc.victim = victim.to_string();
+        config
+    };
+    let drives = ["greedy", "fifo"].map(of_policy);
+    let result = run(&experiment(&entrants(&drives), &Random::writes(60_000), Age::Fill));
+    let [greedy, fifo] = [0, 1].map(|index| {
+        let share = result.devices[index].victim_valid_share().expect("it collects");
+        assert_eq!(Some(&share), result.devices[index].design.get("victim_valid_share"));
+        share
+    });
+    assert!(fifo > greedy, "{fifo} and {greedy}");
+    let expected = format!(
+        "The drives differ only in gc.victim: a victim of fifo is {:.1} % valid when it is chosen, one of greedy {:.1} %; \
+         what is valid has to be moved.",
+        fifo * 100.0,
+        greedy * 100.0
+    );
+    assert_eq!(only(&conclusions(&result), "a victim of"), expected);
+    // It is not the reason alone where something else differs, and none where nothing was collected.
+    let mut larger = drives.clone();
+    larger[1].user_bytes /= 2;
+    let others = [
+        run(&experiment(&entrants(&larger), &Random::writes(60_000), Age::Fill)),
+        run(&experiment(&entrants(&drives), &Random::writes(500), Age::None)),
+    ];
+    for said in others.iter().map(conclusions) {
+        assert!(!said.iter().any(|sentence| sentence.contains("a victim of")), "{said:#?}");
+    }
+}
+
 /// What layers add is told apart from what the workload wrote, and copies from records and parts of units.
 #[test]
 fn what_layers_add_is_said_layer_by_layer() {

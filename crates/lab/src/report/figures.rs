@@ -154,6 +154,7 @@ impl Body<'_> {
                 format!("<span title=\"{}\">{}</span>", escape(&theory.model), figure(theory.write_amplification))
             })
         });
+        self.row("Valid share of victims", |device| device.victim_valid_share().map(percent));
         self.row("Pages read", |device| Some(whole(device.flash.reads.total)));
         self.row("Pages programmed", |device| Some(whole(device.flash.programs.total)));
         self.row("Pages copied back", |device| Some(whole(device.flash.copybacks.total)));

@@ -499,6 +499,33 @@ fn repetitions_have_the_means_of_the_terminal_and_are_one_drive() {
 }
 
 #[test]
+fn how_valid_victims_were_is_among_all_figures_of_what_collected() {
+    let mut stack = device("stack");
+    assert_eq!(stack.victim_valid_share(), None);
+    stack.design = BTreeMap::from_iter([("a.0", 30.0, 10.0, 0.5), ("a.1", 60.0, 0.0, 0.75)].into_iter().flat_map(
+        |(name, fore, back, share)| {
+            let of = |key: &str, value| (format!("{name}.{key}"), value);
+            [of("victims_foreground", fore), of("victims_background", back), of("victim_valid_share", share)]
+        },
+    ));
+    assert_eq!(stack.victim_valid_share(), None, "nothing was collected");
+    stack.gc = Gc { foreground_victims: 90, background_victims: 10, ..Gc::default() };
+    // The mean over 40 victims and 60.
+    assert_eq!(stack.victim_valid_share(), Some(0.65));
+    let mut alone = device("alone");
+    alone.gc.background_victims = 1;
+    alone.design.insert("victim_valid_share".to_string(), 0.25);
+    let run = run(vec![stack, alone, device("idle")]);
+    let page = without_library(&render(&run));
+    let row = "<td>Valid share of victims</td><td>65.0 %</td><td>25.0 %</td><td class=\"none\">–</td>";
+    assert!(page.contains(row));
+    let table = crate::table::render(&run);
+    let line = table.lines().find(|line| line.starts_with("  victims, valid share ")).expect(&table);
+    let cells: Vec<&str> = line.split_whitespace().skip(3).collect();
+    assert_eq!(cells.join(" "), "65.0 % 25.0 % -");
+}
+
+#[test]
 fn the_headline_has_erases_of_the_run_and_every_value_to_sort_by() {
     let mut one = device("one");
     one.erases.mean = 79.5;
