@@ -460,7 +460,8 @@ const REMEDIES: [Remedy; 9] = [
         op: "read",
         change: |drive| match word(drive, "/flash/scheduler") {
             "fifo" | "single-fifo" => said(
-                "flash.scheduler = \"reads-first\" lets the host's reads go before programs and garbage collection",
+                "flash.scheduler = \"reads-first\" lets reads go before programs and erases, which then wait as long as their \
+                 die has reads: writes take longer, and blocks are freed later",
             ),
             _ => suspension(drive, "program_suspend", "programs"),
         },

@@ -194,6 +194,31 @@ fn the_key_that_is_named_makes_the_tail_shorter() {
     );
 }
 
+/// The advice said what reads gain, and nothing of what writes pay.
+#[test]
+fn reads_first_is_proposed_with_what_it_costs() {
+    let mixed = Random { read_percent: 50, depth: 8, ..Random::writes(60_000) };
+    // Reads wait behind programs, not behind erases.
+    let mut drive = drive("plain");
+    drive.flash.timing.erase = Latency { min: Nanos::from_us(50), max: Nanos::from_us(50) };
+    let plain = with_breakdown(&[drive.clone()], mixed, Age::Fill);
+    let said = conclusions(&plain);
+    let sentence = only(&said, "of the reads");
+    assert!(
+        sentence.contains("; flash.scheduler = \"reads-first\" lets reads go before programs and erases"),
+        "{sentence}"
+    );
+    assert!(sentence.ends_with(": writes take longer, and blocks are freed later."), "{sentence}");
+    drive.flash.scheduler = SchedulerKind::ReadsFirst;
+    let changed = with_breakdown(&[drive], mixed, Age::Fill);
+    let mean = |result: &RunResult| {
+        let latencies = &result.devices[0].latency_ns;
+        [latencies.read, latencies.write].map(|of| of.expect("requests").mean)
+    };
+    let ([read, write], [read_before, write_before]) = (mean(&changed), mean(&plain));
+    assert!(read < read_before && write > write_before, "{read} {write}, before {read_before} {write_before}");
+}
+
 /// What a drive that never suspends does not state has to be named too: without it the proposed description is refused.
 #[test]
 fn a_suspension_is_proposed_with_the_times_that_it_needs() {
