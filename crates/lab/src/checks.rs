@@ -157,6 +157,8 @@ impl FreeSpace {
 /// What a result does not say of its run, and warnings go by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
+    /// The workload is a trace: it sends what is in it, and no more.
+    pub(crate) is_trace: bool,
     /// Requests arrive by a clock of the workload's own.
     pub(crate) is_clocked: bool,
     /// The drive was aged to the steady state of the measured workload itself.
@@ -426,10 +428,13 @@ fn writes(result: &DeviceResult, config: &DriveConfig, circumstances: Circumstan
             "garbage collection never ran: {} of the user capacity was written, so write amplification and write \
              latencies are those of a drive with free blocks ({})",
             percent(overwritten),
-            if result.precondition.written_bytes == 0 {
-                "use --precondition fill or steady"
-            } else {
-                "write more, or use --precondition steady:WORKLOAD"
+            match (circumstances.is_trace, result.precondition.steady.is_some()) {
+                _ if result.precondition.written_bytes == 0 => "use --precondition fill or steady",
+                // It has no more writes than it has.
+                (true, false) => "use --precondition steady, or fill+WORKLOAD",
+                (true, true) => "what the trace writes fits into the space that was free",
+                (false, false) => "write more, or use --precondition steady:WORKLOAD",
+                (false, true) => "write more",
             }
         ));
         return;

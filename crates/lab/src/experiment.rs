@@ -459,6 +459,7 @@ fn run_drive(
         wall_precondition_s,
         struck_before: struck,
         circumstances: Circumstances {
+            is_trace: experiment.workload.is_trace(),
             is_clocked: experiment.workload.is_clocked(),
             is_steady_of_this: matches!(experiment.age, Age::Steady),
             is_aged_by_workload: matches!(experiment.age, Age::Workload(_)),

@@ -48,6 +48,11 @@ pub trait WorkloadSource: Sync {
         true
     }
 
+    /// Whether it is a trace, which has no more requests than it has.
+    fn is_trace(&self) -> bool {
+        false
+    }
+
     /// Whether it writes at the write pointers of this drive's zones.
     fn writes_in_zones(&self, drive: &DriveConfig) -> InZones {
         let _ = drive;

@@ -81,6 +81,37 @@ fn a_drive_that_became_read_only_in_preconditioning_says_so_and_advises_nothing_
     assert_eq!(healthy["precondition"]["notes"], Value::Array(Vec::new()));
 }
 
+/// A trace was told to write more, which it cannot.
+#[test]
+fn a_trace_that_is_too_short_for_collection_is_told_how_to_fill_the_drive() {
+    let bench = Bench::new();
+    bench.write("short.csv", "time_us,op,offset_bytes,length_bytes\n0,W,1048576,4096\n1,W,65536,8192\n");
+    let advice = |workload: &str, age: &str| {
+        let told = warnings(&bench, &["-d", "tiny.toml", "-w", workload, "-p", age, "--no-snapshot"]);
+        let never = told.into_iter().find(|warning| warning.contains("garbage collection never ran"));
+        let never = never.expect("it says so");
+        never.rsplit_once('(').map(|(_, advice)| advice.trim_end_matches(')').to_string()).expect("an advice")
+    };
+    let job = "rw=randwrite,bs=4k,io_size=16k";
+    assert_eq!(advice("short.csv", "none"), "use --precondition fill or steady");
+    assert_eq!(advice("short.csv", "footprint"), "use --precondition steady, or fill+WORKLOAD");
+    assert_eq!(advice(job, "footprint"), "write more, or use --precondition steady:WORKLOAD");
+    // A drive in steady state collects at once, unless its buffer takes all.
+    bench.write("tiny.toml", &format!("{TINY}\n[buffer]\npolicy = \"lru\"\nsize = \"1m\"\n"));
+    let steady = "steady:rw=randwrite,bs=4k,size=100%,io_size=100%,norandommap";
+    assert_eq!(advice(job, steady), "write more");
+    assert_eq!(advice("short.csv", steady), "what the trace writes fits into the space that was free");
+    bench.write("tiny.toml", TINY);
+    // A longer trace is collected as advised.
+    let writes = "0,W,1048576,4096\n".repeat(600);
+    bench.write("again.csv", &format!("time_us,op,offset_bytes,length_bytes\n{writes}"));
+    let collected = |age: &str| {
+        let told = warnings(&bench, &["-d", "tiny.toml", "-w", "again.csv", "-p", age, "--no-snapshot"]);
+        !told.iter().any(|warning| warning.contains("garbage collection never ran"))
+    };
+    assert!(!collected("footprint") && collected("steady"));
+}
+
 #[test]
 fn a_short_mixed_run_on_a_drive_with_pacing_is_told_how_many_writes_would_do() {
     let bench = Bench::new();

@@ -308,6 +308,10 @@ impl WorkloadSource for TextSource {
         !matches!(self.kind, Kind::Fio { .. }) && matches!(discipline, Discipline::Timed { .. })
     }
 
+    fn is_trace(&self) -> bool {
+        matches!(self.kind, Kind::Trace { .. })
+    }
+
     fn writes_in_zones(&self, drive: &DriveConfig) -> InZones {
         match &self.kind {
             // A job without zones says so itself, with its place.
