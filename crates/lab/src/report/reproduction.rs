@@ -193,7 +193,7 @@ fn inputs(report: &Report) -> String {
         .iter()
         .map(|input| {
             let missing = match &input.missing {
-                Some(why) => format!(" <b>Not run:</b> {}.", escape(why)),
+                Some(why) => format!(". <b>Not run:</b> {}.", escape(why)),
                 None => String::new(),
             };
             format!("<li><b>{}</b>: {}{missing}</li>", escape(&input.name), escape(&input.about))

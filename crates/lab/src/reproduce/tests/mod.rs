@@ -191,6 +191,11 @@ fn the_verdict_comes_first_and_says_of_each_figure_what_is_outside_and_why() {
     let (verdict, figure) =
         (page.find("id=\"verdict\"").expect("a verdict"), page.find("id=\"figure01\"").expect("a figure"));
     assert!(verdict < figure && page.contains(headline), "the verdict stands before the figures");
+    // What an input is ends before it is said that it is missing.
+    let mut missing = report;
+    missing.inputs[0].missing = Some("a.csv is in none of the folders".to_string());
+    let page = crate::report::render_reproduction(&missing);
+    assert!(page.contains(". <b>Not run:</b> a.csv is in none of the folders.</li>"), "{page}");
 }
 
 #[test]
