@@ -19,9 +19,9 @@ use ssdlab_lab::{
     Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_measure::Levels;
-use ssdlab_workload::WorkloadKind;
 use ssdlab_workload::fio::Variables;
 use ssdlab_workload::replay::Fit;
+use ssdlab_workload::{WorkloadKind, file_of};
 
 use crate::args::{Run, time_of_environment};
 use crate::failure::Failure;
@@ -46,12 +46,8 @@ impl Sources {
     fn open(args: &Run, sending: Sending, variables: &Variables, seed: u64) -> Result<Sources, Failure> {
         let workload = TextSource::open_with(&args.workload, sending, seed, variables)?;
         let how = args.precondition.as_str();
-        let own = how.strip_prefix("steady:").or(how.strip_prefix("fill+")).unwrap_or(how);
-        let aged_by = if AGES.contains(&how) {
-            None
-        } else {
-            Some(open_beside(own, sending, seed, variables).map_err(|error| no_age(how, error))?)
-        };
+        let aged_by = own_workload(how).map(|own| open_beside(own, sending, seed, variables));
+        let aged_by = aged_by.transpose().map_err(|error| no_age(how, error))?;
         let initial = args.initial.as_ref().map(|text| open_beside(text, sending, seed, variables)).transpose()?;
         Ok(Sources { workload, aged_by, initial })
     }
@@ -67,6 +63,12 @@ impl Sources {
             _ => Age::None,
         }
     }
+}
+
+/// The workload of its own that a way to precondition has.
+fn own_workload(how: &str) -> Option<&str> {
+    let own = how.strip_prefix("steady:").or(how.strip_prefix("fill+")).unwrap_or(how);
+    (!AGES.contains(&how)).then_some(own)
 }
 
 /// Why `--precondition` is no way to precondition a drive.
@@ -103,14 +105,16 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let breakdown = (args.latency_breakdown || args.slowest.is_some() || window.is_some())
         .then(|| Breakdown { slowest: args.slowest.unwrap_or(0) });
     let snapshots = if args.no_snapshot { None } else { snapshots()? };
-    let host = args.host.as_deref().map(shipped::host).transpose()?;
+    let (host, host_drives) = args.host.as_deref().map(shipped::host_and_drives).transpose()?.unzip();
     let allowed = allowed(args.memory.as_deref())?;
     let recording = args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?;
     let progress = progress::shown(args.quiet)?;
     let control = Control::new(interrupt::listen()?, &*progress);
     if let Some(path) = &args.vcd {
-        let files = args.device.iter().chain([&args.workload, &args.precondition]).map(Path::new);
-        outputs::is_not_read("--vcd ", path, files.chain(args.host.as_deref()))?;
+        let drives = args.device.iter().chain(host_drives.iter().flatten()).map(Path::new);
+        let workloads = [Some(args.workload.as_str()), own_workload(&args.precondition), args.initial.as_deref()];
+        let workloads = workloads.into_iter().flatten().filter_map(file_of);
+        outputs::is_not_read("--vcd ", path, drives.chain(workloads).chain(args.host.as_deref()))?;
     }
     let waveform = args.vcd.as_ref().map(|path| Waveform::begin(path, &drives)).transpose()?;
     let mut probe = |_: &str, _: &Geometry| waveform.as_ref().map_or_else(Waveform::nobody, Waveform::observer);

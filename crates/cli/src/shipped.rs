@@ -1,6 +1,7 @@
 //! The descriptions that ship, inside the command.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::path::Path;
 
 use ssdlab_base::{closest, read_text};
@@ -58,8 +59,18 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Description, DescriptionEr
 
 /// What `--host` was given: a file; drives in it are named as `--device` names them.
 pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
-    Host::load(path, &|device| open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence())))
-        .map_err(Failure::input)
+    host_and_drives(path).map(|(host, _)| host)
+}
+
+/// What `--host` was given, and the names of the drives in it.
+pub(crate) fn host_and_drives(path: &Path) -> Result<(Host, Vec<String>), Failure> {
+    let named = RefCell::new(Vec::new());
+    let drive = |device: &str| {
+        named.borrow_mut().push(device.to_string());
+        open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence()))
+    };
+    let host = Host::load(path, &drive).map_err(Failure::input)?;
+    Ok((host, named.into_inner()))
 }
 
 /// The host that a text describes; drives in it are named as `--device` names them. Errors call the text `name`.

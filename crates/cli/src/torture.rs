@@ -30,8 +30,9 @@ const SEEDS: u64 = 1000;
 /// Does what was asked for; status 1 if anything was found.
 pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.save {
-        let device = args.device.as_deref().map(Path::new);
-        outputs::is_not_read("--save ", path, device.into_iter().chain(args.host.as_deref()))?;
+        let below = args.host.as_deref().map(shipped::host_and_drives).transpose()?.map(|(_, drives)| drives);
+        let drives = args.device.iter().chain(below.iter().flatten()).map(Path::new);
+        outputs::is_not_read("--save ", path, drives.chain(args.host.as_deref()))?;
     }
     if args.memory.is_some() && args.device.is_none() && args.replay.is_none() {
         return Err(Failure::input("--memory: it limits the drives of --device and --replay, and there is neither")

@@ -15,5 +15,5 @@ pub mod trace;
 mod workload;
 
 pub use archive::{Archive, Compression};
-pub use open::{OpenOptions, WorkloadKind, open, open_trace};
+pub use open::{OpenOptions, WorkloadKind, file_of, open, open_trace};
 pub use workload::{Demand, Next, Workload, WorkloadError};

@@ -55,6 +55,16 @@ impl WorkloadKind {
     }
 }
 
+/// The file that the workload in `text` is read from; `None` for options, models and standard input. It is not opened.
+pub fn file_of(text: &str) -> Option<&Path> {
+    match WorkloadKind::of(text) {
+        WorkloadKind::Specification => None,
+        WorkloadKind::JobFile => Some(Path::new(text)),
+        WorkloadKind::Trace if is_model(text) => None,
+        WorkloadKind::Trace => Trace::path_in(text),
+    }
+}
+
 /// Opens the workload that `text` names.
 ///
 /// # Errors

@@ -30,6 +30,32 @@ fn what_is_read_is_not_written_over() {
     refused(&bench, "ram.toml", "'ram.toml', which is read", &over_the_host);
 }
 
+/// A workload's file may stand behind a word or options, and a drive's in the description of the host.
+#[test]
+fn files_inside_other_words_are_not_written_over() {
+    let bench = Bench::new();
+    assert_eq!(bench.ssdlab(&["trace", "convert", JOB, "a.csv", "--capacity", "12m"]).status, 0);
+    bench.write("below.toml", &bench.read("tiny.toml"));
+    let below = "below = [{}, { drive = \"below.toml\" }]";
+    bench.write("mirror.toml", &format!("[[layer]]\nkind = \"mirror\"\nregion = \"64k\"\n{below}\n"));
+    let run = ["run", "-d", "tiny.toml", "-w", JOB, "--vcd"];
+    for more in [
+        &["a.csv", "-p", "a.csv"][..],
+        &["a.csv", "-p", "steady:a.csv"],
+        &["a.csv", "-p", "fill+a.csv"],
+        &["a.csv", "-p", "fill+skip_bad=yes:a.csv"],
+        &["a.csv", "-w", "skip_bad=yes:a.csv"],
+        &["a.csv", "--subtests", "1m", "--initial", "a.csv"],
+    ] {
+        let run = if more.contains(&"-w") { &["run", "-d", "tiny.toml", "--vcd"] } else { &run[..] };
+        refused(&bench, "a.csv", "'a.csv', which is read", &[run, more].concat());
+    }
+    let below = [&run[..], &["below.toml", "--host", "mirror.toml"]].concat();
+    refused(&bench, "below.toml", "'below.toml', which is read", &below);
+    let torture = ["torture", "--host", "mirror.toml", "--save", "below.toml"];
+    refused(&bench, "below.toml", "'below.toml', which is read", &torture);
+}
+
 #[test]
 fn devices_links_and_other_results_stay() {
     let bench = Bench::new();

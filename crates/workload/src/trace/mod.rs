@@ -104,6 +104,12 @@ impl Trace {
         Trace::start(origin, options)
     }
 
+    /// The path in a spec as [`Trace::open`] takes it; `None` where that is standard input, or the options are wrong.
+    pub(crate) fn path_in(spec: &str) -> Option<&Path> {
+        let (_, path) = Options::split(spec).ok()?;
+        (path != standard_input::DASH).then(|| Path::new(path))
+    }
+
     /// Whether it is read from standard input.
     pub fn is_standard_input(&self) -> bool {
         matches!(self.origin, Origin::StandardInput)
