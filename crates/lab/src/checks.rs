@@ -6,7 +6,7 @@ use ssdlab_flash::{Cause, MultiPlane, OpKind, ScriptedFault, Unstruck};
 use ssdlab_host::{Administration, LayerMetrics, Traffic};
 
 use crate::replay::{Ended, Recorder};
-use crate::result::{Check, DeviceResult, Precondition, Timeline};
+use crate::result::{Check, DeviceResult, Precondition, Settled, Timeline};
 
 fn check(name: &str, held: bool, detail: String) -> Check {
     Check { name: name.to_string(), held, detail }
@@ -583,7 +583,9 @@ fn collection(result: &DeviceResult, config: &DriveConfig, is_short: bool, warni
 /// Whether a run says nothing against the steady state that its drive was brought to: that was judged by windows, and the
 /// quarters of a run of less than two of them are shorter than the waves in which planes collect.
 fn is_too_short(written: u64, age: &Precondition) -> bool {
-    age.steady == Some(true) && written < 2 * age.window_bytes
+    // Where windows alternate, only spans of them are alike.
+    let windows = if let Some(Settled::Spans { windows, .. }) = age.settled { windows } else { 1 };
+    age.steady == Some(true) && written < 2 * windows * age.window_bytes
 }
 
 /// Write amplification of the third and the last quarter of the written bytes, and how far they are apart, when that
@@ -888,6 +890,9 @@ mod tests {
         assert!(!is_too_short(8 << 30, &age(Some(true))));
         assert!(!is_too_short(1 << 30, &age(Some(false))));
         assert!(!is_too_short(1 << 30, &age(None)));
+        // Windows that alternate are alike in spans.
+        let alternating = Precondition { settled: Some(Settled::Spans { windows: 8, apart: 0.1 }), ..age(Some(true)) };
+        assert!(is_too_short(63 << 30, &alternating) && !is_too_short(64 << 30, &alternating));
     }
 
     #[test]

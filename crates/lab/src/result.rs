@@ -639,13 +639,33 @@ pub struct Precondition {
     pub window_bytes: u64,
     /// For `steady`: write amplification of each window, in order.
     pub windows: Vec<f64>,
-    /// For `steady`: whether the last windows agreed; `null` for the other ages.
+    /// For `steady`: whether write amplification has settled; `null` for the other ages.
     pub steady: Option<bool>,
+    /// What agreed, where it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
     /// Share of the drives' user capacity that held data when the run began, where preconditioning did not write all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<f64>,
     /// What a person should know about it, a sentence each.
     pub notes: Vec<String>,
+}
+
+/// What agrees when write amplification has settled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "lowercase")]
+pub enum Settled {
+    /// The last windows.
+    Windows,
+    /// The last passes of the workload.
+    Passes,
+    /// The means of the last spans of windows, while windows alternate or scatter.
+    Spans {
+        /// Windows of a span.
+        windows: u64,
+        /// From the least window of the spans to the most, as a share of their mean.
+        apart: f64,
+    },
 }
 
 /// Counters of the host's side that explain others.

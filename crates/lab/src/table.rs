@@ -12,7 +12,7 @@ use crate::breakdown;
 use crate::checks;
 use crate::conclusions::conclusions;
 use crate::headline::{Metric, Unit, metrics};
-use crate::result::{DeviceResult, LatencySummary, Lifetime, MapCache, RunResult};
+use crate::result::{DeviceResult, LatencySummary, Lifetime, MapCache, RunResult, Settled};
 use crate::subtests;
 
 /// The widest column of a drive; longer names are cut.
@@ -261,10 +261,17 @@ fn rows() -> Vec<Row> {
             positive(d.capacity.drive_bytes as f64).map(|drives| three_digits(written / drives))
         }),
         row("  ended", |d| {
-            let windows = d.precondition.windows.len();
-            d.precondition
-                .steady
-                .map(|steady| format!("{}, {windows} windows", if steady { "steady" } else { "not steady" }))
+            let ended = match (d.precondition.steady?, d.precondition.settled) {
+                (false, _) => "not steady",
+                (true, Some(Settled::Passes)) => "steady by passes",
+                (true, Some(Settled::Spans { .. })) => "steady by spans",
+                (true, Some(Settled::Windows) | None) => "steady",
+            };
+            Some(format!("{ended}, {} windows", d.precondition.windows.len()))
+        }),
+        row("    windows alternate by", |d| match d.precondition.settled? {
+            Settled::Spans { apart, .. } => Some(checks::percent(apart)),
+            Settled::Windows | Settled::Passes => None,
         }),
         row("  capacity mapped", |d| d.precondition.mapped.map(checks::percent)),
         row("  wall time", |d| (d.precondition.written_bytes > 0).then(|| format!("{:.2} s", d.wall_precondition_s))),

@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run, without_wall_times};
 use ssdlab_device::{BufferConfig, Description, Destage, DriveConfig};
-use ssdlab_lab::{Age, Control, Experiment, Phase, Progress, Quiet, RunResult, SnapshotCache};
+use ssdlab_lab::result::Settled;
+use ssdlab_lab::{
+    Age, Control, Experiment, Phase, Progress, Quiet, RunResult, Sending, SnapshotCache, TextSource, WorkloadSource,
+};
+use ssdlab_workload::{Workload, WorkloadError};
 
 #[test]
 fn a_steady_drive_has_the_amplification_that_theory_gives() {
@@ -77,6 +81,43 @@ fn superblocks_have_the_amplification_that_theory_gives_in_time() {
         assert_eq!(amplification.by_cause["parity"] > 0.0, parity != "none", "{name}");
         let (in_time, without) = (theory.effective_over_provisioning, device.over_provisioning.effective);
         assert!(in_time > without, "{name}: an over-provisioning of {in_time} in time, of {without} without");
+    }
+}
+
+/// Passes that write the drive in order, and at random, in turn.
+struct InTurn {
+    in_order: TextSource,
+    random: Random,
+}
+
+impl WorkloadSource for InTurn {
+    fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        if pass.is_multiple_of(2) { self.in_order.open(drive, pass) } else { self.random.open(drive, pass) }
+    }
+
+    fn identity(&self) -> String {
+        "in turn".to_string()
+    }
+}
+
+/// Neither windows nor passes agree: the search wrote forty capacities, and called the drive unsteady.
+#[test]
+fn a_drive_whose_windows_alternate_is_steady_and_the_run_says_so() {
+    let mut config = drive("alternating");
+    (config.flash.geometry.blocks_per_plane, config.user_bytes, config.timed) = (1280, 1 << 30, false);
+    let in_order = TextSource::open("rw=write,bs=1m,size=100%", Sending::default(), 1).expect("options of fio");
+    let source = InTurn { in_order, random: Random::writes((1 << 30) / common::UNIT) };
+    let (drives, workload) = (entrants(&[config]), Random::writes(20_000));
+    let result = run(&experiment(&drives, &workload, Age::SteadyUnder(&source)));
+    assert_checks_hold(&result);
+    let age = &result.devices[0].precondition;
+    let Some(Settled::Spans { windows: 8, apart }) = age.settled else { panic!("{age:?}") };
+    assert!(apart > 0.1 && (24..30).contains(&age.windows.len()), "{age:?}");
+    assert_eq!(age.steady, Some(true));
+    let text = ssdlab_lab::table::render(&result);
+    for words in [&format!("steady by spans, {} windows", age.windows.len()), "windows alternate by", "(8 GiB written)"]
+    {
+        assert!(text.contains(words), "the table lacks '{words}': {text}");
     }
 }
 

@@ -209,6 +209,7 @@ pub(super) fn preconditioned(
                 } else {
                     record.written_bytes += of.written_bytes;
                     record.steady = record.steady.zip(of.steady).map(|(one, other)| one && other);
+                    record.settled = record.settled.filter(|_| record.steady == Some(true));
                     record.notes.extend(of.notes);
                 }
                 members.push(Member::of(&name, drive, options));
