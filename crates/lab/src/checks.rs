@@ -264,16 +264,16 @@ fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<St
         return;
     }
     let requests = share(result.host.misaligned_requests, all);
-    warnings.push(match result.host_layers.last() {
+    warnings.push(match result.sent_to_drives() {
         None => format!(
             "{requests} of the requests do not begin and end on a mapping unit of {unit} bytes: a write of part of a \
              unit that holds data {}",
             ssdlab_device::partial_write_cost(config)
         ),
-        Some(layer) => format!(
+        Some(sent) => format!(
             "{requests} of the workload's requests do not begin and end on a mapping unit of {unit} bytes; the host \
              layer issued {} requests for the workload's {all}, and alignment is counted for the workload only",
-            layer.sent.requests.iter().sum::<u64>()
+            sent.requests.iter().sum::<u64>()
         ),
     });
 }

@@ -190,14 +190,13 @@ fn busy(drive: &Drive<'_>) -> String {
     let latencies = sum(&|device| device.latency_ns.all.map_or(0.0, |all| all.mean * all.count as f64));
     let share = |ns: f64| if latencies > 0.0 { ns / latencies } else { 0.0 };
     // Below layers a request is several commands, on several drives: their waits are no parts of its own.
-    let stall = |device: &DeviceResult| if device.host_layers.is_empty() { device.gc.stall_ns as f64 } else { 0.0 };
+    let waited = |of: &dyn Fn(&DeviceResult) -> u64| {
+        share(sum(&|device| if device.host_layers.is_empty() { of(device) as f64 } else { 0.0 }))
+    };
     let is_paced = word(drive.any(), "/gc/pacing") != "off";
     let waits = [
-        (share(sum(&stall)), if is_paced { PACED } else { "for a free block" }),
-        (
-            share(sum(&|device| device.map_cache.as_ref().map_or(0.0, |map| map.wait_ns as f64))),
-            "for a page of the map",
-        ),
+        (waited(&|device| device.gc.stall_ns), if is_paced { PACED } else { "for a free block" }),
+        (waited(&|device| device.map_cache.as_ref().map_or(0, |map| map.wait_ns)), "for a page of the map"),
     ];
     let named = waits.iter().filter(|(share, _)| *share >= PART_TO_NAME);
     let named: Vec<String> = named.map(|(share, what)| format!("{} {what}", percent(*share))).collect();

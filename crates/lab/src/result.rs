@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use ssdlab_host::LayerMetrics;
+use ssdlab_host::{LayerMetrics, Traffic};
 
 pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
@@ -762,6 +762,34 @@ pub struct WearHistogram {
     pub erases: Vec<u32>,
     /// Blocks in each bin.
     pub blocks: Vec<u64>,
+}
+
+impl DeviceResult {
+    /// Requests that the drives took, by kind (read, write, trim, flush): below layers others than the workload's.
+    pub(crate) fn taken_by_drives(&self) -> [u64; 4] {
+        let PerOp { read, write, trim, flush } = self.requests;
+        self.to_drives(|layer| layer.below).map_or([read, write, trim, flush], |taken| taken.requests)
+    }
+
+    /// What the layers sent to the drives; nothing without layers.
+    pub(crate) fn sent_to_drives(&self) -> Option<Traffic> {
+        self.to_drives(|layer| layer.sent)
+    }
+
+    /// Of what the layers have below them, what the drives have. Every layer but the topmost takes what another one sent.
+    fn to_drives(&self, of: impl Fn(&LayerMetrics) -> Traffic) -> Option<Traffic> {
+        let (top, others) = self.host_layers.split_first()?;
+        let mut traffic = of(top);
+        others.iter().for_each(|layer| traffic.merge(&of(layer)));
+        for layer in others {
+            let less = |all: &mut [u64; 4], part: &[u64; 4]| {
+                all.iter_mut().zip(part).for_each(|(all, part)| *all = all.saturating_sub(*part));
+            };
+            less(&mut traffic.requests, &layer.taken.requests);
+            less(&mut traffic.bytes, &layer.taken.bytes);
+        }
+        Some(traffic)
+    }
 }
 
 impl PerOp<u64> {

@@ -161,7 +161,7 @@ fn rows() -> Vec<Row> {
             let completed = d.commands.as_ref()?.by_name.values().map(|count| count.completed).sum();
             (completed > 0).then(|| count(completed))
         }),
-        row("  sent by the layers", |d| d.host_layers.last().map(|layer| count(layer.sent.requests.iter().sum()))),
+        row("  sent by the layers", |d| d.sent_to_drives().map(|sent| count(sent.requests.iter().sum()))),
         row("queue depth", queue_depth),
         row(
             "in flight, mean / max",
@@ -201,7 +201,7 @@ fn rows() -> Vec<Row> {
     rows.extend([
         row("  of which padding", padding),
         row("  of which by layers", |d| {
-            let (sent, own) = (d.host_layers.last()?.sent.bytes[Op::Write.class()] as f64, d.bytes.write as f64);
+            let (sent, own) = (d.sent_to_drives()?.bytes[Op::Write.class()] as f64, d.bytes.write as f64);
             (own > 0.0 && sent > own).then(|| format!("{:.3}", (sent - own) / own))
         }),
         row("    copies by layers", |d| {
@@ -239,7 +239,10 @@ fn rows() -> Vec<Row> {
         row("  misses of GC / log", |d| mapped(d).map(|map| misses(map, ["gc", "log"]))),
         row("  loads / flushes", |d| mapped(d).map(|map| format!("{} / {}", count(map.loads), count(map.flushes)))),
         row("waited for the map", timed(|d| mapped(d).map(|map| count(map.waited_commands)))),
-        row("  of all commands", timed(|d| mapped(d).and_then(|map| part(map.waited_commands, d.requests.total())))),
+        row(
+            "  of all commands",
+            timed(|d| mapped(d).and_then(|map| part(map.waited_commands, d.taken_by_drives().iter().sum()))),
+        ),
         row("  mean wait", timed(|d| mapped(d)?.wait_mean_ns.map(|mean| Nanos(mean.round() as u64).to_string()))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
@@ -392,12 +395,10 @@ fn misses(map: &MapCache, askers: [&str; 2]) -> String {
     format!("{one} / {other}")
 }
 
-/// Commands that can wait for garbage collection: below layers those that the drives took.
+/// Commands that can wait for garbage collection, of the drives.
 fn not_reads(device: &DeviceResult) -> u64 {
-    match device.host_layers.last() {
-        Some(layer) => [Op::Write, Op::Trim, Op::Flush].iter().map(|op| layer.below.requests[op.class()]).sum(),
-        None => device.requests.write + device.requests.trim + device.requests.flush,
-    }
+    let taken = device.taken_by_drives();
+    taken.iter().sum::<u64>() - taken[Op::Read.class()]
 }
 
 fn part(part: u64, whole: u64) -> Option<String> {

@@ -8,6 +8,7 @@ use ssdlab_device::{Allocation, DriveConfig, Pacing, Superblock};
 use ssdlab_flash::{Latency, SchedulerKind};
 use ssdlab_host::Host;
 use ssdlab_lab::conclusions::conclusions;
+use ssdlab_lab::result::MapCache;
 use ssdlab_lab::{Age, Breakdown, Experiment, RunResult};
 
 fn with_breakdown(drives: &[DriveConfig], workload: Random, age: Age<'_>) -> RunResult {
@@ -154,6 +155,7 @@ fn what_layers_add_is_said_layer_by_layer() {
     assert!(append.devices[0].drives.is_empty());
     // Its drives wait side by side, each for its own commands, longer than the requests take together.
     mirror.devices[0].gc.stall_ns = u64::MAX / 2;
+    mirror.devices[0].map_cache = Some(MapCache { wait_ns: u64::MAX / 2, ..MapCache::default() });
     let said = conclusions(&mirror);
     assert!(!said.iter().any(|sentence| sentence.contains("of which it waits")), "{said:#?}");
     assert!(only(&said, "Write amplification").contains("1.000 by the layer mirror"), "{said:#?}");
